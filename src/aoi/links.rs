@@ -1,0 +1,359 @@
+//! View links: who sees whom, kept at both ends.
+//!
+//! ```text
+//! viewer's list   [Seen { key, twin }, …]        one for each of LISTS lists
+//!                           │    ▲
+//!                      twin ▼    │ place
+//! target's watchers  [Watcher { viewer and list, place }, …]
+//! ```
+//! A list has no gaps: what is removed is replaced by the list's last entry, and that entry's twin is told its new
+//! place. The key of an entry holds the pair's class and the target's id so that a plain comparison of two keys
+//! says which is served first: the higher class, then the lower id. Hence the one to evict is the smallest key.
+//!
+//! Invariant: link ⇔ an entry at each end, and each entry knows the other's place.
+//! Cost: add and remove are O(1) and 16 bytes a link (plus the slack of growing arrays), 120 bytes an object;
+//! [`contains`](ViewLinks::contains) looks through one list, at most the viewer's cap. A bit for each pair of ids
+//! would answer in O(1) but take objects²/8 bytes; sweeps mark ids instead and need neither.
+
+use crate::world::kinds::KindClass;
+
+/// The lists a viewer has: one for each [`KindClass`], and [`UNCAPPED`].
+pub const LISTS: usize = 4;
+
+/// The list of those that lie outside caps (`Visibility::Far`, `Visibility::Scene`).
+pub const UNCAPPED: usize = 3;
+
+const _: () = assert!(KindClass::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
+
+/// Ids must lie below this, so that an id and a class fit in a key.
+pub const IDS_MAX: u32 = 1 << 24;
+
+/// A pair as its viewer ranks it: of two keys the larger is served first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkKey(u32);
+
+impl LinkKey {
+    /// The key of a target of this class; the id must lie below [`IDS_MAX`].
+    #[must_use]
+    pub fn new(class: u8, target: u32) -> Self {
+        debug_assert!(target < IDS_MAX);
+        Self(u32::from(class) << 24 | (IDS_MAX - 1 - target))
+    }
+
+    /// The pair's class; a higher one wins.
+    #[must_use]
+    pub const fn class(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    /// The id of the one that is seen.
+    #[must_use]
+    pub const fn target(self) -> u32 {
+        IDS_MAX - 1 - (self.0 & (IDS_MAX - 1))
+    }
+
+    /// The whole key as a number, for state hashes.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// A viewer's end of a link.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    key: LinkKey,
+    /// The place of the other end in the target's watchers.
+    twin: u32,
+}
+
+/// A target's end of a link.
+#[derive(Clone, Copy, Debug)]
+struct Watcher {
+    /// The viewer's id, shifted left by two, and which of its lists.
+    viewer_list: u32,
+    /// The place of the other end in that list.
+    place: u32,
+}
+
+impl Watcher {
+    const fn new(viewer: u32, list: usize, place: u32) -> Self {
+        Self { viewer_list: viewer << 2 | list as u32, place }
+    }
+
+    const fn viewer(self) -> u32 {
+        self.viewer_list >> 2
+    }
+
+    const fn list(self) -> usize {
+        (self.viewer_list & 3) as usize
+    }
+}
+
+const _: () = assert!(size_of::<Seen>() + size_of::<Watcher>() == 16);
+
+/// One end of a link as its target sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchedBy {
+    /// Who sees the target.
+    pub viewer: u32,
+    /// In which of its lists the target stands.
+    pub list: usize,
+    /// At which place of that list.
+    pub place: usize,
+}
+
+/// All links of one scene, indexed by object id.
+#[derive(Clone, Debug, Default)]
+pub struct ViewLinks {
+    lists: Vec<[Vec<Seen>; LISTS]>,
+    watchers: Vec<Vec<Watcher>>,
+    len: usize,
+}
+
+impl ViewLinks {
+    /// Makes room for the ids below `ids`.
+    pub fn grow(&mut self, ids: usize) {
+        if ids > self.lists.len() {
+            self.lists.resize_with(ids, Default::default);
+            self.watchers.resize_with(ids, Vec::new);
+        }
+    }
+
+    /// How many links there are; "A sees B" is one.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nobody sees anybody.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many a viewer sees in one of its lists.
+    #[must_use]
+    pub fn list_len(&self, viewer: u32, list: usize) -> usize {
+        self.list(viewer, list).len()
+    }
+
+    /// How many see a target.
+    #[must_use]
+    pub fn watchers_len(&self, target: u32) -> usize {
+        self.watchers.get(target as usize).map_or(0, Vec::len)
+    }
+
+    /// The keys of one of a viewer's lists, in place order.
+    pub fn keys(&self, viewer: u32, list: usize) -> impl DoubleEndedIterator<Item = LinkKey> + ExactSizeIterator + '_ {
+        self.list(viewer, list).iter().map(|seen| seen.key)
+    }
+
+    /// The key at a place of a viewer's list; `None` past its end.
+    #[must_use]
+    pub fn key_at(&self, viewer: u32, list: usize, place: usize) -> Option<LinkKey> {
+        self.list(viewer, list).get(place).map(|seen| seen.key)
+    }
+
+    /// Who sees a target, in place order.
+    pub fn watchers(&self, target: u32) -> impl DoubleEndedIterator<Item = WatchedBy> + ExactSizeIterator + '_ {
+        let watchers = self.watchers.get(target as usize).map_or(&[][..], Vec::as_slice);
+        watchers.iter().map(|&watcher| watcher.into())
+    }
+
+    /// The watcher at a place; `None` past the end.
+    #[must_use]
+    pub fn watcher_at(&self, target: u32, place: usize) -> Option<WatchedBy> {
+        self.watchers.get(target as usize)?.get(place).map(|&watcher| watcher.into())
+    }
+
+    /// Whether a viewer sees a target in one of its lists. Looks at the shorter of that list and the watchers.
+    #[must_use]
+    pub fn contains(&self, viewer: u32, list: usize, target: u32) -> bool {
+        if self.list_len(viewer, list) <= self.watchers_len(target) {
+            self.keys(viewer, list).any(|key| key.target() == target)
+        } else {
+            self.watchers(target).any(|watcher| watcher.viewer == viewer && watcher.list == list)
+        }
+    }
+
+    /// The place and the key of the one to evict first: the lowest class, and of these the largest id.
+    /// O(list).
+    #[must_use]
+    pub fn lowest(&self, viewer: u32, list: usize) -> Option<(usize, LinkKey)> {
+        let seen = self.list(viewer, list);
+        let lowest = seen.iter().map(|seen| seen.key).min()?;
+        let place = seen.iter().position(|seen| seen.key == lowest)?;
+        Some((place, lowest))
+    }
+
+    /// The lowest class in a list; `None` when it is empty. O(list), cheaper than [`lowest`](Self::lowest).
+    #[must_use]
+    pub fn lowest_class(&self, viewer: u32, list: usize) -> Option<u8> {
+        self.list(viewer, list).iter().map(|seen| seen.key).min().map(LinkKey::class)
+    }
+
+    /// Links a pair. The caller knows that it is not linked yet and has called [`grow`](Self::grow) for both ids.
+    pub fn add(&mut self, viewer: u32, list: usize, key: LinkKey) {
+        let target = key.target();
+        debug_assert!(!self.contains(viewer, list, target), "{viewer} sees {target} already");
+        let seen = &mut self.lists[viewer as usize][list];
+        let watchers = &mut self.watchers[target as usize];
+        let place = seen.len() as u32;
+        seen.push(Seen { key, twin: watchers.len() as u32 });
+        watchers.push(Watcher::new(viewer, list, place));
+        self.len += 1;
+    }
+
+    /// Removes the link at a place of a viewer's list and returns its key; the list's last entry moves to that
+    /// place. `None` past the list's end.
+    pub fn remove(&mut self, viewer: u32, list: usize, place: usize) -> Option<LinkKey> {
+        let seen = self.lists.get_mut(viewer as usize)?.get_mut(list)?;
+        if place >= seen.len() {
+            return None;
+        }
+        let Seen { key, twin } = seen.swap_remove(place);
+        if let Some(moved) = seen.get(place) {
+            self.watchers[moved.key.target() as usize][moved.twin as usize].place = place as u32;
+        }
+        let watchers = &mut self.watchers[key.target() as usize];
+        watchers.swap_remove(twin as usize);
+        if let Some(&moved) = watchers.get(twin as usize) {
+            self.lists[moved.viewer() as usize][moved.list()][moved.place as usize].twin = twin;
+        }
+        self.len -= 1;
+        Some(key)
+    }
+
+    /// Changes the class of the link at a place; false past the list's end.
+    pub fn set_class(&mut self, viewer: u32, list: usize, place: usize, class: u8) -> bool {
+        let seen = self.lists.get_mut(viewer as usize).and_then(|lists| lists.get_mut(list)?.get_mut(place));
+        seen.map(|seen| seen.key = LinkKey::new(class, seen.key.target())).is_some()
+    }
+
+    /// The bytes that all lists hold, slack included.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        let lists: usize = self.lists.iter().flatten().map(|list| list.capacity() * size_of::<Seen>()).sum();
+        let watchers: usize = self.watchers.iter().map(|list| list.capacity() * size_of::<Watcher>()).sum();
+        let heads = self.lists.capacity() * size_of::<[Vec<Seen>; LISTS]>()
+            + self.watchers.capacity() * size_of::<Vec<Watcher>>();
+        lists + watchers + heads
+    }
+
+    /// Checks that the two ends of every link know each other. O(links).
+    ///
+    /// # Errors
+    /// Says which link is broken.
+    pub fn validate(&self) -> Result<(), String> {
+        let mut seen_count = 0;
+        for (viewer, lists) in self.lists.iter().enumerate() {
+            for (list, seen) in lists.iter().enumerate() {
+                seen_count += seen.len();
+                for (place, seen) in seen.iter().enumerate() {
+                    let twin = self.watcher_at(seen.key.target(), seen.twin as usize);
+                    if twin != Some(WatchedBy { viewer: viewer as u32, list, place }) {
+                        let target = seen.key.target();
+                        return Err(format!("the link {viewer} → {target} has {twin:?} for its other end"));
+                    }
+                }
+            }
+        }
+        let watcher_count: usize = self.watchers.iter().map(Vec::len).sum();
+        if seen_count != watcher_count || seen_count != self.len {
+            return Err(format!("{} links counted, {seen_count} seen, {watcher_count} watchers", self.len));
+        }
+        Ok(())
+    }
+
+    fn list(&self, viewer: u32, list: usize) -> &[Seen] {
+        self.lists.get(viewer as usize).and_then(|lists| lists.get(list)).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl From<Watcher> for WatchedBy {
+    fn from(watcher: Watcher) -> Self {
+        Self { viewer: watcher.viewer(), list: watcher.list(), place: watcher.place as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn keys_order_by_class_then_by_the_smaller_id() {
+        let served = [(3, 9), (1, 0), (1, 7), (0, 2), (0, IDS_MAX - 1)];
+        let keys = served.map(|(class, target)| LinkKey::new(class, target));
+        assert!(keys.is_sorted_by(|a, b| a > b));
+        assert_eq!(keys.map(|key| (key.class(), key.target())), served);
+    }
+
+    #[test]
+    fn the_lowest_is_the_largest_id_of_the_lowest_class() {
+        let mut links = ViewLinks::default();
+        links.grow(10);
+        for (class, target) in [(1, 9), (0, 3), (0, 7), (2, 8)] {
+            links.add(0, 0, LinkKey::new(class, target));
+        }
+        assert_eq!(links.lowest(0, 0), Some((2, LinkKey::new(0, 7))));
+        assert_eq!(links.lowest_class(0, 0), Some(0));
+        assert_eq!(links.lowest(0, 1), None);
+    }
+
+    #[test]
+    fn unknown_ids_see_nobody() {
+        let mut links = ViewLinks::default();
+        assert_eq!(links.list_len(5, 0), 0);
+        assert!(!links.contains(5, 0, 6));
+        assert_eq!(links.remove(5, 0, 0), None);
+        assert!(!links.set_class(5, 0, 0, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn both_ends_follow_a_plain_set_of_pairs(
+            ops in prop::collection::vec((0u32..6, 0usize..LISTS, 0u32..6, 0u8..4, 0usize..3), 0..120),
+        ) {
+            let mut links = ViewLinks::default();
+            links.grow(6);
+            let mut model: BTreeMap<(u32, usize, u32), u8> = BTreeMap::new();
+            for (viewer, list, target, class, what) in ops {
+                let place = links.keys(viewer, list).position(|key| key.target() == target);
+                match (what, place) {
+                    (0, None) => {
+                        links.add(viewer, list, LinkKey::new(class, target));
+                        model.insert((viewer, list, target), class);
+                    }
+                    (1, Some(place)) => {
+                        prop_assert!(links.set_class(viewer, list, place, class));
+                        model.insert((viewer, list, target), class);
+                    }
+                    (2, Some(place)) => {
+                        let key = links.remove(viewer, list, place);
+                        let class = model.remove(&(viewer, list, target));
+                        prop_assert_eq!(key.map(LinkKey::class), class);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(links.validate(), Ok(()));
+                prop_assert_eq!(links.len(), model.len());
+                for viewer in 0..6 {
+                    for list in 0..LISTS {
+                        for target in 0..6 {
+                            let linked = model.contains_key(&(viewer, list, target));
+                            prop_assert_eq!(links.contains(viewer, list, target), linked);
+                        }
+                        for key in links.keys(viewer, list) {
+                            prop_assert_eq!(model.get(&(viewer, list, key.target())), Some(&key.class()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+#![warn(missing_docs)]
+//! x
+pub mod sim;
+pub mod world;

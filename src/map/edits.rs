@@ -1,0 +1,177 @@
+//! Changing tiles while the server runs.
+//!
+//! ```text
+//! rectangle + edit ──▶ stretches that really change ──▶ rows ──▶ regions ──▶ columns ──▶ changed rectangle
+//! ```
+//! Invariant: after an edit the map equals one that is built from the same tiles; only the regions' numbers may differ.
+//!
+//! Cost: O(words of the rectangle), plus what the regions cost (see `regions.rs`), plus the transposing of the blocks of
+//! 64 × 64 tiles that the changed rectangle touches.
+
+use serde::{Deserialize, Serialize};
+
+use super::TileMap;
+use super::bit_plane::{BitPlane, Run};
+use super::error::{MapError, Place};
+use super::tiles::{TileRect, check_size, parse_ascii, row_fingerprint};
+
+/// What happens to the tiles of a rectangle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TileEdit {
+    /// All become blocked.
+    Block,
+    /// All become free.
+    Free,
+    /// Blocked ones become free, free ones blocked.
+    Toggle,
+    /// All become as the pattern has them, which is as large as the rectangle.
+    Write(TilePattern),
+}
+
+/// A rectangle of blocked and free tiles that can be written into a map.
+///
+/// In a scenario it is a list of rows: `["@@@", "@.@"]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct TilePattern {
+    plane: BitPlane,
+}
+
+impl TilePattern {
+    /// A pattern drawn in text, as [`TileMap::from_ascii`] reads it.
+    pub fn from_ascii(text: &str) -> Result<Self, MapError> {
+        Ok(Self { plane: parse_ascii(text)? })
+    }
+
+    /// A pattern of the tiles for which `is_blocked(x, y)` holds.
+    ///
+    /// Errors: [`MapError::Size`], by the limits of maps.
+    pub fn from_fn(width: u32, height: u32, is_blocked: impl FnMut(u32, u32) -> bool) -> Result<Self, MapError> {
+        check_size(u64::from(width), u64::from(height), &Place::default())?;
+        Ok(Self { plane: BitPlane::from_fn(width, height, is_blocked) })
+    }
+
+    /// The number of tiles from left to right.
+    pub fn width(&self) -> u32 {
+        self.plane.width()
+    }
+
+    /// The number of tiles from top to bottom.
+    pub fn height(&self) -> u32 {
+        self.plane.height()
+    }
+
+    /// Whether a tile of the pattern is blocked. Everything outside is.
+    pub fn is_blocked(&self, x: i32, y: i32) -> bool {
+        self.plane.is_blocked(x, y)
+    }
+}
+
+impl From<&TileMap> for TilePattern {
+    /// The whole map as a pattern.
+    fn from(map: &TileMap) -> Self {
+        Self { plane: map.rows.clone() }
+    }
+}
+
+impl TryFrom<Vec<String>> for TilePattern {
+    type Error = MapError;
+
+    fn try_from(rows: Vec<String>) -> Result<Self, MapError> {
+        Self::from_ascii(&rows.join("\n"))
+    }
+}
+
+impl From<TilePattern> for Vec<String> {
+    fn from(pattern: TilePattern) -> Self {
+        let letter = |x, y| if pattern.is_blocked(x as i32, y as i32) { '@' } else { '.' };
+        (0..pattern.height()).map(|y| (0..pattern.width()).map(|x| letter(x, y)).collect()).collect()
+    }
+}
+
+impl TileMap {
+    /// Changes the tiles of a rectangle; both planes and the regions follow.
+    ///
+    /// Returns the bounding rectangle of the tiles that really changed, `None` when none did. The same edits in the
+    /// same order give the same region numbers.
+    ///
+    /// Errors, with the map unchanged: [`MapError::Rect`] when the rectangle is empty or not all in the map,
+    /// [`MapError::Pattern`] when a pattern is not as large as the rectangle.
+    pub fn edit(&mut self, rect: TileRect, edit: &TileEdit) -> Result<Option<TileRect>, MapError> {
+        let (width, height) = (self.width(), self.height());
+        let inside = u64::from(rect.x) + u64::from(rect.width) <= u64::from(width)
+            && u64::from(rect.y) + u64::from(rect.height) <= u64::from(height);
+        if !inside || rect.tile_count() == 0 {
+            return Err(MapError::Rect { rect, width, height });
+        }
+        if let TileEdit::Write(pattern) = edit
+            && (pattern.width(), pattern.height()) != (rect.width, rect.height)
+        {
+            return Err(MapError::Pattern { rect, width: pattern.width(), height: pattern.height() });
+        }
+
+        let (blocked, freed) = changes(&self.rows, rect, edit);
+        let Some(bounds) = bounds(blocked.iter().chain(&freed)) else {
+            return Ok(None);
+        };
+        self.fingerprint ^= fingerprint(&self.rows, bounds);
+        for run in &blocked {
+            self.rows.set_run(*run, true);
+        }
+        self.regions.block(&self.rows, &blocked);
+        self.regions.free(&mut self.rows, &freed);
+        self.fingerprint ^= fingerprint(&self.rows, bounds);
+        self.columns.transpose_from(&self.rows, bounds);
+        Ok(Some(bounds))
+    }
+}
+
+/// The stretches that an edit blocks and those that it frees, each sorted.
+fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<Run>, Vec<Run>) {
+    let (mut blocked, mut freed) = (Vec::new(), Vec::new());
+    for y in rect.y..rect.bottom() {
+        for index in rect.x / 64..rect.right().div_ceil(64) {
+            let start = index * 64;
+            let old = rows.word_at(start as i32, y as i32);
+            let new = match edit {
+                TileEdit::Block => u64::MAX,
+                TileEdit::Free => 0,
+                TileEdit::Toggle => !old,
+                TileEdit::Write(pattern) => {
+                    pattern.plane.word_at(start as i32 - rect.x as i32, (y - rect.y) as i32)
+                }
+            };
+            let skipped = rect.x.saturating_sub(start);
+            let used = (rect.right() - start).min(64);
+            let mask = u64::MAX << skipped & u64::MAX >> (64 - used);
+            push_runs(&mut blocked, y, start, new & !old & mask);
+            push_runs(&mut freed, y, start, !new & old & mask);
+        }
+    }
+    (blocked, freed)
+}
+
+/// Adds the stretches of set bits of a word whose lowest bit is tile (start, y).
+fn push_runs(runs: &mut Vec<Run>, y: u32, start: u32, mut bits: u64) {
+    while bits != 0 {
+        let first = bits.trailing_zeros();
+        let len = (!(bits >> first)).trailing_zeros().min(64 - first);
+        let (start, end) = (start + first, start + first + len - 1);
+        match runs.last_mut() {
+            Some(last) if last.y == y && last.end + 1 == start => last.end = end,
+            _ => runs.push(Run { y, start, end }),
+        }
+        bits &= !(u64::MAX >> (64 - len) << first);
+    }
+}
+
+fn bounds<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<TileRect> {
+    let corners = |run: &Run| (run.start, run.y, run.end, run.y);
+    let union = runs.map(corners).reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));
+    union.map(|(left, top, right, bottom)| TileRect::new(left, top, right - left + 1, bottom - top + 1))
+}
+
+/// What the words that hold a rectangle add to the map's fingerprint.
+fn fingerprint(rows: &BitPlane, rect: TileRect) -> u64 {
+    (rect.y..rect.bottom()).fold(0, |sum, y| sum ^ row_fingerprint(rows, y, rect.x..rect.right()))
+}

@@ -1,0 +1,256 @@
+//! What can be wrong with a map: where it was found, what was found, and what would be right.
+
+use std::fmt;
+
+use super::tiles::{SIDE_MAX, TILES_MAX, TileRect};
+
+/// Where in its source an error was found.
+///
+/// It is shown as `file:line:column`, as far as each is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file's name, empty when there is none.
+    pub file: String,
+    /// The line from 1 and the column from 1, for text.
+    pub line_column: Option<(u32, u32)>,
+    /// The byte from 0, for binary formats.
+    pub byte: Option<u64>,
+}
+
+impl Place {
+    pub(super) fn file(file: &str) -> Self {
+        Self { file: file.into(), ..Self::default() }
+    }
+
+    pub(super) fn text(file: &str, line: u32, column: u32) -> Self {
+        Self { file: file.into(), line_column: Some((line, column)), byte: None }
+    }
+
+    pub(super) fn byte(file: &str, byte: u64) -> Self {
+        Self { file: file.into(), line_column: None, byte: Some(byte) }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.file.is_empty() { "map" } else { &self.file })?;
+        if let Some((line, column)) = self.line_column {
+            write!(f, ":{line}:{column}")?;
+        }
+        if let Some(byte) = self.byte {
+            write!(f, ": byte {byte}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a map could not be read, written, edited or generated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The file could not be opened, read or written.
+    #[error("{place}: could not {action}: {source}")]
+    Io {
+        /// The file.
+        place: Place,
+        /// What was tried.
+        action: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file's name does not tell its format.
+    #[error("{place}: unknown map format {found}, expected one of .map, .raw, .tmap, .png")]
+    UnknownFormat {
+        /// The file.
+        place: Place,
+        /// The extension found, in backquotes, or that there is none.
+        found: String,
+    },
+    /// The file is larger than any map.
+    #[error("{place}: the file has {found_bytes} bytes, expected at most {bytes_max}")]
+    FileTooLarge {
+        /// The file.
+        place: Place,
+        /// Its size.
+        found_bytes: u64,
+        /// The largest size that is read.
+        bytes_max: u64,
+    },
+    /// The sides are 0 or beyond the limits.
+    #[error(
+        "{place}: a map of {width} × {height} tiles, expected 1 to {SIDE_MAX} a side and at most {TILES_MAX} in all"
+    )]
+    Size {
+        /// Where the size is given.
+        place: Place,
+        /// The width found, in tiles.
+        width: u64,
+        /// The height found, in tiles.
+        height: u64,
+    },
+    /// A header line of a text format is wrong.
+    #[error("{place}: found {found} in the header, expected {expected}")]
+    Header {
+        /// The line and column.
+        place: Place,
+        /// What is there.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// A letter that stands for no kind of tile.
+    #[error("{place}: found letter {found:?}, expected {expected}")]
+    Letter {
+        /// The line and column.
+        place: Place,
+        /// The letter.
+        found: char,
+        /// The letters that are known.
+        expected: &'static str,
+    },
+    /// A row with too few or too many tiles.
+    #[error("{place}: the row has {found} tiles, expected {expected}")]
+    RowLength {
+        /// The line, and the column where the row ends or should end.
+        place: Place,
+        /// The row's length in tiles.
+        found: u64,
+        /// The map's width in tiles.
+        expected: u32,
+    },
+    /// Too few or too many rows.
+    #[error("{place}: the map has {found} rows, expected {expected}")]
+    RowCount {
+        /// The line after the last row, or the first row too many.
+        place: Place,
+        /// The number of rows.
+        found: u64,
+        /// The map's height in tiles.
+        expected: u32,
+    },
+    /// The file does not begin as its format does.
+    #[error("{place}: found {found}, expected {expected}")]
+    Magic {
+        /// The file and byte.
+        place: Place,
+        /// The bytes found.
+        found: String,
+        /// The bytes that the format begins with.
+        expected: &'static str,
+    },
+    /// The format's version is not known.
+    #[error("{place}: format version {found}, expected {expected}")]
+    Version {
+        /// The file and byte.
+        place: Place,
+        /// The version found.
+        found: u16,
+        /// The version that is read.
+        expected: u16,
+    },
+    /// The file is shorter or longer than its header says.
+    #[error("{place}: found {found} bytes in all, expected {expected}")]
+    Length {
+        /// The file, and the byte where it ends or should end.
+        place: Place,
+        /// The length found.
+        found: u64,
+        /// What would be right.
+        expected: String,
+    },
+    /// The checksum does not match: the file is damaged.
+    #[error("{place}: checksum {found:016x}, expected {expected:016x} for this content; the file is damaged")]
+    Checksum {
+        /// The file and the byte of the checksum.
+        place: Place,
+        /// The checksum in the file.
+        found: u64,
+        /// The checksum of what was read.
+        expected: u64,
+    },
+    /// The PNG decoder or encoder refused.
+    #[error("{place}: {found}, expected a valid PNG image")]
+    Png {
+        /// The file.
+        place: Place,
+        /// What it said.
+        found: String,
+    },
+    /// A rectangle that does not lie in the map, or is empty.
+    #[error("rectangle {rect}, expected at least one tile and all of it within the map's {width} × {height} tiles")]
+    Rect {
+        /// The rectangle.
+        rect: TileRect,
+        /// The map's width in tiles.
+        width: u32,
+        /// The map's height in tiles.
+        height: u32,
+    },
+    /// A pattern that does not fit its rectangle.
+    #[error("a pattern of {width} × {height} tiles, expected {} × {} as the rectangle {rect} has", rect.width, rect.height)]
+    Pattern {
+        /// The rectangle to be written.
+        rect: TileRect,
+        /// The pattern's width in tiles.
+        width: u32,
+        /// The pattern's height in tiles.
+        height: u32,
+    },
+    /// A value of a [`MapRecipe`](super::MapRecipe) that makes no map.
+    #[error("map recipe: `{field}` is {found}, expected {expected}")]
+    Recipe {
+        /// The field's name.
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
+}
+
+impl MapError {
+    /// Where the error was found; `None` for errors that have no source, such as those of edits and recipes.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Io { place, .. }
+            | Self::UnknownFormat { place, .. }
+            | Self::FileTooLarge { place, .. }
+            | Self::Size { place, .. }
+            | Self::Header { place, .. }
+            | Self::Letter { place, .. }
+            | Self::RowLength { place, .. }
+            | Self::RowCount { place, .. }
+            | Self::Magic { place, .. }
+            | Self::Version { place, .. }
+            | Self::Length { place, .. }
+            | Self::Checksum { place, .. }
+            | Self::Png { place, .. } => Some(place),
+            Self::Rect { .. } | Self::Pattern { .. } | Self::Recipe { .. } => None,
+        }
+    }
+
+    /// The line and the column, both from 1, for errors in text.
+    pub fn location(&self) -> Option<(u32, u32)> {
+        self.place()?.line_column
+    }
+
+    /// The name of the file in which the error was found.
+    pub fn file(&self) -> Option<&str> {
+        self.place().map(|place| place.file.as_str()).filter(|file| !file.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_says_where_what_and_what_would_be_right() {
+        let error = MapError::RowLength { place: Place::text("town.map", 7, 12), found: 11, expected: 20 };
+        assert_eq!(error.to_string(), "town.map:7:12: the row has 11 tiles, expected 20");
+        assert_eq!((error.file(), error.location()), (Some("town.map"), Some((7, 12))));
+        let error = MapError::Rect { rect: TileRect::new(1, 2, 3, 4), width: 2, height: 2 };
+        assert!(error.to_string().contains("(1, 2, 3, 4)") && error.to_string().contains("2 × 2"));
+        assert_eq!((error.file(), error.location()), (None, None));
+    }
+}

@@ -1,0 +1,27 @@
+//! Obstacle maps: which tiles are blocked, which free tiles are connected, and how maps come about.
+//!
+//! ```text
+//!  .map .raw .tmap .png ──▶ [load] ─────┐                    ┌──▶ rows, columns: 64 tiles a read, four directions
+//!  recipe + seed ──────▶ [generate] ────┼──▶ [`TileMap`] ────┤
+//!  rectangle ──────────▶ [edit] ────────┘                    └──▶ regions: reachability in O(1)
+//! ```
+//! A tile is a square of the map, x to the right and y down. Everything outside a map is blocked. Heights, doors that
+//! open one way and costs of terrain are deliberately absent: a tile is free or it is not.
+//!
+//! Invariants: the two bit planes and the regions are always in step; a map never has more than [`SIDE_MAX`] tiles a
+//! side and [`TILES_MAX`] in all, checked before anything is allocated.
+//!
+//! Cost: a quarter of a byte a tile for the planes, one byte a tile for up to 255 regions; an edit costs what its
+//! rectangle and the smaller of the pieces that it joins or splits cost, not what the map costs.
+
+mod bit_plane;
+mod edits;
+mod error;
+mod regions;
+mod tiles;
+
+pub use bit_plane::BitPlane;
+pub use edits::{TileEdit, TilePattern};
+pub use error::{MapError, Place};
+pub use regions::RegionId;
+pub use tiles::{MapMemory, SIDE_MAX, TILES_MAX, TileMap, TileRect};

@@ -1,0 +1,417 @@
+//! The obstacle map: two bit planes and the connected regions, always in step.
+//!
+//! Invariants: `columns` is the transpose of `rows`; two tiles have the same region exactly when a walk over straight
+//! neighbours joins them; `fingerprint` is a function of the tiles alone.
+//!
+//! Cost: 1/4 byte a tile for the two planes, 1, 2 or 4 bytes a tile for the regions.
+
+use std::fmt;
+
+use glam::IVec2;
+use serde::{Deserialize, Serialize};
+
+use super::bit_plane::{BitPlane, Run};
+use super::error::{MapError, Place};
+use super::regions::{RegionId, Regions};
+
+/// The most tiles along a side of a map.
+pub const SIDE_MAX: u32 = 65_536;
+
+/// The most tiles of a map in all.
+pub const TILES_MAX: u64 = 1 << 28;
+
+/// An obstacle map: which tiles are blocked, and which free tiles are connected.
+///
+/// x runs to the right, y down, tile (0, 0) is at the top left. Everything outside the map is blocked. Tiles change
+/// through [`TileMap::edit`] only.
+///
+/// Two maps are equal when their tiles are; the numbers of their regions may differ, since those depend on the edits
+/// a map has seen.
+#[derive(Clone, Debug)]
+pub struct TileMap {
+    pub(super) rows: BitPlane,
+    pub(super) columns: BitPlane,
+    pub(super) regions: Regions,
+    pub(super) fingerprint: u64,
+}
+
+impl PartialEq for TileMap {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint && self.rows == other.rows
+    }
+}
+
+impl Eq for TileMap {}
+
+impl TileMap {
+    /// A map whose tiles are all blocked or all free.
+    ///
+    /// Errors: [`MapError::Size`] when a side is 0 or above [`SIDE_MAX`], or there are more than [`TILES_MAX`] tiles;
+    /// nothing is allocated then.
+    pub fn new(width: u32, height: u32, blocked: bool) -> Result<Self, MapError> {
+        check_size(u64::from(width), u64::from(height), &Place::default())?;
+        let mut rows = BitPlane::blocked(width, height);
+        if !blocked {
+            for y in 0..height {
+                rows.set_run(Run { y, start: 0, end: width - 1 }, false);
+            }
+        }
+        Ok(Self::from_rows(rows))
+    }
+
+    /// A map of the tiles for which `is_blocked(x, y)` holds; it is asked row by row, from left to right.
+    ///
+    /// Errors: as [`TileMap::new`].
+    pub fn from_fn(
+        width: u32,
+        height: u32,
+        is_blocked: impl FnMut(u32, u32) -> bool,
+    ) -> Result<Self, MapError> {
+        check_size(u64::from(width), u64::from(height), &Place::default())?;
+        Ok(Self::from_rows(BitPlane::from_fn(width, height, is_blocked)))
+    }
+
+    /// A map drawn in text, for tests and documentation: `.` is free, `@` and `#` are blocked, a line is a row.
+    /// Spaces around a line and empty lines at either end are dropped.
+    ///
+    /// Errors: another letter, rows of different lengths, no row at all.
+    ///
+    /// ```
+    /// use throng::map::TileMap;
+    /// let map = TileMap::from_ascii("..#\n.#.")?;
+    /// assert_eq!((map.width(), map.height(), map.region_count()), (3, 2, 2));
+    /// # Ok::<(), throng::map::MapError>(())
+    /// ```
+    pub fn from_ascii(text: &str) -> Result<Self, MapError> {
+        Ok(Self::from_rows(parse_ascii(text)?))
+    }
+
+    /// Builds everything that follows from the rows.
+    pub(super) fn from_rows(rows: BitPlane) -> Self {
+        let mut columns = BitPlane::blocked(rows.height(), rows.width());
+        columns.transpose_from(&rows, TileRect::new(0, 0, rows.width(), rows.height()));
+        let regions = Regions::build(&rows);
+        let fingerprint = (0..rows.height()).fold(
+            mix(u64::from(rows.width()) << 32 | u64::from(rows.height())),
+            |sum, y| sum ^ row_fingerprint(&rows, y, 0..rows.width()),
+        );
+        Self { rows, columns, regions, fingerprint }
+    }
+
+    /// The number of tiles from left to right.
+    pub fn width(&self) -> u32 {
+        self.rows.width()
+    }
+
+    /// The number of tiles from top to bottom.
+    pub fn height(&self) -> u32 {
+        self.rows.height()
+    }
+
+    /// The whole map as a rectangle.
+    pub fn rect(&self) -> TileRect {
+        TileRect::new(0, 0, self.width(), self.height())
+    }
+
+    /// The bitmap row by row: `rows().word_at(x, y)` is 64 tiles to the right of (x, y).
+    pub fn rows(&self) -> &BitPlane {
+        &self.rows
+    }
+
+    /// The bitmap column by column, x and y swapped: `columns().word_at(y, x)` is 64 tiles down from (x, y).
+    pub fn columns(&self) -> &BitPlane {
+        &self.columns
+    }
+
+    /// Whether a tile is blocked. Everything outside the map is.
+    #[inline]
+    pub fn is_blocked(&self, x: i32, y: i32) -> bool {
+        self.rows.is_blocked(x, y)
+    }
+
+    /// Whether a tile lies in the map and is not blocked.
+    #[inline]
+    pub fn is_free(&self, tile: IVec2) -> bool {
+        !self.rows.is_blocked(tile.x, tile.y)
+    }
+
+    /// The region of a tile; `None` when it is blocked or outside. O(1).
+    #[inline]
+    pub fn region(&self, tile: IVec2) -> Option<RegionId> {
+        let inside = tile.x >= 0
+            && tile.y >= 0
+            && (tile.x as u32) < self.width()
+            && (tile.y as u32) < self.height();
+        if inside { self.regions.at(tile.x as u32, tile.y as u32) } else { None }
+    }
+
+    /// Whether two tiles are free and a walk over straight neighbours joins them. O(1).
+    ///
+    /// A diagonal step needs both straight neighbours free, or at least one of them, so this answers for 8-connected
+    /// movement as well.
+    #[inline]
+    pub fn connected(&self, a: IVec2, b: IVec2) -> bool {
+        let region = self.region(a);
+        region.is_some() && region == self.region(b)
+    }
+
+    /// The number of regions.
+    pub fn region_count(&self) -> u32 {
+        self.regions.count()
+    }
+
+    /// The number of tiles in a region; 0 when there is no such region. O(1).
+    pub fn region_size(&self, region: RegionId) -> u64 {
+        self.regions.size(region)
+    }
+
+    /// The number of free tiles. O(regions).
+    pub fn free_count(&self) -> u64 {
+        self.regions.free_count()
+    }
+
+    /// The region with the most tiles and how many it has; the lowest number among equals. O(regions).
+    pub fn largest_region(&self) -> Option<(RegionId, u64)> {
+        self.regions.largest()
+    }
+
+    /// 64 bits that follow from the size and the tiles alone, kept up by edits: what a state hash takes in for the
+    /// map. O(1).
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The bytes that each part of the map holds.
+    pub fn memory(&self) -> MapMemory {
+        MapMemory {
+            rows_bytes: std::mem::size_of_val(self.rows.words()),
+            columns_bytes: std::mem::size_of_val(self.columns.words()),
+            regions_bytes: self.regions.bytes(),
+        }
+    }
+}
+
+/// The bytes a [`TileMap`] holds, by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapMemory {
+    /// The bitmap row by row.
+    pub rows_bytes: usize,
+    /// The transposed bitmap.
+    pub columns_bytes: usize,
+    /// The region of each tile and the size of each region.
+    pub regions_bytes: usize,
+}
+
+impl MapMemory {
+    /// All parts together.
+    pub fn total_bytes(&self) -> usize {
+        self.rows_bytes + self.columns_bytes + self.regions_bytes
+    }
+}
+
+/// A rectangle of tiles. In a scenario it is written `(x, y, width, height)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, u32, u32)", into = "(u32, u32, u32, u32)")]
+pub struct TileRect {
+    /// The left-most tile.
+    pub x: u32,
+    /// The top-most tile.
+    pub y: u32,
+    /// Tiles from left to right.
+    pub width: u32,
+    /// Tiles from top to bottom.
+    pub height: u32,
+}
+
+impl TileRect {
+    /// A rectangle by its top left tile and its size.
+    pub const fn new(x: u32, y: u32, width: u32, height: u32) -> Self {
+        Self { x, y, width, height }
+    }
+
+    /// The first column right of the rectangle, at most `u32::MAX`.
+    pub const fn right(&self) -> u32 {
+        self.x.saturating_add(self.width)
+    }
+
+    /// The first row below the rectangle, at most `u32::MAX`.
+    pub const fn bottom(&self) -> u32 {
+        self.y.saturating_add(self.height)
+    }
+
+    /// The number of tiles.
+    pub const fn tile_count(&self) -> u64 {
+        self.width as u64 * self.height as u64
+    }
+
+    /// Whether a tile lies in the rectangle.
+    pub fn contains(&self, tile: IVec2) -> bool {
+        let (x, y) = (i64::from(tile.x), i64::from(tile.y));
+        let (left, top) = (i64::from(self.x), i64::from(self.y));
+        x >= left && y >= top && x < left + i64::from(self.width) && y < top + i64::from(self.height)
+    }
+
+    /// Whether the two share a tile.
+    pub fn intersects(&self, other: &TileRect) -> bool {
+        let overlaps = |a: u32, a_len: u32, b: u32, b_len: u32| {
+            a_len > 0
+                && b_len > 0
+                && u64::from(a) < u64::from(b) + u64::from(b_len)
+                && u64::from(b) < u64::from(a) + u64::from(a_len)
+        };
+        overlaps(self.x, self.width, other.x, other.width)
+            && overlaps(self.y, self.height, other.y, other.height)
+    }
+}
+
+impl From<(u32, u32, u32, u32)> for TileRect {
+    fn from((x, y, width, height): (u32, u32, u32, u32)) -> Self {
+        Self { x, y, width, height }
+    }
+}
+
+impl From<TileRect> for (u32, u32, u32, u32) {
+    fn from(rect: TileRect) -> Self {
+        (rect.x, rect.y, rect.width, rect.height)
+    }
+}
+
+impl fmt::Display for TileRect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}, {}, {}, {})", self.x, self.y, self.width, self.height)
+    }
+}
+
+/// Reads the drawing that [`TileMap::from_ascii`] describes.
+pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
+    let mut tiles = Vec::new();
+    let mut width = None;
+    let mut height = 0;
+    let blank_lines = text.lines().take_while(|line| line.trim().is_empty()).count();
+    for (number, line) in (1..).zip(text.trim_end().lines()).skip(blank_lines) {
+        let row = line.trim();
+        let place = |column: usize| Place::text("text", number, column as u32 + 1);
+        for (column, letter) in row.chars().enumerate() {
+            match letter {
+                '.' => tiles.push(false),
+                '@' | '#' => tiles.push(true),
+                _ => {
+                    return Err(MapError::Letter {
+                        place: place(column),
+                        found: letter,
+                        expected: "`.` (free), `@` or `#` (blocked)",
+                    });
+                }
+            }
+        }
+        let found = tiles.len() - width.unwrap_or(0) * height;
+        if found != *width.get_or_insert(found) {
+            let expected = width.unwrap_or(0) as u32;
+            return Err(MapError::RowLength { place: place(found), found: found as u64, expected });
+        }
+        height += 1;
+    }
+    let width = width.unwrap_or(0);
+    check_size(width as u64, height as u64, &Place::text("text", 1, 1))?;
+    Ok(BitPlane::from_fn(width as u32, height as u32, |x, y| tiles[y as usize * width + x as usize]))
+}
+
+/// Fails when a map of this size is not allowed.
+pub(super) fn check_size(width: u64, height: u64, place: &Place) -> Result<(), MapError> {
+    let side_ok = |side| (1..=u64::from(SIDE_MAX)).contains(&side);
+    if side_ok(width) && side_ok(height) && width * height <= TILES_MAX {
+        Ok(())
+    } else {
+        Err(MapError::Size { place: place.clone(), width, height })
+    }
+}
+
+/// What the words of one row that hold the given tiles add to the map's fingerprint.
+pub(super) fn row_fingerprint(rows: &BitPlane, y: u32, tiles: std::ops::Range<u32>) -> u64 {
+    let first = tiles.start as usize / 64;
+    let words = &rows.row(y)[first..(tiles.end as usize).div_ceil(64)];
+    let place = u64::from(y) << 32 | first as u64;
+    (place..).zip(words).fold(0, |sum, (place, word)| sum ^ mix(mix(place).wrapping_add(*word)))
+}
+
+/// A 64-bit mix in which every input bit reaches every output bit (the finaliser of SplitMix64, Steele and others 2014).
+pub(super) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ value >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_reads_as_it_is_drawn() {
+        let map = TileMap::from_ascii("\n  .#.\n  @..\n").unwrap();
+        assert_eq!((map.width(), map.height()), (3, 2));
+        let blocked: Vec<(i32, i32)> =
+            (0..2).flat_map(|y| (0..3).map(move |x| (x, y))).filter(|(x, y)| map.is_blocked(*x, *y)).collect();
+        assert_eq!(blocked, [(1, 0), (0, 1)]);
+        assert_eq!(map.free_count(), 4);
+    }
+
+    #[test]
+    fn bad_text_is_refused_with_its_place() {
+        let location = |text| TileMap::from_ascii(text).unwrap_err().location();
+        assert_eq!(location("...\n.x."), Some((2, 2)));
+        assert_eq!(location("...\n...\n.."), Some((3, 3)));
+        assert_eq!(location("...\n...."), Some((2, 5)));
+        assert_eq!(location(""), Some((1, 1)));
+    }
+
+    #[test]
+    fn sizes_beyond_the_limits_are_refused() {
+        for (width, height) in [(0, 1), (1, 0), (65_537, 1), (1, 65_537), (65_536, 4_097), (u32::MAX, u32::MAX)] {
+            assert!(
+                matches!(TileMap::new(width, height, false), Err(MapError::Size { .. })),
+                "{width} × {height}"
+            );
+        }
+        assert!(TileMap::new(65_536, 1, false).is_ok());
+        assert!(TileMap::new(1, 65_536, true).is_ok());
+    }
+
+    #[test]
+    fn tiles_outside_are_blocked_and_have_no_region() {
+        let map = TileMap::new(3, 2, false).unwrap();
+        for tile in [(-1, 0), (0, -1), (3, 0), (0, 2), (i32::MIN, i32::MAX)] {
+            assert!(map.is_blocked(tile.0, tile.1) && !map.is_free(tile.into()));
+            assert_eq!(map.region(tile.into()), None);
+        }
+        assert!(!map.connected(IVec2::new(-1, 0), IVec2::new(-1, 0)));
+    }
+
+    #[test]
+    fn memory_counts_planes_and_regions() {
+        let memory = TileMap::new(128, 64, false).unwrap().memory();
+        assert_eq!(memory.rows_bytes, 8 * (4 * 66 + 1));
+        assert_eq!(memory.columns_bytes, 8 * (3 * 130 + 1));
+        assert!(memory.regions_bytes >= 128 * 64 && memory.regions_bytes < 128 * 64 + 64);
+    }
+
+    #[test]
+    fn the_fingerprint_tells_maps_apart() {
+        let maps = ["..", ".#", "#.", "##", ".\n.", "...", "..\n.."];
+        let prints: Vec<u64> = maps.iter().map(|map| TileMap::from_ascii(map).unwrap().fingerprint()).collect();
+        for (i, print) in prints.iter().enumerate() {
+            assert!(!prints[..i].contains(print), "{:?}", maps[i]);
+        }
+    }
+
+    #[test]
+    fn rectangles_meet_when_they_share_a_tile() {
+        let rect = TileRect::new(2, 3, 4, 2);
+        assert!(rect.contains(IVec2::new(2, 3)) && rect.contains(IVec2::new(5, 4)));
+        assert!(!rect.contains(IVec2::new(6, 4)) && !rect.contains(IVec2::new(5, 5)));
+        assert!(!rect.contains(IVec2::new(-1, 3)));
+        assert!(rect.intersects(&TileRect::new(5, 4, 1, 1)) && !rect.intersects(&TileRect::new(6, 4, 1, 1)));
+        assert!(!rect.intersects(&TileRect::new(3, 3, 0, 1)));
+        assert!(TileRect::new(u32::MAX, 0, u32::MAX, 1).intersects(&TileRect::new(u32::MAX, 0, 1, 1)));
+    }
+}

@@ -1,0 +1,274 @@
+//! The modes in which parties can queue, and how their limits widen with waiting.
+//!
+//! Settings are in seconds, as a scenario writes them; [`ModeRules`] are the same in ticks, so that nothing
+//! but integers reaches a decision.
+//!
+//! ```text
+//! window(w) = start + widen_per_s · w   while w < open_after
+//!             no limit                  from then on
+//! ```
+//! Invariant: a limit never narrows while a party waits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The largest group: players.
+pub const GROUP_SIZE_MAX: u8 = 50;
+
+/// The longest time that a setting may hold: seconds.
+pub const SECONDS_MAX: f64 = 1e9;
+
+/// The limit that is none: any spread and any gap is within it.
+pub const OPEN: u32 = u32::MAX;
+
+/// A mode's place in the list of modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ModeId(pub u16);
+
+impl fmt::Display for ModeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How parties are gathered into groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Packing {
+    /// Parties of close skill together, inside windows that widen with waiting.
+    #[default]
+    Windows,
+    /// Parties as they arrived, whatever their skill (the reference design); the skill window does not apply.
+    Arrival,
+}
+
+/// A way of making battles out of waiting parties.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum QueueMode {
+    /// Battles between two groups of exactly K players.
+    Groups(ModeSettings),
+}
+
+/// Settings of a mode that makes battles between two groups of exactly K players.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModeSettings {
+    /// The mode's name, by which scenarios and statistics know it; unique.
+    pub name: String,
+    /// K: players in a group, 1–50.
+    pub group_size: u8,
+    /// How parties are gathered into groups.
+    pub packing: Packing,
+    /// A party leaves the queue unmatched after this many seconds; 0 means never.
+    pub expire_after_s: f64,
+    /// From this waiting time on (seconds) a party's window and gap limit are open, and it is served before all
+    /// others, oldest first: the wait bound.
+    pub open_after_s: f64,
+    /// The skill spread that a match may have while its oldest party has just come: skill points.
+    pub skill_window_start: u32,
+    /// By how much that spread widens a second: skill points.
+    pub skill_window_widen_per_s: u32,
+    /// The gap in power between the groups that a match may have while its oldest party has just come.
+    pub power_gap_start: u32,
+    /// By how much that gap widens a second.
+    pub power_gap_widen_per_s: u32,
+    /// Matches a heartbeat; those of the longest waiting come first, the rest wait for the next heartbeat.
+    pub matches_per_heartbeat_max: u32,
+    /// Parties looked at a heartbeat while partners for left-over parties are sought, not counting the parties
+    /// past `open_after_s`, whose search has no limit; the rest wait for the next heartbeat.
+    pub looks_per_heartbeat_max: u32,
+    /// Tickets that may wait at a time; further ones are refused.
+    pub tickets_max: u32,
+}
+
+impl Default for ModeSettings {
+    fn default() -> Self {
+        Self {
+            name: "arena".to_owned(),
+            group_size: 5,
+            packing: Packing::default(),
+            expire_after_s: 600.0,
+            open_after_s: 60.0,
+            skill_window_start: 100,
+            skill_window_widen_per_s: 10,
+            power_gap_start: 500,
+            power_gap_widen_per_s: 100,
+            matches_per_heartbeat_max: 500,
+            looks_per_heartbeat_max: 1_000_000,
+            tickets_max: 1 << 20,
+        }
+    }
+}
+
+impl ModeSettings {
+    /// Converts seconds into ticks of `1 / tick_hz` seconds. O(1).
+    ///
+    /// # Errors
+    /// [`ModeError`] when a value is out of its range.
+    pub fn rules(&self, tick_hz: f64) -> Result<ModeRules, ModeError> {
+        let range = |field, value: f64, low, high| {
+            let inside = value >= low && value <= high;
+            let mode = || self.name.clone();
+            if inside { Ok(()) } else { Err(ModeError::Range { mode: mode(), field, low, high, found: value }) }
+        };
+        if self.name.is_empty() {
+            return Err(ModeError::NoName);
+        }
+        range("tick_hz", tick_hz, 0.001, 1e6)?;
+        range("group_size", f64::from(self.group_size), 1.0, f64::from(GROUP_SIZE_MAX))?;
+        range("expire_after_s", self.expire_after_s, 0.0, SECONDS_MAX)?;
+        range("open_after_s", self.open_after_s, 0.0, SECONDS_MAX)?;
+        range("matches_per_heartbeat_max", f64::from(self.matches_per_heartbeat_max), 1.0, f64::from(u32::MAX))?;
+        let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
+        Ok(ModeRules {
+            group_size: self.group_size,
+            packing: self.packing,
+            expire_after_ticks: if self.expire_after_s == 0.0 { u64::MAX } else { ticks(self.expire_after_s) },
+            open_after_ticks: ticks(self.open_after_s),
+            skill_window: Widening { start: self.skill_window_start, per_s: self.skill_window_widen_per_s },
+            power_gap: Widening { start: self.power_gap_start, per_s: self.power_gap_widen_per_s },
+            tick_mhz: (tick_hz * 1000.0).ceil() as u64,
+            matches_max: self.matches_per_heartbeat_max as usize,
+            looks_max: u64::from(self.looks_per_heartbeat_max),
+            tickets_max: self.tickets_max,
+        })
+    }
+}
+
+/// A mode's settings in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeRules {
+    /// K: players in a group, 1–50.
+    pub group_size: u8,
+    /// How parties are gathered into groups.
+    pub packing: Packing,
+    /// A party that has waited this long leaves; `u64::MAX` means never.
+    pub expire_after_ticks: u64,
+    /// A party that has waited this long has no limits and comes first.
+    pub open_after_ticks: u64,
+    /// The skill spread that a match may have.
+    pub skill_window: Widening,
+    /// The power gap that a match may have.
+    pub power_gap: Widening,
+    /// Ticks in a thousand seconds.
+    pub tick_mhz: u64,
+    /// Matches a heartbeat.
+    pub matches_max: usize,
+    /// Parties looked at a heartbeat while partners for left-over parties are sought.
+    pub looks_max: u64,
+    /// Tickets that may wait at a time.
+    pub tickets_max: u32,
+}
+
+impl ModeRules {
+    /// The largest skill spread of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for
+    /// [`Packing::Arrival`] and for a party past the wait bound. O(1).
+    #[must_use]
+    pub fn window_at(&self, waited_ticks: u64) -> u32 {
+        if self.packing == Packing::Arrival { OPEN } else { self.limit_at(self.skill_window, waited_ticks) }
+    }
+
+    /// The largest power gap of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for a
+    /// party past the wait bound. O(1).
+    #[must_use]
+    pub fn power_gap_at(&self, waited_ticks: u64) -> u32 {
+        self.limit_at(self.power_gap, waited_ticks)
+    }
+
+    fn limit_at(&self, widening: Widening, waited_ticks: u64) -> u32 {
+        if waited_ticks >= self.open_after_ticks {
+            return OPEN;
+        }
+        let widened = u128::from(widening.per_s) * u128::from(waited_ticks) * 1000 / u128::from(self.tick_mhz);
+        u32::try_from(u128::from(widening.start) + widened).unwrap_or(OPEN)
+    }
+}
+
+/// A limit that grows evenly with waiting time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widening {
+    /// The limit at first.
+    pub start: u32,
+    /// How much it grows a second.
+    pub per_s: u32,
+}
+
+/// What is wrong with a list of modes.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModeError {
+    /// A mode's name is empty.
+    #[error("expected a name for each queue, found an empty one")]
+    NoName,
+    /// Two modes have one name.
+    #[error("expected different names for the queues, found `{0}` twice")]
+    NameTwice(String),
+    /// More modes than ids.
+    #[error("expected at most 65536 queues, found {0}")]
+    TooMany(usize),
+    /// A value is outside its range.
+    #[error("queue `{mode}`: expected `{field}` between {low} and {high}, found {found}")]
+    Range {
+        /// The mode's name.
+        mode: String,
+        /// The setting.
+        field: &'static str,
+        /// The least value.
+        low: f64,
+        /// The greatest value.
+        high: f64,
+        /// What was found.
+        found: f64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_widen_evenly_and_then_open() {
+        let settings = ModeSettings {
+            skill_window_start: 50,
+            skill_window_widen_per_s: 20,
+            open_after_s: 30.0,
+            ..Default::default()
+        };
+        let rules = settings.rules(20.0).unwrap();
+        assert_eq!(rules.window_at(0), 50);
+        assert_eq!(rules.window_at(10), 60);
+        assert_eq!(rules.window_at(599), 50 + 599);
+        assert_eq!(rules.window_at(600), OPEN);
+        assert_eq!(rules.power_gap_at(u64::MAX), OPEN);
+    }
+
+    #[test]
+    fn huge_values_saturate() {
+        let settings = ModeSettings {
+            skill_window_start: u32::MAX,
+            skill_window_widen_per_s: u32::MAX,
+            open_after_s: SECONDS_MAX,
+            ..Default::default()
+        };
+        assert_eq!(settings.rules(1000.0).unwrap().window_at(999_999_999_999), OPEN);
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let error = ModeSettings { group_size: 51, ..Default::default() }.rules(20.0).unwrap_err();
+        assert_eq!(error.to_string(), "queue `arena`: expected `group_size` between 1 and 50, found 51");
+        assert!(ModeSettings { expire_after_s: f64::NAN, ..Default::default() }.rules(20.0).is_err());
+        assert!(ModeSettings { open_after_s: -1.0, ..Default::default() }.rules(20.0).is_err());
+        assert!(ModeSettings::default().rules(0.0).is_err());
+    }
+
+    #[test]
+    fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
+        let mode: QueueMode = ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
+        let QueueMode::Groups(settings) = mode;
+        assert_eq!((settings.name.as_str(), settings.group_size), ("duel", 1));
+        assert_eq!(settings.packing, Packing::Arrival);
+        assert!(ron::from_str::<QueueMode>("Groups((group_sise: 1))").is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! A party's wish for a battle, and the ways in which the queue can refuse it.
+//!
+//! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches.
+
+use arrayvec::ArrayVec;
+use thiserror::Error;
+
+use super::mode::ModeId;
+
+/// The largest party: players.
+pub const PARTY_SIZE_MAX: u8 = 5;
+
+/// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// The party's id; at most one ticket a party is queued at a time, over all modes.
+    pub party: u32,
+    /// Players in the party, 1–5; equal to the number of `members`.
+    pub size: u8,
+    /// The sum of the members' power.
+    pub power: u32,
+    /// One value a party, on a scale like Elo's: 400 more means ten times the odds of winning.
+    pub skill: i32,
+    /// The party's level. Carried for the caller; groups are packed without it.
+    pub level: u16,
+    /// The strength of the party's leader. Carried for the caller; groups are packed without it.
+    pub leader_strength: u32,
+    /// The mode in which the party wants to play.
+    pub mode: ModeId,
+    /// The tick since which the party waits. Earlier than now when waiting time is given back.
+    pub since_tick: u64,
+    /// The persistent ids of the players.
+    pub members: ArrayVec<u64, 5>,
+}
+
+impl Ticket {
+    /// Checks what can be known without the queue: the size, the members, and that it fits a group of
+    /// `group_size`. O(size²).
+    ///
+    /// # Errors
+    /// [`TicketError::Size`], [`TicketError::LargerThanGroup`], [`TicketError::MembersMismatch`],
+    /// [`TicketError::MemberTwice`].
+    pub fn check(&self, group_size: u8) -> Result<(), TicketError> {
+        if self.size == 0 || self.size > PARTY_SIZE_MAX {
+            return Err(TicketError::Size { party: self.party, size: self.size });
+        }
+        if self.size > group_size {
+            return Err(TicketError::LargerThanGroup { party: self.party, size: self.size, group_size });
+        }
+        if self.members.len() != usize::from(self.size) {
+            let members = self.members.len();
+            return Err(TicketError::MembersMismatch { party: self.party, size: self.size, members });
+        }
+        for (at, &player) in self.members.iter().enumerate() {
+            if self.members[..at].contains(&player) {
+                return Err(TicketError::MemberTwice { party: self.party, player });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ticks waited at `now_tick`; zero for a ticket from the future. O(1).
+    #[must_use]
+    pub const fn waited_ticks(&self, now_tick: u64) -> u64 {
+        now_tick.saturating_sub(self.since_tick)
+    }
+}
+
+/// Why the matchmaker refused a request. The queue is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TicketError {
+    /// The size is not 1–5.
+    #[error("party {party}: expected 1 to 5 players, found {size}")]
+    Size {
+        /// The party.
+        party: u32,
+        /// Its size.
+        size: u8,
+    },
+    /// The party does not fit into a group of its mode.
+    #[error("party {party}: expected at most {group_size} players in this mode, found {size}")]
+    LargerThanGroup {
+        /// The party.
+        party: u32,
+        /// Its size.
+        size: u8,
+        /// Players in a group of the mode.
+        group_size: u8,
+    },
+    /// The list of members is shorter or longer than the size says.
+    #[error("party {party}: expected {size} members, found {members}")]
+    MembersMismatch {
+        /// The party.
+        party: u32,
+        /// Its size.
+        size: u8,
+        /// Members listed.
+        members: usize,
+    },
+    /// A player is listed twice in one party.
+    #[error("party {party}: expected distinct members, found player {player} twice")]
+    MemberTwice {
+        /// The party.
+        party: u32,
+        /// The player.
+        player: u64,
+    },
+    /// No such mode.
+    #[error("party {party}: expected a mode below {modes}, found {mode}")]
+    UnknownMode {
+        /// The party.
+        party: u32,
+        /// The mode asked for.
+        mode: ModeId,
+        /// How many modes there are.
+        modes: usize,
+    },
+    /// A player waits already, in whatever mode.
+    #[error("party {party}: expected players who are not queued, found player {player} of queued party {queued_in}")]
+    PlayerQueued {
+        /// The party that was refused.
+        party: u32,
+        /// The player who waits already.
+        player: u64,
+        /// The party with which the player waits.
+        queued_in: u32,
+    },
+    /// The party waits already, in whatever mode.
+    #[error("party {party}: expected a party that is not queued, found it queued")]
+    PartyQueued {
+        /// The party.
+        party: u32,
+    },
+    /// The mode's queue is at its limit.
+    #[error("party {party}: expected room in the queue, found it full at {tickets_max} tickets")]
+    QueueFull {
+        /// The party that was refused.
+        party: u32,
+        /// The limit.
+        tickets_max: u32,
+    },
+    /// A cancellation of a party that does not wait.
+    #[error("party {party}: expected a queued party, found none")]
+    NotQueued {
+        /// The party.
+        party: u32,
+    },
+    /// A cancellation by a player who is no member of the party.
+    #[error("party {party}: expected a cancellation by a member, found player {player}")]
+    NotAMember {
+        /// The party.
+        party: u32,
+        /// The stranger.
+        player: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket(size: u8, members: &[u64]) -> Ticket {
+        Ticket {
+            party: 1,
+            size,
+            power: 10,
+            skill: 0,
+            level: 1,
+            leader_strength: 0,
+            mode: ModeId(0),
+            since_tick: 5,
+            members: members.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn sizes_outside_one_to_five_are_refused() {
+        assert_eq!(ticket(0, &[]).check(5), Err(TicketError::Size { party: 1, size: 0 }));
+        assert_eq!(ticket(6, &[1, 2, 3, 4, 5]).check(50), Err(TicketError::Size { party: 1, size: 6 }));
+        assert_eq!(ticket(5, &[1, 2, 3, 4, 5]).check(5), Ok(()));
+    }
+
+    #[test]
+    fn a_party_larger_than_a_group_is_refused() {
+        let error = ticket(3, &[1, 2, 3]).check(2).unwrap_err();
+        assert_eq!(error, TicketError::LargerThanGroup { party: 1, size: 3, group_size: 2 });
+        assert_eq!(error.to_string(), "party 1: expected at most 2 players in this mode, found 3");
+    }
+
+    #[test]
+    fn members_must_be_distinct_and_as_many_as_the_size() {
+        let short = ticket(3, &[1, 2]).check(5);
+        assert_eq!(short, Err(TicketError::MembersMismatch { party: 1, size: 3, members: 2 }));
+        assert_eq!(ticket(2, &[7, 7]).check(5), Err(TicketError::MemberTwice { party: 1, player: 7 }));
+    }
+
+    #[test]
+    fn a_ticket_from_the_future_has_waited_for_nothing() {
+        assert_eq!(ticket(1, &[1]).waited_ticks(3), 0);
+        assert_eq!(ticket(1, &[1]).waited_ticks(9), 4);
+    }
+}

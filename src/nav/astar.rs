@@ -1,0 +1,32 @@
+//! A* over single steps (Hart, Nilsson and Raphael, 1968): the reference the other algorithms are measured against.
+//!
+//! It shares their open list, node index, integer costs and estimate, and reads the 3×3 tiles around a node as three
+//! words, so that what it loses by is the number of nodes it opens and nothing else.
+
+use super::cost::Cost;
+use super::direction::Direction;
+use super::search::Run;
+
+/// Expands nodes until the goal is settled, the limit is hit or nothing is left.
+pub(super) fn expand_all(run: &mut Run) {
+    while let Some(current) = run.next() {
+        let rows = run.map.rows();
+        let (x, y) = (current.tile.x, current.tile.y);
+        let around = [rows.word_at(x - 1, y - 1), rows.word_at(x - 1, y), rows.word_at(x - 1, y + 1)];
+        let is_free = |dx: i32, dy: i32| around[(dy + 1) as usize] >> (dx + 1) & 1 == 0;
+        for direction in Direction::ALL {
+            let step = direction.step();
+            // For a straight step all three are the same tile or the current one.
+            if !(is_free(step.x, step.y) && is_free(step.x, 0) && is_free(0, step.y)) {
+                continue;
+            }
+            let tile = current.tile + step;
+            let g = current.g + if direction.is_diagonal() { Cost::DIAGONAL } else { Cost::STRAIGHT };
+            if tile == run.goal {
+                run.reach_goal(current.node, g);
+            } else {
+                run.reach(current.node, tile, g, Some(direction));
+            }
+        }
+    }
+}

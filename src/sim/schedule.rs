@@ -1,0 +1,280 @@
+//! The order of a tick and the heartbeat inside it.
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::ScheduleLabel;
+use bevy_time::{Fixed, Time};
+use serde::{Deserialize, Serialize};
+
+use super::{HashAppExt, RandomStreams, Workers};
+
+/// The steps of a tick, in their order, all within [`FixedUpdate`].
+///
+/// `First` and `Last` hold no systems of this crate: they are hooks for an embedder's own.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SimSystems {
+    /// Empty by default: before anything else of the tick.
+    First,
+    /// Inbound messages are drained; sessions come and go.
+    Ingest,
+    /// Scripts and behaviours decide goals.
+    Think,
+    /// Path requests are answered.
+    Navigate,
+    /// Walkers follow their paths; players' moves are checked and applied.
+    Move,
+    /// Positions become cells of the interest grid.
+    Locate,
+    /// View lists follow the cells.
+    View,
+    /// The [`Heartbeat`] schedule, and per-object work phased over its ticks.
+    Heartbeat,
+    /// What clients must learn is put into packets.
+    Replicate,
+    /// Packets are handed over to be sent.
+    Send,
+    /// Empty by default: after everything else of the tick.
+    Last,
+}
+
+impl SimSystems {
+    /// All sets, in the order in which they run.
+    pub const ALL: [Self; 11] = [
+        Self::First,
+        Self::Ingest,
+        Self::Think,
+        Self::Navigate,
+        Self::Move,
+        Self::Locate,
+        Self::View,
+        Self::Heartbeat,
+        Self::Replicate,
+        Self::Send,
+        Self::Last,
+    ];
+
+    /// The name of the set in tables and reports: lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Ingest => "ingest",
+            Self::Think => "think",
+            Self::Navigate => "navigate",
+            Self::Move => "move",
+            Self::Locate => "locate",
+            Self::View => "view",
+            Self::Heartbeat => "heartbeat",
+            Self::Replicate => "replicate",
+            Self::Send => "send",
+            Self::Last => "last",
+        }
+    }
+}
+
+/// Runs every [`SimSettings::heartbeat_ticks`] ticks, within [`SimSystems::Heartbeat`].
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Heartbeat;
+
+/// What a heartbeat does, in this order.
+///
+/// The sets stand in the [`Heartbeat`] schedule and, for per-object work that is phased over the heartbeat's ticks, also
+/// in [`FixedUpdate`] behind it: a system there handles the objects whose id falls on [`HeartbeatPhase`].
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeartbeatSystems {
+    /// Waiting parties become matches.
+    Match,
+    /// Dirty masks become deltas.
+    Collect,
+}
+
+/// The tick's settings that are not a plugin's own.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimSettings {
+    /// Ticks from one [`Heartbeat`] to the next; 0 counts as 1.
+    pub heartbeat_ticks: u32,
+}
+
+impl Default for SimSettings {
+    fn default() -> Self {
+        Self {
+            heartbeat_ticks: 10,
+        }
+    }
+}
+
+/// The number of the tick that is running, or ran last; the first is 1.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SimTick(pub u64);
+
+/// Which share of the objects this tick's phased heartbeat work covers: those with `id % of == phase`.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatPhase {
+    /// From 0 to `of - 1`, one step a tick.
+    pub phase: u32,
+    /// Ticks a heartbeat.
+    pub of: u32,
+}
+
+impl Default for HeartbeatPhase {
+    fn default() -> Self {
+        Self { phase: 0, of: 1 }
+    }
+}
+
+impl HeartbeatPhase {
+    /// Whether the object with this id is this tick's.
+    #[must_use]
+    pub const fn covers(self, id: u32) -> bool {
+        id % self.of == self.phase
+    }
+}
+
+/// Sets the tick rate. The sets themselves come with [`install`], which every plugin of the crate calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimPlugin {
+    /// Ticks a second; `None` leaves [`Time<Fixed>`] as the app has it.
+    pub tick_hz: Option<f64>,
+}
+
+impl Plugin for SimPlugin {
+    fn build(&self, app: &mut App) {
+        install(app);
+        if let Some(hz) = self.tick_hz {
+            app.insert_resource(Time::<Fixed>::from_hz(hz));
+        }
+    }
+}
+
+/// Lays down the sets, the heartbeat and what all systems share. Idempotent: only the first call does anything.
+///
+/// Adds no Bevy plugin: the app brings its own `TimePlugin`, and `TaskPoolPlugin` where work is to be spread.
+pub fn install(app: &mut App) {
+    if app.world().contains_resource::<SimTick>() {
+        return;
+    }
+    app.init_resource::<SimTick>()
+        .init_resource::<SimSettings>()
+        .init_resource::<HeartbeatPhase>()
+        .init_resource::<RandomStreams>()
+        .init_resource::<Workers>()
+        .init_schedule(Heartbeat)
+        .configure_sets(FixedUpdate, {
+            use SimSystems::*;
+            (
+                First, Ingest, Think, Navigate, Move, Locate, View, Heartbeat, Replicate, Send,
+                Last,
+            )
+                .chain()
+        })
+        .configure_sets(
+            self::Heartbeat,
+            (HeartbeatSystems::Match, HeartbeatSystems::Collect).chain(),
+        )
+        .configure_sets(
+            FixedUpdate,
+            (HeartbeatSystems::Match, HeartbeatSystems::Collect)
+                .chain()
+                .after(run_heartbeat)
+                .in_set(SimSystems::Heartbeat),
+        )
+        .add_systems(
+            FixedUpdate,
+            (
+                advance_tick.before(SimSystems::First),
+                run_heartbeat.in_set(SimSystems::Heartbeat),
+            ),
+        )
+        .hash_part("tick", |world, hasher| {
+            hasher.write_u64(world.resource::<SimTick>().0)
+        })
+        .hash_part("random", |world, hasher| {
+            world.resource::<RandomStreams>().hash(hasher)
+        });
+}
+
+fn advance_tick(
+    mut tick: ResMut<SimTick>,
+    mut phase: ResMut<HeartbeatPhase>,
+    settings: Res<SimSettings>,
+) {
+    tick.0 += 1;
+    phase.of = settings.heartbeat_ticks.max(1);
+    phase.phase = (tick.0 % u64::from(phase.of)) as u32;
+}
+
+fn run_heartbeat(world: &mut World) {
+    if world.resource::<HeartbeatPhase>().phase == 0 {
+        world.run_schedule(Heartbeat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::clock;
+
+    #[derive(Resource, Default)]
+    struct Seen(Vec<(u64, &'static str)>);
+
+    fn note(name: &'static str) -> impl FnMut(ResMut<Seen>, Res<SimTick>) {
+        move |mut seen, tick| seen.0.push((tick.0, name))
+    }
+
+    fn app() -> App {
+        let mut app = App::new();
+        app.add_plugins((
+            bevy_time::TimePlugin,
+            SimPlugin {
+                tick_hz: Some(20.0),
+            },
+        ))
+        .init_resource::<Seen>();
+        clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    #[test]
+    fn sets_run_in_order_every_tick() {
+        let mut app = app();
+        for set in SimSystems::ALL.into_iter().rev() {
+            app.add_systems(FixedUpdate, note(set.name()).in_set(set));
+        }
+        app.update();
+        app.update();
+        let expected: Vec<_> = (1..=2)
+            .flat_map(|tick| SimSystems::ALL.map(|set| (tick, set.name())))
+            .collect();
+        assert_eq!(app.world().resource::<Seen>().0, expected);
+    }
+
+    #[test]
+    fn the_heartbeat_counts_ticks() {
+        let mut app = app();
+        app.insert_resource(SimSettings { heartbeat_ticks: 3 });
+        app.add_systems(Heartbeat, note("beat").in_set(HeartbeatSystems::Match));
+        (0..7).for_each(|_| app.update());
+        assert_eq!(app.world().resource::<Seen>().0, [(3, "beat"), (6, "beat")]);
+    }
+
+    #[test]
+    fn installing_twice_changes_nothing() {
+        let mut app = app();
+        install(&mut app);
+        app.add_systems(Heartbeat, note("beat"));
+        (0..10).for_each(|_| app.update());
+        assert_eq!(app.world().resource::<SimTick>().0, 10);
+        assert_eq!(app.world().resource::<Seen>().0, [(10, "beat")]);
+    }
+
+    #[test]
+    fn every_object_has_its_turn_once_a_heartbeat() {
+        let turns = |id| {
+            (0..10)
+                .filter(|&phase| HeartbeatPhase { phase, of: 10 }.covers(id))
+                .count()
+        };
+        assert!((0..100).all(|id| turns(id) == 1));
+    }
+}

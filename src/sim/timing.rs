@@ -1,0 +1,179 @@
+//! How long each set of a tick takes.
+//!
+//! [`TimingPlugin`] puts a mark between each two sets; without it there are no marks, and a tick pays nothing. Figures
+//! are exact over the last [`SAMPLES_MAX`] ticks; means and maxima cover the whole run.
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+
+use super::clock::Stopwatch;
+use super::{SimSystems, install};
+
+/// Ticks whose times are kept for percentiles.
+pub const SAMPLES_MAX: usize = 1 << 16;
+
+/// Times every set of [`SimSystems`] and the whole tick into [`TickTimings`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TimingPlugin;
+
+impl Plugin for TimingPlugin {
+    fn build(&self, app: &mut App) {
+        install(app);
+        app.init_resource::<TickTimings>()
+            .add_systems(FixedUpdate, start.before(SimSystems::First));
+        for (index, set) in SimSystems::ALL.into_iter().enumerate() {
+            let mark = move |mut timings: ResMut<TickTimings>| timings.mark(index);
+            match SimSystems::ALL.get(index + 1) {
+                Some(&next) => app.add_systems(FixedUpdate, mark.after(set).before(next)),
+                None => app.add_systems(FixedUpdate, mark.after(set)),
+            };
+        }
+    }
+}
+
+/// Figures over the ticks so far, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SetTiming {
+    /// Mean over the whole run.
+    pub mean_ms: f64,
+    /// Median.
+    pub p50_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// Largest of the whole run.
+    pub max_ms: f64,
+}
+
+/// The times of each set, and of the whole tick. Wall-clock figures: never part of the game state.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct TickTimings {
+    sets: [Samples; SimSystems::ALL.len()],
+    ticks: Samples,
+    lap: Option<Stopwatch>,
+    whole_ns: u64,
+}
+
+impl TickTimings {
+    /// Figures of one set.
+    #[must_use]
+    pub fn set(&self, set: SimSystems) -> SetTiming {
+        SimSystems::ALL
+            .iter()
+            .position(|&s| s == set)
+            .map_or_else(SetTiming::default, |i| self.sets[i].timing())
+    }
+
+    /// Figures of the whole tick: the sum of its sets.
+    #[must_use]
+    pub fn tick(&self) -> SetTiming {
+        self.ticks.timing()
+    }
+
+    /// Forgets all samples, e.g. those of warm-up ticks.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    fn mark(&mut self, set: usize) {
+        let Some(lap) = &mut self.lap else { return };
+        let ns = lap.lap_ns();
+        self.sets[set].add(ns);
+        self.whole_ns += ns;
+        if set + 1 == self.sets.len() {
+            self.ticks.add(self.whole_ns);
+        }
+    }
+}
+
+fn start(mut timings: ResMut<TickTimings>) {
+    timings.lap = Some(Stopwatch::start());
+    timings.whole_ns = 0;
+}
+
+/// A ring of the newest times with running totals.
+#[derive(Clone, Debug, Default)]
+struct Samples {
+    ring_ns: Vec<u32>,
+    count: u64,
+    total_ns: u64,
+    max_ns: u64,
+}
+
+impl Samples {
+    fn add(&mut self, ns: u64) {
+        let kept = u32::try_from(ns).unwrap_or(u32::MAX);
+        if self.ring_ns.len() < SAMPLES_MAX {
+            self.ring_ns.push(kept);
+        } else {
+            self.ring_ns[(self.count % SAMPLES_MAX as u64) as usize] = kept;
+        }
+        self.count += 1;
+        self.total_ns += ns;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn timing(&self) -> SetTiming {
+        if self.ring_ns.is_empty() {
+            return SetTiming::default();
+        }
+        let mut sorted = self.ring_ns.clone();
+        sorted.sort_unstable();
+        let at = |share: f64| {
+            let rank = (share * sorted.len() as f64).ceil() as usize;
+            f64::from(sorted[rank.clamp(1, sorted.len()) - 1]) / 1e6
+        };
+        SetTiming {
+            mean_ms: self.total_ns as f64 / self.count as f64 / 1e6,
+            p50_ms: at(0.50),
+            p99_ms: at(0.99),
+            max_ms: self.max_ns as f64 / 1e6,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_samples() {
+        let mut samples = Samples::default();
+        (1..=100u64).for_each(|ms| samples.add(ms * 1_000_000));
+        let timing = samples.timing();
+        assert_eq!(
+            timing,
+            SetTiming {
+                mean_ms: 50.5,
+                p50_ms: 50.0,
+                p99_ms: 99.0,
+                max_ms: 100.0
+            }
+        );
+    }
+
+    #[test]
+    fn a_long_run_keeps_the_newest_samples_and_all_totals() {
+        let mut samples = Samples::default();
+        samples.add(9_000_000_000);
+        (0..SAMPLES_MAX as u64).for_each(|_| samples.add(1_000_000));
+        assert_eq!(samples.ring_ns.len(), SAMPLES_MAX);
+        assert_eq!(samples.timing().p99_ms, 1.0);
+        assert_eq!(samples.timing().max_ms, 9_000.0);
+    }
+
+    #[test]
+    fn every_set_is_timed_once_a_tick() {
+        let mut app = App::new();
+        app.add_plugins((bevy_time::TimePlugin, TimingPlugin));
+        super::super::clock::one_tick_an_update(&mut app);
+        (0..5).for_each(|_| app.update());
+        let timings = app.world().resource::<TickTimings>();
+        assert!(
+            timings
+                .sets
+                .iter()
+                .chain([&timings.ticks])
+                .all(|samples| samples.count == 5)
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! Components of objects in the state hash.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+
+use super::{Floor, Heading, Object, Position, Velocity};
+use crate::sim::{HashAppExt, StateHasher};
+
+/// A component that can be part of the state hash.
+pub trait StateHashed: Component {
+    /// Feeds everything that a later tick may depend on. No `Entity`, address or time of day.
+    fn hash(&self, hasher: &mut StateHasher);
+}
+
+/// Puts components of objects into the state hash.
+pub trait ObjectHashAppExt {
+    /// Adds a component of objects under a name of its own. O(objects that have it) whenever a hash is asked for.
+    fn hash_component<T: StateHashed>(&mut self, name: &'static str) -> &mut Self;
+}
+
+impl ObjectHashAppExt for App {
+    fn hash_component<T: StateHashed>(&mut self, name: &'static str) -> &mut Self {
+        let mut query = None;
+        self.hash_part(name, move |world, hasher| {
+            let query = query.get_or_insert_with(|| world.query::<(&Object, &T)>());
+            let mut sum = 0u128;
+            for (object, component) in query.iter(world) {
+                let mut own = StateHasher::default();
+                own.write_u64(object.key());
+                own.write_u64(u64::from(object.generation().0));
+                component.hash(&mut own);
+                sum = sum.wrapping_add(own.finish());
+            }
+            hasher.write_u64(sum as u64);
+            hasher.write_u64((sum >> 64) as u64);
+        })
+    }
+}
+
+impl StateHashed for Object {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.kind().0));
+    }
+}
+
+impl StateHashed for Position {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.0.x);
+        hasher.write_f32(self.0.y);
+    }
+}
+
+impl StateHashed for Velocity {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.0.x);
+        hasher.write_f32(self.0.y);
+    }
+}
+
+impl StateHashed for Heading {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+impl StateHashed for Floor {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+impl StateHashed for super::TeamId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+impl StateHashed for super::PartyId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+impl StateHashed for super::GuildId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+impl StateHashed for super::PlayerId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.0);
+    }
+}

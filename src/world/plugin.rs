@@ -1,0 +1,387 @@
+//! The world's plugin and its errors.
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use thiserror::Error;
+
+use super::{
+    Despawned, Floor, GuildId, Heading, KindId, Object, ObjectHashAppExt, ObjectKinds, Parties,
+    PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneId, SceneObjects,
+    SceneOpened, Scenes, Spawned, StandingChanged, TeamId, Teleported, Velocity,
+};
+use crate::sim::{self, HashAppExt, SimSystems};
+
+/// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorldPlugin;
+
+impl Plugin for WorldPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        app.init_resource::<Scenes>()
+            .init_resource::<ObjectKinds>()
+            .init_resource::<Players>()
+            .init_resource::<Parties>()
+            .add_message::<SceneOpened>()
+            .add_message::<SceneClosed>()
+            .add_message::<Spawned>()
+            .add_message::<Despawned>()
+            .add_message::<Teleported>()
+            .add_message::<SceneChanged>()
+            .add_message::<StandingChanged>()
+            .add_systems(
+                FixedUpdate,
+                (
+                    begin_hand_over
+                        .after(SimSystems::Heartbeat)
+                        .before(SimSystems::Replicate),
+                    end_hand_over
+                        .after(SimSystems::Replicate)
+                        .before(SimSystems::Send),
+                ),
+            )
+            .hash_component::<Object>("object")
+            .hash_component::<Position>("position")
+            .hash_component::<Velocity>("velocity")
+            .hash_component::<Heading>("heading")
+            .hash_component::<Floor>("floor")
+            .hash_component::<PlayerId>("player")
+            .hash_component::<TeamId>("team")
+            .hash_component::<PartyId>("party")
+            .hash_component::<GuildId>("guild")
+            .hash_part("scenes", |world, hasher| {
+                let scenes = world.resource::<Scenes>();
+                hasher.write_u64(u64::from(scenes.opened()));
+                for (id, entity) in scenes.iter() {
+                    hasher.write_u64(u64::from(id.0));
+                    let live = world
+                        .get::<SceneObjects>(entity)
+                        .map_or(0, SceneObjects::len);
+                    hasher.write_u64(u64::from(live));
+                }
+            })
+            .hash_part("parties", |world, hasher| {
+                for (party, members) in world.resource::<Parties>().iter() {
+                    hasher.write_u64(u64::from(party.0));
+                    members.iter().for_each(|member| hasher.write_u64(member.0));
+                }
+            });
+    }
+}
+
+/// Why something could not be done to the world.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum WorldError {
+    /// The entity is no open scene.
+    #[error("no such scene: the entity is not an open scene")]
+    NoSuchScene,
+    /// The entity is no live object.
+    #[error("no such object: the entity is not a live object of a scene")]
+    NoSuchObject,
+    /// The kind was never registered.
+    #[error("no object kind with number {}: register it with `ObjectKinds` first", .0.0)]
+    NoSuchKind(KindId),
+    /// The scene holds as many objects as it can.
+    #[error("scene {} is full: it holds at most {max_objects} objects", scene.0)]
+    SceneFull {
+        /// Which scene.
+        scene: SceneId,
+        /// Its limit.
+        max_objects: u32,
+    },
+    /// The position is not in the scene.
+    #[error("position {position} m is outside the scene: expected from (0, 0) to {size_m} m")]
+    OutsideScene {
+        /// What was asked for.
+        position: Vec2,
+        /// How large the scene is.
+        size_m: Vec2,
+    },
+    /// A scene cannot be opened with these values.
+    #[error(
+        "a scene of {size_m} m with {max_objects} objects at most: expected a positive size and 1 to 1048576 objects"
+    )]
+    BadScene {
+        /// The size asked for.
+        size_m: Vec2,
+        /// The number of objects asked for.
+        max_objects: u32,
+    },
+    /// Too many scenes are open.
+    #[error("too many scenes: at most {max} can be open at once")]
+    TooManyScenes {
+        /// The limit.
+        max: usize,
+    },
+    /// The party does not exist, or has ended.
+    #[error("no party with number {}", .0.0)]
+    NoSuchParty(PartyId),
+    /// The party has five members.
+    #[error("party {} is full: it has five members", .0.0)]
+    PartyFull(PartyId),
+    /// The player is in a party already.
+    #[error("player {} is in party {} already", player.0, party.0)]
+    InParty {
+        /// Who.
+        player: PlayerId,
+        /// Where.
+        party: PartyId,
+    },
+}
+
+fn begin_hand_over(mut scenes: Query<&mut SceneObjects>) {
+    scenes
+        .iter_mut()
+        .for_each(|mut objects| objects.begin_hand_over());
+}
+
+fn end_hand_over(mut scenes: Query<&mut SceneObjects>) {
+    scenes
+        .iter_mut()
+        .for_each(|mut objects| objects.end_hand_over());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::super::{
+        SceneSpec, change_scene, close_scene, despawn_object, open_scene, spawn_object, teleport,
+    };
+    use super::*;
+    use crate::sim::{clock, state_hash};
+
+    const NPC: KindId = KindId(1);
+
+    fn app() -> App {
+        let mut app = App::new();
+        app.add_plugins((bevy_time::TimePlugin, WorldPlugin));
+        clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    fn scene(app: &mut App, max_objects: u32) -> Entity {
+        open_scene(
+            app.world_mut(),
+            SceneSpec {
+                max_objects,
+                ..Default::default()
+            },
+            (),
+        )
+        .unwrap()
+    }
+
+    fn spawn(app: &mut App, scene: Entity) -> Result<Entity, WorldError> {
+        spawn_object(app.world_mut(), scene, NPC, Vec2::splat(10.0), ())
+    }
+
+    fn reference(app: &App, entity: Entity) -> (u32, u32) {
+        let object = app.world().get::<Object>(entity).unwrap();
+        (object.id().0, object.generation().0)
+    }
+
+    fn despawned(app: &App) -> Vec<u32> {
+        let messages = app.world().resource::<Messages<Despawned>>();
+        messages
+            .iter_current_update_messages()
+            .map(|gone| gone.object.id().0)
+            .collect()
+    }
+
+    #[test]
+    fn a_plain_despawn_gives_the_id_back_like_despawn_object() {
+        let mut app = app();
+        let scene = scene(&mut app, 8);
+        let [a, b] = [(); 2].map(|()| spawn(&mut app, scene).unwrap());
+        app.world_mut().despawn(a);
+        despawn_object(app.world_mut(), b).unwrap();
+        assert_eq!(despawned(&app), [1, 2]);
+        assert_eq!(app.world().get::<SceneObjects>(scene).unwrap().len(), 0);
+        assert_eq!(
+            despawn_object(app.world_mut(), b),
+            Err(WorldError::NoSuchObject)
+        );
+    }
+
+    #[test]
+    fn an_id_is_reused_after_a_replicate_and_with_the_next_generation() {
+        let mut app = app();
+        let scene = scene(&mut app, 1);
+        let first = spawn(&mut app, scene).unwrap();
+        assert_eq!(reference(&app, first), (1, 0));
+        app.world_mut().despawn(first);
+        let full = WorldError::SceneFull {
+            scene: SceneId(0),
+            max_objects: 1,
+        };
+        assert_eq!(
+            spawn(&mut app, scene),
+            Err(full),
+            "its despawn is not handed over yet"
+        );
+        app.update();
+        let second = spawn(&mut app, scene).unwrap();
+        assert_eq!(reference(&app, second), (1, 1));
+        let objects = app.world().get::<SceneObjects>(scene).unwrap();
+        assert_eq!(objects.resolve(ObjectId(1), Generation(0)), None);
+        assert_eq!(objects.resolve(ObjectId(1), Generation(1)), Some(second));
+    }
+
+    #[test]
+    fn a_change_of_scene_is_a_despawn_and_a_spawn_of_the_same_entity() {
+        let mut app = app();
+        let (a, b) = (scene(&mut app, 4), scene(&mut app, 1));
+        let entity = spawn(&mut app, a).unwrap();
+        change_scene(app.world_mut(), entity, b, Vec2::ONE).unwrap();
+        assert_eq!(despawned(&app), [1]);
+        assert!(app.world().get::<SceneObjects>(a).unwrap().is_empty());
+        let objects = app.world().get::<SceneObjects>(b).unwrap();
+        assert_eq!(objects.entity(ObjectId(1)), Some(entity));
+        let other = spawn(&mut app, a).unwrap();
+        let before = *app.world().get::<Object>(other).unwrap();
+        assert!(
+            change_scene(app.world_mut(), other, b, Vec2::ONE).is_err(),
+            "the scene is full"
+        );
+        assert_eq!(*app.world().get::<Object>(other).unwrap(), before);
+    }
+
+    #[test]
+    fn positions_outside_the_scene_are_refused() {
+        let mut app = app();
+        let scene = scene(&mut app, 4);
+        let entity = spawn(&mut app, scene).unwrap();
+        for bad in [
+            Vec2::NAN,
+            Vec2::NEG_ONE,
+            Vec2::splat(1e9),
+            Vec2::new(1.0, f32::INFINITY),
+        ] {
+            assert!(teleport(app.world_mut(), entity, bad).is_err(), "{bad}");
+            assert!(
+                spawn_object(app.world_mut(), scene, NPC, bad, ()).is_err(),
+                "{bad}"
+            );
+        }
+        assert_eq!(
+            app.world().get::<Position>(entity).unwrap().0,
+            Vec2::splat(10.0)
+        );
+        assert_eq!(app.world().get::<SceneObjects>(scene).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_scene_closes_with_its_objects_however_it_is_closed() {
+        let mut app = app();
+        for plain in [false, true] {
+            let scene = scene(&mut app, 4);
+            let entities = [(); 3].map(|()| spawn(&mut app, scene).unwrap());
+            if plain {
+                app.world_mut().despawn(scene);
+                app.world_mut().flush();
+            } else {
+                close_scene(app.world_mut(), scene).unwrap();
+            }
+            assert!(
+                entities
+                    .iter()
+                    .all(|&entity| app.world().get_entity(entity).is_err())
+            );
+            assert_eq!(app.world().resource::<Scenes>().iter().count(), 0);
+            assert_eq!(despawned(&app), [1, 2, 3]);
+            app.update();
+            app.update();
+        }
+        let next = scene(&mut app, 1);
+        let id = app.world().get::<super::super::Scene>(next).unwrap().id();
+        assert_eq!(id, SceneId(2), "scene ids are never reused");
+    }
+
+    #[test]
+    fn the_state_hash_follows_objects_and_not_their_storage() {
+        let build = |archetypes_differ: bool, x: f32| {
+            let mut app = app();
+            let scene = scene(&mut app, 4);
+            let a = spawn(&mut app, scene).unwrap();
+            let b = spawn(&mut app, scene).unwrap();
+            if archetypes_differ {
+                // Moves `a` behind `b` in storage without changing what either is.
+                app.world_mut()
+                    .entity_mut(a)
+                    .insert(TeamId(1))
+                    .remove::<TeamId>();
+            }
+            teleport(app.world_mut(), b, Vec2::new(x, 3.0)).unwrap();
+            state_hash(app.world_mut())
+        };
+        assert_eq!(build(false, 5.0), build(true, 5.0));
+        assert_ne!(build(false, 5.0), build(false, 5.5));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Spawn(usize),
+        Despawn(usize),
+        Change(usize, usize),
+        Tick,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => (0..3usize).prop_map(Step::Spawn),
+            2 => (0..12usize).prop_map(Step::Despawn),
+            1 => (0..12usize, 0..3usize).prop_map(|(object, scene)| Step::Change(object, scene)),
+            1 => Just(Step::Tick),
+        ];
+        prop::collection::vec(step, 0..60)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn ids_are_unique_dense_and_never_mistaken(steps in steps()) {
+            let mut app = app();
+            let scenes = [(); 3].map(|()| scene(&mut app, 4));
+            let mut live = Vec::<Entity>::new();
+            let mut bearers = BTreeMap::<(u32, u32, u32), Entity>::new();
+            for step in steps {
+                match step {
+                    Step::Spawn(at) => {
+                        let full = app.world().get::<SceneObjects>(scenes[at]).unwrap().len() == 4;
+                        let spawned = spawn(&mut app, scenes[at]);
+                        prop_assert!(!(full && spawned.is_ok()));
+                        live.extend(spawned);
+                    }
+                    Step::Despawn(nth) if !live.is_empty() => {
+                        let entity = live.remove(nth % live.len());
+                        app.world_mut().despawn(entity);
+                    }
+                    Step::Change(nth, at) if !live.is_empty() => {
+                        let entity = live[nth % live.len()];
+                        let _ = change_scene(app.world_mut(), entity, scenes[at], Vec2::ONE);
+                    }
+                    Step::Despawn(_) | Step::Change(..) => {}
+                    Step::Tick => app.update(),
+                }
+                for &entity in &live {
+                    let object = *app.world().get::<Object>(entity).unwrap();
+                    prop_assert!((1..=4).contains(&object.id().0));
+                    let objects = app.world().get::<SceneObjects>(object.scene_entity()).unwrap();
+                    prop_assert_eq!(objects.entity(object.id()), Some(entity));
+                    let key = (object.scene().0, object.id().0, object.generation().0);
+                    prop_assert_eq!(*bearers.entry(key).or_insert(entity), entity);
+                }
+                let counted: u32 =
+                    scenes.iter().map(|&s| app.world().get::<SceneObjects>(s).unwrap().len()).sum();
+                prop_assert_eq!(counted as usize, live.len());
+            }
+        }
+    }
+
+    use super::super::{Generation, ObjectId};
+}

@@ -1,0 +1,99 @@
+//! What sorts of objects there are: a registered name with its class and its visibility.
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::kinds::{KindClass, Visibility};
+
+/// A registered kind of object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectKind {
+    /// What scenarios and clients call it.
+    pub name: String,
+    /// Which of a viewer's caps it counts against.
+    #[serde(default)]
+    pub class: KindClass,
+    /// How far it is seen.
+    #[serde(default)]
+    pub visibility: Visibility,
+}
+
+/// The place of a kind in [`ObjectKinds`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KindId(pub u16);
+
+/// The registered kinds, in the order of registration.
+#[derive(Resource, Clone, Debug)]
+pub struct ObjectKinds(Vec<ObjectKind>);
+
+impl Default for ObjectKinds {
+    /// `player`, `npc`, `pet`, `boss` (seen in the whole scene) and `door` (a thing).
+    fn default() -> Self {
+        let kind = |name: &str, class, visibility| ObjectKind {
+            name: name.into(),
+            class,
+            visibility,
+        };
+        Self(vec![
+            kind("player", KindClass::Player, Visibility::Near),
+            kind("npc", KindClass::Npc, Visibility::Near),
+            kind("pet", KindClass::Npc, Visibility::Near),
+            kind("boss", KindClass::Npc, Visibility::Scene),
+            kind("door", KindClass::Thing, Visibility::Near),
+        ])
+    }
+}
+
+impl ObjectKinds {
+    /// Registers a kind, or changes the one of that name for objects spawned from now on. `None` when 65,536 kinds exist.
+    pub fn register(&mut self, kind: ObjectKind) -> Option<KindId> {
+        if let Some(id) = self.find(&kind.name) {
+            self.0[usize::from(id.0)] = kind;
+            return Some(id);
+        }
+        let id = KindId(u16::try_from(self.0.len()).ok()?);
+        self.0.push(kind);
+        Some(id)
+    }
+
+    /// The kind of this name. O(kinds).
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<KindId> {
+        let place = self.0.iter().position(|kind| kind.name == name)?;
+        u16::try_from(place).ok().map(KindId)
+    }
+
+    /// What is known of a kind.
+    #[must_use]
+    pub fn get(&self, id: KindId) -> Option<&ObjectKind> {
+        self.0.get(usize::from(id.0))
+    }
+
+    /// All kinds, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &ObjectKind> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registering_a_known_name_keeps_its_id() {
+        let mut kinds = ObjectKinds::default();
+        let boss = kinds.find("boss");
+        let changed = ObjectKind {
+            name: "boss".into(),
+            class: KindClass::Npc,
+            visibility: Visibility::Far(4),
+        };
+        assert_eq!(kinds.register(changed), boss);
+        assert_eq!(
+            boss.and_then(|id| kinds.get(id))
+                .map(|kind| kind.visibility),
+            Some(Visibility::Far(4))
+        );
+    }
+}

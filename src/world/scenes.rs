@@ -1,0 +1,188 @@
+//! Scenes: opening, closing, finding.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
+use glam::Vec2;
+
+use super::{SceneObjects, WorldError};
+
+/// The largest `max_objects` a scene can have.
+pub const OBJECTS_MAX: u32 = 1 << 20;
+
+/// How many scenes may be open at once.
+const SCENES_MAX: usize = 1 << 16;
+
+/// The number of a scene. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SceneId(pub u32);
+
+/// What a scene is opened with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SceneSpec {
+    /// Its name in scenarios and reports; need not be unique.
+    pub name: String,
+    /// Width and height in metres.
+    pub size_m: Vec2,
+    /// How many objects it can hold, at most [`OBJECTS_MAX`].
+    pub max_objects: u32,
+}
+
+impl Default for SceneSpec {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            size_m: Vec2::splat(1000.0),
+            max_objects: 4096,
+        }
+    }
+}
+
+/// An independent space with objects of its own.
+///
+/// Made by [`open_scene`]. A plain `despawn()` of its entity closes it, objects included.
+#[derive(Component, Debug)]
+#[component(immutable, on_remove = closed)]
+pub struct Scene {
+    id: SceneId,
+    name: String,
+    size_m: Vec2,
+}
+
+impl Scene {
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> SceneId {
+        self.id
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Width and height in metres.
+    #[must_use]
+    pub const fn size_m(&self) -> Vec2 {
+        self.size_m
+    }
+}
+
+/// The open scenes.
+#[derive(Resource, Debug, Default)]
+pub struct Scenes {
+    open: BTreeMap<SceneId, Entity>,
+    opened: u32,
+}
+
+impl Scenes {
+    /// The entity of an open scene. O(log scenes).
+    #[must_use]
+    pub fn entity(&self, id: SceneId) -> Option<Entity> {
+        self.open.get(&id).copied()
+    }
+
+    /// Open scenes by ascending id.
+    pub fn iter(&self) -> impl Iterator<Item = (SceneId, Entity)> {
+        self.open.iter().map(|(&id, &entity)| (id, entity))
+    }
+
+    /// How many scenes were ever opened.
+    #[must_use]
+    pub const fn opened(&self) -> u32 {
+        self.opened
+    }
+}
+
+/// A scene was opened.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SceneOpened {
+    /// Its number.
+    pub id: SceneId,
+    /// Its entity.
+    pub entity: Entity,
+}
+
+/// A scene was closed; its objects' [`Despawned`](super::Despawned) come with it.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SceneClosed {
+    /// Its number.
+    pub id: SceneId,
+    /// The entity it was.
+    pub entity: Entity,
+}
+
+/// Opens a scene and gives its entity; `extra` are further components of it, such as its map.
+///
+/// # Errors
+/// [`WorldError::BadScene`] for a size that is not positive and finite or a `max_objects` of 0 or above [`OBJECTS_MAX`];
+/// [`WorldError::TooManyScenes`] at the limit of 65,536 open scenes.
+pub fn open_scene(
+    world: &mut World,
+    spec: SceneSpec,
+    extra: impl Bundle,
+) -> Result<Entity, WorldError> {
+    let size_ok = spec.size_m.is_finite() && spec.size_m.min_element() > 0.0;
+    if !size_ok || !(1..=OBJECTS_MAX).contains(&spec.max_objects) {
+        return Err(WorldError::BadScene {
+            size_m: spec.size_m,
+            max_objects: spec.max_objects,
+        });
+    }
+    let scenes = world.get_resource_or_init::<Scenes>();
+    if scenes.open.len() >= SCENES_MAX || scenes.opened == u32::MAX {
+        return Err(WorldError::TooManyScenes { max: SCENES_MAX });
+    }
+    let id = SceneId(scenes.opened);
+    let scene = Scene {
+        id,
+        name: spec.name,
+        size_m: spec.size_m,
+    };
+    let entity = world
+        .spawn((scene, SceneObjects::new(id, spec.max_objects), extra))
+        .id();
+    let mut scenes = world.resource_mut::<Scenes>();
+    scenes.opened += 1;
+    scenes.open.insert(id, entity);
+    world.write_message(SceneOpened { id, entity });
+    Ok(entity)
+}
+
+/// Closes a scene: its objects are despawned, then it is.
+///
+/// # Errors
+/// [`WorldError::NoSuchScene`] when the entity is no open scene.
+pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
+    let objects = world
+        .get::<SceneObjects>(scene)
+        .ok_or(WorldError::NoSuchScene)?;
+    let entities: Vec<Entity> = objects.iter().map(|(_, entity)| entity).collect();
+    for entity in entities {
+        world.despawn(entity);
+    }
+    world.despawn(scene);
+    Ok(())
+}
+
+/// Takes a scene that goes away off the list, however it goes, and its objects with it.
+fn closed(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    let Some(id) = world.get::<Scene>(entity).map(Scene::id) else {
+        return;
+    };
+    let left: Vec<Entity> = world
+        .get::<SceneObjects>(entity)
+        .map(|objects| objects.iter().map(|(_, object)| object).collect())
+        .unwrap_or_default();
+    for object in left {
+        world.commands().entity(object).try_despawn();
+    }
+    if let Some(mut scenes) = world.get_resource_mut::<Scenes>() {
+        scenes.open.remove(&id);
+    }
+    world.write_message(SceneClosed { id, entity });
+}

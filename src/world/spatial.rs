@@ -1,0 +1,53 @@
+//! Where an object stands and how it moves. Metres; the origin is the scene's top left corner, y points down.
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+/// Where the object stands, in metres.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Position(pub Vec2);
+
+/// How fast it moves, in metres a second; zero at rest.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+pub struct Velocity(pub Vec2);
+
+/// Where it looks, in 256ths of a full turn: 0 is +x, 64 is +y (down).
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heading(pub u8);
+
+impl Heading {
+    /// The heading nearest to a direction; `None` for the zero vector.
+    ///
+    /// Uses `libm`, so that every platform finds the same 256th.
+    #[must_use]
+    pub fn of(direction: Vec2) -> Option<Self> {
+        if direction == Vec2::ZERO || !direction.is_finite() {
+            return None;
+        }
+        let turns = libm::atan2f(direction.y, direction.x) / core::f32::consts::TAU;
+        Some(Self(
+            (libm::roundf(turns * 256.0) as i32).rem_euclid(256) as u8
+        ))
+    }
+}
+
+/// The storey it is on: carried and sent, and nothing else.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Floor(pub u8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_turn_from_east_over_south() {
+        let of = |x, y| Heading::of(Vec2::new(x, y)).map(|heading| heading.0);
+        assert_eq!(of(1.0, 0.0), Some(0));
+        assert_eq!(of(0.0, 1.0), Some(64));
+        assert_eq!(of(-1.0, 0.0), Some(128));
+        assert_eq!(of(0.0, -1.0), Some(192));
+        assert_eq!(of(1.0, -0.001), Some(0));
+        assert_eq!(of(0.0, 0.0), None);
+        assert_eq!(of(f32::NAN, 0.0), None);
+    }
+}
