@@ -1,4 +1,71 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # One tick
+//!
+//! ```text
+//!           ┌ First · Ingest ─▶ Think ─▶ Navigate ─▶ Move ─▶ Locate ─▶ View ─▶ Heartbeat ─▶ Replicate ─▶ Send · Last ┐
+//!  clients ─┘         inbox     crowd,   search in   walk,   grid      enter/   Match,       deltas,      frames to   └─▶ clients
+//!                     budget    scripts  parallel    check   cells     leave,   Collect      packets      a sink
+//!                                                                      caps
+//! ```
+//! The sets are [`sim::SimSystems`]; each system's module page has its own picture, invariants and cost.
 #![warn(missing_docs)]
-//! x
+
+use bevy_app::{PluginGroup, PluginGroupBuilder};
+
+pub mod aoi;
+#[cfg(feature = "program")]
+pub mod cli;
+pub mod crowd;
+pub mod inbox;
+pub mod map;
+pub mod matchmaking;
+pub mod movement;
+pub mod nav;
+pub mod outbox;
+pub mod prelude;
+pub mod scenario;
+pub mod session;
 pub mod sim;
+pub mod sync;
+pub mod testing;
+pub mod wire;
 pub mod world;
+
+/// All systems of a game server.
+///
+/// | plugin | job | reads | writes |
+/// |---|---|---|---|
+/// | [`SimPlugin`](sim::SimPlugin) | sets, heartbeat, tick rate | – | [`SimTick`](sim::SimTick) |
+/// | [`WorldPlugin`](world::WorldPlugin) | scenes, objects, who belongs to whom | – | [`Object`](world::Object), [`Scenes`](world::Scenes) |
+/// | [`MapPlugin`](map::MapPlugin) | obstacle maps and their edits | – | [`SceneMap`](map::SceneMap) |
+/// | [`InboxPlugin`](inbox::InboxPlugin) | bounded inbound messages | – | [`Inbox`](inbox::Inbox) |
+/// | [`SessionPlugin`](session::SessionPlugin) | clients, logins, inputs | inbox | [`Sessions`](session::Sessions), [`MoveInput`](world::MoveInput) |
+/// | [`NavPlugin`](nav::NavPlugin) | path requests | [`PathRequest`](nav::PathRequest), maps | [`Path`](nav::Path) |
+/// | [`MovementPlugin`](movement::MovementPlugin) | walkers, players' moves | paths, inputs | [`Position`](world::Position), [`Velocity`](world::Velocity), [`Heading`](world::Heading) |
+/// | [`AoiPlugin`](aoi::AoiPlugin) | who sees whom | positions, teams | [`SceneInterest`](aoi::SceneInterest), [`Entered`](aoi::Entered), [`Left`](aoi::Left) |
+/// | [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin) | battles out of parties | [`QueueRequest`](matchmaking::QueueRequest) | [`MatchFormed`](matchmaking::MatchFormed) |
+/// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
+/// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
+///
+/// Each works alone too, and adds those of this table that it cannot do without; so the group can be thinned with
+/// `ThrongPlugins.build().disable::<…>()` or given another plugin in the place of one. The app brings Bevy's
+/// `TaskPoolPlugin` and `TimePlugin`.
+pub struct ThrongPlugins;
+
+impl PluginGroup for ThrongPlugins {
+    fn build(self) -> PluginGroupBuilder {
+        PluginGroupBuilder::start::<Self>()
+            .add(sim::SimPlugin { tick_hz: Some(20.0) })
+            .add(world::WorldPlugin)
+            .add(map::MapPlugin)
+            .add(inbox::InboxPlugin)
+            .add(session::SessionPlugin)
+            .add(nav::NavPlugin)
+            .add(movement::MovementPlugin)
+            .add(aoi::AoiPlugin)
+            .add(matchmaking::MatchmakingPlugin)
+            .add(outbox::OutboxPlugin)
+            .add(sync::SyncPlugin)
+    }
+}

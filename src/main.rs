@@ -1,1 +1,11 @@
-fn main() {}
+//! The program: parses the command line and hands over to the library's `cli`.
+
+use std::process::ExitCode;
+
+/// A tick allocates little, but what it does allocate comes from many threads, and a long run must not fragment.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    throng::cli::main()
+}

@@ -6,14 +6,15 @@
 //!                      twin ▼    │ place
 //! target's watchers  [Watcher { viewer and list, place }, …]
 //! ```
-//! A list has no gaps: what is removed is replaced by the list's last entry, and that entry's twin is told its new
-//! place. The key of an entry holds the pair's class and the target's id so that a plain comparison of two keys
-//! says which is served first: the higher class, then the lower id. Hence the one to evict is the smallest key.
+//! A list has no gaps: what is removed is replaced by the list's last entry, and that entry's twin is told
+//! its new place. The key of an entry holds the pair's class and the target's id so that a plain comparison
+//! of two keys says which is served first: the higher class, then the lower id. Hence the one to evict is the
+//! smallest key.
 //!
 //! Invariant: link ⇔ an entry at each end, and each entry knows the other's place.
 //! Cost: add and remove are O(1) and 16 bytes a link (plus the slack of growing arrays), 120 bytes an object;
-//! [`contains`](ViewLinks::contains) looks through one list, at most the viewer's cap. A bit for each pair of ids
-//! would answer in O(1) but take objects²/8 bytes; sweeps mark ids instead and need neither.
+//! [`contains`](ViewLinks::contains) looks through one list, at most the viewer's cap. A bit for each pair of
+//! ids would answer in O(1) but take objects²/8 bytes; sweeps mark ids instead and need neither.
 
 use crate::world::kinds::KindClass;
 
@@ -145,7 +146,11 @@ impl ViewLinks {
     }
 
     /// The keys of one of a viewer's lists, in place order.
-    pub fn keys(&self, viewer: u32, list: usize) -> impl DoubleEndedIterator<Item = LinkKey> + ExactSizeIterator + '_ {
+    pub fn keys(
+        &self,
+        viewer: u32,
+        list: usize,
+    ) -> impl DoubleEndedIterator<Item = LinkKey> + ExactSizeIterator + '_ {
         self.list(viewer, list).iter().map(|seen| seen.key)
     }
 
@@ -156,7 +161,10 @@ impl ViewLinks {
     }
 
     /// Who sees a target, in place order.
-    pub fn watchers(&self, target: u32) -> impl DoubleEndedIterator<Item = WatchedBy> + ExactSizeIterator + '_ {
+    pub fn watchers(
+        &self,
+        target: u32,
+    ) -> impl DoubleEndedIterator<Item = WatchedBy> + ExactSizeIterator + '_ {
         let watchers = self.watchers.get(target as usize).map_or(&[][..], Vec::as_slice);
         watchers.iter().map(|&watcher| watcher.into())
     }
@@ -167,7 +175,8 @@ impl ViewLinks {
         self.watchers.get(target as usize)?.get(place).map(|&watcher| watcher.into())
     }
 
-    /// Whether a viewer sees a target in one of its lists. Looks at the shorter of that list and the watchers.
+    /// Whether a viewer sees a target in one of its lists. Looks at the shorter of that list and the
+    /// watchers.
     #[must_use]
     pub fn contains(&self, viewer: u32, list: usize, target: u32) -> bool {
         if self.list_len(viewer, list) <= self.watchers_len(target) {
@@ -193,7 +202,8 @@ impl ViewLinks {
         self.list(viewer, list).iter().map(|seen| seen.key).min().map(LinkKey::class)
     }
 
-    /// Links a pair. The caller knows that it is not linked yet and has called [`grow`](Self::grow) for both ids.
+    /// Links a pair. The caller knows that it is not linked yet and has called [`grow`](Self::grow) for both
+    /// ids.
     pub fn add(&mut self, viewer: u32, list: usize, key: LinkKey) {
         let target = key.target();
         debug_assert!(!self.contains(viewer, list, target), "{viewer} sees {target} already");
@@ -205,8 +215,8 @@ impl ViewLinks {
         self.len += 1;
     }
 
-    /// Removes the link at a place of a viewer's list and returns its key; the list's last entry moves to that
-    /// place. `None` past the list's end.
+    /// Removes the link at a place of a viewer's list and returns its key; the list's last entry moves to
+    /// that place. `None` past the list's end.
     pub fn remove(&mut self, viewer: u32, list: usize, place: usize) -> Option<LinkKey> {
         let seen = self.lists.get_mut(viewer as usize)?.get_mut(list)?;
         if place >= seen.len() {

@@ -5,8 +5,8 @@
 //!                    ├─▶ ViewPriority ─▶ class 0..=255, a higher one wins
 //! Standing (target) ─┘
 //! ```
-//! Invariant: the class of a pair is a pure function of the two stored [`Standing`]s. Whoever changes what the
-//! function reads says so through [`SceneViews::set_standing`](super::views::SceneViews::set_standing).
+//! Invariant: the class of a pair is a pure function of the two stored [`Standing`]s. Whoever changes what
+//! the function reads says so through [`SceneViews::set_standing`](super::views::SceneViews::set_standing).
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
 
 /// What the ranking and the layer masks know about an object. An identity of 0 means "none".

@@ -52,7 +52,14 @@ impl LookQueue {
         self.next.get(id as usize).is_some_and(|&next| next != ABSENT)
     }
 
-    /// Puts an id at the end; false if it waits already or there is no room for it (see [`grow`](Self::grow)).
+    /// The one that has waited longest.
+    #[must_use]
+    pub fn first(&self) -> Option<u32> {
+        (self.first != NONE).then_some(self.first)
+    }
+
+    /// Puts an id at the end; false if it waits already or there is no room for it (see
+    /// [`grow`](Self::grow)).
     pub fn push(&mut self, id: u32) -> bool {
         if id as usize >= self.next.len() || self.contains(id) {
             return false;
@@ -96,8 +103,7 @@ impl LookQueue {
 
     /// All that wait, the first to be served first.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let start = (self.first != NONE).then_some(self.first);
-        std::iter::successors(start, |&id| {
+        std::iter::successors(self.first(), |&id| {
             let next = self.next[id as usize];
             (next != NONE).then_some(next)
         })

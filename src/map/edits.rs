@@ -46,7 +46,11 @@ impl TilePattern {
     /// A pattern of the tiles for which `is_blocked(x, y)` holds.
     ///
     /// Errors: [`MapError::Size`], by the limits of maps.
-    pub fn from_fn(width: u32, height: u32, is_blocked: impl FnMut(u32, u32) -> bool) -> Result<Self, MapError> {
+    pub fn from_fn(
+        width: u32,
+        height: u32,
+        is_blocked: impl FnMut(u32, u32) -> bool,
+    ) -> Result<Self, MapError> {
         check_size(u64::from(width), u64::from(height), &Place::default())?;
         Ok(Self { plane: BitPlane::from_fn(width, height, is_blocked) })
     }
@@ -174,4 +178,56 @@ fn bounds<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<TileRect> {
 /// What the words that hold a rectangle add to the map's fingerprint.
 fn fingerprint(rows: &BitPlane, rect: TileRect) -> u64 {
     (rect.y..rect.bottom()).fold(0, |sum, y| sum ^ row_fingerprint(rows, y, rect.x..rect.right()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rectangle_that_leaves_the_map_is_refused_and_nothing_changes() {
+        let mut map = TileMap::new(10, 8, false).unwrap();
+        let before = map.clone();
+        let beyond = [(9, 0, 2, 1), (0, 7, 1, 2), (10, 0, 1, 1), (0, 0, 0, 1), (u32::MAX, 0, u32::MAX, 1)];
+        for rect in beyond.map(TileRect::from) {
+            let error = map.edit(rect, &TileEdit::Block).unwrap_err();
+            assert!(matches!(error, MapError::Rect { width: 10, height: 8, .. }), "{error}");
+            assert!(error.to_string().contains(&rect.to_string()), "{error}");
+        }
+        assert_eq!(map, before);
+    }
+
+    #[test]
+    fn a_pattern_must_be_as_large_as_its_rectangle() {
+        let mut map = TileMap::new(10, 8, false).unwrap();
+        let write = TileEdit::Write(TilePattern::from_ascii("@.@").unwrap());
+        let error = map.edit(TileRect::new(0, 0, 2, 1), &write).unwrap_err();
+        assert!(error.to_string().contains("3 × 1") && error.to_string().contains("2 × 1"), "{error}");
+        let changed = map.edit(TileRect::new(4, 2, 3, 1), &write).unwrap();
+        assert_eq!(changed, Some(TileRect::new(4, 2, 3, 1)));
+        assert!(map.is_blocked(4, 2) && !map.is_blocked(5, 2) && map.is_blocked(6, 2));
+    }
+
+    #[test]
+    fn an_edit_returns_the_bounds_of_what_really_changed() {
+        let mut map = TileMap::from_ascii("....\n.@@.\n....").unwrap();
+        assert_eq!(map.edit(TileRect::new(1, 1, 2, 1), &TileEdit::Block).unwrap(), None);
+        let changed = map.edit(TileRect::new(0, 0, 4, 3), &TileEdit::Free).unwrap();
+        assert_eq!(changed, Some(TileRect::new(1, 1, 2, 1)));
+        let changed = map.edit(map.rect(), &TileEdit::Toggle).unwrap();
+        assert_eq!(changed, Some(map.rect()));
+        assert_eq!((map.free_count(), map.region_count(), map.largest_region()), (0, 0, None));
+    }
+
+    #[test]
+    fn patterns_and_edits_read_as_a_scenario_writes_them() {
+        let edit: TileEdit = ron::from_str("Write([\"@.\", \".@\"])").unwrap();
+        assert_eq!(edit, TileEdit::Write(TilePattern::from_ascii("@.\n.@").unwrap()));
+        assert_eq!(ron::from_str::<TileEdit>(&ron::to_string(&edit).unwrap()).unwrap(), edit);
+        let error = ron::from_str::<TileEdit>("Write([\"@.\", \"@x\"])").unwrap_err().to_string();
+        assert!(error.contains("2:2") && error.contains("'x'"), "{error}");
+        let rect: TileRect = ron::from_str("(490, 300, 20, 4)").unwrap();
+        assert_eq!(rect, TileRect::new(490, 300, 20, 4));
+        assert_eq!(ron::to_string(&rect).unwrap(), "(490,300,20,4)");
+    }
 }

@@ -148,6 +148,28 @@ pub enum MapError {
         /// The version that is read.
         expected: u16,
     },
+    /// A field of a binary header has a value that the format does not allow.
+    #[error("{place}: {field} is {found}, expected {expected}")]
+    Field {
+        /// The file and byte.
+        place: Place,
+        /// What the field is.
+        field: &'static str,
+        /// Its value.
+        found: u64,
+        /// What would be right.
+        expected: String,
+    },
+    /// The number of bytes of a raw map does not tell its sides, or contradicts its name.
+    #[error("{place}: {found}, expected {expected}")]
+    RawSize {
+        /// The file.
+        place: Place,
+        /// What is there.
+        found: String,
+        /// What would be right.
+        expected: String,
+    },
     /// The file is shorter or longer than its header says.
     #[error("{place}: found {found} bytes in all, expected {expected}")]
     Length {
@@ -177,7 +199,9 @@ pub enum MapError {
         found: String,
     },
     /// A rectangle that does not lie in the map, or is empty.
-    #[error("rectangle {rect}, expected at least one tile and all of it within the map's {width} × {height} tiles")]
+    #[error(
+        "rectangle {rect}, expected at least one tile and all of it within the map's {width} × {height} tiles"
+    )]
     Rect {
         /// The rectangle.
         rect: TileRect,
@@ -222,6 +246,8 @@ impl MapError {
             | Self::RowCount { place, .. }
             | Self::Magic { place, .. }
             | Self::Version { place, .. }
+            | Self::Field { place, .. }
+            | Self::RawSize { place, .. }
             | Self::Length { place, .. }
             | Self::Checksum { place, .. }
             | Self::Png { place, .. } => Some(place),

@@ -17,11 +17,21 @@
 mod bit_plane;
 mod edits;
 mod error;
+mod formats;
+mod generate;
+mod io;
+mod line;
+mod nearest;
+mod plugin;
 mod regions;
 mod tiles;
 
 pub use bit_plane::BitPlane;
 pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, Place};
+pub use formats::{MapFormat, decode, encode};
+pub use generate::{CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate};
+pub use io::{FILE_BYTES_MAX, load, save};
+pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use regions::RegionId;
 pub use tiles::{MapMemory, SIDE_MAX, TILES_MAX, TileMap, TileRect};

@@ -163,7 +163,8 @@ impl Regions {
                 met.clear();
                 floods[piece].step(self, rows, region, ids[piece], |label| met.push(label));
                 for label in &met {
-                    let other = ids.binary_search(label).expect("runs of a region belong to it or to a piece");
+                    let other =
+                        ids.binary_search(label).expect("runs of a region belong to it or to a piece");
                     let (a, b) = (sets.find(piece), sets.find(other));
                     if a != b {
                         let both = at_work[a] > 0 && at_work[b] > 0;
@@ -260,7 +261,9 @@ impl Regions {
 
     /// Forgets free numbers beyond the last one in use.
     fn trim(&mut self) {
-        while self.sizes.len() > 1 && self.free_ids.last().is_some_and(|id| *id as usize == self.sizes.len() - 1) {
+        while self.sizes.len() > 1
+            && self.free_ids.last().is_some_and(|id| *id as usize == self.sizes.len() - 1)
+        {
             self.free_ids.pop_last();
             self.sizes.pop();
         }
@@ -288,14 +291,7 @@ impl Flood {
     }
 
     /// Looks at the neighbours of one run: those labelled `from` become `to`, labels of others go to `met`.
-    fn step(
-        &mut self,
-        regions: &mut Regions,
-        rows: &BitPlane,
-        from: u32,
-        to: u32,
-        mut met: impl FnMut(u32),
-    ) {
+    fn step(&mut self, regions: &mut Regions, rows: &BitPlane, from: u32, to: u32, mut met: impl FnMut(u32)) {
         let run = self.runs[self.next];
         self.next += 1;
         for_each_run_above_and_below(rows, run, |run| {
@@ -460,5 +456,209 @@ impl Labels {
             Self::U16(labels) => labels.len() * 2,
             Self::U32(labels) => labels.len() * 4,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use glam::IVec2;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::map::{TileEdit, TileMap, TilePattern, TileRect};
+
+    /// Labels by a flood tile by tile, numbered by first tile; 0 = blocked.
+    fn flood_all(map: &TileMap) -> Vec<u32> {
+        let (width, height) = (map.width() as i32, map.height() as i32);
+        let mut labels = vec![0; (width * height) as usize];
+        let mut count = 0;
+        for first in 0..width * height {
+            if labels[first as usize] != 0 || map.is_blocked(first % width, first / width) {
+                continue;
+            }
+            count += 1;
+            labels[first as usize] = count;
+            let mut queue = vec![first];
+            while let Some(at) = queue.pop() {
+                for (dx, dy) in [(1, 0), (-1, 0), (0, 1), (0, -1)] {
+                    let (x, y) = (at % width + dx, at / width + dy);
+                    if !map.is_blocked(x, y) && labels[(y * width + x) as usize] == 0 {
+                        labels[(y * width + x) as usize] = count;
+                        queue.push(y * width + x);
+                    }
+                }
+            }
+        }
+        labels
+    }
+
+    /// Checks every invariant of the regions against the flood tile by tile; `exact` when the numbers must agree, too.
+    fn check(map: &TileMap, exact: bool) -> Result<(), TestCaseError> {
+        let expected = flood_all(map);
+        let width = map.width();
+        let found: Vec<u32> = (0..map.width() * map.height())
+            .map(|i| map.region(IVec2::new((i % width) as i32, (i / width) as i32)).map_or(0, |id| id.0))
+            .collect();
+        let mut pairs = BTreeMap::new();
+        let mut sizes = BTreeMap::new();
+        for (expected, found) in expected.iter().zip(&found) {
+            prop_assert_eq!(*pairs.entry(*expected).or_insert(*found), *found, "a region has two numbers");
+            prop_assert_eq!(*found == 0, *expected == 0);
+            *sizes.entry(*found).or_insert(0u64) += u64::from(*found != 0);
+        }
+        sizes.remove(&0);
+        prop_assert_eq!(map.region_count() as usize, sizes.len(), "two regions share a number");
+        prop_assert_eq!(sizes.len(), pairs.keys().filter(|id| **id != 0).count());
+        for (id, size) in &sizes {
+            prop_assert_eq!(map.region_size(RegionId(*id)), *size);
+        }
+        prop_assert_eq!(map.free_count(), expected.iter().filter(|id| **id != 0).count() as u64);
+        prop_assert_eq!(map.largest_region().map(|(_, size)| size), sizes.values().max().copied());
+        let ids = map.regions.sizes.len();
+        let unused = (1..ids).filter(|id| map.regions.sizes[*id] == 0).map(|id| id as u32).collect();
+        prop_assert_eq!(&map.regions.free_ids, &unused);
+        prop_assert!(ids == 1 || map.regions.sizes[ids - 1] > 0, "the last number is not in use");
+        if exact {
+            prop_assert_eq!(found, expected);
+        }
+        Ok(())
+    }
+
+    fn random_map(width: u32, height: u32, percent: u32, seed: u64) -> TileMap {
+        let hash = |x: u32, y: u32| super::super::tiles::mix(seed ^ u64::from(y) << 32 ^ u64::from(x));
+        TileMap::from_fn(width, height, |x, y| hash(x, y) % 100 < u64::from(percent)).unwrap()
+    }
+
+    fn maps() -> impl Strategy<Value = TileMap> {
+        (1u32..140, 1u32..40, prop::sample::select(vec![0, 10, 30, 40, 50, 70, 100]), any::<u64>())
+            .prop_map(|(width, height, percent, seed)| random_map(width, height, percent, seed))
+    }
+
+    #[derive(Clone, Debug)]
+    struct EditOp {
+        corner: (u32, u32),
+        size: (u32, u32),
+        kind: u8,
+        seed: u64,
+    }
+
+    impl EditOp {
+        /// The edit, pushed into the map.
+        fn on(&self, map: &TileMap) -> (TileRect, TileEdit) {
+            let (x, y) = (self.corner.0 % map.width(), self.corner.1 % map.height());
+            let (width, height) = (self.size.0.min(map.width() - x), self.size.1.min(map.height() - y));
+            let edit = match self.kind {
+                0 => TileEdit::Block,
+                1 => TileEdit::Free,
+                2 => TileEdit::Toggle,
+                _ => TileEdit::Write(TilePattern::from(&random_map(width, height, 40, self.seed))),
+            };
+            (TileRect::new(x, y, width, height), edit)
+        }
+    }
+
+    fn edits() -> impl Strategy<Value = Vec<EditOp>> {
+        let sizes =
+            prop_oneof![(1u32..4, 1u32..4), (1u32..140, 1u32..2), (1u32..2, 1u32..40), (1u32..140, 1u32..40)];
+        let edit = (any::<(u32, u32)>(), sizes, 0u8..4, any::<u64>())
+            .prop_map(|(corner, size, kind, seed)| EditOp { corner, size, kind, seed });
+        prop::collection::vec(edit, 1..24)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(192))]
+
+        #[test]
+        fn built_regions_are_those_of_a_flood_in_order_of_first_tile(map in maps()) {
+            check(&map, true)?;
+        }
+
+        #[test]
+        fn edited_regions_are_those_of_a_flood(map in maps(), edits in edits()) {
+            let (mut map, mut twin) = (map.clone(), map);
+            for op in &edits {
+                let (rect, edit) = op.on(&map);
+                let before = map.clone();
+                let changed = map.edit(rect, &edit).unwrap();
+                check(&map, false)?;
+
+                // The tiles are right, and nothing beyond the changed rectangle differs.
+                let rebuilt = TileMap::from_fn(map.width(), map.height(), |x, y| {
+                    let tile = IVec2::new(x as i32, y as i32);
+                    let old = before.is_blocked(tile.x, tile.y);
+                    match &edit {
+                        _ if !rect.contains(tile) => old,
+                        TileEdit::Block => true,
+                        TileEdit::Free => false,
+                        TileEdit::Toggle => !old,
+                        TileEdit::Write(pattern) => {
+                            pattern.is_blocked((x - rect.x) as i32, (y - rect.y) as i32)
+                        }
+                    }
+                })
+                .unwrap();
+                prop_assert_eq!(&map, &rebuilt);
+                prop_assert_eq!(&map.columns, &rebuilt.columns);
+                prop_assert_eq!(map.fingerprint(), rebuilt.fingerprint());
+                let differing: Vec<(u32, u32)> = (0..map.height())
+                    .flat_map(|y| (0..map.width()).map(move |x| (x, y)))
+                    .filter(|(x, y)| map.is_blocked(*x as i32, *y as i32) != before.is_blocked(*x as i32, *y as i32))
+                    .collect();
+                let bounds = differing.iter().fold(None, |bounds: Option<(u32, u32, u32, u32)>, (x, y)| {
+                    let (left, top, right, bottom) = bounds.unwrap_or((*x, *y, *x, *y));
+                    Some((left.min(*x), top.min(*y), right.max(*x), bottom.max(*y)))
+                });
+                let bounds = bounds.map(|(left, top, right, bottom)| {
+                    TileRect::new(left, top, right - left + 1, bottom - top + 1)
+                });
+                prop_assert_eq!(changed, bounds);
+
+                // Same edits, same numbers.
+                twin.edit(rect, &edit).unwrap();
+                prop_assert_eq!(format!("{:?}", map.regions), format!("{:?}", twin.regions));
+            }
+        }
+    }
+
+    #[test]
+    fn labels_are_as_wide_as_the_number_of_regions_needs() {
+        // Free tiles two apart: one region each.
+        let dotted = |width, height| TileMap::from_fn(width, height, |x, y| x % 2 + y % 2 > 0).unwrap();
+        let bytes_a_tile = |map: &TileMap| map.regions.labels.bytes() as u32 / (map.width() * map.height());
+        let mut map = dotted(30, 34);
+        assert_eq!((map.region_count(), bytes_a_tile(&map)), (255, 1));
+        assert_eq!((dotted(32, 32).region_count(), bytes_a_tile(&dotted(32, 32))), (256, 2));
+        assert_eq!((dotted(512, 512).region_count(), bytes_a_tile(&dotted(512, 512))), (65_536, 4));
+        map.edit(TileRect::new(1, 1, 1, 1), &TileEdit::Free).unwrap();
+        assert_eq!((map.region_count(), bytes_a_tile(&map)), (256, 2));
+        check(&map, false).unwrap();
+    }
+
+    #[test]
+    fn numbers_stay_bounded_under_endless_toggling() {
+        let mut map = random_map(60, 60, 35, 1);
+        let mut ids_max = 0;
+        for i in 0..2_000u32 {
+            let rect = TileRect::new(i * 7 % 50, i * 11 % 50, 1 + i % 10, 1 + i % 7);
+            map.edit(rect, &TileEdit::Toggle).unwrap();
+            ids_max = ids_max.max(map.regions.sizes.len());
+        }
+        check(&map, false).unwrap();
+        // A map cannot have more regions than half its tiles, and an edit splits off no more than its outline touches.
+        assert!(ids_max < 60 * 60 / 2 + 40, "{ids_max} numbers");
+    }
+
+    #[test]
+    fn joined_regions_take_the_number_of_the_largest() {
+        let mut map = TileMap::from_ascii(".@....\n.@....").unwrap();
+        map.edit(TileRect::new(1, 0, 1, 1), &TileEdit::Free).unwrap();
+        assert_eq!(map.region(IVec2::ZERO), Some(RegionId(2)));
+        assert_eq!((map.region_count(), map.region_size(RegionId(2))), (1, 11));
+        // The smaller piece of a split takes the smallest number that is free.
+        map.edit(TileRect::new(1, 0, 1, 1), &TileEdit::Block).unwrap();
+        assert_eq!(map.region_count(), 2);
+        assert!(!map.connected(IVec2::ZERO, IVec2::new(2, 0)));
     }
 }

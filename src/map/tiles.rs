@@ -91,10 +91,10 @@ impl TileMap {
         let mut columns = BitPlane::blocked(rows.height(), rows.width());
         columns.transpose_from(&rows, TileRect::new(0, 0, rows.width(), rows.height()));
         let regions = Regions::build(&rows);
-        let fingerprint = (0..rows.height()).fold(
-            mix(u64::from(rows.width()) << 32 | u64::from(rows.height())),
-            |sum, y| sum ^ row_fingerprint(&rows, y, 0..rows.width()),
-        );
+        let fingerprint = (0..rows.height())
+            .fold(mix(u64::from(rows.width()) << 32 | u64::from(rows.height())), |sum, y| {
+                sum ^ row_fingerprint(&rows, y, 0..rows.width())
+            });
         Self { rows, columns, regions, fingerprint }
     }
 
@@ -138,10 +138,8 @@ impl TileMap {
     /// The region of a tile; `None` when it is blocked or outside. O(1).
     #[inline]
     pub fn region(&self, tile: IVec2) -> Option<RegionId> {
-        let inside = tile.x >= 0
-            && tile.y >= 0
-            && (tile.x as u32) < self.width()
-            && (tile.y as u32) < self.height();
+        let inside =
+            tile.x >= 0 && tile.y >= 0 && (tile.x as u32) < self.width() && (tile.y as u32) < self.height();
         if inside { self.regions.at(tile.x as u32, tile.y as u32) } else { None }
     }
 
@@ -350,8 +348,10 @@ mod tests {
     fn text_reads_as_it_is_drawn() {
         let map = TileMap::from_ascii("\n  .#.\n  @..\n").unwrap();
         assert_eq!((map.width(), map.height()), (3, 2));
-        let blocked: Vec<(i32, i32)> =
-            (0..2).flat_map(|y| (0..3).map(move |x| (x, y))).filter(|(x, y)| map.is_blocked(*x, *y)).collect();
+        let blocked: Vec<(i32, i32)> = (0..2)
+            .flat_map(|y| (0..3).map(move |x| (x, y)))
+            .filter(|(x, y)| map.is_blocked(*x, *y))
+            .collect();
         assert_eq!(blocked, [(1, 0), (0, 1)]);
         assert_eq!(map.free_count(), 4);
     }
@@ -367,7 +367,9 @@ mod tests {
 
     #[test]
     fn sizes_beyond_the_limits_are_refused() {
-        for (width, height) in [(0, 1), (1, 0), (65_537, 1), (1, 65_537), (65_536, 4_097), (u32::MAX, u32::MAX)] {
+        for (width, height) in
+            [(0, 1), (1, 0), (65_537, 1), (1, 65_537), (65_536, 4_097), (u32::MAX, u32::MAX)]
+        {
             assert!(
                 matches!(TileMap::new(width, height, false), Err(MapError::Size { .. })),
                 "{width} × {height}"
@@ -398,7 +400,8 @@ mod tests {
     #[test]
     fn the_fingerprint_tells_maps_apart() {
         let maps = ["..", ".#", "#.", "##", ".\n.", "...", "..\n.."];
-        let prints: Vec<u64> = maps.iter().map(|map| TileMap::from_ascii(map).unwrap().fingerprint()).collect();
+        let prints: Vec<u64> =
+            maps.iter().map(|map| TileMap::from_ascii(map).unwrap().fingerprint()).collect();
         for (i, print) in prints.iter().enumerate() {
             assert!(!prints[..i].contains(print), "{:?}", maps[i]);
         }

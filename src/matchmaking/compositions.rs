@@ -224,7 +224,8 @@ mod tests {
     fn splits_by_brute_force(counts: &Counts, group_size: u8) -> Vec<u32> {
         let sizes: Vec<u32> =
             (1..).zip(counts).flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize)).collect();
-        let sum = |mask: u32| (0..sizes.len()).filter(|at| mask >> at & 1 == 1).map(|at| sizes[at]).sum::<u32>();
+        let sum =
+            |mask: u32| (0..sizes.len()).filter(|at| mask >> at & 1 == 1).map(|at| sizes[at]).sum::<u32>();
         let all = (1u32 << sizes.len()) - 1;
         let k = u32::from(group_size);
         (1..=all).filter(|&mask| mask & 1 == 1 && sum(mask) == k && sum(all & !mask) == k).collect()
@@ -248,7 +249,9 @@ mod tests {
                         for fours in 0..=n / 4 {
                             for fives in 0..=n / 5 {
                                 let counts = [ones, twos, threes, fours, fives];
-                                if players(&counts) == u64::from(n) && !splits_by_brute_force(&counts, k).is_empty() {
+                                if players(&counts) == u64::from(n)
+                                    && !splits_by_brute_force(&counts, k).is_empty()
+                                {
                                     assert!(listed.contains(&counts), "{counts:?}");
                                     expected += 1;
                                 }

@@ -111,7 +111,11 @@ impl ModeSettings {
         let range = |field, value: f64, low, high| {
             let inside = value >= low && value <= high;
             let mode = || self.name.clone();
-            if inside { Ok(()) } else { Err(ModeError::Range { mode: mode(), field, low, high, found: value }) }
+            if inside {
+                Ok(())
+            } else {
+                Err(ModeError::Range { mode: mode(), field, low, high, found: value })
+            }
         };
         if self.name.is_empty() {
             return Err(ModeError::NoName);
@@ -120,12 +124,17 @@ impl ModeSettings {
         range("group_size", f64::from(self.group_size), 1.0, f64::from(GROUP_SIZE_MAX))?;
         range("expire_after_s", self.expire_after_s, 0.0, SECONDS_MAX)?;
         range("open_after_s", self.open_after_s, 0.0, SECONDS_MAX)?;
-        range("matches_per_heartbeat_max", f64::from(self.matches_per_heartbeat_max), 1.0, f64::from(u32::MAX))?;
+        range(
+            "matches_per_heartbeat_max",
+            f64::from(self.matches_per_heartbeat_max),
+            1.0,
+            f64::from(u32::MAX),
+        )?;
         let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
         Ok(ModeRules {
             group_size: self.group_size,
             packing: self.packing,
-            expire_after_ticks: if self.expire_after_s == 0.0 { u64::MAX } else { ticks(self.expire_after_s) },
+            expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
             open_after_ticks: ticks(self.open_after_s),
             skill_window: Widening { start: self.skill_window_start, per_s: self.skill_window_widen_per_s },
             power_gap: Widening { start: self.power_gap_start, per_s: self.power_gap_widen_per_s },
@@ -144,8 +153,8 @@ pub struct ModeRules {
     pub group_size: u8,
     /// How parties are gathered into groups.
     pub packing: Packing,
-    /// A party that has waited this long leaves; `u64::MAX` means never.
-    pub expire_after_ticks: u64,
+    /// A party that has waited this long leaves; `None` means never.
+    pub expire_after_ticks: Option<u64>,
     /// A party that has waited this long has no limits and comes first.
     pub open_after_ticks: u64,
     /// The skill spread that a match may have.
@@ -181,7 +190,8 @@ impl ModeRules {
         if waited_ticks >= self.open_after_ticks {
             return OPEN;
         }
-        let widened = u128::from(widening.per_s) * u128::from(waited_ticks) * 1000 / u128::from(self.tick_mhz);
+        let widened =
+            u128::from(widening.per_s) * u128::from(waited_ticks) * 1000 / u128::from(self.tick_mhz);
         u32::try_from(u128::from(widening.start) + widened).unwrap_or(OPEN)
     }
 }
@@ -265,7 +275,8 @@ mod tests {
 
     #[test]
     fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
-        let mode: QueueMode = ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
+        let mode: QueueMode =
+            ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
         let QueueMode::Groups(settings) = mode;
         assert_eq!((settings.name.as_str(), settings.group_size), ("duel", 1));
         assert_eq!(settings.packing, Packing::Arrival);

@@ -64,7 +64,15 @@ impl Packer {
             let bucket = self.bucket_for(pool, id, passed, &mut rooms).unwrap_or_else(|| {
                 let skill = pool.candidate(id).skill;
                 let room = group_size;
-                self.buckets.push(Bucket { room, low: skill, high: skill, oldest: id, power: 0, open_until: passed.saturating_add(reach_players), latest: NONE });
+                self.buckets.push(Bucket {
+                    room,
+                    low: skill,
+                    high: skill,
+                    oldest: id,
+                    power: 0,
+                    open_until: passed.saturating_add(reach_players),
+                    latest: NONE,
+                });
                 self.buckets.len() as u32 - 1
             });
             self.join(pool, id, bucket, &mut rooms);
@@ -74,9 +82,16 @@ impl Packer {
         &self.full
     }
 
+    /// The full groups of the latest pass, in the order in which they became full.
+    #[must_use]
+    pub fn full(&self) -> &[Bucket] {
+        &self.full
+    }
+
     /// The parties of a group, latest joined first.
     pub fn members(&self, group: &Bucket) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(group.latest), |&id| Some(self.chain[id as usize])).take_while(|&id| id != NONE)
+        let before = |&id: &u32| self.chain.get(id as usize).copied().filter(|&id| id != NONE);
+        std::iter::successors(Some(group.latest), before)
     }
 
     /// Takes out the open bucket that a party should join: that with the least room, and of those the one that

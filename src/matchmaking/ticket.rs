@@ -116,7 +116,9 @@ pub enum TicketError {
         modes: usize,
     },
     /// A player waits already, in whatever mode.
-    #[error("party {party}: expected players who are not queued, found player {player} of queued party {queued_in}")]
+    #[error(
+        "party {party}: expected players who are not queued, found player {player} of queued party {queued_in}"
+    )]
     PlayerQueued {
         /// The party that was refused.
         party: u32,

@@ -15,6 +15,7 @@
 //! | `astar`, `jps_bit` | an algorithm each: the successors of a node |
 //! | `smooth` | lines of sight along a path, what an edit crosses |
 //! | `scen` | benchmark files with known lengths |
+//! | `plugin` | requests, queue, answers and [`Path`]s in the tick |
 //!
 //! The movement rule: eight neighbours, a diagonal step needs both straight neighbours free, so that a walker never
 //! clips a corner.
@@ -29,15 +30,22 @@
 mod astar;
 mod cost;
 mod direction;
+#[cfg(test)]
+mod exactness;
 mod jps_bit;
 mod nodes;
 mod open_list;
+mod plugin;
 mod scen;
 mod search;
 mod smooth;
 
 pub use cost::{Cost, Steps, octile, to_tiles};
 pub use direction::Direction;
+pub use plugin::{
+    NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathAnswered, PathClass, PathRequest, PathResult,
+    SearchTimes,
+};
 pub use scen::{ScenError, ScenProblem, ScenQuery, parse_scen};
 pub use search::{Algorithm, FoundPath, NODES_MAX, Outcome, Query, Search, UnknownAlgorithm};
 pub use smooth::{farthest_in_sight, path_crosses, smooth};

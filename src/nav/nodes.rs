@@ -37,7 +37,10 @@ impl TileId {
     /// The id of a tile on a map.
     #[inline]
     pub(super) fn new(tile: IVec2) -> Self {
-        debug_assert!((0..65_536).contains(&tile.x) && (0..65_536).contains(&tile.y), "{tile} lies on no map");
+        debug_assert!(
+            (0..65_536).contains(&tile.x) && (0..65_536).contains(&tile.y),
+            "{tile} lies on no map"
+        );
         Self((tile.y as u32) << 16 | tile.x as u32)
     }
 
@@ -132,7 +135,8 @@ impl Nodes {
     /// Bytes held on the heap.
     pub(super) fn memory_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
-            + (self.directory.capacity() + self.owners.capacity() + self.entries.capacity()) * size_of::<u32>()
+            + (self.directory.capacity() + self.owners.capacity() + self.entries.capacity())
+                * size_of::<u32>()
     }
 
     /// Where the number of a tile's node is kept; takes a chunk from the pool for ground not yet touched.
@@ -145,7 +149,7 @@ impl Nodes {
         if self.owners.get(slot as usize) != Some(&chunk) {
             slot = self.take_chunk(chunk);
         }
-        let in_chunk = (y % CHUNK_SIDE) << CHUNK_BITS | x % CHUNK_SIDE;
+        let in_chunk = (y % CHUNK_SIDE) * CHUNK_SIDE + x % CHUNK_SIDE;
         slot as usize * CHUNK_ENTRIES + in_chunk as usize
     }
 
@@ -179,7 +183,10 @@ mod tests {
         /// The model is a map from tile to number, emptied where the index is reset.
         #[test]
         fn the_index_agrees_with_a_map(
-            searches in prop::collection::vec((1u32..200, 1u32..200, prop::collection::vec((0u32..200, 0u32..200), 0..60)), 1..6),
+            searches in prop::collection::vec(
+                (1u32..200, 1u32..200, prop::collection::vec((0u32..200, 0u32..200), 0..60)),
+                1..6,
+            ),
         ) {
             let mut nodes = Nodes::default();
             for (width, height, tiles) in searches {

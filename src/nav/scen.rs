@@ -8,7 +8,8 @@ use glam::IVec2;
 use thiserror::Error;
 
 /// The columns of a line, in order, as errors name them.
-const FIELDS: [&str; 9] = ["bucket", "map name", "width", "height", "start x", "start y", "goal x", "goal y", "length"];
+const FIELDS: [&str; 9] =
+    ["bucket", "map name", "width", "height", "start x", "start y", "goal x", "goal y", "length"];
 
 /// One line of a `.scen` file. Its map name is not kept, as the folder in it is that of another machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,10 +130,14 @@ fn parse_line(line: &str) -> Result<ScenQuery, (u32, ScenProblem)> {
         let (field, found) = (FIELDS[index], excerpt(fields[index]));
         (columns[index], ScenProblem::Number { field, expected, found })
     };
-    let whole = |index: usize| fields[index].parse::<u32>().map_err(|_| problem(index, "a whole number from 0"));
+    let whole =
+        |index: usize| fields[index].parse::<u32>().map_err(|_| problem(index, "a whole number from 0"));
     let tile = |index: usize| {
         let coordinate = |index: usize| {
-            fields[index].parse::<u16>().map(i32::from).map_err(|_| problem(index, "a whole number from 0 to 65535"))
+            fields[index]
+                .parse::<u16>()
+                .map(i32::from)
+                .map_err(|_| problem(index, "a whole number from 0 to 65535"))
         };
         Ok(IVec2::new(coordinate(index)?, coordinate(index + 1)?))
     };
@@ -161,7 +166,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TWO: &str = "version 1\n0\tmaps/dao/a.map\t10\t20\t1\t2\t3\t4\t2.82843\n7\ta.map\t10\t20\t9\t19\t0\t0\t30\n";
+    const TWO: &str =
+        "version 1\n0\tmaps/dao/a.map\t10\t20\t1\t2\t3\t4\t2.82843\n7\ta.map\t10\t20\t9\t19\t0\t0\t30\n";
 
     #[test]
     fn queries_are_read_with_either_line_end() {

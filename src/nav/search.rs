@@ -66,7 +66,10 @@ impl FromStr for Algorithm {
     type Err = UnknownAlgorithm;
 
     fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(|| UnknownAlgorithm(name.into()))
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or_else(|| UnknownAlgorithm(name.into()))
     }
 }
 
@@ -373,6 +376,131 @@ impl<'a> Run<'a> {
             End::Goal { cost: self.goal_cost, parent: self.goal_parent }
         } else {
             End::Exhausted
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(map: &str, query: Query) -> Vec<(Outcome, Vec<IVec2>)> {
+        let map = TileMap::from_ascii(map).unwrap();
+        let mut search = Search::new();
+        let mut answer = |algorithm| {
+            let mut waypoints = vec![IVec2::MAX];
+            (search.find(&map, algorithm, query, &mut waypoints), waypoints)
+        };
+        Algorithm::ALL.into_iter().map(&mut answer).collect()
+    }
+
+    const WALLED: &str = "....@.\n....@.\n....@.\n";
+
+    #[test]
+    fn ends_outside_blocked_or_apart_are_told_from_each_other() {
+        let free = IVec2::ZERO;
+        let cases = [
+            (IVec2::new(-1, 0), Outcome::OutOfBounds),
+            (IVec2::new(6, 0), Outcome::OutOfBounds),
+            (IVec2::new(0, i32::MAX), Outcome::OutOfBounds),
+            (IVec2::MIN, Outcome::OutOfBounds),
+            (IVec2::new(4, 1), Outcome::Blocked),
+            (IVec2::new(5, 1), Outcome::Unreachable),
+        ];
+        for (tile, expected) in cases {
+            for query in [Query::new(free, tile), Query::new(tile, free)] {
+                for (outcome, waypoints) in find(WALLED, query) {
+                    assert_eq!(outcome, expected, "{query:?}");
+                    assert!(waypoints.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn start_and_goal_the_same_is_one_waypoint_of_length_zero() {
+        for (outcome, waypoints) in find(WALLED, Query::new(IVec2::ONE, IVec2::ONE).with_node_limit(0)) {
+            assert_eq!(outcome, Outcome::Found(FoundPath::default()));
+            assert_eq!(waypoints, [IVec2::ONE]);
+        }
+    }
+
+    #[test]
+    fn a_path_is_its_turning_points_and_its_step_counts() {
+        for (outcome, waypoints) in
+            find("......\n.@@@@.\n......\n", Query::new(IVec2::new(0, 1), IVec2::new(5, 1)))
+        {
+            let Outcome::Found(path) = outcome else { panic!("{outcome:?}") };
+            assert_eq!(path.steps, Steps { straight: 7, diagonal: 0 });
+            assert_eq!(path.length_tiles(), 7.0);
+            assert_eq!(
+                (waypoints.len(), waypoints[0], waypoints[3]),
+                (4, IVec2::new(0, 1), IVec2::new(5, 1))
+            );
+        }
+    }
+
+    #[test]
+    fn a_search_at_its_limit_says_so_and_not_that_there_is_no_path() {
+        let query = Query::new(IVec2::new(0, 1), IVec2::new(5, 1));
+        for node_limit in [0, 1] {
+            for (outcome, waypoints) in find("......\n.@@@@.\n......\n", query.with_node_limit(node_limit)) {
+                assert_eq!(outcome, Outcome::Capped);
+                assert!(waypoints.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it() {
+        let map = TileMap::new(9, 9, false).unwrap();
+        let (start, goal) = (IVec2::ZERO, IVec2::new(8, 0));
+        for (steps, is_answer) in [(8, true), (10, false)] {
+            let mut search = Search::new();
+            search.nodes.reset(9, 9);
+            let mut run = Run::new(&mut search, &map, goal, 1);
+            run.reach(NONE, start, Cost::ZERO, None);
+            let current = run.next().unwrap();
+            run.reach_goal(current.node, Cost::straight(steps));
+            run.reach(current.node, IVec2::X, Cost::STRAIGHT, Some(Direction::East));
+            assert!(run.next().is_none());
+            assert_eq!(matches!(run.end(), End::Goal { .. }), is_answer);
+            assert_eq!(matches!(run.end(), End::Capped), !is_answer);
+        }
+    }
+
+    #[test]
+    fn pruning_opens_fewer_nodes_and_a_warm_search_keeps_its_memory() {
+        let map = TileMap::from_fn(200, 200, |x, y| x % 7 == 3 && y % 5 < 3).unwrap();
+        let query = Query::new(IVec2::new(0, 5), IVec2::new(199, 188));
+        let mut search = Search::new();
+        let mut waypoints = Vec::new();
+        let mut expanded = Vec::new();
+        for algorithm in Algorithm::ALL {
+            search.find(&map, algorithm, query, &mut waypoints);
+            expanded.push(search.expanded());
+            assert_eq!(
+                search.touched().filter(|&(_, is_expanded)| is_expanded).count() as u32,
+                search.expanded()
+            );
+            assert_eq!(search.touched().count() as u32, search.generated());
+        }
+        assert!(expanded[0] > expanded[1] && expanded[1] > expanded[2], "{expanded:?}");
+        let warm_bytes = search.memory_bytes();
+        for algorithm in Algorithm::ALL {
+            search.find(&map, algorithm, query, &mut waypoints);
+        }
+        assert_eq!(search.memory_bytes(), warm_bytes);
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        let error = "dijkstra".parse::<Algorithm>().unwrap_err();
+        for algorithm in Algorithm::ALL {
+            assert!(error.to_string().contains(algorithm.name()));
         }
     }
 }

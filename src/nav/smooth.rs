@@ -4,8 +4,8 @@
 //! lines costs about a fifth of a search, so a walker does it waypoint by waypoint as it goes, and most of it never
 //! for paths that are given up half-way; [`smooth`] does all at once, for tools.
 //!
-//! Lines run between tile centres, and every tile a line touches must be free
-//! ([`line_is_free`](crate::map::TileMap::line_is_free)), corners included, which is the movement rule without corner cutting.
+//! Lines run between tile centres, and every tile a line touches must be free, corners included
+//! ([`line_is_free`](crate::map::TileMap::line_is_free)): the movement rule without corner cutting.
 
 use glam::{I64Vec2, IVec2};
 
@@ -66,7 +66,8 @@ fn segment_touches(a: IVec2, b: IVec2, rect: TileRect) -> bool {
     }
     let way = b - a;
     let side_of = |x: i64, y: i64| (way.x * (y - a.y) - way.y * (x - a.x)).signum();
-    let sides = [side_of(low.x, low.y), side_of(high.x, low.y), side_of(low.x, high.y), side_of(high.x, high.y)];
+    let sides =
+        [side_of(low.x, low.y), side_of(high.x, low.y), side_of(low.x, high.y), side_of(high.x, high.y)];
     !(sides == [1; 4] || sides == [-1; 4])
 }
 

@@ -12,6 +12,7 @@
 //! the next generation; scene ids are never reused. Id 0 is the scene itself and no object's.
 
 mod hash;
+mod input;
 pub mod kinds;
 mod objects;
 mod parties;
@@ -21,6 +22,7 @@ mod scenes;
 mod spatial;
 
 pub use hash::{ObjectHashAppExt, StateHashed};
+pub use input::MoveInput;
 pub use kinds::{KindClass, Visibility};
 pub use objects::{
     Despawned, Generation, Object, ObjectId, ObjectRef, SceneChanged, SceneObjects, Spawned,

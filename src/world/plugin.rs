@@ -6,9 +6,9 @@ use glam::Vec2;
 use thiserror::Error;
 
 use super::{
-    Despawned, Floor, GuildId, Heading, KindId, Object, ObjectHashAppExt, ObjectKinds, Parties,
-    PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneId, SceneObjects,
-    SceneOpened, Scenes, Spawned, StandingChanged, TeamId, Teleported, Velocity,
+    Despawned, Floor, GuildId, Heading, KindId, MoveInput, Object, ObjectHashAppExt, ObjectKinds,
+    Parties, PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneId,
+    SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged, TeamId, Teleported, Velocity,
 };
 use crate::sim::{self, HashAppExt, SimSystems};
 
@@ -30,6 +30,7 @@ impl Plugin for WorldPlugin {
             .add_message::<Teleported>()
             .add_message::<SceneChanged>()
             .add_message::<StandingChanged>()
+            .add_message::<MoveInput>()
             .add_systems(
                 FixedUpdate,
                 (

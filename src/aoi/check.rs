@@ -1,0 +1,127 @@
+//! Checks views by brute force: every pair, nothing taken from the incremental state on trust.
+//!
+//! For tests, debug builds and the expectations of scenarios. O(objects² + links); not for every tick of a
+//! large scene.
+
+use thiserror::Error;
+
+use super::{
+    links::{LISTS, UNCAPPED},
+    views::SceneViews,
+};
+
+/// What is wrong with the views of a scene.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ViewFault(String);
+
+impl SceneViews {
+    /// Checks, right after an [`update`](Self::update):
+    /// - every position lies in its object's sticky cell, and every object stands in the grid where it
+    ///   should;
+    /// - a link joins two that can see each other now, has its class of now, and is known at both ends;
+    /// - nobody is over cap;
+    /// - unless a viewer is queued, nobody whom it could see and does not outranks a member of the list
+    ///   concerned, and it has no free place while such an object exists; and whom it refused it remembers.
+    ///
+    /// # Errors
+    /// Says what does not hold, for whom.
+    pub fn validate(&self) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        if !self.changed.is_empty() || !self.parted.is_empty() {
+            return fault("there are changes that no update has seen".into());
+        }
+        self.links.validate().map_err(ViewFault)?;
+        let mut counts = (0, 0);
+        for (id, object) in self.objects.iter().enumerate() {
+            let id = id as u32;
+            self.grid
+                .validate(id, usize::from(object.layer), object.viewable, object.viewer)
+                .map_err(ViewFault)?;
+            counts.0 += usize::from(object.viewable);
+            counts.1 += usize::from(object.viewer);
+            if !object.alive && self.links.watchers_len(id) > 0 {
+                return fault(format!("{id} is seen but does not exist"));
+            }
+            let cell = self.grid.cell(id);
+            if object.alive && self.grid.sticky_cell(cell, object.position) != cell {
+                return fault(format!("{id} is at {} and reported in {cell:?}", object.position));
+            }
+            for list in 0..LISTS {
+                self.validate_list(id, list)?;
+            }
+        }
+        if self.grid.member_counts() != counts {
+            return fault(format!(
+                "the grid has {:?} members, expected {counts:?}",
+                self.grid.member_counts()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a viewer could see a target now, caps apart.
+    #[must_use]
+    pub fn could_see(&self, viewer: u32, target: u32) -> bool {
+        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else { return false };
+        viewer != target
+            && a.viewer
+            && b.viewable
+            && a.standing.can_see(&b.standing)
+            && self.grid.in_range(usize::from(b.layer), self.grid.cell(viewer), self.grid.cell(target))
+    }
+
+    fn validate_list(&self, viewer: u32, list: usize) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let object = &self.objects[viewer as usize];
+        let mut members: Vec<u32> = Vec::with_capacity(self.links.list_len(viewer, list));
+        let mut lowest = None;
+        for key in self.links.keys(viewer, list) {
+            let target = key.target();
+            if !self.could_see(viewer, target) {
+                return fault(format!("{viewer} sees {target} and cannot"));
+            }
+            if self.objects[target as usize].list() != list {
+                return fault(format!("{viewer} has {target} in list {list}"));
+            }
+            if self.rank(viewer, target) != key.class() {
+                return fault(format!("{viewer} ranks {target} as {}", key.class()));
+            }
+            lowest = Some(lowest.map_or(key.class(), |lowest: u8| lowest.min(key.class())));
+            members.push(target);
+        }
+        members.sort_unstable();
+        if members.windows(2).any(|pair| pair[0] == pair[1]) {
+            return fault(format!("{viewer} sees somebody twice in list {list}"));
+        }
+        let cap = if list == UNCAPPED { usize::MAX } else { usize::from(object.caps[list]) };
+        if members.len() > cap {
+            return fault(format!("{viewer} sees {} in list {list}, its cap is {cap}", members.len()));
+        }
+        if !object.viewer {
+            return Ok(());
+        }
+        let queued = self.queue.contains(viewer);
+        for target in 0..self.objects.len() as u32 {
+            if self.objects[target as usize].list() != list
+                || !self.could_see(viewer, target)
+                || members.binary_search(&target).is_ok()
+            {
+                continue;
+            }
+            let class = self.rank(viewer, target);
+            if u16::from(class) >= object.bound[list] {
+                return fault(format!("{viewer} has forgotten that it refused {target}, of class {class}"));
+            }
+            if !queued && members.len() < cap {
+                return fault(format!("{viewer} has a place for {target} and is not queued"));
+            }
+            if !queued && lowest.is_some_and(|lowest| class > lowest) {
+                return fault(format!(
+                    "{target}, of class {class}, outranks a member of {viewer}, not queued"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

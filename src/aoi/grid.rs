@@ -1,0 +1,624 @@
+//! The interest grid of a scene: which cell an object is in, and who is in a cell.
+//!
+//! ```text
+//! position ──locate──▶ sticky GridCell ──settle──▶ member arrays: targets by layer, viewers by cell
+//! ```
+//! Cells are *sticky*: each axis of an object's cell changes only when its position leaves `[c·s − m, (c +
+//! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So whoever walks along a border does not
+//! flicker, and what is in range is a function of the reported cells alone.
+//!
+//! Targets live in *layers*: layer 0 has the grid's own cells; another layer's cells are `scale` grid cells
+//! wide (`Visibility::Far`), up to one cell for the whole scene (`Visibility::Scene`). In range means at most
+//! one cell apart on both axes in the layer of the target. Viewers are kept by grid cell only.
+//!
+//! [`locate`](SceneGrid::locate) changes the reported cell at once but the arrays only at
+//! [`settle`](SceneGrid::settle), so that the order in which objects were located cannot reach game state.
+//!
+//! Invariant: a member's place is `members[places[id]] == id`. Positions outside the scene, also NaN and the
+//! infinities, count for the border cells.
+//! Cost: insert, remove, move O(1); 24 bytes an object, 24 to 56 bytes a cell and layer.
+
+use glam::Vec2;
+use thiserror::Error;
+
+use crate::world::kinds::Visibility;
+
+/// The most cells a grid may have.
+pub const CELLS_MAX: u64 = 1 << 20;
+
+/// No member, no place, no further arrival.
+const NONE: u32 = u32::MAX;
+
+/// The nine cells around one, itself first.
+const AROUND: [(i32, i32); 9] =
+    [(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
+
+/// A square of the interest grid, or of a coarser layer of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GridCell {
+    /// Column, from the left.
+    pub x: u16,
+    /// Row, from the top.
+    pub y: u16,
+}
+
+impl GridCell {
+    /// Whether two cells of one layer are at most one apart on both axes.
+    #[must_use]
+    pub const fn is_near(self, other: Self) -> bool {
+        self.x.abs_diff(other.x) <= 1 && self.y.abs_diff(other.y) <= 1
+    }
+}
+
+/// Why a grid cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum GridError {
+    /// The scene has no area.
+    #[error("expected a scene with positive sides, found {width_m} m × {height_m} m")]
+    Size {
+        /// The scene's width in metres.
+        width_m: f32,
+        /// The scene's height in metres.
+        height_m: f32,
+    },
+    /// The cells have no area.
+    #[error("expected a cell size above 0 m, found {cell_m} m")]
+    Cell {
+        /// The cell size in metres.
+        cell_m: f32,
+    },
+    /// The margin is negative or too wide.
+    #[error("expected a margin from 0 m to a quarter of the cell size ({} m), found {margin_m} m", cell_m / 4.0)]
+    Margin {
+        /// The cell size in metres.
+        cell_m: f32,
+        /// The margin in metres.
+        margin_m: f32,
+    },
+    /// There would be too many cells.
+    #[error(
+        "expected at most {CELLS_MAX} cells and 65535 on a side, found {columns} × {rows}: use larger cells"
+    )]
+    TooManyCells {
+        /// Columns.
+        columns: u64,
+        /// Rows.
+        rows: u64,
+    },
+}
+
+/// One layer of targets: dense member arrays by cell.
+#[derive(Clone, Debug)]
+struct Layer {
+    /// How many grid cells wide a cell of this layer is.
+    scale: u32,
+    columns: u16,
+    rows: u16,
+    members: Vec<Vec<u32>>,
+    /// For each cell the first of those that arrived in this update; the others follow through
+    /// `next_arrival`.
+    arrivals: Vec<u32>,
+    arrival_count: usize,
+}
+
+/// Cells and their members; objects are named by dense ids that index its arrays.
+#[derive(Clone, Debug)]
+pub struct SceneGrid {
+    cell_m: f32,
+    margin_m: f32,
+    columns: u16,
+    rows: u16,
+    layers: Vec<Layer>,
+    viewers: Vec<Vec<u32>>,
+    /// The reported cell of each id.
+    cells: Vec<GridCell>,
+    /// The cell in whose arrays each id stands.
+    homes: Vec<GridCell>,
+    target_places: Vec<u32>,
+    viewer_places: Vec<u32>,
+    next_arrival: Vec<u32>,
+}
+
+impl SceneGrid {
+    /// A grid over a scene of this size, all in metres; `margin_m` from 0 to a quarter of `cell_m`.
+    ///
+    /// # Errors
+    /// See [`GridError`].
+    pub fn new(width_m: f32, height_m: f32, cell_m: f32, margin_m: f32) -> Result<Self, GridError> {
+        let is_length = |metres: f32| metres > 0.0 && metres.is_finite();
+        if !is_length(width_m) || !is_length(height_m) {
+            return Err(GridError::Size { width_m, height_m });
+        }
+        if !is_length(cell_m) {
+            return Err(GridError::Cell { cell_m });
+        }
+        if !(0.0..=cell_m / 4.0).contains(&margin_m) {
+            return Err(GridError::Margin { cell_m, margin_m });
+        }
+        let count = |metres: f32| (metres / cell_m).ceil().max(1.0) as u64;
+        let (columns, rows) = (count(width_m), count(height_m));
+        if columns > u64::from(u16::MAX) || rows > u64::from(u16::MAX) || columns * rows > CELLS_MAX {
+            return Err(GridError::TooManyCells { columns, rows });
+        }
+        let mut grid = Self {
+            cell_m,
+            margin_m,
+            columns: columns as u16,
+            rows: rows as u16,
+            layers: Vec::new(),
+            viewers: vec![Vec::new(); (columns * rows) as usize],
+            cells: Vec::new(),
+            homes: Vec::new(),
+            target_places: Vec::new(),
+            viewer_places: Vec::new(),
+            next_arrival: Vec::new(),
+        };
+        grid.layer_of_scale(1);
+        Ok(grid)
+    }
+
+    /// Columns and rows.
+    #[must_use]
+    pub const fn size(&self) -> (u16, u16) {
+        (self.columns, self.rows)
+    }
+
+    /// The side of a cell in metres.
+    #[must_use]
+    pub const fn cell_m(&self) -> f32 {
+        self.cell_m
+    }
+
+    /// How far beyond its cell an object may stray before its cell changes, in metres.
+    #[must_use]
+    pub const fn margin_m(&self) -> f32 {
+        self.margin_m
+    }
+
+    /// Makes room for the ids below `ids`.
+    pub fn grow(&mut self, ids: usize) {
+        if ids > self.cells.len() {
+            self.cells.resize(ids, GridCell::default());
+            self.homes.resize(ids, GridCell::default());
+            self.target_places.resize(ids, NONE);
+            self.viewer_places.resize(ids, NONE);
+            self.next_arrival.resize(ids, NONE);
+        }
+    }
+
+    /// The reported cell of an id; the first cell for an id never placed.
+    #[must_use]
+    pub fn cell(&self, id: u32) -> GridCell {
+        self.cells.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The cell in whose arrays an id stands: its reported cell as of the last [`settle`](Self::settle).
+    #[must_use]
+    pub fn home(&self, id: u32) -> GridCell {
+        self.homes.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The cell that a position lies in, margin apart.
+    #[must_use]
+    pub fn floor_cell(&self, position: Vec2) -> GridCell {
+        GridCell {
+            x: floor_axis(position.x, self.cell_m, self.columns),
+            y: floor_axis(position.y, self.cell_m, self.rows),
+        }
+    }
+
+    /// The cell of somebody who was in `cell` and is now at `position`.
+    #[must_use]
+    pub fn sticky_cell(&self, cell: GridCell, position: Vec2) -> GridCell {
+        let axis = |cell: u16, p: f32, count: u16| {
+            let (low, size) = (f32::from(cell) * self.cell_m, self.cell_m);
+            let stays = p >= low - self.margin_m && p < low + size + self.margin_m;
+            if stays { cell } else { floor_axis(p, size, count) }
+        };
+        GridCell { x: axis(cell.x, position.x, self.columns), y: axis(cell.y, position.y, self.rows) }
+    }
+
+    /// Reports a new position of an id below the grown number; true if the reported cell differs from the
+    /// home cell now.
+    #[inline]
+    pub fn locate(&mut self, id: u32, position: Vec2) -> bool {
+        let cell = self.sticky_cell(self.cells[id as usize], position);
+        self.cells[id as usize] = cell;
+        cell != self.homes[id as usize]
+    }
+
+    /// Puts an id at a position without regard to where it was (spawn, teleport); true if the reported cell
+    /// differs from the home cell now.
+    pub fn place(&mut self, id: u32, position: Vec2) -> bool {
+        let cell = self.floor_cell(position);
+        self.cells[id as usize] = cell;
+        cell != self.homes[id as usize]
+    }
+
+    /// The layer in which targets of this visibility live; made when first asked for.
+    pub fn layer_of(&mut self, visibility: Visibility) -> usize {
+        let whole = u32::from(self.columns.max(self.rows));
+        match visibility {
+            Visibility::Near => 0,
+            Visibility::Far(cells) => self.layer_of_scale(u32::from(cells).clamp(1, whole)),
+            Visibility::Scene => self.layer_of_scale(whole),
+        }
+    }
+
+    /// How many layers there are; layer 0 is that of the grid's own cells.
+    #[must_use]
+    pub fn layer_count(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// The cell of a layer that a grid cell lies in.
+    #[must_use]
+    #[inline]
+    pub fn coarse(&self, layer: usize, cell: GridCell) -> GridCell {
+        match self.layers[layer].scale {
+            1 => cell,
+            scale => {
+                GridCell { x: (u32::from(cell.x) / scale) as u16, y: (u32::from(cell.y) / scale) as u16 }
+            }
+        }
+    }
+
+    /// Whether two grid cells are at most one cell of this layer apart on both axes.
+    #[must_use]
+    #[inline]
+    pub fn in_range(&self, layer: usize, a: GridCell, b: GridCell) -> bool {
+        self.coarse(layer, a).is_near(self.coarse(layer, b))
+    }
+
+    /// The cells of a layer around one of it, that one first, those outside the scene left out.
+    pub fn around(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
+        let Layer { columns, rows, .. } = self.layers[layer];
+        AROUND.iter().filter_map(move |&(dx, dy)| {
+            let x = u16::try_from(i32::from(coarse.x) + dx).ok().filter(|&x| x < columns)?;
+            let y = u16::try_from(i32::from(coarse.y) + dy).ok().filter(|&y| y < rows)?;
+            Some(GridCell { x, y })
+        })
+    }
+
+    /// The grid cells from which a target in this cell of a layer is in range, row by row.
+    pub fn around_fine(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
+        let scale = self.layers[layer].scale;
+        let span = |c: u16, count: u16| {
+            let start = u32::from(c).saturating_sub(1) * scale;
+            let end = ((u32::from(c) + 2) * scale).min(u32::from(count));
+            start as u16..end as u16
+        };
+        let (columns, rows) = (span(coarse.x, self.columns), span(coarse.y, self.rows));
+        rows.flat_map(move |y| columns.clone().map(move |x| GridCell { x, y }))
+    }
+
+    /// The targets of a layer in one of its cells.
+    #[must_use]
+    #[inline]
+    pub fn targets(&self, layer: usize, coarse: GridCell) -> &[u32] {
+        let layer = &self.layers[layer];
+        &layer.members[index(coarse, layer.columns)]
+    }
+
+    /// The viewers in a grid cell.
+    #[must_use]
+    #[inline]
+    pub fn viewers(&self, cell: GridCell) -> &[u32] {
+        &self.viewers[index(cell, self.columns)]
+    }
+
+    /// Enters a target into its layer, in its reported cell, which becomes its home.
+    pub fn add_target(&mut self, id: u32, layer: usize) {
+        let cell = self.cells[id as usize];
+        self.homes[id as usize] = cell;
+        let coarse = self.coarse(layer, cell);
+        let layer = &mut self.layers[layer];
+        push(&mut layer.members[index(coarse, layer.columns)], &mut self.target_places, id);
+    }
+
+    /// Enters a viewer in its reported cell, which becomes its home.
+    pub fn add_viewer(&mut self, id: u32) {
+        let cell = self.cells[id as usize];
+        self.homes[id as usize] = cell;
+        push(&mut self.viewers[index(cell, self.columns)], &mut self.viewer_places, id);
+    }
+
+    /// Takes a target out of its layer, if it is in.
+    pub fn remove_target(&mut self, id: u32, layer: usize) {
+        let coarse = self.coarse(layer, self.homes[id as usize]);
+        let layer = &mut self.layers[layer];
+        swap_remove(&mut layer.members[index(coarse, layer.columns)], &mut self.target_places, id);
+    }
+
+    /// Takes a viewer out, if it is in.
+    pub fn remove_viewer(&mut self, id: u32) {
+        let cell = index(self.homes[id as usize], self.columns);
+        swap_remove(&mut self.viewers[cell], &mut self.viewer_places, id);
+    }
+
+    /// Moves an id in all arrays from its home to its reported cell; `layer` is that of a target.
+    pub fn settle(&mut self, id: u32, layer: usize) {
+        let (home, cell) = (self.homes[id as usize], self.cells[id as usize]);
+        if home == cell {
+            return;
+        }
+        let is_target = self.target_places[id as usize] != NONE;
+        let is_viewer = self.viewer_places[id as usize] != NONE;
+        if is_target && self.coarse(layer, home) != self.coarse(layer, cell) {
+            self.remove_target(id, layer);
+            self.add_target(id, layer);
+        }
+        // The home is that of both roles: the viewer must be taken out of the old one.
+        self.homes[id as usize] = home;
+        if is_viewer {
+            self.remove_viewer(id);
+            self.add_viewer(id);
+        }
+        self.homes[id as usize] = cell;
+    }
+
+    /// Notes a target as new to those around its home in this update; once an update.
+    pub fn note_arrival(&mut self, id: u32, layer: usize) {
+        let coarse = self.coarse(layer, self.homes[id as usize]);
+        let layer = &mut self.layers[layer];
+        let first = &mut layer.arrivals[index(coarse, layer.columns)];
+        self.next_arrival[id as usize] = *first;
+        *first = id;
+        layer.arrival_count += 1;
+    }
+
+    /// Whether any target was noted in a layer in this update.
+    #[must_use]
+    pub fn has_arrivals(&self, layer: usize) -> bool {
+        self.layers[layer].arrival_count > 0
+    }
+
+    /// The targets noted in a layer's cell in this update, the last first.
+    pub fn arrivals(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = u32> + '_ {
+        let layer = &self.layers[layer];
+        let some = |id: u32| (id != NONE).then_some(id);
+        let first = some(layer.arrivals[index(coarse, layer.columns)]);
+        std::iter::successors(first, move |&id| some(self.next_arrival[id as usize]))
+    }
+
+    /// Forgets the arrivals of the cell in which this one was noted.
+    pub fn forget_arrival(&mut self, id: u32, layer: usize) {
+        let coarse = self.coarse(layer, self.homes[id as usize]);
+        let layer = &mut self.layers[layer];
+        layer.arrivals[index(coarse, layer.columns)] = NONE;
+        layer.arrival_count = 0;
+    }
+
+    /// The place of an id among the targets and among the viewers of its cell, for state hashes: sweeps read
+    /// the members in this order.
+    #[must_use]
+    pub fn places(&self, id: u32) -> (u32, u32) {
+        (self.target_places[id as usize], self.viewer_places[id as usize])
+    }
+
+    /// The targets of all layers in cells that a circle touches (margin included), each once. A superset of
+    /// the targets in the circle; cost: the cells touched plus the targets found.
+    pub fn targets_near(&self, centre: Vec2, radius_m: f32) -> impl Iterator<Item = u32> + '_ {
+        // An object may stray from its cell by the margin, and rounding may add a hair.
+        let reach = Vec2::splat(radius_m + self.margin_m + self.cell_m * 1e-3);
+        let (low, high) = (self.floor_cell(centre - reach), self.floor_cell(centre + reach));
+        (0..self.layers.len()).flat_map(move |layer| {
+            let (low, high) = (self.coarse(layer, low), self.coarse(layer, high));
+            (low.y..=high.y)
+                .flat_map(move |y| (low.x..=high.x).map(move |x| GridCell { x, y }))
+                .flat_map(move |cell| self.targets(layer, cell).iter().copied())
+        })
+    }
+
+    /// The bytes that the grid holds, slack included.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        let members = |cells: &[Vec<u32>]| -> usize {
+            cells.iter().map(|cell| size_of::<Vec<u32>>() + cell.capacity() * size_of::<u32>()).sum()
+        };
+        let layers: usize =
+            self.layers.iter().map(|layer| members(&layer.members) + layer.arrivals.len() * 4).sum();
+        layers
+            + members(&self.viewers)
+            + self.cells.capacity() * (2 * size_of::<GridCell>() + 3 * size_of::<u32>())
+    }
+
+    /// Checks that an id stands where its home and roles say. O(1).
+    ///
+    /// # Errors
+    /// Says what is wrong.
+    pub fn validate(&self, id: u32, layer: usize, is_target: bool, is_viewer: bool) -> Result<(), String> {
+        let home = self.home(id);
+        let stands = |members: &[u32], place: u32| members.get(place as usize) == Some(&id);
+        let (target_place, viewer_place) = self.places(id);
+        if is_target != (target_place != NONE)
+            || is_target && !stands(self.targets(layer, self.coarse(layer, home)), target_place)
+        {
+            return Err(format!("target {id} is not at its place in layer {layer}, cell {home:?}"));
+        }
+        if is_viewer != (viewer_place != NONE) || is_viewer && !stands(self.viewers(home), viewer_place) {
+            return Err(format!("viewer {id} is not at its place in cell {home:?}"));
+        }
+        Ok(())
+    }
+
+    /// How many members all arrays have: (targets, viewers). O(cells).
+    #[must_use]
+    pub fn member_counts(&self) -> (usize, usize) {
+        let count = |cells: &[Vec<u32>]| -> usize { cells.iter().map(Vec::len).sum() };
+        (self.layers.iter().map(|layer| count(&layer.members)).sum(), count(&self.viewers))
+    }
+
+    fn layer_of_scale(&mut self, scale: u32) -> usize {
+        if let Some(layer) = self.layers.iter().position(|layer| layer.scale == scale) {
+            return layer;
+        }
+        let columns = u32::from(self.columns).div_ceil(scale);
+        let rows = u32::from(self.rows).div_ceil(scale);
+        let cells = (columns * rows) as usize;
+        self.layers.push(Layer {
+            scale,
+            columns: columns as u16,
+            rows: rows as u16,
+            members: vec![Vec::new(); cells],
+            arrivals: vec![NONE; cells],
+            arrival_count: 0,
+        });
+        self.layers.len() - 1
+    }
+}
+
+/// ⌊p/s⌋, held within the scene; NaN counts as 0.
+#[inline]
+fn floor_axis(p: f32, cell_m: f32, count: u16) -> u16 {
+    // The cast saturates and sends NaN to 0, so no position can leave the grid.
+    ((p / cell_m).floor() as i64).clamp(0, i64::from(count) - 1) as u16
+}
+
+#[inline]
+fn index(cell: GridCell, columns: u16) -> usize {
+    usize::from(cell.y) * usize::from(columns) + usize::from(cell.x)
+}
+
+fn push(members: &mut Vec<u32>, places: &mut [u32], id: u32) {
+    debug_assert_eq!(places[id as usize], NONE, "{id} is a member already");
+    places[id as usize] = members.len() as u32;
+    members.push(id);
+}
+
+fn swap_remove(members: &mut Vec<u32>, places: &mut [u32], id: u32) {
+    let place = std::mem::replace(&mut places[id as usize], NONE);
+    if place == NONE {
+        return;
+    }
+    members.swap_remove(place as usize);
+    if let Some(&moved) = members.get(place as usize) {
+        places[moved as usize] = place;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::vec2;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn grid() -> SceneGrid {
+        let mut grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
+        grid.grow(8);
+        grid
+    }
+
+    #[test]
+    fn a_cell_is_kept_until_the_margin_is_left() {
+        let mut grid = grid();
+        grid.place(0, vec2(15.0, 15.0));
+        for (x, cell) in [(8.0, 1), (21.9, 1), (22.0, 2), (18.0, 2), (17.9, 1), (45.0, 4), (55.0, 5)] {
+            grid.locate(0, vec2(x, 15.0));
+            assert_eq!(grid.cell(0), GridCell { x: cell, y: 1 }, "at {x}");
+        }
+        grid.place(0, vec2(49.9, 15.0));
+        assert_eq!(grid.cell(0).x, 4, "placing has no memory");
+    }
+
+    #[test]
+    fn positions_outside_the_scene_count_for_the_border() {
+        let grid = grid();
+        assert_eq!(grid.size(), (10, 6));
+        let cases = [
+            (vec2(-1e9, 1e9), (0, 5)),
+            (vec2(f32::INFINITY, f32::NEG_INFINITY), (9, 0)),
+            (vec2(f32::NAN, 59.0), (0, 5)),
+            (vec2(99.0, 0.0), (9, 0)),
+        ];
+        for (position, (x, y)) in cases {
+            assert_eq!(grid.floor_cell(position), GridCell { x, y }, "{position}");
+            assert_eq!(grid.sticky_cell(GridCell { x: 3, y: 3 }, position), GridCell { x, y }, "{position}");
+        }
+    }
+
+    #[test]
+    fn impossible_grids_are_errors() {
+        let made = |w, h, s, m| SceneGrid::new(w, h, s, m).map(|grid| grid.size());
+        assert!(matches!(made(0.0, 1.0, 1.0, 0.0), Err(GridError::Size { .. })));
+        assert!(matches!(made(1.0, f32::NAN, 1.0, 0.0), Err(GridError::Size { .. })));
+        assert!(matches!(made(1.0, 1.0, -1.0, 0.0), Err(GridError::Cell { .. })));
+        assert!(matches!(made(1.0, 1.0, 1.0, 0.26), Err(GridError::Margin { .. })));
+        assert!(matches!(made(1.0, 1.0, 1.0, f32::NAN), Err(GridError::Margin { .. })));
+        assert!(matches!(made(1e9, 1e9, 1e-9, 0.0), Err(GridError::TooManyCells { .. })));
+        assert!(matches!(made(70_000.0, 1.0, 1.0, 0.0), Err(GridError::TooManyCells { .. })));
+        assert_eq!(made(1.0, 1.0, 50.0, 12.5), Ok((1, 1)));
+    }
+
+    #[test]
+    fn the_scene_layer_has_one_cell_and_far_layers_are_clamped_to_it() {
+        let mut grid = grid();
+        let everyone = grid.layer_of(Visibility::Scene);
+        assert_eq!(grid.layer_of(Visibility::Far(200)), everyone);
+        assert_eq!(grid.layer_of(Visibility::Far(0)), 0);
+        assert_eq!(grid.around_fine(everyone, GridCell::default()).count(), 60);
+        let far = grid.layer_of(Visibility::Far(4));
+        assert!(grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 7, y: 5 }));
+        assert!(!grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 8, y: 0 }));
+    }
+
+    #[test]
+    fn members_follow_their_cell_when_settled() {
+        let mut grid = grid();
+        for id in 0..3 {
+            grid.place(id, vec2(5.0, 5.0));
+            grid.add_target(id, 0);
+            grid.add_viewer(id);
+        }
+        assert!(grid.locate(0, vec2(25.0, 5.0)));
+        assert_eq!(grid.targets(0, GridCell { x: 0, y: 0 }), [0, 1, 2]);
+        grid.settle(0, 0);
+        assert_eq!(grid.targets(0, GridCell { x: 0, y: 0 }), [2, 1]);
+        assert_eq!(grid.viewers(GridCell { x: 2, y: 0 }), [0]);
+        assert!((0..3).all(|id| grid.validate(id, 0, true, true).is_ok()));
+        grid.remove_target(1, 0);
+        grid.remove_viewer(1);
+        assert!(grid.validate(1, 0, false, false).is_ok());
+        assert_eq!(grid.member_counts(), (2, 2));
+    }
+
+    proptest! {
+        /// For each layer and each pair of cells, the two ways round a cell agree with `in_range`.
+        #[test]
+        fn both_ways_round_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
+            let mut grid = grid();
+            let layer = grid.layer_of(Visibility::Far(far));
+            let here = GridCell { x, y };
+            let coarse: Vec<_> = grid.around(layer, grid.coarse(layer, here)).collect();
+            let fine: Vec<_> = grid.around_fine(layer, grid.coarse(layer, here)).collect();
+            for y in 0..6 {
+                for x in 0..10 {
+                    let there = GridCell { x, y };
+                    let near = grid.in_range(layer, here, there);
+                    prop_assert_eq!(coarse.contains(&grid.coarse(layer, there)), near);
+                    prop_assert_eq!(fine.contains(&there), near);
+                }
+            }
+        }
+
+        /// Whoever is within the radius stands in a cell that the circle touches, however its cell came
+        /// about.
+        #[test]
+        fn a_circle_misses_nobody(
+            walk in prop::collection::vec((-20f32..120.0, -20f32..80.0), 1..6),
+            centre in (-20f32..120.0, -20f32..80.0),
+            slack in 0f32..1.0,
+        ) {
+            let mut grid = grid();
+            let at = |&(x, y): &(f32, f32)| vec2(x, y);
+            grid.place(0, at(&walk[0]));
+            for step in &walk {
+                grid.locate(0, at(step));
+            }
+            grid.add_target(0, 0);
+            let distance = at(&walk[walk.len() - 1]).distance(at(&centre));
+            prop_assert!(grid.targets_near(at(&centre), distance + slack).any(|id| id == 0));
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! Interest management in the tick: objects and positions in, [`Entered`] and [`Left`] out.
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use tracing::error;
+
+use super::grid::GridError;
+use super::priority::Standing;
+use super::views::{LeaveReason, Profile, Removal, SceneViews, ViewCaps, ViewCounters, ViewEvent};
+use crate::sim::{self, HashAppExt, SimSystems};
+use crate::world::{
+    Despawned, Generation, GuildId, Object, ObjectId, ObjectKinds, PartyId, Position, Scene, SceneChanged,
+    SceneId, SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged, TeamId, Teleported, WorldPlugin,
+};
+
+/// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AoiPlugin;
+
+impl Plugin for AoiPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        if !app.is_plugin_added::<WorldPlugin>() {
+            app.add_plugins(WorldPlugin);
+        }
+        app.init_resource::<AoiSettings>()
+            .init_resource::<AoiStats>()
+            .add_message::<Entered>()
+            .add_message::<Left>()
+            .add_systems(
+                FixedUpdate,
+                (
+                    (open_grids, follow_objects, locate).chain().in_set(SimSystems::Locate),
+                    update_views.in_set(SimSystems::View),
+                ),
+            )
+            .hash_part("views", |world, hasher| {
+                let scenes: Vec<Entity> =
+                    world.resource::<Scenes>().iter().map(|(_, entity)| entity).collect();
+                for interest in scenes.into_iter().filter_map(|scene| world.get::<SceneInterest>(scene)) {
+                    interest.views.digest(&mut |word| hasher.write_u64(word));
+                }
+            });
+    }
+}
+
+/// What holds for scenes and viewers that say nothing else.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AoiSettings {
+    /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m.
+    pub cell_m: f32,
+    /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
+    pub margin_m: f32,
+    /// Sweeps a tick and scene for viewers that wait in the queue.
+    pub looks_per_tick_max: u32,
+}
+
+impl Default for AoiSettings {
+    fn default() -> Self {
+        Self { cell_m: 50.0, margin_m: 5.0, looks_per_tick_max: 1024 }
+    }
+}
+
+/// Totals over all scenes, closed ones included.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AoiStats {
+    /// What was counted.
+    pub counters: ViewCounters,
+    /// Links that there are now; a link is one direction.
+    pub links: u64,
+    /// Viewers that wait for a look.
+    pub queued: u64,
+}
+
+/// A scene's own grid, in place of the one in [`AoiSettings`]. Read when the scene opens.
+#[derive(Component, Clone, Copy, Debug, PartialEq)]
+pub struct InterestSpec {
+    /// Side of a grid cell, in metres.
+    pub cell_m: f32,
+    /// How far beyond its cell an object may go before the cell changes, in metres.
+    pub margin_m: f32,
+}
+
+/// An object that keeps a view list, with its caps.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Viewer {
+    /// How many of each class it sees at most.
+    pub caps: ViewCaps,
+    /// A target is seen when its [`Viewable::layers`] and these share a bit.
+    pub sees: u32,
+}
+
+impl Viewer {
+    /// A viewer with these caps that sees all layers.
+    #[must_use]
+    pub const fn new(caps: ViewCaps) -> Self {
+        Self { caps, sees: u32::MAX }
+    }
+}
+
+/// An object that can be in view lists. How far it is seen is its kind's.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Viewable {
+    /// The layers it is in: phases, stealth, what only game masters see.
+    pub layers: u32,
+    /// Nobody sees it.
+    pub hidden: bool,
+}
+
+impl Default for Viewable {
+    fn default() -> Self {
+        Self { layers: 1, hidden: false }
+    }
+}
+
+/// Who sees whom in a scene; on the scene's entity from the scene's first Locate on.
+#[derive(Component, Debug)]
+pub struct SceneInterest {
+    views: SceneViews,
+    /// The generation of each id's bearer, kept until the next one comes.
+    generations: Vec<Generation>,
+    counted: ViewCounters,
+}
+
+impl SceneInterest {
+    /// Grid, lists and links.
+    #[must_use]
+    pub const fn views(&self) -> &SceneViews {
+        &self.views
+    }
+
+    /// The generation of the object that has, or had last, this id.
+    #[must_use]
+    pub fn generation(&self, id: ObjectId) -> Generation {
+        self.generations.get(id.0 as usize).copied().unwrap_or_default()
+    }
+}
+
+/// A viewer sees a target from this tick on.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// In which scene.
+    pub scene: SceneId,
+    /// Who sees.
+    pub viewer: ObjectId,
+    /// Who is seen.
+    pub target: ObjectId,
+    /// The class of the pair; a higher one wins.
+    pub priority: u8,
+}
+
+/// A viewer sees a target no more. Every `Left` follows exactly one [`Entered`] of the same pair; when a scene closes, its
+/// links end without.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// In which scene.
+    pub scene: SceneId,
+    /// Who saw.
+    pub viewer: ObjectId,
+    /// Who was seen.
+    pub target: ObjectId,
+    /// Which bearer of that id.
+    pub target_generation: Generation,
+    /// Why.
+    pub reason: LeaveReason,
+}
+
+/// Gives each new scene its grid.
+fn open_grids(
+    mut opened: MessageReader<SceneOpened>,
+    settings: Res<AoiSettings>,
+    scenes: Query<(&Scene, &SceneObjects, Option<&InterestSpec>)>,
+    mut commands: Commands,
+) {
+    for scene_entity in opened.read().map(|message| message.entity) {
+        let Ok((scene, objects, spec)) = scenes.get(scene_entity) else { continue };
+        let spec =
+            spec.copied().unwrap_or(InterestSpec { cell_m: settings.cell_m, margin_m: settings.margin_m });
+        match interest(scene.size_m(), spec, objects.max_objects()) {
+            Ok(interest) => {
+                commands.entity(scene_entity).insert(interest);
+            }
+            // The scene plays on without views; what is wrong with its numbers is the embedder's to mend.
+            Err(reason) => error!(scene = scene.id().0, name = scene.name(), %reason, "scene without views"),
+        }
+    }
+}
+
+fn interest(size_m: Vec2, spec: InterestSpec, max_objects: u32) -> Result<SceneInterest, GridError> {
+    // Ids begin at 1, so the largest is `max_objects` itself.
+    let views = SceneViews::with_size((size_m.x, size_m.y), spec.cell_m, spec.margin_m, max_objects + 1)?;
+    Ok(SceneInterest { views, generations: Vec::new(), counted: ViewCounters::default() })
+}
+
+type Profiled = (
+    &'static Object,
+    &'static Position,
+    Option<&'static Viewer>,
+    Option<&'static Viewable>,
+    Option<&'static TeamId>,
+    Option<&'static PartyId>,
+    Option<&'static GuildId>,
+);
+
+/// Objects that came, went, were put elsewhere, or count differently than before.
+#[expect(clippy::too_many_arguments, reason = "one reader for each kind of change")]
+fn follow_objects(
+    mut gone: MessageReader<Despawned>,
+    mut moved_on: MessageReader<SceneChanged>,
+    mut came: MessageReader<Spawned>,
+    mut put: MessageReader<Teleported>,
+    mut standing: MessageReader<StandingChanged>,
+    mut stopped_viewing: RemovedComponents<Viewer>,
+    altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
+    objects: Query<Profiled>,
+    kinds: Res<ObjectKinds>,
+    mut scenes: Query<&mut SceneInterest>,
+) {
+    let moved_on: Vec<Object> = moved_on.read().map(|change| change.from).collect();
+    for Despawned { object, .. } in gone.read() {
+        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else { continue };
+        let removal = if moved_on.contains(object) { Removal::Scene } else { Removal::Despawn };
+        interest.views.remove(object.id().0, removal);
+    }
+    for spawned in came.read() {
+        let Ok(profiled) = objects.get(spawned.entity) else { continue };
+        let object = profiled.0;
+        // A later message of this tick may have taken it elsewhere already.
+        if object.reference() != spawned.object.reference() {
+            continue;
+        }
+        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else { continue };
+        let id = object.id().0;
+        let Some(kind) = kinds.get(object.kind()) else { continue };
+        let profile = Profile {
+            class: kind.class,
+            visibility: kind.visibility,
+            standing: standing_of(&profiled),
+            viewable: profiled.3.is_some(),
+        };
+        match interest.views.insert(id, profiled.1.0, profile, profiled.2.map(|viewer| viewer.caps)) {
+            Ok(()) => {
+                if interest.generations.len() <= id as usize {
+                    interest.generations.resize(id as usize + 1, Generation::default());
+                }
+                interest.generations[id as usize] = object.generation();
+            }
+            Err(reason) => error!(id, %reason, "object without views"),
+        }
+    }
+    for teleported in put.read() {
+        let Ok(profiled) = objects.get(teleported.entity) else { continue };
+        if let Ok(mut interest) = scenes.get_mut(profiled.0.scene_entity()) {
+            interest.views.teleport(profiled.0.id().0, profiled.1.0);
+        }
+    }
+    let changed = standing.read().map(|message| message.entity);
+    for entity in changed.chain(&altered).chain(stopped_viewing.read()) {
+        let Ok(profiled) = objects.get(entity) else { continue };
+        let Ok(mut interest) = scenes.get_mut(profiled.0.scene_entity()) else { continue };
+        let id = profiled.0.id().0;
+        interest.views.set_standing(id, standing_of(&profiled));
+        let caps = profiled.2.map(|viewer| viewer.caps);
+        if interest.views.caps(id) != caps {
+            interest.views.set_caps(id, caps);
+        }
+    }
+}
+
+fn standing_of(profiled: &<Profiled as bevy_ecs::query::QueryData>::Item<'_, '_>) -> Standing {
+    let &(_, _, viewer, viewable, team, party, guild) = profiled;
+    Standing {
+        // 0 says "none" there, so teams and guilds move up by one.
+        team: team.map_or(0, |team| team.0.wrapping_add(1)),
+        party: party.map_or(0, |party| party.0),
+        guild: guild.map_or(0, |guild| guild.0.wrapping_add(1)),
+        layers: viewable.map_or(0, |viewable| viewable.layers),
+        sees: viewer.map_or(0, |viewer| viewer.sees),
+        hidden: viewable.is_some_and(|viewable| viewable.hidden),
+    }
+}
+
+/// Positions that changed become cells.
+fn locate(
+    moved: Query<(&Object, &Position), Changed<Position>>,
+    mut scenes: Query<&mut SceneInterest>,
+    mut by_scene: Local<Vec<(Entity, u32, Vec2)>>,
+) {
+    by_scene.clear();
+    by_scene
+        .extend(moved.iter().map(|(object, position)| (object.scene_entity(), object.id().0, position.0)));
+    for run in by_scene.chunk_by(|a, b| a.0 == b.0) {
+        let Ok(mut interest) = scenes.get_mut(run[0].0) else { continue };
+        for &(_, id, position) in run {
+            interest.views.locate(id, position);
+        }
+    }
+}
+
+/// View lists follow the cells.
+fn update_views(
+    settings: Res<AoiSettings>,
+    mut scenes: Query<(&Scene, &mut SceneInterest)>,
+    mut stats: ResMut<AoiStats>,
+    mut events: Local<Vec<ViewEvent>>,
+    mut entered: MessageWriter<Entered>,
+    mut left: MessageWriter<Left>,
+) {
+    let mut by_id: Vec<_> = scenes.iter_mut().collect();
+    by_id.sort_unstable_by_key(|(scene, _)| scene.id());
+    (stats.links, stats.queued) = (0, 0);
+    for (scene, mut interest) in by_id {
+        let SceneInterest { views, generations, counted } = &mut *interest;
+        events.clear();
+        views.update(settings.looks_per_tick_max, &mut events);
+        let scene = scene.id();
+        for &event in &*events {
+            match event {
+                ViewEvent::Enter { viewer, target, priority } => {
+                    entered.write(Entered {
+                        scene,
+                        viewer: ObjectId(viewer),
+                        target: ObjectId(target),
+                        priority,
+                    });
+                }
+                ViewEvent::Leave { viewer, target, reason } => {
+                    let target_generation = generations.get(target as usize).copied().unwrap_or_default();
+                    let (viewer, target) = (ObjectId(viewer), ObjectId(target));
+                    left.write(Left { scene, viewer, target, target_generation, reason });
+                }
+            }
+        }
+        let counters = views.counters();
+        add_since(&mut stats.counters, counters, *counted);
+        *counted = counters;
+        stats.links += views.link_count() as u64;
+        stats.queued += views.queue_len() as u64;
+    }
+}
+
+/// Adds what a scene counted since the last tick.
+fn add_since(total: &mut ViewCounters, now: ViewCounters, before: ViewCounters) {
+    total.enters += now.enters - before.enters;
+    total.leaves += now.leaves - before.leaves;
+    total.evictions += now.evictions - before.evictions;
+    total.refills += now.refills - before.refills;
+    total.refused += now.refused - before.refused;
+    total.looks += now.looks - before.looks;
+    total.max_list = total.max_list.max(now.max_list);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{KindId, SceneSpec, change_scene, close_scene, open_scene, spawn_object, teleport};
+
+    const PLAYER: KindId = KindId(0);
+    const BOSS: KindId = KindId(3);
+
+    fn app() -> App {
+        let mut app = App::new();
+        app.add_plugins((bevy_time::TimePlugin, AoiPlugin));
+        sim::clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    fn scene(app: &mut App) -> Entity {
+        open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap()
+    }
+
+    fn player(app: &mut App, scene: Entity, x: f32) -> Entity {
+        let sight = (Viewer::new(ViewCaps::all(10)), Viewable::default());
+        spawn_object(app.world_mut(), scene, PLAYER, Vec2::new(x, 500.0), sight).unwrap()
+    }
+
+    /// (viewer, target) of this tick's enters, and of its leaves with their reasons.
+    fn changes(app: &App) -> (Vec<(u32, u32)>, Vec<(u32, u32, LeaveReason)>) {
+        let entered = app.world().resource::<Messages<Entered>>().iter_current_update_messages();
+        let left = app.world().resource::<Messages<Left>>().iter_current_update_messages();
+        (
+            entered.map(|e| (e.viewer.0, e.target.0)).collect(),
+            left.map(|l| (l.viewer.0, l.target.0, l.reason)).collect(),
+        )
+    }
+
+    #[test]
+    fn neighbours_see_each_other_and_a_walk_or_teleport_away_ends_it() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        let a = player(&mut app, scene, 100.0);
+        let b = player(&mut app, scene, 140.0);
+        app.update();
+        assert_eq!(changes(&app), (vec![(1, 2), (2, 1)], vec![]));
+        app.world_mut().get_mut::<Position>(a).unwrap().0.x = 400.0;
+        app.update();
+        assert_eq!(changes(&app).1, [(1, 2, LeaveReason::Range), (2, 1, LeaveReason::Range)]);
+        teleport(app.world_mut(), b, Vec2::new(401.0, 500.0)).unwrap();
+        app.update();
+        assert_eq!(changes(&app).0.len(), 2);
+    }
+
+    #[test]
+    fn a_despawn_and_a_change_of_scene_end_links_with_their_reasons() {
+        let mut app = app();
+        let (here, there) = (scene(&mut app), scene(&mut app));
+        let [a, b, _c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, here, x));
+        app.update();
+        app.world_mut().despawn(a);
+        change_scene(app.world_mut(), b, there, Vec2::ONE).unwrap();
+        app.update();
+        let left = changes(&app).1;
+        let reasons_of = |target| left.iter().filter(move |l| l.0 == 3 && l.1 == target).map(|l| l.2);
+        assert_eq!(reasons_of(1).collect::<Vec<_>>(), [LeaveReason::Despawn]);
+        assert_eq!(reasons_of(2).collect::<Vec<_>>(), [LeaveReason::Scene]);
+    }
+
+    #[test]
+    fn a_boss_is_seen_in_the_whole_scene_and_a_spectator_by_nobody() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        let spectator = Viewer::new(ViewCaps::all(10));
+        spawn_object(app.world_mut(), scene, PLAYER, Vec2::ONE, spectator).unwrap();
+        spawn_object(app.world_mut(), scene, BOSS, Vec2::splat(999.0), Viewable::default()).unwrap();
+        player(&mut app, scene, 2.0);
+        app.update();
+        assert_eq!(changes(&app).0, [(1, 2), (3, 2)]);
+    }
+
+    #[test]
+    fn standing_hiding_and_caps_take_effect_through_their_components() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+        app.update();
+        app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(1);
+        app.update();
+        assert_eq!(changes(&app).1, [(1, 3, LeaveReason::Evicted)]);
+        app.world_mut().entity_mut(a).insert(TeamId(1));
+        app.world_mut().entity_mut(c).insert(TeamId(1));
+        app.update();
+        assert_eq!(changes(&app), (vec![(1, 3)], vec![(1, 2, LeaveReason::Evicted)]));
+        app.world_mut().get_mut::<Viewable>(b).unwrap().hidden = true;
+        app.update();
+        assert_eq!(changes(&app).1, [(3, 2, LeaveReason::Hidden)]);
+        app.world_mut().entity_mut(c).remove::<Viewer>();
+        app.update();
+        assert_eq!(changes(&app).1.len(), 1, "it saw only the first by then");
+    }
+
+    #[test]
+    fn a_scene_that_closes_takes_its_links_along() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        let _players = [100.0, 101.0].map(|x| player(&mut app, scene, x));
+        app.update();
+        assert_eq!(app.world().resource::<AoiStats>().links, 2);
+        close_scene(app.world_mut(), scene).unwrap();
+        app.update();
+        assert_eq!(app.world().resource::<AoiStats>().links, 0);
+        assert_eq!(app.world().resource::<AoiStats>().counters.enters, 2);
+    }
+}

@@ -1,0 +1,650 @@
+//! The views of a scene: who is where, who sees whom, and how that is asked and changed.
+//!
+//! ```text
+//! insert, remove, locate, teleport,     ┌────────── update (View) ──────────┐
+//! set_standing, set_hidden, set_caps ──▶│ settle ▶ part ▶ trim ▶ meet ▶ look │──▶ ViewEvents, links
+//!        (noted, cheap)                 └───────────────────────────────────┘
+//! ```
+//! Sight is *directed*: each viewer has its own top list for each [`KindClass`], under its own cap, and
+//! watchers of an object are not capped. So an eviction frees nobody else's place, and evictions do not
+//! cascade.
+//!
+//! Who is refused is not listed but bounded: for each viewer and list, `bound` is one above the highest class
+//! that may have been refused, and `gate` the lowest class that could enter now. A viewer *has something to
+//! gain* if `bound > gate`; then it waits in a first-in-first-out queue for a look, a sweep of its
+//! surroundings. A full viewer with nothing to gain never scans cells.
+//!
+//! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks
+//! them by brute force.
+//!
+//! Changes take effect at the next update, in the order of ids, so the order of calls within a tick cannot
+//! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a
+//! fixed order.
+//!
+//! Cost: a change within a cell is a few comparisons; a change of cell costs its own list and watchers, and
+//! the targets and viewers of the cells that differ; 80 bytes an object beside the grid's and the links'
+//! share.
+
+use fixedbitset::FixedBitSet;
+use glam::Vec2;
+use thiserror::Error;
+
+use super::{
+    grid::{GridCell, GridError, SceneGrid},
+    links::{IDS_MAX, LISTS, UNCAPPED, ViewLinks},
+    priority::{Standing, ViewPriority, by_relationship},
+    queue::LookQueue,
+};
+use crate::world::kinds::{KindClass, Visibility};
+
+/// `bound` of a list of which anything may have been refused: above every class.
+pub(super) const UNKNOWN: u16 = 256;
+
+/// `gate` of a list that nobody can enter: above every `bound`.
+pub(super) const SHUT: u16 = 257;
+
+/// What an object is to those who may see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Profile {
+    /// Which cap of its viewers it counts against.
+    pub class: KindClass,
+    /// How far it is seen.
+    pub visibility: Visibility,
+    /// What ranks and hides it; also what it sees, as a viewer.
+    pub standing: Standing,
+    /// Whether it can be seen at all; a spectator cannot.
+    pub viewable: bool,
+}
+
+/// How many of each class a viewer sees at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ViewCaps {
+    /// Of characters that players control.
+    pub players: u16,
+    /// Of characters that the server controls.
+    pub npcs: u16,
+    /// Of everything else.
+    pub things: u16,
+}
+
+impl ViewCaps {
+    /// The same cap for all classes.
+    #[must_use]
+    pub const fn all(cap: u16) -> Self {
+        Self { players: cap, npcs: cap, things: cap }
+    }
+
+    /// The caps by [`KindClass::index`].
+    #[must_use]
+    pub const fn by_class(self) -> [u16; UNCAPPED] {
+        [self.players, self.npcs, self.things]
+    }
+}
+
+/// What one update changed. Events of one pair always alternate, an enter first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ViewEvent {
+    /// A viewer sees a target from now on.
+    Enter {
+        /// Who sees.
+        viewer: u32,
+        /// Who is seen.
+        target: u32,
+        /// The class of the pair; a higher one wins.
+        priority: u8,
+    },
+    /// A viewer sees a target no more.
+    Leave {
+        /// Who saw.
+        viewer: u32,
+        /// Who was seen.
+        target: u32,
+        /// Why the link ended.
+        reason: LeaveReason,
+    },
+}
+
+/// Why a link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaveReason {
+    /// One of the two moved out of range.
+    Range,
+    /// The viewer's list was full and somebody of a higher class came, or its cap was lowered.
+    Evicted,
+    /// One of the two was despawned, or ceased to be a viewer.
+    Despawn,
+    /// One of the two went to another scene.
+    Scene,
+    /// The target was hidden, or is in no layer that the viewer sees.
+    Hidden,
+}
+
+/// Why an object is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Removal {
+    /// It ceases to exist.
+    Despawn,
+    /// It goes to another scene.
+    Scene,
+}
+
+/// What was counted since the scene opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewCounters {
+    /// Links made.
+    pub enters: u64,
+    /// Links ended, evictions included.
+    pub leaves: u64,
+    /// Links ended for somebody of a higher class or by a lowered cap.
+    pub evictions: u64,
+    /// Links made by looks, so for somebody who was in range before.
+    pub refills: u64,
+    /// Attempts to enter a list that had no place for them.
+    pub refused: u64,
+    /// Sweeps made for viewers that waited in the queue.
+    pub looks: u64,
+    /// The longest list that there ever was (one of the lists of one viewer).
+    pub max_list: usize,
+}
+
+/// Why an object cannot be inserted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum InsertError {
+    /// The id lies outside the scene's range.
+    #[error("expected an object id below {limit}, found {id}")]
+    IdBeyondLimit {
+        /// The id asked for.
+        id: u32,
+        /// The scene's `max_objects`.
+        limit: u32,
+    },
+    /// The id is in use.
+    #[error("object id {id} is in use")]
+    IdInUse {
+        /// The id asked for.
+        id: u32,
+    },
+}
+
+/// What is stored of each object, one cache line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub(super) standing: Standing,
+    pub(super) position: Vec2,
+    /// For each list, the lowest class that could enter now.
+    pub(super) gate: [u16; LISTS],
+    /// For each list, one above the highest class that may have been refused; 0 for none.
+    pub(super) bound: [u16; LISTS],
+    pub(super) caps: [u16; UNCAPPED],
+    /// The grid layer in which it is a target.
+    pub(super) layer: u8,
+    pub(super) class: KindClass,
+    /// Whether it lies outside caps.
+    pub(super) uncapped: bool,
+    pub(super) alive: bool,
+    pub(super) viewable: bool,
+    pub(super) viewer: bool,
+    /// What changed since the last update.
+    pub(super) news: News,
+}
+
+/// What changed about an object since the last update.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// It is in the list of changed objects.
+    pub(super) listed: bool,
+    /// It is not in the grid yet as a target.
+    pub(super) target: bool,
+    /// It is not in the grid yet as a viewer.
+    pub(super) viewer: bool,
+    pub(super) standing: bool,
+    pub(super) caps: bool,
+    /// Set while updating: it is a viewer that sweeps for itself, so others need not offer themselves to it.
+    pub(super) sweeps: bool,
+}
+
+impl Object {
+    const ABSENT: Self = Self {
+        standing: Standing { team: 0, party: 0, guild: 0, layers: 0, sees: 0, hidden: true },
+        position: Vec2::ZERO,
+        gate: [SHUT; LISTS],
+        bound: [0; LISTS],
+        caps: [0; UNCAPPED],
+        layer: 0,
+        class: KindClass::Thing,
+        uncapped: false,
+        alive: false,
+        viewable: false,
+        viewer: false,
+        news: News {
+            listed: false,
+            target: false,
+            viewer: false,
+            standing: false,
+            caps: false,
+            sweeps: false,
+        },
+    };
+
+    /// The list of its viewers in which it stands.
+    pub(super) const fn list(&self) -> usize {
+        if self.uncapped { UNCAPPED } else { self.class.index() }
+    }
+
+    /// How many a list may hold.
+    pub(super) fn cap(&self, list: usize) -> usize {
+        self.caps.get(list).map_or(usize::MAX, |&cap| usize::from(cap))
+    }
+
+    /// Whether somebody who was refused might be let in now.
+    pub(super) fn can_gain(&self) -> bool {
+        (0..LISTS).any(|list| self.bound[list] > self.gate[list])
+    }
+
+    /// The lowest class that may enter a list now. While a viewer has something to gain, those below the
+    /// class that it may have refused wait with it: they would only be evicted by the coming look.
+    pub(super) fn entry(&self, list: usize) -> u16 {
+        self.gate[list].max(self.bound[list].saturating_sub(1))
+    }
+
+    /// Remembers that somebody of this class was refused.
+    pub(super) fn refuse(&mut self, list: usize, class: u8) {
+        self.bound[list] = self.bound[list].max(u16::from(class) + 1);
+    }
+}
+
+/// Who sees whom in one scene.
+#[derive(Clone, Debug)]
+pub struct SceneViews {
+    pub(super) grid: SceneGrid,
+    pub(super) links: ViewLinks,
+    pub(super) objects: Vec<Object>,
+    pub(super) queue: LookQueue,
+    pub(super) priority: ViewPriority,
+    /// Ids with news; stale and double entries are dropped by the update.
+    pub(super) changed: Vec<u32>,
+    /// Viewers that may have begun to have something to gain.
+    pub(super) freed: FixedBitSet,
+    /// The leaves of removed objects, told at the next update.
+    pub(super) parted: Vec<ViewEvent>,
+    pub(super) counters: ViewCounters,
+    pub(super) scratch: super::update::Scratch,
+    objects_max: u32,
+}
+
+impl SceneViews {
+    /// Views for a scene over this grid, with object ids below `objects_max` (at most [`IDS_MAX`]) and the
+    /// default priorities, [`by_relationship`].
+    #[must_use]
+    pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
+        Self {
+            grid,
+            links: ViewLinks::default(),
+            objects: Vec::new(),
+            queue: LookQueue::default(),
+            priority: by_relationship,
+            changed: Vec::new(),
+            freed: FixedBitSet::new(),
+            parted: Vec::new(),
+            counters: ViewCounters::default(),
+            scratch: super::update::Scratch::default(),
+            objects_max: objects_max.min(IDS_MAX),
+        }
+    }
+
+    /// Views for a scene of this size; see [`SceneGrid::new`].
+    ///
+    /// # Errors
+    /// See [`GridError`].
+    pub fn with_size(
+        (width_m, height_m): (f32, f32),
+        cell_m: f32,
+        margin_m: f32,
+        objects_max: u32,
+    ) -> Result<Self, GridError> {
+        Ok(Self::new(SceneGrid::new(width_m, height_m, cell_m, margin_m)?, objects_max))
+    }
+
+    /// Replaces the ranking. Every object is ranked anew by the next update.
+    pub fn set_priority(&mut self, priority: ViewPriority) {
+        self.priority = priority;
+        for id in 0..self.objects.len() as u32 {
+            if self.objects[id as usize].alive {
+                self.objects[id as usize].news.standing = true;
+                self.list_changed(id);
+            }
+        }
+    }
+
+    /// Adds an object; it is seen, and sees if it has caps, from the next update on.
+    ///
+    /// # Errors
+    /// See [`InsertError`].
+    pub fn insert(
+        &mut self,
+        id: u32,
+        position: Vec2,
+        profile: Profile,
+        viewer: Option<ViewCaps>,
+    ) -> Result<(), InsertError> {
+        if id >= self.objects_max {
+            return Err(InsertError::IdBeyondLimit { id, limit: self.objects_max });
+        }
+        self.grow(id as usize + 1);
+        if self.objects[id as usize].alive {
+            return Err(InsertError::IdInUse { id });
+        }
+        self.grid.place(id, position);
+        let layer = if profile.viewable { self.grid.layer_of(profile.visibility) } else { 0 };
+        self.objects[id as usize] = Object {
+            standing: profile.standing,
+            position,
+            // Far(0..=255) and Scene make at most 256 layers, numbered 0..=255.
+            layer: layer as u8,
+            class: profile.class,
+            uncapped: profile.visibility != Visibility::Near,
+            alive: true,
+            viewable: profile.viewable,
+            news: News { target: profile.viewable, ..News::default() },
+            ..Object::ABSENT
+        };
+        if let Some(caps) = viewer {
+            self.become_viewer(id, caps);
+        }
+        self.list_changed(id);
+        Ok(())
+    }
+
+    /// Removes an object with all its links, at once; the next update tells of the leaves, in both
+    /// directions. False if there is no such object. The id may be reused at once.
+    pub fn remove(&mut self, id: u32, removal: Removal) -> bool {
+        let Some(object) = self.object(id).copied() else { return false };
+        let reason = match removal {
+            Removal::Despawn => LeaveReason::Despawn,
+            Removal::Scene => LeaveReason::Scene,
+        };
+        self.cease_viewing(id, reason);
+        for place in (0..self.links.watchers_len(id)).rev() {
+            let Some(watcher) = self.links.watcher_at(id, place) else { continue };
+            self.links.remove(watcher.viewer, watcher.list, watcher.place);
+            self.parted.push(ViewEvent::Leave { viewer: watcher.viewer, target: id, reason });
+            self.refresh_gate(watcher.viewer, watcher.list);
+            self.freed.insert(watcher.viewer as usize);
+        }
+        if object.viewable {
+            self.grid.remove_target(id, usize::from(object.layer));
+        }
+        self.objects[id as usize] = Object::ABSENT;
+        true
+    }
+
+    /// Reports where an object is now. Cheap while its cell stays. Unknown ids are ignored.
+    #[inline]
+    pub fn locate(&mut self, id: u32, position: Vec2) {
+        if let Some(object) = self.objects.get_mut(id as usize).filter(|object| object.alive) {
+            object.position = position;
+            if self.grid.locate(id, position) {
+                self.list_changed(id);
+            }
+        }
+    }
+
+    /// Reports that an object is elsewhere without having walked there: its cell forgets its margin.
+    /// Unknown ids are ignored.
+    pub fn teleport(&mut self, id: u32, position: Vec2) {
+        if let Some(object) = self.objects.get_mut(id as usize).filter(|object| object.alive) {
+            object.position = position;
+            if self.grid.place(id, position) {
+                self.list_changed(id);
+            }
+        }
+    }
+
+    /// Changes what ranks and hides an object, and what it sees. Unknown ids are ignored.
+    pub fn set_standing(&mut self, id: u32, standing: Standing) {
+        if let Some(object) = self.objects.get_mut(id as usize).filter(|object| object.alive)
+            && object.standing != standing
+        {
+            object.standing = standing;
+            object.news.standing = true;
+            self.list_changed(id);
+        }
+    }
+
+    /// Hides an object from everybody, or shows it again. Unknown ids are ignored.
+    pub fn set_hidden(&mut self, id: u32, hidden: bool) {
+        if let Some(standing) = self.standing(id) {
+            self.set_standing(id, Standing { hidden, ..standing });
+        }
+    }
+
+    /// Changes a viewer's caps. `Some` makes a viewer of an object that was none; `None` ends its viewing,
+    /// with leaves of reason [`LeaveReason::Despawn`] at the next update. Unknown ids are ignored.
+    pub fn set_caps(&mut self, id: u32, caps: Option<ViewCaps>) {
+        let Some(object) = self.object(id) else { return };
+        match caps {
+            None => self.cease_viewing(id, LeaveReason::Despawn),
+            Some(caps) if !object.viewer => self.become_viewer(id, caps),
+            Some(caps) => {
+                self.objects[id as usize].caps = caps.by_class();
+                self.objects[id as usize].news.caps = true;
+            }
+        }
+        self.list_changed(id);
+    }
+
+    /// Whether there is an object of this id.
+    #[must_use]
+    pub fn contains(&self, id: u32) -> bool {
+        self.object(id).is_some()
+    }
+
+    /// The reported cell of an object.
+    #[must_use]
+    pub fn cell(&self, id: u32) -> Option<GridCell> {
+        self.object(id).map(|_| self.grid.cell(id))
+    }
+
+    /// The last reported position of an object, in metres.
+    #[must_use]
+    pub fn position(&self, id: u32) -> Option<Vec2> {
+        self.object(id).map(|object| object.position)
+    }
+
+    /// What ranks and hides an object.
+    #[must_use]
+    pub fn standing(&self, id: u32) -> Option<Standing> {
+        self.object(id).map(|object| object.standing)
+    }
+
+    /// The caps of a viewer; `None` if it is no viewer.
+    #[must_use]
+    pub fn caps(&self, id: u32) -> Option<ViewCaps> {
+        let object = self.object(id).filter(|object| object.viewer)?;
+        let [players, npcs, things] = object.caps;
+        Some(ViewCaps { players, npcs, things })
+    }
+
+    /// Those that a viewer sees: (target, class), list by list, in place order.
+    pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
+        (0..LISTS).flat_map(move |list| self.links.keys(viewer, list)).map(|key| (key.target(), key.class()))
+    }
+
+    /// Those who see a target, in place order.
+    pub fn watchers(&self, target: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.links.watchers(target).map(|watcher| watcher.viewer)
+    }
+
+    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers).
+    #[must_use]
+    pub fn sees(&self, viewer: u32, target: u32) -> bool {
+        self.object(target).is_some_and(|object| self.links.contains(viewer, object.list(), target))
+    }
+
+    /// How many a viewer sees in the list of a class, those outside caps not counted.
+    #[must_use]
+    pub fn list_len(&self, viewer: u32, class: KindClass) -> usize {
+        self.links.list_len(viewer, class.index())
+    }
+
+    /// How many a viewer sees outside caps.
+    #[must_use]
+    pub fn uncapped_len(&self, viewer: u32) -> usize {
+        self.links.list_len(viewer, UNCAPPED)
+    }
+
+    /// How many links there are; "A sees B" is one.
+    #[must_use]
+    pub const fn link_count(&self) -> usize {
+        self.links.len()
+    }
+
+    /// All links in a fixed order: (viewer, target, class), by viewer, then list, then place.
+    pub fn links(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
+        (0..self.objects.len() as u32)
+            .flat_map(move |viewer| self.seen_by(viewer).map(move |(target, class)| (viewer, target, class)))
+    }
+
+    /// The viewers that wait for a look, the first to be served first.
+    pub fn queued(&self) -> impl Iterator<Item = u32> + '_ {
+        self.queue.iter()
+    }
+
+    /// How many viewers wait for a look.
+    #[must_use]
+    pub const fn queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What was counted since the scene opened.
+    #[must_use]
+    pub const fn counters(&self) -> ViewCounters {
+        self.counters
+    }
+
+    /// The interest grid.
+    #[must_use]
+    pub const fn grid(&self) -> &SceneGrid {
+        &self.grid
+    }
+
+    /// Collects the viewable objects of the chosen classes (one bit for each [`KindClass::index`]) within a
+    /// radius by exact distance, sorted by id, hidden ones included. It knows last reported positions and the
+    /// cells of the last update: whoever was inserted or teleported since may be missing. `out` is cleared
+    /// first.
+    pub fn nearby(&self, position: Vec2, radius_m: f32, classes: u8, out: &mut Vec<u32>) {
+        out.clear();
+        if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
+            return;
+        }
+        out.extend(self.grid.targets_near(position, radius_m).filter(|&id| {
+            let object = &self.objects[id as usize];
+            classes >> object.class.index() & 1 != 0
+                && object.position.distance_squared(position) <= radius_m * radius_m
+        }));
+        out.sort_unstable();
+    }
+
+    /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, caps, what was
+    /// refused, links in place order, the queue. Positions and standings belong to the world, which hashes
+    /// them itself.
+    pub fn digest(&self, fold: &mut impl FnMut(u64)) {
+        for (id, object) in self.objects.iter().enumerate().filter(|(_, object)| object.alive) {
+            let id = id as u32;
+            let cell = self.grid.cell(id);
+            let (target_place, viewer_place) = self.grid.places(id);
+            fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
+            fold(u64::from(target_place) << 32 | u64::from(viewer_place));
+            if object.viewer {
+                fold(object.bound.iter().fold(0, |bits, &bound| bits << 16 | u64::from(bound)));
+                fold(object.caps.iter().fold(0, |bits, &cap| bits << 16 | u64::from(cap)));
+                for list in 0..LISTS {
+                    fold(self.links.list_len(id, list) as u64);
+                    self.links.keys(id, list).for_each(|key| fold(u64::from(key.bits())));
+                }
+            }
+        }
+        fold(self.queue.len() as u64);
+        self.queue.iter().for_each(|id| fold(u64::from(id)));
+    }
+
+    /// The bytes held, slack included.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        // The queue has two numbers and the marks one for each id.
+        self.grid.allocated_bytes()
+            + self.links.allocated_bytes()
+            + self.objects.capacity() * (size_of::<Object>() + 3 * size_of::<u32>())
+    }
+
+    pub(super) fn object(&self, id: u32) -> Option<&Object> {
+        self.objects.get(id as usize).filter(|object| object.alive)
+    }
+
+    /// The class of a pair.
+    pub(super) fn rank(&self, viewer: u32, target: u32) -> u8 {
+        (self.priority)(&self.objects[viewer as usize].standing, &self.objects[target as usize].standing)
+    }
+
+    /// Recomputes the lowest class that could enter a list. O(list) when it is full, O(1) otherwise.
+    pub(super) fn refresh_gate(&mut self, viewer: u32, list: usize) {
+        let object = &mut self.objects[viewer as usize];
+        let is_full = self.links.list_len(viewer, list) >= object.cap(list);
+        object.gate[list] = match self.links.lowest_class(viewer, list) {
+            _ if !is_full => 0,
+            Some(lowest) => u16::from(lowest) + 1,
+            None => SHUT,
+        };
+    }
+
+    fn become_viewer(&mut self, id: u32, caps: ViewCaps) {
+        let object = &mut self.objects[id as usize];
+        object.viewer = true;
+        object.caps = caps.by_class();
+        object.bound = [0; LISTS];
+        object.news.viewer = true;
+        (0..LISTS).for_each(|list| self.refresh_gate(id, list));
+    }
+
+    fn cease_viewing(&mut self, id: u32, reason: LeaveReason) {
+        if !self.objects[id as usize].viewer {
+            return;
+        }
+        for list in 0..LISTS {
+            for place in (0..self.links.list_len(id, list)).rev() {
+                if let Some(key) = self.links.remove(id, list, place) {
+                    self.parted.push(ViewEvent::Leave { viewer: id, target: key.target(), reason });
+                }
+            }
+        }
+        self.grid.remove_viewer(id);
+        self.queue.remove(id);
+        self.freed.set(id as usize, false);
+        let object = &mut self.objects[id as usize];
+        object.viewer = false;
+        object.gate = [SHUT; LISTS];
+        object.bound = [0; LISTS];
+        object.news.viewer = false;
+        object.news.caps = false;
+    }
+
+    fn list_changed(&mut self, id: u32) {
+        let listed = &mut self.objects[id as usize].news.listed;
+        if !std::mem::replace(listed, true) {
+            self.changed.push(id);
+        }
+    }
+
+    fn grow(&mut self, ids: usize) {
+        if ids > self.objects.len() {
+            self.grid.grow(ids);
+            self.links.grow(ids);
+            self.queue.grow(ids);
+            self.freed.grow(ids);
+            self.scratch.grow(ids);
+            self.objects.resize(ids, Object::ABSENT);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Object>() <= 72);

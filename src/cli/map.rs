@@ -1,0 +1,174 @@
+//! `throng map`: shows, converts and renders maps.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use glam::IVec2;
+
+use super::{Failure, Outcome, print};
+use crate::map::{self, RegionId, TileMap};
+
+/// Arguments of `throng map`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: throng map info assets/maps/town.tmap")]
+pub(super) struct Map {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What to do with a map. Formats follow from the files' extensions: .map (MovingAI), .raw, .tmap, .png.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print size, free share, regions, memory and load time
+    #[command(after_help = "Example: throng map info --json keep.map")]
+    Info {
+        /// The map
+        file: PathBuf,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a map in another format
+    #[command(after_help = "Example: throng map convert keep.map keep.tmap")]
+    Convert {
+        /// The map to read
+        #[arg(value_name = "IN")]
+        input: PathBuf,
+        /// The map to write; its extension says in which format
+        #[arg(value_name = "OUT")]
+        output: PathBuf,
+    },
+    /// Draw a map as an image, each region in a tint of its own
+    #[command(after_help = "Example: throng map render keep.map keep.png")]
+    Render {
+        /// The map to read
+        #[arg(value_name = "IN")]
+        input: PathBuf,
+        /// The image to write
+        #[arg(value_name = "OUT.png")]
+        output: PathBuf,
+    },
+}
+
+impl Map {
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        match &self.action {
+            Action::Info { file, json } => info(file, *json)?,
+            Action::Convert { input, output } => map::save(output, &map::load(input)?)?,
+            Action::Render { input, output } => render(&map::load(input)?, output)?,
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn info(file: &Path, json: bool) -> Result<(), Failure> {
+    let start = Instant::now();
+    let map = map::load(file)?;
+    let load_ms = start.elapsed().as_secs_f64() * 1e3;
+    let memory = map.memory();
+    let tiles = u64::from(map.width()) * u64::from(map.height());
+    let free_share = map.free_count() as f64 / tiles as f64;
+    let largest = map.largest_region().map_or(0, |(_, tiles)| tiles);
+    if json {
+        let info = serde_json::json!({
+            "map": file.display().to_string(),
+            "width": map.width(),
+            "height": map.height(),
+            "tiles": tiles,
+            "free_tiles": map.free_count(),
+            "free_share": free_share,
+            "regions": map.region_count(),
+            "largest_region_tiles": largest,
+            "memory": {
+                "rows_bytes": memory.rows_bytes,
+                "columns_bytes": memory.columns_bytes,
+                "regions_bytes": memory.regions_bytes,
+            },
+            "load_ms": load_ms,
+        });
+        return print(&info.to_string());
+    }
+    let largest_share =
+        if map.free_count() == 0 { 0.0 } else { 100.0 * largest as f64 / map.free_count() as f64 };
+    let regions = map.region_count();
+    print(&format!("map             {}", file.display()))?;
+    print(&format!("size            {} × {} tiles", map.width(), map.height()))?;
+    print(&format!("free            {:.1} % ({} tiles)", 100.0 * free_share, map.free_count()))?;
+    print(&format!("regions         {regions}, the largest with {largest_share:.1} % of the free tiles"))?;
+    print(&format!("memory rows     {}", bytes(memory.rows_bytes as u64)))?;
+    print(&format!("memory columns  {}", bytes(memory.columns_bytes as u64)))?;
+    print(&format!("memory regions  {}", bytes(memory.regions_bytes as u64)))?;
+    print(&format!("load time       {load_ms:.1} ms"))
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..1_024 => format!("{count} B"),
+        1_024..1_048_576 => format!("{:.1} KiB", count as f64 / 1_024.0),
+        _ => format!("{:.1} MiB", count as f64 / 1_048_576.0),
+    }
+}
+
+/// Writes a map as a PNG image, a pixel a tile, row by row, so that memory stays with the map.
+fn render(map: &TileMap, output: &Path) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("could not write {}: {error}", output.display()))
+    };
+    if output.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("png")) {
+        return Err(Failure::new(format!("expected an image file OUT.png, found {}", output.display())));
+    }
+    let file = File::create(output).map_err(|error| failed(&error))?;
+    let mut encoder = png::Encoder::new(BufWriter::new(file), map.width(), map.height());
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().map_err(|error| failed(&error))?;
+    let mut stream = writer.stream_writer().map_err(|error| failed(&error))?;
+    let largest = map.largest_region().map(|(region, _)| region);
+    let mut row = Vec::with_capacity(map.width() as usize * 3);
+    for y in 0..map.height() {
+        row.clear();
+        for x in 0..map.width() {
+            let region = map.region(IVec2::new(x as i32, y as i32));
+            row.extend_from_slice(&color(region, largest));
+        }
+        std::io::Write::write_all(&mut stream, &row).map_err(|error| failed(&error))?;
+    }
+    stream.finish().map_err(|error| failed(&error))
+}
+
+/// Blocked dark, the largest region nearly white, every other region its own light tint.
+fn color(region: Option<RegionId>, largest: Option<RegionId>) -> [u8; 3] {
+    match region {
+        None => [40, 42, 54],
+        Some(_) if region == largest => [245, 245, 240],
+        Some(RegionId(id)) => {
+            // A multiplicative hash sets the tints of neighbouring numbers apart.
+            let [a, b, c, _] = id.wrapping_mul(0x9e37_79b1).to_le_bytes();
+            [110 + a / 2, 110 + b / 2, 110 + c / 2]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_with_their_unit() {
+        assert_eq!(bytes(1_023), "1023 B");
+        assert_eq!(bytes(1_536), "1.5 KiB");
+        assert_eq!(bytes(3 << 20), "3.0 MiB");
+    }
+
+    #[test]
+    fn a_tint_differs_from_blocked_and_from_the_largest_region() {
+        let largest = Some(RegionId(1));
+        for id in 2..1000 {
+            let tint = color(Some(RegionId(id)), largest);
+            assert_ne!(tint, color(None, largest));
+            assert_ne!(tint, color(largest, largest));
+        }
+    }
+}

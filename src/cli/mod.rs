@@ -1,0 +1,184 @@
+//! The command line: one file a subcommand.
+//!
+//! ```text
+//! arguments ──▶ [`Arguments`] ──▶ subcommand ──▶ stdout: data
+//!                                     │     └──▶ stderr: everything else
+//!                                     └──▶ [`Outcome`] ──▶ exit code
+//! ```
+//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold, 2 bad usage or bad input.
+//!
+//! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
+
+mod check;
+mod map;
+mod report;
+mod run;
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+
+pub use report::{Failure, Printer};
+
+/// Simulates crowds of players and NPCs without a screen.
+#[derive(Debug, Parser)]
+#[command(
+    name = "throng",
+    version,
+    styles = STYLES,
+    after_help = "Example: throng check town assets/maps/*.tmap"
+)]
+struct Arguments {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// What is shown besides the data; the same for every subcommand.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Output {
+    /// Say only what is wrong
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+}
+
+/// The subcommands. A new one is a file, a line here and a line in [`main`].
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Play a scenario; this is what happens without a subcommand
+    Run(run::Run),
+    /// Validate scenarios and maps without running them
+    Check(check::Check),
+    /// Show, convert or render a map
+    Map(map::Map),
+}
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// How a subcommand ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, and every expectation holds.
+    Done,
+    /// An expectation does not hold.
+    Unmet,
+    /// Bad usage or bad input, which has been told.
+    Bad,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Unmet => Self::from(1),
+            Outcome::Bad => Self::from(2),
+        }
+    }
+}
+
+/// Runs the program on the arguments of the process and gives its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let printer = Printer::for_stderr();
+    let choice = if no_color() { ColorChoice::Never } else { ColorChoice::Auto };
+    let matches = match Arguments::command().color(choice).try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => error.exit(),
+    };
+    let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    install_log(arguments.output, printer.is_colored());
+    let outcome = match arguments.command {
+        Some(Command::Run(run)) => run.run(arguments.output.quiet),
+        Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
+        Some(Command::Map(map)) => map.run(),
+        None => run::Run::town().run(arguments.output.quiet),
+    };
+    match outcome {
+        Ok(outcome) => outcome.into(),
+        Err(failure) => {
+            printer.error(&failure);
+            Outcome::Bad.into()
+        }
+    }
+}
+
+/// Writes a line of data to stdout. That nobody reads it any more, as behind `| head`, is no error.
+fn print(line: &str) -> Result<(), Failure> {
+    match writeln!(std::io::stdout().lock(), "{line}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("could not write to the standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the user wants no colours: <https://no-color.org>.
+fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.
+fn install_log(output: Output, color: bool) {
+    let level = match (output.quiet, output.verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) => LevelFilter::WARN,
+        (false, 1) => LevelFilter::INFO,
+        (false, 2) => LevelFilter::DEBUG,
+        (false, _) => LevelFilter::TRACE,
+    };
+    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
+    // A log that is there already, as in a test, stays.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(color)
+        .without_time()
+        .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_has_an_example() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Example"), "`{}` has no example", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+
+    #[test]
+    fn help_fits_eighty_columns() {
+        fn check(command: &mut clap::Command) {
+            let help = command.clone().render_long_help().to_string();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        check(&mut Arguments::command());
+    }
+}

@@ -1,0 +1,301 @@
+//! `throng run`: plays a scenario and prints what it found.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{Failure, Outcome, print};
+use crate::map;
+use crate::scenario::{self, Judged, Memory, Report, Run as Playing, RunOptions};
+use crate::sim::clock::Pacer;
+
+/// Arguments of `throng run`.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Run {
+    /// A scenario file, or a built-in's name
+    #[arg(default_value = "town")]
+    scenario: String,
+    /// Seed, in place of the scenario's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Map, in place of the first scene's
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    /// Ticks, in place of the duration
+    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    ticks: Option<u64>,
+    /// Simulated time, in place of the scenario's: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Threads; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Play in real time, not as fast as possible
+    #[arg(long)]
+    realtime: bool,
+    /// Print one JSON object in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Write what happens, a JSON object a line
+    #[arg(long, value_name = "FILE.jsonl")]
+    events: Option<PathBuf>,
+    /// With --events: also where everybody is in every tick
+    #[arg(long, requires = "events")]
+    positions: bool,
+    /// Write `TICK HASH`, a line a tick
+    #[arg(long, value_name = "FILE")]
+    hashes: Option<PathBuf>,
+    /// Show expectations on time, but do not judge them
+    #[arg(long)]
+    no_timing: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng run
+  throng run siege --seed 7 --threads 1
+  throng run my.ron --duration 5m --events events.jsonl";
+
+/// Set by Ctrl-C: the run ends after its tick, with what it has.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.chars().last() {
+        Some('s') => (&text[..text.len() - 1], 1.0),
+        Some('m') => (&text[..text.len() - 1], 60.0),
+        Some('h') => (&text[..text.len() - 1], 3600.0),
+        _ => (text, 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * factor);
+    seconds
+        .filter(|seconds| (0.0..=7.0 * 86_400.0).contains(seconds))
+        .ok_or_else(|| "expected a time of up to seven days, such as 90s, 5m or 1h".to_owned())
+}
+
+impl Run {
+    /// The built-in `town`, with defaults.
+    pub(super) fn town() -> Self {
+        Self { scenario: "town".to_owned(), ..Self::default() }
+    }
+
+    /// Plays, prints and judges.
+    pub(super) fn run(self, quiet: bool) -> Result<Outcome, Failure> {
+        let mut loaded = scenario::load(&self.scenario)?;
+        if let Some(duration_s) = self.duration {
+            loaded.scenario.duration_s = duration_s;
+        }
+        let options = RunOptions {
+            seed: self.seed,
+            map: self.map.as_deref().map(map::load).transpose()?,
+            ticks: self.ticks,
+            threads: self.threads.map_or_else(cores, usize::from),
+            events: self.events.as_deref().map(create).transpose()?.map(|file| Box::new(file) as _),
+            positions: self.positions,
+            hashes: self.hashes.as_deref().map(create).transpose()?.map(|file| Box::new(file) as _),
+            judge_timing: !self.no_timing,
+            configure: Vec::new(),
+        };
+        let mut playing = Playing::new(loaded, options)?;
+        // An embedder's handler, if one is there already, stays.
+        let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+        let peak_rss = self.play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
+        let mut report = playing.finish().map_err(|error| unwritten(&error))?;
+        let now = memory_stats::memory_stats().map(|stats| stats.physical_mem as u64);
+        report.memory = Memory { rss_bytes: now, peak_rss_bytes: now.max(peak_rss) };
+        if self.json {
+            let text = serde_json::to_string_pretty(&report);
+            print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+        } else if !quiet {
+            print(&table(&report))?;
+        }
+        let broken = report.expectations.iter().any(|judged| judged.holds == Some(false));
+        Ok(if broken { Outcome::Unmet } else { Outcome::Done })
+    }
+
+    /// Does all ticks, at the pace that was asked for; gives the most memory that was seen in use.
+    fn play(&self, playing: &mut Playing, quiet: bool) -> io::Result<Option<u64>> {
+        let bar = progress(playing.ticks(), quiet);
+        let mut pacer = self.realtime.then(|| Pacer::new(playing.tick_length()));
+        let mut peak = None;
+        while !INTERRUPTED.load(Ordering::Relaxed) {
+            if let Some(pacer) = &mut pacer {
+                pacer.wait();
+            }
+            if !playing.step()? {
+                break;
+            }
+            if playing.tick().is_multiple_of(20) {
+                bar.set_position(playing.tick());
+                peak = peak.max(memory_stats::memory_stats().map(|stats| stats.physical_mem as u64));
+            }
+        }
+        bar.finish_and_clear();
+        Ok(peak)
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
+    File::create(path)
+        .map(BufWriter::new)
+        .map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::new(format!("could not write events or hashes: {error}"))
+}
+
+/// A bar on a terminal; nothing elsewhere.
+fn progress(ticks: u64, quiet: bool) -> ProgressBar {
+    let target = if quiet || !io::stderr().is_terminal() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    };
+    let bar = ProgressBar::with_draw_target(Some(ticks), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} tick {pos}/{len}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// The table that a person reads: 80 columns.
+fn table(report: &Report) -> String {
+    let mut text = Vec::new();
+    // Writing into memory does not fail.
+    let _ = write_table(&mut text, report);
+    String::from_utf8_lossy(&text).trim_end().to_owned()
+}
+
+fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
+    let speed = report.sim_seconds / report.wall_seconds.max(1e-9);
+    writeln!(to, "scenario    {} (seed {}, {})", report.scenario, report.seed, threads(report.threads))?;
+    writeln!(
+        to,
+        "time        {} ticks, {:.1} s simulated in {:.1} s: {speed:.1} × real time",
+        report.ticks, report.sim_seconds, report.wall_seconds
+    )?;
+    let objects = &report.objects;
+    writeln!(
+        to,
+        "objects     {} players, {} NPCs, {} others; {} at most",
+        objects.players, objects.npcs, objects.other, objects.peak
+    )?;
+    let clients = &report.clients;
+    writeln!(
+        to,
+        "clients     {} now, {} with a mirror; {} logins, {} logouts, {} refused",
+        clients.now, clients.mirrors, clients.logins, clients.logouts, clients.refused
+    )?;
+    let paths = &report.paths;
+    writeln!(
+        to,
+        "paths       {} found of {}, {} unreachable, {} capped; {:.0} µs, p99 {:.0} µs",
+        paths.found, paths.requested, paths.unreachable, paths.capped, paths.mean_us, paths.p99_us
+    )?;
+    let views = &report.views;
+    writeln!(
+        to,
+        "views       {} links, {} enters, {} evictions; longest list {} (cap {})",
+        views.links, views.enters, views.evictions, views.max_list, views.cap
+    )?;
+    let sync = &report.sync;
+    writeln!(
+        to,
+        "sync        {} packets, {}; {:.1} kB/s a client",
+        sync.packets,
+        bytes(sync.bytes),
+        sync.bytes_per_client_s / 1e3
+    )?;
+    writeln!(
+        to,
+        "            {} snapshots, {} deltas, {} moves, {} despawns",
+        sync.snapshots, sync.deltas, sync.moves, sync.despawns
+    )?;
+    let matches = &report.matchmaking;
+    if matches.queued > 0 {
+        writeln!(
+            to,
+            "matches     {} of {} parties, {} wait; gap {:.0}, spread {:.0}, wait {:.1} s",
+            matches.matches,
+            matches.queued,
+            matches.waiting,
+            matches.mean_power_gap,
+            matches.mean_spread,
+            matches.mean_wait_s
+        )?;
+    }
+    let inbox = &report.inbox;
+    writeln!(
+        to,
+        "inbox       {} received, {} refused; {} waited at most, {:.0} ms",
+        inbox.received, inbox.refused, inbox.max_backlog, inbox.max_lag_ms
+    )?;
+    if let Some(peak) = report.memory.peak_rss_bytes {
+        writeln!(to, "memory      {} at most", bytes(peak))?;
+    }
+    writeln!(to, "state hash  {}", report.state_hash)?;
+    writeln!(to, "\n{:<12}{:>10}{:>10}{:>10}{:>10}", "set", "mean ms", "p50 ms", "p99 ms", "max ms")?;
+    for set in crate::sim::SimSystems::ALL {
+        if let Some(ms) = report.systems.get(set.name()) {
+            row(to, set.name(), [ms.mean_ms, ms.p50_ms, ms.p99_ms, ms.max_ms])?;
+        }
+    }
+    let tick = report.tick_ms;
+    row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])?;
+    for fault in &report.script_faults {
+        writeln!(to, "\nscript fault  {fault}")?;
+    }
+    if !report.expectations.is_empty() {
+        writeln!(to)?;
+        report.expectations.iter().try_for_each(|judged| writeln!(to, "{}", judged_line(judged)))?;
+    }
+    Ok(())
+}
+
+fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::Result<()> {
+    writeln!(to, "{name:<12}{mean:>10.3}{p50:>10.3}{p99:>10.3}{max:>10.3}")
+}
+
+fn judged_line(judged: &Judged) -> String {
+    let mark = match judged.holds {
+        Some(true) => "ok    ",
+        Some(false) => "BROKEN",
+        None => "–     ",
+    };
+    format!("{mark}  {}: {}", judged.text, judged.found)
+}
+
+fn threads(count: usize) -> String {
+    format!("{count} thread{}", if count == 1 { "" } else { "s" })
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{:.0} kB", count as f64 / 1e3),
+        _ => format!("{:.0} MB", count as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_limits() {
+        assert_eq!(seconds("90s"), Ok(90.0));
+        assert_eq!(seconds("1.5m"), Ok(90.0));
+        assert_eq!(seconds("2h"), Ok(7200.0));
+        assert_eq!(seconds("7"), Ok(7.0));
+        for bad in ["", "s", "-1s", "nan", "inf", "8000h", "5 parsecs", "µ"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What the crowd's characters have that clients learn.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use rand::{Rng, RngExt};
+
+use crate::sim::StateHasher;
+use crate::sync::{AttributeSpec, Audience, RegisterError, Replicate, ReplicateAppExt};
+use crate::wire::write_varint;
+use crate::world::{ObjectHashAppExt, StateHashed};
+
+macro_rules! attributes {
+    ($($(#[$doc:meta])* $component:ident = ($name:literal, $id:literal, $audience:ident, $start:literal, $max:literal);)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+            pub struct $component(pub u32);
+
+            impl Replicate for $component {
+                fn encode(&self, bytes: &mut Vec<u8>) {
+                    write_varint(bytes, u64::from(self.0));
+                }
+            }
+
+            impl StateHashed for $component {
+                fn hash(&self, hasher: &mut StateHasher) {
+                    hasher.write_u64(u64::from(self.0));
+                }
+            }
+        )*
+
+        /// The names of the attributes, as scenarios know them.
+        pub const ATTRIBUTE_NAMES: &[&str] = &[$($name),*];
+
+        /// What a fresh character has.
+        pub(super) fn fresh() -> impl Bundle {
+            ($($component($start),)*)
+        }
+
+        /// Registers the attributes and their hashes.
+        pub(super) fn register(app: &mut App) -> Result<(), RegisterError> {
+            $(
+                app.replicate::<$component>(AttributeSpec {
+                    name: $name,
+                    id: $id,
+                    audience: Audience::$audience,
+                    bytes_max: 5,
+                })?;
+                app.hash_component::<$component>($name);
+            )*
+            Ok(())
+        }
+
+        /// Sets an attribute of a character by its name; what is out of range is clamped. `false` when there is none.
+        pub fn set_attribute(entity: &mut EntityWorldMut, name: &str, value: i64) -> bool {
+            match name {
+                $($name => entity.get_mut::<$component>().map(|mut c| c.0 = value.clamp(0, $max) as u32).is_some(),)*
+                _ => false,
+            }
+        }
+    };
+}
+
+attributes! {
+    /// Points left before the character falls.
+    Health = ("health", 1, Viewers, 1000, 1000);
+    /// Points left for spells.
+    Mana = ("mana", 2, Viewers, 500, 500);
+    /// How far the character has come.
+    Level = ("level", 3, Viewers, 1, 100);
+    /// How strong the character is.
+    Power = ("power", 4, Viewers, 1000, 1_000_000);
+    /// Points towards the next level: nobody else's business.
+    Experience = ("experience", 5, Owner, 0, 1_000_000_000);
+}
+
+/// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.
+pub(super) fn stir(
+    random: &mut impl Rng,
+    (health, mana, level, power, experience): (
+        &mut Health,
+        &mut Mana,
+        &mut Level,
+        &mut Power,
+        &mut Experience,
+    ),
+) -> Stirred {
+    match random.random_range(0..100u32) {
+        0..50 => {
+            let by = random.random_range(1..=80u32);
+            health.0 = if health.0 > by { health.0 - by } else { 1000 };
+            Stirred::Health
+        }
+        50..80 => {
+            let by = random.random_range(1..=60u32);
+            mana.0 = if mana.0 > by { mana.0 - by } else { 500 };
+            Stirred::Mana
+        }
+        80..97 => {
+            experience.0 = (experience.0 + random.random_range(10..=50u32)).min(1_000_000_000);
+            Stirred::Experience
+        }
+        97..99 => {
+            power.0 = (power.0 + random.random_range(1..=10u32)).min(1_000_000);
+            Stirred::Power
+        }
+        _ => {
+            level.0 = level.0 % 100 + 1;
+            Stirred::Level
+        }
+    }
+}
+
+/// Which attribute was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stirred {
+    Health,
+    Mana,
+    Level,
+    Power,
+    Experience,
+}

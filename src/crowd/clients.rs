@@ -1,0 +1,322 @@
+//! Synthetic clients: what a player's program does, at the other end of the line.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use foldhash::fast::FixedState;
+use glam::Vec2;
+use rand::RngExt;
+
+use super::plugin::{CrowdId, Crowds, individual_random};
+use crate::inbox::{Inbox, InboxSettings};
+use crate::map::SceneMap;
+use crate::movement::Speed;
+use crate::nav::Path;
+use crate::outbox::{Frames, Sink};
+use crate::session::{SessionSettings, SessionStats, Sessions};
+use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
+use crate::sync::{Mirror, compare_mirror};
+use crate::wire::{ClientId, ClientMessage, quantise};
+use crate::world::{Heading, Object, PlayerId, Position};
+
+/// The first player id of synthetic players in scenes; ids below are free for an embedder's own.
+const FIRST_PLAYER: u64 = 1 << 32;
+
+/// Messages that one client sends a tick, at most.
+const MESSAGES_A_TICK_MAX: u64 = 16;
+
+/// Ticks for which a player that logged out stays away.
+const AWAY_TICKS: std::ops::Range<u64> = 40..200;
+
+/// A player's program.
+#[derive(Debug)]
+struct Synthetic {
+    player: PlayerId,
+    crowd: CrowdId,
+    client: Option<ClientId>,
+    /// Whether it receives packets and holds a mirror.
+    receives: bool,
+    /// When it comes back; a script may keep it away for ever.
+    back_at: Option<u64>,
+    mirror: Mirror,
+    /// What was wrong with the first packet that its mirror could not take.
+    fault: Option<String>,
+}
+
+/// What synthetic clients saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientsStats {
+    /// Packets that mirrors took.
+    pub packets: u64,
+    /// Mirrors that could not take a packet.
+    pub faults: u64,
+    /// Messages sent to the server.
+    pub sent: u64,
+}
+
+/// All synthetic clients, by ascending player.
+#[derive(Resource, Debug, Default)]
+pub struct SyntheticClients {
+    clients: Vec<Synthetic>,
+    by_client: HashMap<ClientId, usize, FixedState>,
+    churn_due: Vec<f64>,
+    line: Arc<Mutex<Frames>>,
+    stats: ClientsStats,
+    buffer: Vec<u8>,
+}
+
+/// Carries frames to the mirrors.
+struct Line(Arc<Mutex<Frames>>);
+
+impl Sink for Line {
+    fn deliver(&mut self, client: ClientId, frame: &[u8]) {
+        let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        frames.push(client, |bytes| bytes.extend_from_slice(frame));
+    }
+}
+
+impl SyntheticClients {
+    /// A sink through which the mirrors get their packets; to be given to the outbox.
+    #[must_use]
+    pub fn sink(&self) -> Box<dyn Sink> {
+        Box::new(Line(self.line.clone()))
+    }
+
+    /// What the clients saw so far.
+    #[must_use]
+    pub const fn stats(&self) -> ClientsStats {
+        self.stats
+    }
+
+    /// How many clients receive packets.
+    #[must_use]
+    pub fn receiving(&self) -> usize {
+        self.clients.iter().filter(|synthetic| synthetic.receives && synthetic.client.is_some()).count()
+    }
+
+    /// Makes the programs of a crowd's players, of which the first `receiving` hold mirrors, and gives the first player.
+    pub(super) fn enlist(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
+        let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
+        self.clients.extend((0..count).map(|nth| Synthetic {
+            player: PlayerId(first.0 + u64::from(nth)),
+            crowd,
+            client: None,
+            receives: nth < receiving,
+            back_at: Some(0),
+            mirror: Mirror::default(),
+            fault: None,
+        }));
+        first
+    }
+
+    /// The crowd of a synthetic player.
+    pub(super) fn crowd_of(&self, player: PlayerId) -> Option<CrowdId> {
+        let place = player.0.checked_sub(FIRST_PLAYER)?;
+        self.clients.get(usize::try_from(place).ok()?).map(|synthetic| synthetic.crowd)
+    }
+
+    /// Brings up to `count` absent players of a crowd back at the next tick.
+    pub(super) fn call(&mut self, crowd: CrowdId, count: u32) {
+        let absent = self.clients.iter_mut().filter(|s| s.crowd == crowd && s.client.is_none());
+        absent.take(count as usize).for_each(|synthetic| synthetic.back_at = Some(0));
+    }
+
+    /// Sends up to `count` players of a crowd away, for good.
+    pub(super) fn dismiss(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
+        let present = self.clients.iter_mut().filter(|s| s.crowd == crowd && s.client.is_some());
+        let mut gone = Vec::new();
+        for synthetic in present.take(count as usize) {
+            gone.extend(synthetic.client.take());
+            synthetic.back_at = None;
+        }
+        for client in &gone {
+            self.by_client.remove(client);
+        }
+        gone
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for synthetic in &self.clients {
+            hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
+            hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
+        }
+        self.churn_due.iter().for_each(|due| hasher.write_u64(due.to_bits()));
+    }
+}
+
+/// Players log out at their crowd's rate and come back later; whoever is due connects and logs in.
+pub(super) fn churn(
+    mut synthetics: ResMut<SyntheticClients>,
+    crowds: Res<Crowds>,
+    mut sessions: ResMut<Sessions>,
+    mut session_stats: ResMut<SessionStats>,
+    (session_settings, inbox_settings): (Res<SessionSettings>, Res<InboxSettings>),
+    mut inbox: ResMut<Inbox>,
+    mut streams: ResMut<RandomStreams>,
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
+) {
+    let SyntheticClients { clients, by_client, churn_due, stats, buffer, .. } = &mut *synthetics;
+    let mut post = |client, message: ClientMessage| {
+        buffer.clear();
+        message.encode(buffer);
+        stats.sent += 1;
+        inbox.offer(&inbox_settings, *tick, client, buffer).is_ok()
+    };
+    churn_due.resize(crowds.all.len(), 0.0);
+    for (nth, crowd) in crowds.all.iter().enumerate() {
+        churn_due[nth] += f64::from(crowd.spec.churn_per_s) * time.timestep().as_secs_f64();
+        while churn_due[nth] >= 1.0 {
+            churn_due[nth] -= 1.0;
+            let id = CrowdId(nth as u32);
+            let random = streams.stream("churn");
+            let first = clients.partition_point(|synthetic| synthetic.crowd < id);
+            let count = clients[first..].partition_point(|synthetic| synthetic.crowd == id);
+            if count == 0 {
+                break;
+            }
+            let synthetic = &mut clients[first + random.random_range(0..count)];
+            // Every pick draws both numbers, so that who is away does not shift what comes later.
+            let away = random.random_range(AWAY_TICKS);
+            if let Some(client) = synthetic.client.take_if(|client| post(*client, ClientMessage::Logout)) {
+                by_client.remove(&client);
+                synthetic.back_at = Some(tick.0 + away);
+            }
+        }
+    }
+    for (nth, synthetic) in clients.iter_mut().enumerate() {
+        if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
+            continue;
+        }
+        let Ok(client) = sessions.connect(session_settings.sessions_max, synthetic.receives) else {
+            // The server is full: it tries again later, as a person would.
+            session_stats.refused += 1;
+            synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
+            continue;
+        };
+        post(client, ClientMessage::Login { player: synthetic.player.0 });
+        by_client.insert(client, nth);
+        synthetic.client = Some(client);
+        synthetic.mirror = Mirror::default();
+    }
+}
+
+type Seen = (&'static Object, &'static Position, &'static Heading, &'static Speed, Option<&'static Path>);
+
+/// Every client sends its messages of this tick: moves along its route, or where it looks.
+pub(super) fn send(
+    mut synthetics: ResMut<SyntheticClients>,
+    crowds: Res<Crowds>,
+    sessions: Res<Sessions>,
+    settings: Res<InboxSettings>,
+    mut inbox: ResMut<Inbox>,
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
+    streams: Res<RandomStreams>,
+    objects: Query<Seen>,
+    maps: Query<&SceneMap>,
+) {
+    let SyntheticClients { clients, stats, buffer, .. } = &mut *synthetics;
+    let dt = time.timestep().as_secs_f64();
+    for (nth, synthetic) in clients.iter().enumerate() {
+        let Some(client) = synthetic.client else { continue };
+        let Some(spec) = crowds.spec(synthetic.crowd) else { continue };
+        let rate = f64::from(spec.messages_per_s) * dt;
+        // Each client has a phase of its own, so that they do not all send in the same tick.
+        let due = |tick: u64| ((tick as f64 + nth as f64 * 0.618_034) * rate) as u64;
+        let messages = due(tick.0 + 1).saturating_sub(due(tick.0)).min(MESSAGES_A_TICK_MAX);
+        let own = sessions.get(client).and_then(|session| objects.get(session.controls?).ok());
+        let Some((object, position, heading, speed, path)) = own.filter(|_| messages > 0) else { continue };
+        let route = path.filter(|path| !path.is_empty());
+        let step_m = (f64::from(speed.0) / f64::from(spec.messages_per_s.max(0.01))).min(f64::from(speed.0)) as f32;
+        let (mut at, mut passed) = (position.0, 0);
+        for _ in 0..messages {
+            let next = route
+                .zip(maps.get(object.scene_entity()).ok())
+                .map(|(path, map)| step(at, &mut passed, path, map, step_m));
+            let message = match next {
+                Some(to) => {
+                    let heading = Heading::of(to - at).unwrap_or(*heading);
+                    at = to;
+                    ClientMessage::Move { to: quantise(to), heading: heading.0 }
+                }
+                None => {
+                    let turn = individual_random(streams.seed(), 3 << 32, nth as u64, tick.0).random_range(0..40u8);
+                    ClientMessage::Face { heading: heading.0.wrapping_add(u8::from(turn == 0) * 32) }
+                }
+            };
+            buffer.clear();
+            message.encode(buffer);
+            stats.sent += 1;
+            // A refused message is lost, as on a real line; the inbox counts it.
+            let _ = inbox.offer(&settings, *tick, client, buffer);
+        }
+    }
+}
+
+/// Where to be next on a route: at most `step_m` further, and never past a turning point. `passed` counts those behind.
+fn step(at: Vec2, passed: &mut usize, path: &Path, map: &SceneMap, step_m: f32) -> Vec2 {
+    let Some(target) = path.remaining().get(*passed).map(|&tile| map.centre_of(tile)) else { return at };
+    let distance = target.distance(at);
+    if distance <= step_m {
+        *passed += 1;
+        target
+    } else {
+        at + (target - at) / distance * step_m
+    }
+}
+
+/// The mirrors take the packets of this tick.
+pub(super) fn receive(
+    mut synthetics: ResMut<SyntheticClients>,
+    workers: Res<Workers>,
+    mut scratch: Local<Vec<u64>>,
+    mut order: Local<Vec<(usize, usize)>>,
+) {
+    let line = synthetics.line.clone();
+    let mut frames = line.lock().unwrap_or_else(PoisonError::into_inner);
+    let SyntheticClients { clients, by_client, stats, .. } = &mut *synthetics;
+    let packets: Vec<&[u8]> = frames
+        .iter()
+        .enumerate()
+        .map(|(place, (client, packet))| {
+            order.extend(by_client.get(&client).map(|&nth| (nth, place)));
+            packet
+        })
+        .collect();
+    // Stable order: a client's packets stay in theirs.
+    order.sort_unstable();
+    let order_ref = &*order;
+    workers.for_each_chunk(clients, 64, &mut scratch, |taken, first, chunk| {
+        let start = order_ref.partition_point(|&(nth, _)| nth < first);
+        let end = first + chunk.len();
+        for &(nth, place) in order_ref[start..].iter().take_while(|&&(nth, _)| nth < end) {
+            let synthetic = &mut chunk[nth - first];
+            if synthetic.fault.is_none() {
+                *taken += 1;
+                synthetic.fault = synthetic.mirror.receive(packets[place]).err().map(|error| error.to_string());
+            }
+        }
+    });
+    stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
+    order.clear();
+    frames.clear();
+    stats.faults = clients.iter().filter(|synthetic| synthetic.fault.is_some()).count() as u64;
+}
+
+/// What is wrong with the clients' mirrors: packets they could not take and, when nothing changes any more, values that
+/// differ from the server's. At most `max` lines; the number of mirrors compared comes first.
+#[must_use]
+pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
+    let Some(synthetics) = world.get_resource::<SyntheticClients>() else { return (0, Vec::new()) };
+    let receiving =
+        || synthetics.clients.iter().filter(|s| s.receives).filter_map(|s| Some((s, s.client?)));
+    let errors = receiving().filter_map(|(synthetic, client)| {
+        let found = match &synthetic.fault {
+            Some(fault) => Err(fault.clone()),
+            None => compare_mirror(world, client, &synthetic.mirror),
+        };
+        found.err().map(|what| format!("the mirror of player {}: {what}", synthetic.player.0))
+    });
+    (receiving().count(), errors.take(max).collect())
+}

@@ -1,0 +1,92 @@
+//! The inbox as a resource.
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::queue::{InboundMessage, InboxCounters, InboxLimits, MessageQueue, Refused};
+use crate::sim::{self, HashAppExt, SimTick};
+use crate::wire::ClientId;
+
+/// The bounded queue of inbound messages; sessions drain it in `Ingest`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InboxPlugin;
+
+impl Plugin for InboxPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        app.init_resource::<InboxSettings>()
+            .init_resource::<Inbox>()
+            .hash_part("inbox", |world, hasher| {
+                for message in world.resource::<Inbox>().queue.iter() {
+                    hasher.write_u64(u64::from(message.client.0));
+                    hasher.write_bytes(&message.bytes);
+                }
+            });
+    }
+}
+
+/// Limits of the inbox.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InboxSettings {
+    /// Messages handled a tick; the rest waits for the next.
+    pub messages_per_tick_max: u32,
+    /// Messages that may wait; further ones are refused.
+    pub backlog_max: u32,
+    /// Messages of one client that may wait; further ones are refused.
+    pub client_backlog_max: u32,
+}
+
+impl Default for InboxSettings {
+    fn default() -> Self {
+        Self {
+            messages_per_tick_max: 50_000,
+            backlog_max: 200_000,
+            client_backlog_max: 64,
+        }
+    }
+}
+
+/// Where transports and synthetic clients put what arrives.
+#[derive(Resource, Debug, Default)]
+pub struct Inbox {
+    queue: MessageQueue,
+}
+
+impl Inbox {
+    /// Accepts a client's message, or says why not.
+    ///
+    /// # Errors
+    /// [`Refused`] at one of the limits in [`InboxSettings`].
+    pub fn offer(
+        &mut self,
+        settings: &InboxSettings,
+        tick: SimTick,
+        client: ClientId,
+        bytes: &[u8],
+    ) -> Result<(), Refused> {
+        let limits = InboxLimits {
+            backlog_max: settings.backlog_max as usize,
+            client_backlog_max: settings.client_backlog_max,
+        };
+        self.queue.offer(limits, client, tick.0, bytes)
+    }
+
+    /// Takes the oldest message.
+    pub fn take(&mut self, tick: SimTick) -> Option<InboundMessage> {
+        self.queue.take(tick.0)
+    }
+
+    /// How many messages wait.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn counters(&self) -> InboxCounters {
+        self.queue.counters()
+    }
+}

@@ -1,0 +1,191 @@
+//! The file formats of maps, each a pair of functions between bytes and a map; none touches the disk.
+//!
+//! | format | name | what it is |
+//! |---|---|---|
+//! | MovingAI | `.map` | text, a letter a tile, as the benchmark maps of pathfinding research come |
+//! | raw | `.raw` | a byte a tile, 0 = free |
+//! | packed | `.tmap` | a bit a tile, with a version and a checksum |
+//! | PNG | `.png` | an image, a pixel a tile, dark = blocked |
+//!
+//! Invariants: `decode(encode(map)) == map` for every format that can hold the map's size; no input panics, and sizes
+//! are checked against the limits of maps before anything of that size is allocated.
+
+mod movingai;
+mod png;
+mod raw;
+mod tmap;
+
+use super::TileMap;
+use super::error::{MapError, Place};
+
+/// A file format of maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MapFormat {
+    /// MovingAI text, `.map`.
+    MovingAi,
+    /// A byte a tile, `.raw`.
+    Raw,
+    /// Packed bits with a checksum, `.tmap`.
+    Tmap,
+    /// An image, `.png`.
+    Png,
+}
+
+impl MapFormat {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::MovingAi, Self::Raw, Self::Tmap, Self::Png];
+
+    /// The extension of the format's files, without the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::MovingAi => "map",
+            Self::Raw => "raw",
+            Self::Tmap => "tmap",
+            Self::Png => "png",
+        }
+    }
+
+    /// The format that a file's name tells by its extension, in capitals or not.
+    ///
+    /// Errors: [`MapError::UnknownFormat`], which lists the known ones.
+    pub fn of(path: impl AsRef<std::path::Path>) -> Result<Self, MapError> {
+        let path = path.as_ref();
+        let extension = path.extension().map(|extension| extension.to_string_lossy());
+        let known = extension.as_ref().and_then(|extension| {
+            Self::ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.extension()))
+        });
+        known.ok_or_else(|| MapError::UnknownFormat {
+            place: Place::file(&path.to_string_lossy()),
+            found: extension.map_or_else(|| "without an extension".into(), |found| format!("`.{found}`")),
+        })
+    }
+}
+
+/// Reads a map from the bytes of a file.
+///
+/// `name` stands for the file in errors; for [`MapFormat::Raw`] it may also carry the size, as in `town.300x200.raw`.
+/// Errors say where the bytes are wrong, what was found and what would be right.
+pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
+    match format {
+        MapFormat::MovingAi => movingai::decode(name, bytes),
+        MapFormat::Raw => raw::decode(name, bytes),
+        MapFormat::Tmap => tmap::decode(name, bytes),
+        MapFormat::Png => png::decode(name, bytes),
+    }
+}
+
+/// Writes a map as the bytes of a file.
+///
+/// A [`MapFormat::Raw`] file of a map that is not square must carry the size in its name, which
+/// [`save`](super::save) checks.
+///
+/// Errors: [`MapError::Png`] when the encoder refuses.
+pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
+    match format {
+        MapFormat::MovingAi => Ok(movingai::encode(map)),
+        MapFormat::Raw => Ok(raw::encode(map)),
+        MapFormat::Tmap => Ok(tmap::encode(map)),
+        MapFormat::Png => png::encode(map),
+    }
+}
+
+/// Fails when a file of this name could not be read back as this map.
+pub(super) fn check_name(format: MapFormat, name: &str, map: &TileMap) -> Result<(), MapError> {
+    match format {
+        MapFormat::Raw => raw::check_name(name, map),
+        MapFormat::MovingAi | MapFormat::Tmap | MapFormat::Png => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::map::tiles::mix;
+
+    fn maps() -> impl Strategy<Value = TileMap> {
+        (1u32..150, 1u32..20, any::<u64>()).prop_map(|(width, height, seed)| {
+            TileMap::from_fn(width, height, |x, y| mix(seed ^ u64::from(y) << 32 ^ u64::from(x)) % 100 < 35)
+                .unwrap()
+        })
+    }
+
+    /// Changes to a file's bytes: overwrite, insert, cut off, repeat.
+    fn mutate(bytes: &mut Vec<u8>, mutations: &[(u8, usize, u8)]) {
+        for (kind, at, value) in mutations {
+            if bytes.is_empty() {
+                return;
+            }
+            let at = at % bytes.len();
+            match kind {
+                0 => bytes[at] = *value,
+                1 => bytes.insert(at, *value),
+                2 => drop(bytes.remove(at)),
+                3 => bytes.truncate(at),
+                _ => bytes.extend_from_within(at..),
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn every_format_gives_back_the_map_it_was_given(map in maps()) {
+            for format in MapFormat::ALL {
+                let name = format!("test.{}x{}.{}", map.width(), map.height(), format.extension());
+                let decoded = decode(format, &name, &encode(format, &map).unwrap());
+                prop_assert_eq!(decoded.unwrap(), map.clone(), "{:?}", format);
+            }
+        }
+
+        #[test]
+        fn no_damage_to_a_file_makes_a_decoder_panic(
+            map in maps(),
+            mutations in prop::collection::vec((0u8..5, any::<usize>(), any::<u8>()), 1..5),
+        ) {
+            for format in MapFormat::ALL {
+                let mut bytes = encode(format, &map).unwrap();
+                mutate(&mut bytes, &mutations);
+                match decode(format, "damaged.raw", &bytes) {
+                    Ok(map) => prop_assert!(map.free_count() <= map.rect().tile_count()),
+                    Err(error) => prop_assert!(error.to_string().starts_with("damaged.raw"), "{}", error),
+                }
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            for format in MapFormat::ALL {
+                let _ = decode(format, "noise", &bytes);
+                // Behind a right beginning, so that the noise gets further than the first check.
+                let mut known = encode(format, &TileMap::new(9, 5, true).unwrap()).unwrap();
+                known.truncate(bytes.len() % known.len());
+                known.extend(&bytes);
+                let _ = decode(format, "noise", &known);
+            }
+        }
+
+        #[test]
+        fn a_packed_file_with_any_wrong_byte_is_refused(map in maps(), at in any::<usize>(), change in 1u8..) {
+            let mut bytes = encode(MapFormat::Tmap, &map).unwrap();
+            let at = at % bytes.len();
+            bytes[at] ^= change;
+            prop_assert!(decode(MapFormat::Tmap, "test.tmap", &bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn a_name_tells_its_format_and_an_unknown_one_lists_those_known() {
+        for format in MapFormat::ALL {
+            assert_eq!(MapFormat::of(format!("a/b.c/town.{}", format.extension())).unwrap(), format);
+            assert_eq!(MapFormat::of(format!("TOWN.{}", format.extension().to_uppercase())).unwrap(), format);
+        }
+        for (name, found) in [("town.bmp", "`.bmp`"), ("town", "without an extension"), ("", "without")] {
+            let error = MapFormat::of(name).unwrap_err().to_string();
+            assert!(error.contains(found), "{error}");
+            assert!(MapFormat::ALL.iter().all(|format| error.contains(format.extension())), "{error}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! MovingAI `.map`: text with a letter a tile (Sturtevant, "Benchmarks for Grid-Based Pathfinding", 2012).
+//!
+//! ```text
+//! type octile
+//! height 2
+//! width 4
+//! map
+//! ..@G
+//! TW..
+//! ```
+//! Free are `.` and `G` (ground). Blocked are `@` and `O` (out of bounds), `T` (trees), `W` (water) and `S` (swamp),
+//! which some tools let units wade through: the benchmark's path lengths hold with swamps blocked. The three header
+//! lines come in any order, keywords in capitals or not; lines may end in CR LF; empty lines may follow the rows.
+
+use crate::map::TileMap;
+use crate::map::bit_plane::BitPlane;
+use crate::map::error::{MapError, Place};
+use crate::map::tiles::check_size;
+
+/// The lines of a file, without their ends, with their numbers from 1; a last line that is empty is none.
+struct Lines<'a> {
+    file: &'a str,
+    rest: &'a [u8],
+    /// The number of the line last returned.
+    number: u32,
+}
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        self.number += 1;
+        let end = self.rest.iter().position(|byte| *byte == b'\n').unwrap_or(self.rest.len());
+        let line = &self.rest[..end];
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        Some(line.strip_suffix(b"\r").unwrap_or(line))
+    }
+
+    fn place(&self, column: usize) -> Place {
+        Place::text(self.file, self.number, u32::try_from(column).unwrap_or(u32::MAX))
+    }
+}
+
+pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
+    let mut lines = Lines { file, rest: bytes, number: 0 };
+    let (width, height) = header(&mut lines)?;
+    let mut rows = BitPlane::blocked(width, height);
+    for y in 0..height {
+        let Some(line) = lines.next() else {
+            let place = Place::text(file, lines.number + 1, 1);
+            return Err(MapError::RowCount { place, found: u64::from(y), expected: height });
+        };
+        // A row's letters are looked at first: a wrong one explains a wrong length better than the length does.
+        let letters = &line[..line.len().min(width as usize)];
+        if let Some(column) = letters.iter().position(|letter| tile(*letter).is_none()) {
+            let found = char::from(letters[column]);
+            let expected = "`.` or `G` (free), `@`, `O`, `T`, `W` or `S` (blocked)";
+            return Err(MapError::Letter { place: lines.place(column + 1), found, expected });
+        }
+        if line.len() != width as usize {
+            let place = lines.place(letters.len() + 1);
+            return Err(MapError::RowLength { place, found: line.len() as u64, expected: width });
+        }
+        let word = |letters: &[u8]| {
+            letters.iter().rev().fold(0, |word, letter| word << 1 | u64::from(!matches!(letter, b'.' | b'G')))
+        };
+        rows.set_row(y, line.chunks(64).map(word));
+    }
+    while let Some(line) = lines.next() {
+        if !line.trim_ascii().is_empty() {
+            let found = u64::from(height) + 1;
+            return Err(MapError::RowCount { place: lines.place(1), found, expected: height });
+        }
+    }
+    Ok(TileMap::from_rows(rows))
+}
+
+/// Whether a letter stands for a blocked tile; `None` when it stands for nothing.
+fn tile(letter: u8) -> Option<bool> {
+    match letter {
+        b'.' | b'G' => Some(false),
+        b'@' | b'O' | b'T' | b'W' | b'S' => Some(true),
+        _ => None,
+    }
+}
+
+/// Reads the lines up to `map`; returns width and height.
+fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
+    let mut has_type = false;
+    let mut width: Option<(u64, Place)> = None;
+    let mut height: Option<(u64, Place)> = None;
+    loop {
+        let missing = match (has_type, &height, &width) {
+            (false, ..) => "`type octile`",
+            (_, None, _) => "`height` and a number",
+            (_, _, None) => "`width` and a number",
+            _ => "`map`",
+        };
+        let Some(line) = lines.next() else {
+            let place = Place::text(lines.file, lines.number + 1, 1);
+            let found = "the end of the file".into();
+            return Err(MapError::Header { place, found, expected: missing.into() });
+        };
+        let error = |column: usize, found: &[u8], expected: &str| {
+            // A line may be as long as the file.
+            let shown: String = String::from_utf8_lossy(&found[..found.len().min(40)]).into_owned();
+            let found = if found.is_empty() { "nothing".into() } else { format!("{shown:?}") };
+            MapError::Header { place: lines.place(column), found, expected: expected.into() }
+        };
+        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        let (key, rest) = line.split_at(end);
+        let value = rest.trim_ascii();
+        let value_column = 1 + line.len() - rest.trim_ascii_start().len();
+        let number = || {
+            let text = std::str::from_utf8(value).ok();
+            let number = text.and_then(|text| text.parse::<u64>().ok());
+            number.map(|number| (number, lines.place(value_column))).ok_or_else(|| {
+                let key = String::from_utf8_lossy(key).to_ascii_lowercase();
+                error(value_column, value, &format!("a whole number of tiles after `{key}`"))
+            })
+        };
+        let is_new = match key.to_ascii_lowercase().as_slice() {
+            b"type" => !std::mem::replace(&mut has_type, true),
+            b"height" => height.replace(number()?).is_none(),
+            b"width" => width.replace(number()?).is_none(),
+            b"map" if value.is_empty() => match (has_type, &width, &height) {
+                (true, Some((width, width_place)), Some((height, height_place))) => {
+                    // The place of the side that is worse is of more help.
+                    let place = if height > width { height_place } else { width_place };
+                    check_size(*width, *height, place)?;
+                    return Ok((*width as u32, *height as u32));
+                }
+                _ => return Err(error(1, line, missing)),
+            },
+            _ => return Err(error(1, line, missing)),
+        };
+        if !is_new {
+            return Err(error(1, line, "each header line once"));
+        }
+    }
+}
+
+pub(super) fn encode(map: &TileMap) -> Vec<u8> {
+    let mut text = format!("type octile\nheight {}\nwidth {}\nmap\n", map.height(), map.width()).into_bytes();
+    text.reserve((map.width() as usize + 1) * map.height() as usize);
+    for y in 0..map.height() as i32 {
+        text.extend((0..map.width() as i32).map(|x| if map.is_blocked(x, y) { b'@' } else { b'.' }));
+        text.push(b'\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<TileMap, MapError> {
+        decode("test.map", text.as_bytes())
+    }
+
+    #[test]
+    fn all_letters_read_as_what_they_stand_for() {
+        let map = read("type octile\nheight 2\nwidth 4\nmap\n.G@O\nTWS.\n").unwrap();
+        assert_eq!(map, TileMap::from_ascii("..@@\n@@@.").unwrap());
+    }
+
+    #[test]
+    fn line_ends_order_and_capitals_do_not_matter() {
+        let expected = TileMap::from_ascii("..@\n@..").unwrap();
+        for text in [
+            "type octile\nheight 2\nwidth 3\nmap\n..@\n@..",
+            "type octile\r\nheight 2\r\nwidth 3\r\nmap\r\n..@\r\n@..\r\n",
+            "width 3\nheight\t2 \nTYPE Tile\nmap \n..@\n@..\n\n \n",
+        ] {
+            assert_eq!(read(text).unwrap(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_column() {
+        let cases = [
+            ("", (1, 1), "`type octile`"),
+            ("type octile\nwidth 3\n", (3, 1), "`height`"),
+            ("type octile\nheight 2\nmap\n", (3, 1), "`width`"),
+            ("type octile\nheight 2\nwidht 3\nmap\n", (3, 1), "\"widht 3\""),
+            ("type octile\nheight -2\n", (2, 8), "a whole number of tiles after `height`"),
+            ("type octile\nheight  2x\n", (2, 9), "\"2x\""),
+            ("type octile\nheight\n", (2, 7), "nothing"),
+            ("type octile\nheight 2\nheight 2\n", (3, 1), "once"),
+            ("type octile\nheight 2\nwidth 100000\nmap\n", (3, 7), "100000 × 2"),
+            ("type octile\nheight 0\nwidth 3\nmap\n", (3, 7), "3 × 0"),
+            ("type octile\nheight 100000\nwidth 100000\nmap\n", (3, 7), "100000 × 100000"),
+            ("type octile\nheight 2\nwidth 3\nmap\n...\n.x.\n", (6, 2), "'x'"),
+            ("type octile\nheight 2\nwidth 3\nmap\n..\n...\n", (5, 3), "2 tiles, expected 3"),
+            ("type octile\nheight 2\nwidth 3\nmap\n...\n....\n", (6, 4), "4 tiles, expected 3"),
+            ("type octile\nheight 2\nwidth 3\nmap\n...\n", (6, 1), "1 rows, expected 2"),
+            ("type octile\nheight 2\nwidth 3\nmap\n...\n...\n\n...\n", (8, 1), "3 rows, expected 2"),
+        ];
+        for (text, location, part) in cases {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.location(), Some(location), "{text:?}: {error}");
+            assert_eq!(error.file(), Some("test.map"));
+            assert!(error.to_string().contains(part), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Maps from and to the disk. The only file of this folder that touches it.
+//!
+//! A file is read in one go, and only when its size can be a map's. It is written under another name first and then
+//! renamed, so that a reader never meets half a map and a failure leaves the old one.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use super::error::{MapError, Place};
+use super::formats::{MapFormat, check_name, decode, encode};
+use super::tiles::TileMap;
+
+/// The largest file that is read, in bytes: four times the bytes of the largest map in the widest format.
+pub const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads a map from a file; its name tells the format.
+///
+/// Errors: [`MapError`], which names the file, and the line and column or the byte where it is wrong.
+///
+/// Cost: a `.map` of 1,024 × 1,024 tiles a few milliseconds.
+pub fn load(path: impl AsRef<Path>) -> Result<TileMap, MapError> {
+    let path = path.as_ref();
+    let format = MapFormat::of(path)?;
+    let name = path.to_string_lossy();
+    let bytes = read(path, &name)?;
+    decode(format, &name, &bytes)
+}
+
+fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
+    let fail = |source| MapError::Io { place: Place::file(name), action: "read the file", source };
+    let metadata = fs::metadata(path).map_err(fail)?;
+    // A pipe or a device has no size to check, and opening one may wait for ever.
+    if !metadata.is_file() {
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+    }
+    let too_large = |found_bytes| {
+        Err(MapError::FileTooLarge { place: Place::file(name), found_bytes, bytes_max: FILE_BYTES_MAX })
+    };
+    if metadata.len() > FILE_BYTES_MAX {
+        return too_large(metadata.len());
+    }
+    let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
+    // The file may grow meanwhile, and some report less than they hold.
+    File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(fail)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return too_large(bytes.len() as u64);
+    }
+    Ok(bytes)
+}
+
+/// Writes a map to a file; its name tells the format. A file that is there is replaced.
+///
+/// Errors: [`MapError::UnknownFormat`]; [`MapError::RawSize`] when a raw file could not be read back under this name;
+/// [`MapError::Io`], with the old file unchanged.
+pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
+    let path = path.as_ref();
+    let format = MapFormat::of(path)?;
+    let name = path.to_string_lossy();
+    check_name(format, &name, map)?;
+    let bytes = encode(format, map)?;
+
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let part = path.with_file_name(format!(".{file_name}.{}.part", std::process::id()));
+    let write = || {
+        let mut file = File::create(&part)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&part, path)
+    };
+    write().map_err(|source| {
+        // Nothing more can be done about what is left when this fails as well.
+        let _ = fs::remove_file(&part);
+        MapError::Io { place: Place::file(&name), action: "write the file", source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("throng-map-io-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_saved_map_loads_and_leaves_no_other_file() {
+        let folder = folder("saved");
+        let map = TileMap::from_ascii("..@\n@..").unwrap();
+        let names = ["a.map", "b.3x2.raw", "c.tmap", "d.png"];
+        for name in names {
+            save(folder.join(name), &TileMap::new(3, 2, true).unwrap()).unwrap();
+            save(folder.join(name), &map).unwrap();
+            assert_eq!(load(folder.join(name)).unwrap(), map, "{name}");
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), names.len());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_written_is_an_error_with_its_name() {
+        let folder = folder("refused");
+        fs::create_dir_all(folder.join("folder.map")).unwrap();
+        let map = TileMap::new(3, 2, true).unwrap();
+        for (name, error) in [
+            ("missing.map", load(folder.join("missing.map")).unwrap_err()),
+            ("folder.map", load(folder.join("folder.map")).unwrap_err()),
+            ("folder.map", save(folder.join("folder.map"), &map).unwrap_err()),
+            ("none/a.map", save(folder.join("none/a.map"), &map).unwrap_err()),
+            ("a.raw", save(folder.join("a.raw"), &map).unwrap_err()),
+            ("a.gif", save(folder.join("a.gif"), &map).unwrap_err()),
+        ] {
+            assert!(error.file().is_some_and(|file| file.ends_with(name)), "{error}");
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left behind");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_larger_than_any_map_is_not_read() {
+        let folder = folder("large");
+        let path = folder.join("large.raw");
+        // A sparse file: it has the size, but takes no room.
+        File::create(&path).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
+        let error = load(&path).unwrap_err();
+        assert!(matches!(error, MapError::FileTooLarge { found_bytes: 1_073_741_825, .. }), "{error}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

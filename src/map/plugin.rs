@@ -1,0 +1,166 @@
+//! Maps of scenes: shared, edited while running, and whoever depends on one learns which rectangle changed.
+
+use std::sync::Arc;
+
+use bevy_app::{App, Plugin};
+use bevy_ecs::prelude::*;
+use glam::{IVec2, Vec2};
+
+use super::{MapError, TileEdit, TileMap, TileRect};
+use crate::sim::{self, HashAppExt};
+use crate::world::{Scene, SceneId, Scenes, WorldPlugin};
+
+/// Edits of scenes' maps. Adds [`WorldPlugin`] when it is missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MapPlugin;
+
+impl Plugin for MapPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        if !app.is_plugin_added::<WorldPlugin>() {
+            app.add_plugins(WorldPlugin);
+        }
+        app.add_message::<MapEdited>().hash_part("maps", |world, hasher| {
+            let scenes: Vec<Entity> = world.resource::<Scenes>().iter().map(|(_, entity)| entity).collect();
+            for map in scenes.into_iter().filter_map(|scene| world.get::<SceneMap>(scene)) {
+                hasher.write_u64(map.version);
+                hasher.write_u64(map.fingerprint);
+                hasher.write_f32(map.tile_m);
+            }
+        });
+    }
+}
+
+/// The obstacle map of a scene, on the scene's entity.
+///
+/// Scenes that were given the same `Arc` share the map until one of them edits it (copy on write).
+#[derive(Component, Clone, Debug)]
+pub struct SceneMap {
+    map: Arc<TileMap>,
+    tile_m: f32,
+    version: u64,
+    fingerprint: u64,
+}
+
+impl SceneMap {
+    /// A map whose tiles are squares of `tile_m` metres.
+    #[must_use]
+    pub fn new(map: Arc<TileMap>, tile_m: f32) -> Self {
+        let fingerprint = map.fingerprint();
+        Self { map, tile_m, version: 0, fingerprint }
+    }
+
+    /// The map as it is now.
+    #[must_use]
+    pub const fn tiles(&self) -> &Arc<TileMap> {
+        &self.map
+    }
+
+    /// The side of a tile, in metres.
+    #[must_use]
+    pub const fn tile_m(&self) -> f32 {
+        self.tile_m
+    }
+
+    /// How many edits changed it.
+    #[must_use]
+    pub const fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Width and height in metres.
+    #[must_use]
+    pub fn size_m(&self) -> Vec2 {
+        Vec2::new(self.map.width() as f32, self.map.height() as f32) * self.tile_m
+    }
+
+    /// The tile on which a position lies; a position on the far border lies on the last tile.
+    #[must_use]
+    pub fn tile_at(&self, position: Vec2) -> IVec2 {
+        let tile = (position / self.tile_m).floor().as_ivec2();
+        let last = IVec2::new(self.map.width() as i32 - 1, self.map.height() as i32 - 1);
+        let on_border = position.cmpeq(self.size_m());
+        IVec2::new(if on_border.x { last.x } else { tile.x }, if on_border.y { last.y } else { tile.y })
+    }
+
+    /// The middle of a tile, in metres.
+    #[must_use]
+    pub fn centre_of(&self, tile: IVec2) -> Vec2 {
+        (tile.as_vec2() + 0.5) * self.tile_m
+    }
+
+    /// Whether somebody can stand there.
+    #[must_use]
+    pub fn is_free_at(&self, position: Vec2) -> bool {
+        self.map.is_free(self.tile_at(position))
+    }
+}
+
+/// A scene's map was edited.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapEdited {
+    /// The scene's number.
+    pub scene: SceneId,
+    /// The scene's entity.
+    pub scene_entity: Entity,
+    /// Every changed tile lies in it.
+    pub rect: TileRect,
+}
+
+/// Edits the map of a scene, and gives the rectangle that really changed; [`MapEdited`] tells those who depend on it.
+///
+/// Cost: that of [`TileMap::edit`], and a copy of the map when another scene shares it.
+///
+/// # Errors
+/// [`MapError`] when the rectangle is not on the map; nothing is changed then. A scene without a map changes nothing.
+pub fn edit_map(
+    world: &mut World,
+    scene: Entity,
+    rect: TileRect,
+    edit: &TileEdit,
+) -> Result<Option<TileRect>, MapError> {
+    let Some(id) = world.get::<Scene>(scene).map(Scene::id) else { return Ok(None) };
+    let Some(mut map) = world.get_mut::<SceneMap>(scene) else { return Ok(None) };
+    let Some(rect) = Arc::make_mut(&mut map.map).edit(rect, edit)? else { return Ok(None) };
+    map.version += 1;
+    map.fingerprint = map.map.fingerprint();
+    world.write_message(MapEdited { scene: id, scene_entity: scene, rect });
+    Ok(Some(rect))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{SceneSpec, open_scene};
+
+    #[test]
+    fn scenes_share_a_map_until_one_edits_it() {
+        let mut app = App::new();
+        app.add_plugins(MapPlugin);
+        let shared = Arc::new(TileMap::new(8, 8, false).unwrap());
+        let [a, b] = [(); 2].map(|()| {
+            let map = SceneMap::new(shared.clone(), 0.5);
+            open_scene(app.world_mut(), SceneSpec { size_m: map.size_m(), ..Default::default() }, map)
+                .unwrap()
+        });
+        let rect = TileRect { x: 1, y: 2, width: 3, height: 1 };
+        assert_eq!(edit_map(app.world_mut(), a, rect, &TileEdit::Block).unwrap(), Some(rect));
+        assert_eq!(edit_map(app.world_mut(), a, rect, &TileEdit::Block).unwrap(), None, "nothing changed");
+        let free =
+            |app: &App, scene| app.world().get::<SceneMap>(scene).unwrap().is_free_at(Vec2::new(0.7, 1.2));
+        assert!(!free(&app, a) && free(&app, b));
+        let outside = TileRect { x: 6, y: 0, width: 3, height: 1 };
+        assert!(edit_map(app.world_mut(), a, outside, &TileEdit::Block).is_err());
+        let edited: Vec<_> =
+            app.world().resource::<Messages<MapEdited>>().iter_current_update_messages().collect();
+        assert_eq!(edited.len(), 1);
+    }
+
+    #[test]
+    fn the_far_border_belongs_to_the_last_tile() {
+        let map = SceneMap::new(Arc::new(TileMap::new(4, 6, false).unwrap()), 0.5);
+        assert_eq!(map.tile_at(Vec2::new(2.0, 3.0)), IVec2::new(3, 5));
+        assert_eq!(map.tile_at(map.centre_of(IVec2::new(2, 1))), IVec2::new(2, 1));
+        assert!(!map.is_free_at(Vec2::new(-0.1, 1.0)) && !map.is_free_at(Vec2::new(2.1, 1.0)));
+    }
+}

@@ -1,0 +1,36 @@
+//! Movement: walkers follow their paths, players' moves are checked and applied.
+//!
+//! ```text
+//! MapEdited ──▶ [Push]    ──▶ whoever stands on a blocked tile is put on the nearest free one
+//! MoveInput ──▶ [Players] ──▶ Position, Velocity, Heading, or MoveRefused
+//! Path ───────▶ [Walkers] ──▶ Position, Velocity, Heading, Arrived, or a new PathRequest
+//!               [Rest]    ──▶ players that sent nothing for a while stand still
+//! ```
+//! | file | what it holds |
+//! |---|---|
+//! | `ground` | tiles under positions in metres: which tile, whether a step is free |
+//! | `walk` | how far a walker comes along its waypoints, smoothing as it reaches them |
+//! | `check` | whether a player's move is allowed |
+//!
+//! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
+//! [`MovementSettings::push_radius_tiles_max`]; a walker comes no farther in a tick than its speed allows and never
+//! through a blocked tile or its corner; a player never comes farther over any time than its speed, tolerance and
+//! burst allow, however many messages it sends.
+//!
+//! Deliberately absent: walkers do not collide with each other. Objects without [`Speed`] are furniture: a door may stand
+//! in the wall that it closes, and is never pushed.
+//!
+//! Cost: O(walkers + moves), a few bits of the map each; lines of sight only at waypoints; nothing is allocated for an
+//! object.
+
+mod check;
+mod ground;
+mod plugin;
+mod walk;
+
+pub use check::{Credit, MoveRules, Refusal, check_move};
+pub use ground::Ground;
+pub use plugin::{
+    Arrived, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats, MovementSystems, Speed, Walker,
+};
+pub use walk::{Walk, WalkEnd, advance};

@@ -1,0 +1,456 @@
+//! Movement in the tick.
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemState;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+use tracing::debug;
+
+use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
+use crate::map::{MapEdited, SceneMap, TileRect};
+use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathClass, PathRequest};
+use crate::sim::{self, SimSystems, SimTick, StateHasher};
+use crate::world::{
+    Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
+};
+
+/// Moves walkers and players. Adds [`NavPlugin`] when it is missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MovementPlugin;
+
+impl Plugin for MovementPlugin {
+    fn build(&self, app: &mut App) {
+        use MovementSystems::{Players, Push, Rest, Walkers};
+        sim::install(app);
+        if !app.is_plugin_added::<NavPlugin>() {
+            app.add_plugins(NavPlugin);
+        }
+        app.init_resource::<MovementSettings>()
+            .init_resource::<MovementStats>()
+            .add_message::<Arrived>()
+            .add_message::<MoveRefused>()
+            .configure_sets(
+                FixedUpdate,
+                (Push, Players, Walkers, Rest).chain().after(NavSystems::ClearStale).in_set(SimSystems::Move),
+            )
+            .add_systems(
+                FixedUpdate,
+                (
+                    push_out.in_set(Push),
+                    move_players.in_set(Players),
+                    walk.in_set(Walkers),
+                    rest_players.in_set(Rest),
+                ),
+            )
+            .hash_component::<Speed>("speed")
+            .hash_component::<Walker>("walker")
+            .hash_component::<LastMove>("last_move");
+    }
+}
+
+/// What happens within [`SimSystems::Move`], in this order.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MovementSystems {
+    /// Whoever stands on a blocked tile is put on a free one.
+    Push,
+    /// Players' moves are checked and applied.
+    Players,
+    /// Walkers follow their paths.
+    Walkers,
+    /// Players that sent nothing for a while stand still.
+    Rest,
+}
+
+/// What may be tuned.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MovementSettings {
+    /// By what share a player may be faster than its speed: clocks differ.
+    pub tolerance: f32,
+    /// For how long a player can save up time without moving, in seconds.
+    pub burst_s_max: f32,
+    /// What rounding of positions on the wire may add to a move, in metres: one quantum.
+    pub slack_m: f32,
+    /// Ticks without an accepted move after which a player stands still; 0 counts as 1.
+    pub rest_after_ticks: u32,
+    /// Lines of sight that a walker tries at a waypoint; 0 turns smoothing off.
+    pub looks_max: u32,
+    /// How far, in tiles, somebody on a blocked tile is put at most. Without a free tile within it stays where it is, and
+    /// is counted.
+    pub push_radius_tiles_max: u32,
+}
+
+impl Default for MovementSettings {
+    fn default() -> Self {
+        Self {
+            tolerance: 0.1,
+            burst_s_max: 1.0,
+            slack_m: 1.0 / 64.0,
+            rest_after_ticks: 4,
+            looks_max: 8,
+            push_radius_tiles_max: 256,
+        }
+    }
+}
+
+impl MovementSettings {
+    /// The rules for players; what is negative or no number counts as 0.
+    #[must_use]
+    pub fn rules(&self) -> MoveRules {
+        MoveRules {
+            tolerance: self.tolerance.max(0.0),
+            burst_s_max: self.burst_s_max.max(0.0),
+            slack_m: self.slack_m.max(0.0),
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MovementStats {
+    /// Steps of walkers, one a walker and tick.
+    pub walked: u64,
+    /// Walkers that came to the end of their path.
+    pub arrived: u64,
+    /// Steps that the map did not let through; a new path is asked for.
+    pub blocked: u64,
+    /// Objects that stood on a blocked tile and were put on a free one.
+    pub pushed: u64,
+    /// Objects that stood on a blocked tile, and there was no free one near enough.
+    pub stranded: u64,
+    /// Players' moves that were applied, mere turns not counted.
+    pub moves_accepted: u64,
+    /// Players' moves that were not allowed.
+    pub moves_refused: u64,
+}
+
+/// How fast an object may walk, in metres a second. What has no speed is never moved, nor pushed out of a wall.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[require(LastMove)]
+pub struct Speed(pub f32);
+
+impl Speed {
+    /// The speed; 0 for what is negative or not finite.
+    #[must_use]
+    pub fn m_s(self) -> f32 {
+        if self.0.is_finite() { self.0.max(0.0) } else { 0.0 }
+    }
+}
+
+/// The server walks this object along its [`Path`]. An object with [`Speed`] and without this is moved by its player.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walker;
+
+/// When a player's object was last moved, and how far it could have gone on.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+pub struct LastMove {
+    tick: u64,
+    credit: Credit,
+}
+
+impl LastMove {
+    /// The tick of the last accepted move; 0 for none.
+    #[must_use]
+    pub const fn tick(&self) -> u64 {
+        self.tick
+    }
+}
+
+impl StateHashed for Speed {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.0);
+    }
+}
+
+impl StateHashed for Walker {
+    fn hash(&self, _: &mut StateHasher) {}
+}
+
+impl StateHashed for LastMove {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.tick);
+        hasher.write_f32(self.credit.0);
+    }
+}
+
+/// A walker came to the end of its path.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its entity.
+    pub entity: Entity,
+}
+
+/// A player's move was not allowed; its object is where it was, and looks where it was told to.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveRefused {
+    /// Its object.
+    pub entity: Entity,
+    /// Why.
+    pub reason: Refusal,
+}
+
+type Maps<'w, 's> = Query<'w, 's, &'static SceneMap>;
+
+/// Remembers the ground of one scene: objects of a scene mostly come one after the other.
+struct Grounds<'a, 'w, 's> {
+    maps: &'a Maps<'w, 's>,
+    last: Option<(Entity, Option<Ground<'a>>)>,
+}
+
+impl<'a, 'w, 's> Grounds<'a, 'w, 's> {
+    fn new(maps: &'a Maps<'w, 's>) -> Self {
+        Self { maps, last: None }
+    }
+
+    fn of(&mut self, scene: Entity) -> Option<Ground<'a>> {
+        match self.last {
+            Some((last, ground)) if last == scene => ground,
+            _ => {
+                let map = self.maps.get(scene).ok();
+                let ground = map.map(|map| Ground { tiles: map.tiles(), tile_m: map.tile_m() });
+                self.last = Some((scene, ground));
+                ground
+            }
+        }
+    }
+}
+
+type Placed = (Entity, &'static Object, &'static Position);
+
+/// What [`push_out`] reads.
+type Standing<'w, 's> = (
+    MessageReader<'w, 's, MapEdited>,
+    Query<'w, 's, Placed, With<Speed>>,
+    Query<'w, 's, Placed, (With<Speed>, Or<(Changed<Position>, Changed<Object>, Added<Speed>)>)>,
+    Maps<'w, 's>,
+    Res<'w, MovementSettings>,
+);
+
+/// What [`push_out`] keeps between ticks to save allocations.
+#[derive(Default)]
+struct PushBuffers {
+    edits: Vec<(Entity, TileRect)>,
+    /// Key, entity, and the middle of the tile to go to.
+    pushed: Vec<(u64, Entity, Option<Vec2>)>,
+}
+
+/// Puts whoever stands on a blocked tile on the nearest free one, be it that the tile was blocked or that the object was
+/// put there. A walker asks for a new way to where it was going.
+fn push_out(world: &mut World, standing: &mut SystemState<Standing>, mut buffers: Local<PushBuffers>) {
+    let PushBuffers { edits, pushed } = &mut *buffers;
+    let Ok((mut edited, all, moved, maps, settings)) = standing.get_mut(world) else { return };
+    edits.clear();
+    edits.extend(edited.read().map(|edit| (edit.scene_entity, edit.rect)));
+    pushed.clear();
+    let mut grounds = Grounds::new(&maps);
+    let mut look = |(entity, object, position): (Entity, &Object, &Position), edits: Option<&[(Entity, TileRect)]>| {
+        let scene = object.scene_entity();
+        let Some(ground) = grounds.of(scene) else { return };
+        let tile = ground.tile_at(position.0);
+        let is_edited = |edits: &[(Entity, TileRect)]| edits.iter().any(|edit| edit.0 == scene && edit.1.contains(tile));
+        if !ground.tiles.is_free(tile) && edits.is_none_or(is_edited) {
+            let free = ground.tiles.nearest_free(tile, settings.push_radius_tiles_max);
+            pushed.push((object.key(), entity, free.map(|tile| ground.centre_of(tile))));
+        }
+    };
+    moved.iter().for_each(|placed| look(placed, None));
+    if !edits.is_empty() {
+        all.iter().for_each(|placed| look(placed, Some(edits)));
+    }
+    pushed.sort_unstable_by_key(|&(key, ..)| key);
+    pushed.dedup_by_key(|&mut (key, ..)| key);
+    for &(_, entity, to) in &*pushed {
+        let is_pushed = to.is_some_and(|to| teleport(world, entity, to).is_ok());
+        let mut stats = world.resource_mut::<MovementStats>();
+        *(if is_pushed { &mut stats.pushed } else { &mut stats.stranded }) += 1;
+        if is_pushed {
+            renew_path(world, entity);
+        }
+    }
+}
+
+/// Ends the path of an object that was pushed; a walker asks for the way from where it is now, unless it has already asked
+/// for another.
+fn renew_path(world: &mut World, entity: Entity) {
+    let Some(mut path) = world.get_mut::<Path>(entity) else { return };
+    let (class, Some(goal)) = (path.class(), path.goal()) else { return };
+    path.clear();
+    let scene = world.get::<Object>(entity).map(Object::scene_entity);
+    let goal = scene.and_then(|scene| world.get::<SceneMap>(scene)).map(|map| map.centre_of(goal));
+    let is_walker = world.get::<Walker>(entity).is_some();
+    if let Some(goal) = goal
+        && is_walker
+        && !world.resource::<Navigator>().is_waiting(entity)
+    {
+        world.write_message(PathRequest { entity, goal, class });
+    }
+}
+
+type Played = (
+    &'static Object,
+    &'static mut Position,
+    &'static mut Velocity,
+    &'static mut Heading,
+    Option<(&'static Speed, &'static mut LastMove)>,
+);
+
+/// Checks and applies what players sent, in the order of the messages.
+#[expect(clippy::too_many_arguments, reason = "who moves, over what ground, by which rules, and who is told")]
+fn move_players(
+    mut inputs: MessageReader<MoveInput>,
+    settings: Res<MovementSettings>,
+    tick: Res<SimTick>,
+    time: Res<Time<Fixed>>,
+    mut stats: ResMut<MovementStats>,
+    mut objects: Query<Played, Without<Walker>>,
+    scenes: Query<&Scene>,
+    maps: Maps,
+    mut refused: MessageWriter<MoveRefused>,
+) {
+    let rules = settings.rules();
+    let tick_s = time.timestep().as_secs_f32();
+    let mut grounds = Grounds::new(&maps);
+    for &MoveInput { entity, to, heading: towards } in inputs.read() {
+        let moved = match objects.get_mut(entity) {
+            Ok((object, position, velocity, mut heading, walks)) => {
+                heading.set_if_neq(Heading(towards));
+                let Some(to) = to else { continue };
+                let scene = object.scene_entity();
+                let size_m = scenes.get(scene).map_or(Vec2::ZERO, Scene::size_m);
+                walks.ok_or(Refusal::NotMovable).and_then(|(speed, mut last)| {
+                    let speed = speed.m_s();
+                    let since = tick.0.saturating_sub(last.tick);
+                    let credit = last.credit.after(since as f32 * tick_s, speed, &rules);
+                    let way_m = check_move(grounds.of(scene), size_m, position.0, to, credit, &rules)?;
+                    *last = LastMove { tick: tick.0, credit: credit.spent(way_m) };
+                    // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
+                    let ticks = since.clamp(1, u64::from(settings.rest_after_ticks.max(1)));
+                    let pace = (to - position.0) / (ticks as f32 * tick_s);
+                    put(position, velocity, to, pace.clamp_length_max(speed * (1.0 + rules.tolerance)));
+                    Ok(())
+                })
+            }
+            Err(_) if to.is_none() => continue,
+            Err(_) => Err(Refusal::NotMovable),
+        };
+        match moved {
+            Ok(()) => stats.moves_accepted += 1,
+            Err(reason) => {
+                debug!(?entity, %reason, "move refused");
+                stats.moves_refused += 1;
+                refused.write(MoveRefused { entity, reason });
+            }
+        }
+    }
+}
+
+fn put(mut position: Mut<Position>, mut velocity: Mut<Velocity>, to: Vec2, pace: Vec2) {
+    position.set_if_neq(Position(to));
+    velocity.set_if_neq(Velocity(pace));
+}
+
+type Walking = (
+    Entity,
+    &'static Object,
+    &'static Speed,
+    &'static mut Position,
+    &'static mut Velocity,
+    &'static mut Heading,
+    &'static mut Path,
+);
+
+/// What a walker has to tell at the end of a step.
+#[derive(Clone, Copy)]
+enum Told {
+    Arrived,
+    Blocked { goal: Vec2, class: PathClass },
+}
+
+/// Walkers follow their paths.
+#[expect(clippy::too_many_arguments, reason = "who walks, over what ground, how fast, and who is told")]
+fn walk(
+    mut walkers: Query<Walking, With<Walker>>,
+    maps: Maps,
+    settings: Res<MovementSettings>,
+    time: Res<Time<Fixed>>,
+    navigator: Res<Navigator>,
+    mut stats: ResMut<MovementStats>,
+    mut told: Local<Vec<(u64, Entity, Told)>>,
+    mut arrived: MessageWriter<Arrived>,
+    mut requests: MessageWriter<PathRequest>,
+) {
+    let tick_s = time.timestep().as_secs_f32();
+    let looks_max = settings.looks_max as usize;
+    let mut grounds = Grounds::new(&maps);
+    told.clear();
+    for (entity, object, speed, mut position, mut velocity, mut heading, mut path) in &mut walkers {
+        let Some(goal) = path.goal() else {
+            velocity.set_if_neq(Velocity::default());
+            continue;
+        };
+        let Some(ground) = grounds.of(object.scene_entity()) else { continue };
+        let speed = speed.m_s();
+        let step = advance(ground, position.0, path.waypoints(), path.next(), speed * tick_s, looks_max);
+        stats.walked += 1;
+        position.set_if_neq(Position(step.position));
+        if let Some(towards) = Heading::of(step.direction) {
+            heading.set_if_neq(towards);
+        }
+        let pace = match step.end {
+            WalkEnd::Going => {
+                if step.next != path.next() {
+                    path.advance_to(step.next);
+                }
+                step.direction * speed
+            }
+            WalkEnd::Arrived => {
+                told.push((object.key(), entity, Told::Arrived));
+                Vec2::ZERO
+            }
+            WalkEnd::Blocked => {
+                let blocked = Told::Blocked { goal: ground.centre_of(goal), class: path.class() };
+                told.push((object.key(), entity, blocked));
+                Vec2::ZERO
+            }
+        };
+        velocity.set_if_neq(Velocity(pace));
+        if step.end != WalkEnd::Going {
+            path.clear();
+        }
+    }
+    // Storage order must not show in the order of the messages.
+    told.sort_unstable_by_key(|&(key, ..)| key);
+    for &(_, entity, told) in &*told {
+        match told {
+            Told::Arrived => {
+                stats.arrived += 1;
+                arrived.write(Arrived { entity });
+            }
+            Told::Blocked { goal, class } => {
+                stats.blocked += 1;
+                if !navigator.is_waiting(entity) {
+                    requests.write(PathRequest { entity, goal, class });
+                }
+            }
+        }
+    }
+}
+
+/// Players that sent no move for a while stand still.
+fn rest_players(
+    settings: Res<MovementSettings>,
+    tick: Res<SimTick>,
+    mut players: Query<(&LastMove, &mut Velocity), (With<Speed>, Without<Walker>)>,
+) {
+    let rest_after = u64::from(settings.rest_after_ticks.max(1));
+    for (last, mut velocity) in &mut players {
+        if tick.0.saturating_sub(last.tick) >= rest_after {
+            velocity.set_if_neq(Velocity::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Every algorithm against brute force on small maps, where anything wrong shrinks to a picture of a few tiles.
+
+use glam::{IVec2, Vec2Swizzles as _};
+use proptest::prelude::*;
+
+use super::{Algorithm, Cost, Direction, Outcome, Query, Search, Steps};
+use crate::map::{TileEdit, TileMap, TileRect};
+
+/// The movement rule, word for word.
+fn may_step(map: &TileMap, tile: IVec2, step: IVec2) -> bool {
+    [step, IVec2::new(step.x, 0), IVec2::new(0, step.y)].into_iter().all(|part| map.is_free(tile + part))
+}
+
+/// The cost from one tile to all others by relaxing every step until nothing changes; `None` where no walk leads.
+fn costs_from(map: &TileMap, from: IVec2) -> Vec<Option<Cost>> {
+    let (width, height) = (map.width() as i32, map.height() as i32);
+    let index = |tile: IVec2| (tile.y * width + tile.x) as usize;
+    let mut costs = vec![None; (width * height) as usize];
+    if map.is_free(from) {
+        costs[index(from)] = Some(Cost::ZERO);
+    }
+    loop {
+        let mut is_changed = false;
+        for tile in (0..height).flat_map(|y| (0..width).map(move |x| IVec2::new(x, y))) {
+            let Some(cost) = costs[index(tile)] else { continue };
+            for direction in
+                Direction::ALL.into_iter().filter(|direction| may_step(map, tile, direction.step()))
+            {
+                let step_cost = if direction.is_diagonal() { Cost::DIAGONAL } else { Cost::STRAIGHT };
+                let (next, next_cost) = (index(tile + direction.step()), cost + step_cost);
+                if costs[next].is_none_or(|known| next_cost < known) {
+                    costs[next] = Some(next_cost);
+                    is_changed = true;
+                }
+            }
+        }
+        if !is_changed {
+            return costs;
+        }
+    }
+}
+
+/// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.
+fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String> {
+    if waypoints.first() != Some(&query.from) || waypoints.last() != Some(&query.to) {
+        return Err(format!("{waypoints:?} does not lead from {} to {}", query.from, query.to));
+    }
+    let mut steps = Steps::default();
+    let mut step_before = IVec2::ZERO;
+    for ends in waypoints.windows(2) {
+        let way = ends[1] - ends[0];
+        let step = way.signum();
+        if way != step * way.abs().max_element() || way == IVec2::ZERO {
+            return Err(format!("{} to {} is neither straight nor diagonal", ends[0], ends[1]));
+        }
+        if step == step_before {
+            return Err(format!("the walk does not turn at {}", ends[0]));
+        }
+        step_before = step;
+        let mut tile = ends[0];
+        while tile != ends[1] {
+            if !may_step(map, tile, step) {
+                return Err(format!("the step {step} from {tile} is not allowed"));
+            }
+            tile += step;
+            if step.x != 0 && step.y != 0 { steps.diagonal += 1 } else { steps.straight += 1 }
+        }
+    }
+    Ok(steps.cost())
+}
+
+/// The map in text, as a failing case shows it.
+fn picture(map: &TileMap) -> String {
+    let row =
+        |y| (0..map.width() as i32).map(move |x| if map.is_blocked(x, y) { '@' } else { '.' }).chain(['\n']);
+    (0..map.height() as i32).flat_map(row).collect()
+}
+
+/// Compares the answers of all algorithms to queries from one tile with brute force.
+fn check(map: &TileMap, search: &mut Search, from: IVec2, goals: &[IVec2]) -> Result<(), TestCaseError> {
+    let costs = costs_from(map, from);
+    let mut waypoints = Vec::new();
+    for &to in goals {
+        let query = Query::new(from, to);
+        let expected = costs[(to.y * map.width() as i32 + to.x) as usize];
+        for algorithm in Algorithm::ALL {
+            let outcome = search.find(map, algorithm, query, &mut waypoints);
+            match outcome {
+                Outcome::Found(path) => {
+                    prop_assert_eq!(
+                        Some(path.cost()),
+                        expected,
+                        "{} {}→{}\n{}",
+                        algorithm,
+                        from,
+                        to,
+                        picture(map)
+                    );
+                    let walked = walk(map, query, &waypoints);
+                    prop_assert_eq!(
+                        walked,
+                        Ok(path.cost()),
+                        "{} {}→{}\n{}",
+                        algorithm,
+                        from,
+                        to,
+                        picture(map)
+                    );
+                }
+                Outcome::Unreachable => prop_assert_eq!(None, expected, "{}\n{}", algorithm, picture(map)),
+                Outcome::Blocked => prop_assert!(!map.is_free(from) || !map.is_free(to)),
+                other => prop_assert!(false, "{algorithm} answers {other:?}"),
+            }
+            prop_assert!(waypoints.is_empty() == !matches!(outcome, Outcome::Found(_)));
+        }
+    }
+    Ok(())
+}
+
+/// A map of any fill rate, with sides up to `side_max`, and tiles on it.
+fn map_and_tiles(side_max: u32, tiles: usize) -> impl Strategy<Value = (TileMap, Vec<IVec2>)> {
+    (1..=side_max, 1..=side_max, 0u32..70).prop_flat_map(move |(width, height, fill_percent)| {
+        let blocked = prop::collection::vec(
+            prop::bool::weighted(f64::from(fill_percent) / 100.0),
+            (width * height) as usize,
+        );
+        let tile = (0..width as i32, 0..height as i32).prop_map(|(x, y)| IVec2::new(x, y));
+        (blocked, prop::collection::vec(tile, tiles)).prop_map(move |(blocked, tiles)| {
+            let map = TileMap::from_fn(width, height, |x, y| blocked[(y * width + x) as usize]);
+            (map.expect("the sides are small"), tiles)
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_algorithm_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
+        check(&map, &mut Search::new(), tiles[0], &tiles)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+
+    /// Wide enough that straight scans cross from word to word in both planes.
+    #[test]
+    fn every_algorithm_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 6)) {
+        check(&map, &mut Search::new(), tiles[0], &tiles)?;
+    }
+
+    #[test]
+    fn answers_stay_exact_after_edits_with_the_same_scratch(
+        (mut map, tiles) in map_and_tiles(40, 24),
+        edits in prop::collection::vec((0usize..3, 1u32..9, 1u32..9), 8),
+    ) {
+        let mut search = Search::new();
+        for (turn, (kind, width, height)) in edits.into_iter().enumerate() {
+            let corner = tiles[turn].as_uvec2();
+            let (width, height) = (width.min(map.width() - corner.x), height.min(map.height() - corner.y));
+            let edit = &[TileEdit::Block, TileEdit::Free, TileEdit::Toggle][kind];
+            map.edit(TileRect { x: corner.x, y: corner.y, width, height }, edit).expect("inside the map");
+            check(&map, &mut search, tiles[8 + turn], &tiles[16..])?;
+        }
+    }
+
+    /// Every limit below what the search needs, so that it also stops between a first way to the goal and the best.
+    #[test]
+    fn a_capped_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 2)) {
+        let mut search = Search::new();
+        let mut waypoints = Vec::new();
+        let query = Query::new(tiles[0], tiles[1]);
+        for algorithm in Algorithm::ALL {
+            let unlimited = search.find(&map, algorithm, query, &mut waypoints);
+            let generated = search.generated();
+            for node_limit in 0..=generated {
+                let limited = search.find(&map, algorithm, query.with_node_limit(node_limit), &mut waypoints);
+                prop_assert!(search.generated() <= node_limit);
+                let may_give_up = node_limit < generated && limited == Outcome::Capped;
+                prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_searched_before_changes_nothing((map, tiles) in map_and_tiles(30, 8)) {
+        let mut used = Search::new();
+        let (mut waypoints, mut fresh_waypoints) = (Vec::new(), Vec::new());
+        for pair in tiles.chunks_exact(2) {
+            let query = Query::new(pair[0], pair[1]);
+            for algorithm in Algorithm::ALL {
+                let outcome = used.find(&map, algorithm, query, &mut waypoints);
+                let mut fresh = Search::new();
+                prop_assert_eq!(fresh.find(&map, algorithm, query, &mut fresh_waypoints), outcome);
+                prop_assert_eq!(&fresh_waypoints, &waypoints);
+                prop_assert_eq!((fresh.expanded(), fresh.generated()), (used.expanded(), used.generated()));
+            }
+        }
+    }
+}
+
+/// Shapes that break jump point searches, every pair of tiles of each.
+#[test]
+fn shapes_that_break_jump_points_are_answered_exactly() {
+    let shapes = [
+        ".",                                           // start is goal and the whole map
+        ".......",                                     // a corridor of one tile
+        ".\n.\n.\n.",                                  // the same, upright
+        ".@\n@.",                                      // a diagonal gap that nobody passes
+        "..@\n.@.\n@..",                               // the same, longer
+        ".....\n..@..\n.....",                         // a pillar
+        "@@@@@\n@...@\n@.@.@\n@...@\n@@@@@",           // a ring
+        "....@\n.@@.@\n.@...\n.@@@@\n.....",           // dead ends
+        "...@...\n.@.@.@.\n.@...@.\n.@@@@@.\n.......", // nested turns
+        "..@..\n..@..\n.....\n@@.@@\n.....",           // doors
+    ];
+    let mut search = Search::new();
+    for shape in shapes {
+        let map = TileMap::from_ascii(shape).expect("a valid shape");
+        let (width, height) = (map.width() as i32, map.height() as i32);
+        let tiles: Vec<IVec2> = (0..height).flat_map(|y| (0..width).map(move |x| IVec2::new(x, y))).collect();
+        for &from in &tiles {
+            check(&map, &mut search, from, &tiles).unwrap_or_else(|error| panic!("{error}\n{shape}"));
+        }
+    }
+}
+
+/// A wall that ends exactly where one word does, in all four directions and at every offset of the scan.
+#[test]
+fn no_jump_point_is_lost_between_two_words() {
+    let mut search = Search::new();
+    for wall_end in 55..75 {
+        let row = TileMap::from_fn(140, 3, |x, y| y == 0 && x < wall_end || y == 2 && x > wall_end + 4)
+            .expect("small");
+        let column = TileMap::from_fn(3, 140, |x, y| row.is_blocked(y as i32, x as i32)).expect("small");
+        for start in [0, 1, 30, 63, 64, 65, 100, 139] {
+            let goals = [IVec2::new(139, 0), IVec2::new(0, 2), IVec2::new(139, 1), IVec2::new(0, 1)];
+            check(&row, &mut search, IVec2::new(start, 1), &goals).expect("along a row");
+            check(&column, &mut search, IVec2::new(1, start), &goals.map(|goal| goal.yx()))
+                .expect("along a column");
+        }
+    }
+}

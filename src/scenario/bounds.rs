@@ -1,0 +1,93 @@
+//! The single checks of which validation is made: ranges, lengths, names.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use glam::Vec2;
+
+use super::limits::{METRES_MAX, NAME_CHARS_MAX};
+use super::place::{Place, Problem};
+use super::suggest::{closest, one_of};
+
+/// A number within its range; NaN is within none.
+pub(super) fn within<T>(place: &Place, found: T, range: RangeInclusive<T>) -> Result<(), Problem>
+where
+    T: PartialOrd + std::fmt::Display,
+{
+    if range.contains(&found) {
+        return Ok(());
+    }
+    let message = format!("expected {place} from {} to {}, found {found}", range.start(), range.end());
+    Err(Problem::new(place.clone(), message))
+}
+
+/// A position that is finite and not far beyond any map.
+pub(super) fn metres(place: &Place, found: Vec2) -> Result<(), Problem> {
+    found
+        .to_array()
+        .into_iter()
+        .enumerate()
+        .try_for_each(|(axis, value)| within(&place.item(axis), value, -METRES_MAX..=METRES_MAX))
+}
+
+/// The far corner is not before the near one.
+pub(super) fn ordered(place: &Place, min: Vec2, max: Vec2) -> Result<(), Problem> {
+    if min.cmple(max).all() {
+        return Ok(());
+    }
+    let message = format!(
+        "expected a corner to the right of and below ({}, {}), found ({}, {})",
+        min.x, min.y, max.x, max.y
+    );
+    Err(Problem::new(place.clone(), message))
+}
+
+/// A list or text that is not too long.
+pub(super) fn at_most(place: &Place, what: &str, found: usize, limit: usize) -> Result<(), Problem> {
+    if found <= limit {
+        return Ok(());
+    }
+    Err(Problem::new(place.clone(), format!("expected at most {limit} {what} in {place}, found {found}")))
+}
+
+/// A name that is there and not too long.
+pub(super) fn name(place: &Place, what: &str, found: &str) -> Result<(), Problem> {
+    if found.is_empty() {
+        return Err(Problem::new(place.clone(), format!("expected a name for the {what}, found none")));
+    }
+    at_most(place, "characters", found.chars().count(), NAME_CHARS_MAX)
+}
+
+/// No name twice; the second is the one that is wrong.
+pub(super) fn distinct<'a>(
+    place: &Place,
+    what: &str,
+    field: &'static str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<(), Problem> {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if !seen.insert(name) {
+            let message = format!("expected a different name for each {what}, found `{name}` twice");
+            return Err(Problem::new(place.item(index).field(field), message));
+        }
+    }
+    Ok(())
+}
+
+/// A name that is among the known ones.
+pub(super) fn known(place: &Place, what: &str, found: &str, known: &BTreeSet<&str>) -> Result<(), Problem> {
+    if known.contains(found) {
+        return Ok(());
+    }
+    Err(match closest(found, known.iter().copied()) {
+        Some(name) => {
+            Problem::new(place.clone(), format!("unknown {what} `{found}`, did you mean `{name}`?"))
+        }
+        None => Problem {
+            place: place.clone(),
+            message: format!("unknown {what} `{found}`"),
+            help: Some(format!("the known names are {}", one_of(&Vec::from_iter(known)))),
+        },
+    })
+}

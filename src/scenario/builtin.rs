@@ -1,0 +1,26 @@
+//! The scenarios that come with the program, so that it plays without any file.
+
+/// A scenario that is part of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// The name by which it can be asked for.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! built_in {
+    ($name:literal) => {
+        BuiltIn { name: $name, text: include_str!(concat!("../../assets/scenarios/", $name, ".ron")) }
+    };
+}
+
+/// All built-in scenarios; the first is the default.
+pub const BUILT_IN: [BuiltIn; 5] =
+    [built_in!("town"), built_in!("siege"), built_in!("boss"), built_in!("arena_night"), built_in!("churn")];
+
+/// The built-in scenario of a name.
+#[must_use]
+pub fn built_in(name: &str) -> Option<&'static BuiltIn> {
+    BUILT_IN.iter().find(|built_in| built_in.name == name)
+}

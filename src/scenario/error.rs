@@ -1,0 +1,144 @@
+//! What can be wrong with a scenario: where it stands in the file, what was found, and what would be right.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use thiserror::Error;
+
+use super::place::Problem;
+
+/// Why a scenario could not be used.
+#[derive(Debug, Error, Diagnostic)]
+#[non_exhaustive]
+pub enum ScenarioError {
+    /// Neither a file nor a built-in scenario has this name.
+    #[error("no scenario `{source_name}`: found no such file and no built-in scenario of this name{hint}")]
+    NotFound {
+        /// What was asked for.
+        source_name: String,
+        /// `, did you mean …` or nothing.
+        hint: String,
+        /// The names of the built-in scenarios.
+        #[help]
+        help: String,
+    },
+    /// The file could not be read.
+    #[error("could not read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file is larger than any scenario.
+    #[error("{path}: the file has {found_bytes} bytes, expected at most {bytes_max}", path = path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found_bytes: u64,
+        /// The largest size that is read.
+        bytes_max: u64,
+    },
+    /// The text cannot be read as a scenario: broken syntax, an unknown field, a value of the wrong type.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Syntax(Box<Mistake>),
+    /// The text can be read and makes no sense: an unknown name, a number out of range.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Invalid(Box<Mistake>),
+    /// A map that the scenario names cannot be read or made.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Map(Box<Mistake>),
+}
+
+impl ScenarioError {
+    /// The place in a scenario's text, when the error has one.
+    #[must_use]
+    pub fn mistake(&self) -> Option<&Mistake> {
+        match self {
+            Self::Syntax(mistake) | Self::Invalid(mistake) | Self::Map(mistake) => Some(mistake),
+            Self::NotFound { .. } | Self::Read { .. } | Self::TooLarge { .. } => None,
+        }
+    }
+}
+
+/// Something wrong at one place of a scenario's text.
+#[derive(Debug, Error, Diagnostic)]
+#[error("{message}")]
+pub struct Mistake {
+    /// What was found and what would be right.
+    pub message: String,
+    /// More that helps, such as the names that are known.
+    #[help]
+    pub help: Option<String>,
+    /// The text, and the name of its file or built-in.
+    #[source_code]
+    pub text: NamedSource<String>,
+    /// The bytes that are wrong.
+    #[label]
+    pub span: SourceSpan,
+    /// The line of their first, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+}
+
+impl Mistake {
+    /// A mistake at some bytes of a text. A span beyond the text, or within a character, is moved back to one that is
+    /// not.
+    pub(super) fn new(
+        file: &str,
+        text: &str,
+        span: Range<usize>,
+        problem: impl Into<(String, Option<String>)>,
+    ) -> Self {
+        let start = text.floor_char_boundary(span.start);
+        let end = text.floor_char_boundary(span.end).max(start);
+        let before = &text[..start];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let (message, help) = problem.into();
+        Self {
+            message,
+            help,
+            text: NamedSource::new(file, text.to_owned()),
+            span: (start..end).into(),
+            line: 1 + before.bytes().filter(|&byte| byte == b'\n').count(),
+            column: 1 + before[line_start..].chars().count(),
+        }
+    }
+
+    /// The name of the file or built-in.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        self.text.name()
+    }
+}
+
+impl From<Problem> for (String, Option<String>) {
+    fn from(problem: Problem) -> Self {
+        (problem.message, problem.help)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_characters_from_one() {
+        let text = "é\nab é(x";
+        let at = |start: usize| {
+            let mistake = Mistake::new("t.ron", text, start..start + 1, ("m".to_owned(), None));
+            (mistake.line, mistake.column)
+        };
+        assert_eq!(at(0), (1, 1));
+        assert_eq!(at(text.find("é(").unwrap()), (2, 4));
+        assert_eq!(at(text.find('(').unwrap()), (2, 5));
+        assert_eq!(at(1), (1, 1));
+        assert_eq!(at(1000), (2, 7));
+    }
+}

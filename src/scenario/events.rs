@@ -1,0 +1,435 @@
+//! The event log: one JSON object a line, in the order in which things happened.
+//!
+//! Within a tick, events stand in the order of the tick's sets, and within a set by scene and object id. What has no message
+//! of its own (teams, caps, hiding, cells) is found by comparing each object with what was logged of it last; so a log costs
+//! a look at every object a tick, and only when it is asked for.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use bevy_ecs::prelude::*;
+use glam::IVec2;
+use serde::Serialize;
+
+use super::stage::Stage;
+use crate::aoi::grid::GridCell;
+use crate::aoi::{Entered, InterestSpec, LeaveReason, Left, SceneInterest, ViewCaps, Viewable, Viewer};
+use crate::map::{MapEdited, SceneMap};
+use crate::matchmaking::{MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued};
+use crate::nav::{Path, PathAnswered};
+use crate::session::{LoggedIn, LoggedOut};
+use crate::sim::{SimTick, state_hash};
+use crate::world::{
+    Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Spawned, TeamId, Visibility,
+};
+
+/// Writes what happens.
+#[derive(Resource)]
+pub struct EventLog {
+    to: Box<dyn Write + Send + Sync>,
+    positions: bool,
+    known: BTreeMap<ObjectRef, Known>,
+    failed: Option<io::Error>,
+}
+
+/// What was logged of an object last.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Known {
+    team: Option<u32>,
+    hidden: bool,
+    cap: Option<u16>,
+    cell: Option<GridCell>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    event: Event<'a>,
+    tick: u64,
+    scene: Option<u32>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event<'a> {
+    Scene {
+        name: &'a str,
+        map: String,
+        width: u32,
+        height: u32,
+        tile_m: f32,
+        cell_m: f32,
+        margin_m: f32,
+        view_cap: u16,
+        caps: [u16; 3],
+        mode: &'static str,
+    },
+    Spawn {
+        id: u32,
+        #[serde(rename = "gen")]
+        generation: u32,
+        kind: &'a str,
+        visibility: &'static str,
+        viewer: bool,
+        team: Option<u32>,
+        x: f32,
+        y: f32,
+    },
+    Despawn {
+        id: u32,
+        #[serde(rename = "gen")]
+        generation: u32,
+    },
+    Team {
+        id: u32,
+        team: Option<u32>,
+    },
+    Hide {
+        id: u32,
+        hidden: bool,
+    },
+    Cap {
+        id: u32,
+        view_cap: Option<u16>,
+    },
+    Cell {
+        id: u32,
+        cx: u16,
+        cy: u16,
+    },
+    Enter {
+        viewer: u32,
+        target: u32,
+        priority: u8,
+    },
+    Leave {
+        viewer: u32,
+        target: u32,
+        reason: &'static str,
+    },
+    Path {
+        id: u32,
+        from: IVec2,
+        to: IVec2,
+        result: &'static str,
+        length: f64,
+        waypoints: &'a [IVec2],
+    },
+    Edit {
+        x: u32,
+        y: u32,
+        w: u32,
+        h: u32,
+        blocked: Blocked,
+    },
+    Ticket {
+        party: u32,
+        size: u8,
+        power: u32,
+        skill: i32,
+        mode: &'a str,
+    },
+    Cancel {
+        party: u32,
+    },
+    Expire {
+        party: u32,
+    },
+    Match {
+        id: u64,
+        mode: &'a str,
+        groups: [Vec<u32>; 2],
+        power: [u64; 2],
+        spread: u32,
+        quality: f64,
+    },
+    Login {
+        client: u32,
+        player: u64,
+    },
+    Logout {
+        client: u32,
+        player: u64,
+        reason: &'static str,
+    },
+    Pos {
+        id: u32,
+        x: f32,
+        y: f32,
+    },
+    TickEnd {
+        hash: String,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Blocked {
+    All(bool),
+    Mixed(&'static str),
+}
+
+const fn visibility_name(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::Near => "near",
+        Visibility::Far(_) => "far",
+        Visibility::Scene => "scene",
+    }
+}
+
+const fn reason_name(reason: LeaveReason) -> &'static str {
+    match reason {
+        LeaveReason::Range => "range",
+        LeaveReason::Evicted => "evicted",
+        LeaveReason::Despawn => "despawn",
+        LeaveReason::Scene => "scene",
+        LeaveReason::Hidden => "hidden",
+    }
+}
+
+impl EventLog {
+    /// A log into `to`; with a line for the position of every object and tick if wanted.
+    #[must_use]
+    pub fn new(to: Box<dyn Write + Send + Sync>, positions: bool) -> Self {
+        Self { to, positions, known: BTreeMap::new(), failed: None }
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// The first error of writing; nothing was written after it.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.failed.map_or_else(|| self.to.flush(), Err)
+    }
+
+    fn write(&mut self, tick: u64, scene: Option<SceneId>, event: Event) {
+        if self.failed.is_some() {
+            return;
+        }
+        let line = Line { event, tick, scene: scene.map(|scene| scene.0) };
+        let written = serde_json::to_writer(&mut self.to, &line).map_err(io::Error::from);
+        self.failed = written.and_then(|()| self.to.write_all(b"\n")).err();
+    }
+}
+
+type Logins<'w, 's> = (MessageReader<'w, 's, LoggedIn>, MessageReader<'w, 's, LoggedOut>);
+type Objects<'w, 's> = (MessageReader<'w, 's, Spawned>, MessageReader<'w, 's, Despawned>);
+type Tickets<'w, 's> = (
+    MessageReader<'w, 's, TicketQueued>,
+    MessageReader<'w, 's, TicketCancelled>,
+    MessageReader<'w, 's, TicketExpired>,
+    MessageReader<'w, 's, MatchFormed>,
+);
+
+/// Sessions and objects that came and went, and edits of maps.
+pub(super) fn log_world(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    kinds: Res<ObjectKinds>,
+    mut opened: MessageReader<SceneOpened>,
+    (mut logged_in, mut logged_out): Logins,
+    (mut spawned, mut despawned): Objects,
+    mut edited: MessageReader<MapEdited>,
+    scenes: Query<(&Scene, Option<&SceneMap>, Option<&InterestSpec>)>,
+    objects: Query<(Option<&TeamId>, Option<&Viewer>)>,
+    stage: Option<Res<Stage>>,
+) {
+    let tick = tick.0;
+    for opened in opened.read() {
+        let Ok((scene, map, interest)) = scenes.get(opened.entity) else { continue };
+        let caps = stage.as_ref().and_then(|stage| stage.caps(opened.entity)).map_or([0; 3], ViewCaps::by_class);
+        log.write(
+            tick,
+            Some(scene.id()),
+            Event::Scene {
+                name: scene.name(),
+                map: map.map_or_else(String::new, |map| format!("{:016x}", map.tiles().fingerprint())),
+                width: map.map_or(0, |map| map.tiles().width()),
+                height: map.map_or(0, |map| map.tiles().height()),
+                tile_m: map.map_or(0.0, SceneMap::tile_m),
+                cell_m: interest.map_or(0.0, |interest| interest.cell_m),
+                margin_m: interest.map_or(0.0, |interest| interest.margin_m),
+                view_cap: caps[0],
+                caps,
+                mode: "directed",
+            },
+        );
+    }
+    for login in logged_in.read() {
+        log.write(tick, None, Event::Login { client: login.client.0, player: login.player.0 });
+    }
+    for logout in logged_out.read() {
+        let reason = logout.reason.name();
+        log.write(tick, None, Event::Logout { client: logout.client.0, player: logout.player.0, reason });
+    }
+    let mut came: Vec<&Spawned> = spawned.read().collect();
+    came.sort_by_key(|spawned| spawned.object.reference());
+    let mut gone: Vec<Object> = despawned.read().map(|despawned| despawned.object).collect();
+    gone.sort_by_key(|object| object.reference());
+    let came_now = |object: &Object| {
+        came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference()).is_ok()
+    };
+    // Who came and went in one tick came first; all others made room before.
+    let (at_once, before): (Vec<Object>, Vec<Object>) = gone.into_iter().partition(came_now);
+    before.into_iter().for_each(|object| log_despawn(&mut log, tick, object));
+    for spawned in &came {
+        let object = spawned.object;
+        let (team, viewer) = objects.get(spawned.entity).unwrap_or((None, None));
+        let kind = kinds.get(object.kind());
+        let team = team.map(|team| team.0);
+        let cap = viewer.map(|viewer| viewer.caps.players);
+        log.known.insert(object.reference(), Known { team, hidden: false, cap, cell: None });
+        log.write(
+            tick,
+            Some(object.scene()),
+            Event::Spawn {
+                id: object.id().0,
+                generation: object.generation().0,
+                kind: kind.map_or("", |kind| &kind.name),
+                visibility: kind.map_or("near", |kind| visibility_name(kind.visibility)),
+                viewer: viewer.is_some(),
+                team,
+                x: spawned.position.x,
+                y: spawned.position.y,
+            },
+        );
+    }
+    at_once.into_iter().for_each(|object| log_despawn(&mut log, tick, object));
+    for edited in edited.read() {
+        let rect = edited.rect;
+        let Ok((_, Some(map), _)) = scenes.get(edited.scene_entity) else { continue };
+        let tiles = (rect.y..rect.bottom()).flat_map(|y| (rect.x..rect.right()).map(move |x| (x as i32, y as i32)));
+        let blocked = tiles.filter(|&(x, y)| map.tiles().is_blocked(x, y)).count() as u64;
+        let blocked = match blocked {
+            0 => Blocked::All(false),
+            all if all == rect.tile_count() => Blocked::All(true),
+            _ => Blocked::Mixed("pattern"),
+        };
+        let event = Event::Edit { x: rect.x, y: rect.y, w: rect.width, h: rect.height, blocked };
+        log.write(tick, Some(edited.scene), event);
+    }
+}
+
+fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
+    log.known.remove(&object.reference());
+    let event = Event::Despawn { id: object.id().0, generation: object.generation().0 };
+    log.write(tick, Some(object.scene()), event);
+}
+
+/// Answered path requests, then teams, caps, hiding and cells that changed.
+pub(super) fn log_objects(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut answered: MessageReader<PathAnswered>,
+    paths: Query<&Path>,
+    objects: Query<(&Object, Option<&TeamId>, Option<&Viewer>, Option<&Viewable>)>,
+    interests: Query<&SceneInterest>,
+) {
+    let tick = tick.0;
+    let mut answers: Vec<&PathAnswered> = answered.read().collect();
+    answers.sort_by_key(|answer| answer.object.reference());
+    for answer in answers {
+        // A path that was found may have been given up in the same tick; then its waypoints are gone.
+        let found = paths.get(answer.entity).ok().filter(|path| path.goal() == Some(answer.to));
+        let event = Event::Path {
+            id: answer.object.id().0,
+            from: answer.from,
+            to: answer.to,
+            result: answer.result.name(),
+            length: answer.length_tiles,
+            waypoints: found.map_or(&[], |path| path.waypoints()),
+        };
+        log.write(tick, Some(answer.object.scene()), event);
+    }
+    let mut all: Vec<_> = objects.iter().collect();
+    all.sort_unstable_by_key(|(object, ..)| object.key());
+    for (object, team, viewer, viewable) in all {
+        let cell = interests.get(object.scene_entity()).ok().and_then(|i| i.views().cell(object.id().0));
+        let now = Known {
+            team: team.map(|team| team.0),
+            hidden: viewable.is_some_and(|viewable| viewable.hidden),
+            cap: viewer.map(|viewer| viewer.caps.players),
+            cell,
+        };
+        let known = log.known.entry(object.reference()).or_default();
+        let before = std::mem::replace(known, now);
+        if before == now {
+            continue;
+        }
+        let (id, scene) = (object.id().0, Some(object.scene()));
+        if before.team != now.team {
+            log.write(tick, scene, Event::Team { id, team: now.team });
+        }
+        if before.hidden != now.hidden {
+            log.write(tick, scene, Event::Hide { id, hidden: now.hidden });
+        }
+        if before.cap != now.cap {
+            log.write(tick, scene, Event::Cap { id, view_cap: now.cap });
+        }
+        if let Some(cell) = now.cell.filter(|_| before.cell != now.cell) {
+            log.write(tick, scene, Event::Cell { id, cx: cell.x, cy: cell.y });
+        }
+    }
+}
+
+/// Views and matches.
+pub(super) fn log_views_and_matches(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut entered: MessageReader<Entered>,
+    mut left: MessageReader<Left>,
+    (mut queued, mut cancelled, mut expired, mut formed): Tickets,
+    matchmaker: Res<Matchmaker>,
+) {
+    let tick = tick.0;
+    for left in left.read() {
+        let reason = reason_name(left.reason);
+        let event = Event::Leave { viewer: left.viewer.0, target: left.target.0, reason };
+        log.write(tick, Some(left.scene), event);
+    }
+    for entered in entered.read() {
+        let Entered { scene, viewer, target, priority } = *entered;
+        log.write(tick, Some(scene), Event::Enter { viewer: viewer.0, target: target.0, priority });
+    }
+    let name = |mode: ModeId| matchmaker.names().get(usize::from(mode.0)).map_or("", String::as_str);
+    for TicketQueued { ticket } in queued.read() {
+        let &Ticket { party, size, power, skill, mode, .. } = ticket;
+        log.write(tick, None, Event::Ticket { party, size, power, skill, mode: name(mode) });
+    }
+    for ticket in cancelled.read() {
+        log.write(tick, None, Event::Cancel { party: ticket.party });
+    }
+    for ticket in expired.read() {
+        log.write(tick, None, Event::Expire { party: ticket.party });
+    }
+    for MatchFormed { found } in formed.read() {
+        let parties = |group: &Vec<Ticket>| group.iter().map(|ticket| ticket.party).collect();
+        let event = Event::Match {
+            id: found.id,
+            mode: name(found.mode),
+            groups: [parties(&found.groups[0]), parties(&found.groups[1])],
+            power: found.power,
+            spread: found.quality.spread,
+            quality: found.quality.fairness(),
+        };
+        log.write(tick, None, event);
+    }
+}
+
+/// Positions, if wanted, and the tick's hash.
+pub(super) fn log_tick_end(world: &mut World) {
+    let tick = world.resource::<SimTick>().0;
+    let hash = format!("{:016x}", state_hash(world).fold());
+    world.resource_scope(|world, mut log: Mut<EventLog>| {
+        if log.positions {
+            let mut query = world.query::<(&Object, &Position)>();
+            let mut all: Vec<_> = query.iter(world).map(|(object, position)| (*object, position.0)).collect();
+            all.sort_unstable_by_key(|(object, _)| object.key());
+            for (object, at) in all {
+                let event = Event::Pos { id: object.id().0, x: at.x, y: at.y };
+                log.write(tick, Some(object.scene()), event);
+            }
+        }
+        log.write(tick, None, Event::TickEnd { hash });
+    });
+}

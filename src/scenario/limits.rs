@@ -1,0 +1,44 @@
+//! What a scenario may ask for at most, so that no file leads to a giant allocation or an endless run.
+
+/// Ticks a second.
+pub const TICK_HZ_MAX: f64 = 1000.0;
+/// Ticks from one heartbeat to the next.
+pub const HEARTBEAT_TICKS_MAX: u32 = 10_000;
+/// The longest run, and the latest time of a cue: seven days in seconds.
+pub const DURATION_S_MAX: f64 = 7.0 * 24.0 * 3600.0;
+/// Kinds of objects that a scenario adds.
+pub const KINDS_MAX: usize = 1024;
+/// Scenes that a scenario describes: open from the start, for battles, and opened by the script.
+pub const SCENES_MAX: usize = 1024;
+/// Crowds in the cast.
+pub const CROWDS_MAX: usize = 4096;
+/// Objects of a crowd, of the whole cast, and of a scene.
+pub const OBJECTS_MAX: u32 = 1 << 20;
+/// Queues.
+pub const QUEUES_MAX: usize = 64;
+/// Cues of the script.
+pub const CUES_MAX: usize = 100_000;
+/// Expectations.
+pub const EXPECTATIONS_MAX: usize = 1024;
+/// Points of a patrol.
+pub const POINTS_MAX: usize = 1024;
+/// Characters of a name, a tag or a mode.
+pub const NAME_CHARS_MAX: usize = 100;
+/// The largest coordinate or length, metres.
+pub const METRES_MAX: f32 = 1e6;
+/// The smallest and the largest side of a tile, metres.
+pub const TILE_M: (f32, f32) = (0.01, 100.0);
+/// The smallest and the largest side of a grid cell, metres.
+pub const CELL_M: (f32, f32) = (1.0, 10_000.0);
+/// The fastest walk, metres a second.
+pub const SPEED_M_S_MAX: f32 = 1000.0;
+/// Messages or attribute changes of one object a second.
+pub const OBJECT_RATE_MAX: f32 = 1000.0;
+/// Logins, parties or cancellations a second, over all.
+pub const CROWD_RATE_MAX: f32 = 1e6;
+/// Players in a party.
+pub const PARTY_SIZE_MAX: u8 = 5;
+/// The shortest time from one cue to its repetition, seconds.
+pub const PERIOD_S_MIN: f64 = 0.001;
+/// Mean and deviation of skill and power.
+pub const RATING_MAX: u32 = 1_000_000;

@@ -1,0 +1,270 @@
+//! Reading scenarios, and the maps that they name. The only part of scenarios that touches the disk.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::builtin::{BUILT_IN, built_in};
+use super::error::{Mistake, ScenarioError};
+use super::outline::Outline;
+use super::place::{Place, Problem};
+use super::schema::{MapSource, Scenario, Scene};
+use super::suggest::{closest, one_of};
+use super::syntax;
+use super::validate::{edits_fit, scenes_with_places, validate};
+use crate::map::{self, MapError, TileMap, TileRect};
+
+/// The largest scenario file that is read, bytes.
+pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
+
+/// A scenario with the text that it was read from, so that errors can point into it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its file; `None` for a built-in.
+    pub path: Option<PathBuf>,
+    /// What errors call the text: the file as it was asked for, or the built-in's file name.
+    pub file: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Reads a scenario: a file, or a built-in by its name. A file wins over a built-in of the same name.
+///
+/// # Errors
+/// [`ScenarioError`] when there is neither, the file cannot be read or is larger than [`SCENARIO_BYTES_MAX`], or its
+/// text is no scenario. Whether it makes sense is for [`Loaded::check`] to tell.
+pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
+    let path = Path::new(source);
+    if path.is_file() {
+        let text = read_text(path)?;
+        let scenario = parse(source, &text)?;
+        return Ok(Loaded { scenario, path: Some(path.to_owned()), file: source.to_owned(), text });
+    }
+    if let Some(found) = built_in(source) {
+        let file = format!("{}.ron", found.name);
+        let scenario = parse(&file, found.text)?;
+        return Ok(Loaded { scenario, path: None, file, text: found.text.to_owned() });
+    }
+    if path.exists() {
+        let error = std::io::Error::other("it is no file");
+        return Err(ScenarioError::Read { path: path.to_owned(), source: error });
+    }
+    let names = BUILT_IN.map(|built_in| built_in.name);
+    Err(ScenarioError::NotFound {
+        source_name: source.to_owned(),
+        hint: closest(source, names).map_or_else(String::new, |name| format!(", did you mean `{name}`?")),
+        help: format!("give a file, or one of the built-in scenarios {}", one_of(&names)),
+    })
+}
+
+/// Reads a scenario from its text. `file` is what errors call it.
+///
+/// # Errors
+/// [`ScenarioError::Syntax`] with the place.
+pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+    syntax::parse(file, text)
+}
+
+impl Loaded {
+    /// Whether the scenario makes sense: see [`validate()`]. Errors point into the text.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Invalid`] for the first problem.
+    pub fn check(&self, attributes: &[&str]) -> Result<(), ScenarioError> {
+        validate(&self.scenario, attributes).map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
+    }
+
+    /// Points into the text at a problem that was found elsewhere.
+    #[must_use]
+    pub fn mistake(&self, problem: Problem) -> Box<Mistake> {
+        let span = Outline::new(&self.text).find(&problem.place);
+        Box::new(Mistake::new(&self.file, &self.text, span, problem))
+    }
+
+    /// Where a map file that the scenario names is: a relative path is looked up beside the scenario's file first, then
+    /// in the working directory.
+    #[must_use]
+    pub fn map_path(&self, named: &Path) -> PathBuf {
+        let beside = self.path.as_deref().and_then(Path::parent).map(|folder| folder.join(named));
+        beside.filter(|path| path.is_file()).unwrap_or_else(|| named.to_owned())
+    }
+
+    /// Reads or generates the map of a scene of this scenario.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Map`], pointing at the scene's `map`.
+    pub fn open_map(&self, scene: &Scene) -> Result<TileMap, ScenarioError> {
+        let opened = match &scene.map {
+            MapSource::File(named) => map::load(self.map_path(named)),
+            MapSource::Generate(recipe) => map::generate(recipe, self.scenario.seed),
+        };
+        opened.map_err(|error| {
+            let place = scenes_with_places(&self.scenario)
+                .into_iter()
+                .find(|(_, known)| *known == scene)
+                .map_or_else(Place::root, |(place, _)| place.field("map"));
+            let place = match (&scene.map, &error) {
+                (MapSource::File(_), _) => place.item(0),
+                (MapSource::Generate(_), MapError::Recipe { field, .. }) => place.field(field),
+                (MapSource::Generate(_), _) => place,
+            };
+            let mut problem = Problem::new(place, error.to_string());
+            if let (MapSource::File(named), MapError::Io { .. }) = (&scene.map, &error)
+                && named.is_relative()
+            {
+                let help =
+                    "a relative path is looked up beside the scenario's file, then in the working directory";
+                problem.help = Some(help.to_owned());
+            }
+            ScenarioError::Map(self.mistake(problem))
+        })
+    }
+
+    /// Reads or generates every map that the scenario names, each once, and checks that the edits of the script lie
+    /// within them. Holds one map at a time.
+    ///
+    /// # Errors
+    /// As [`Loaded::open_map`], and [`ScenarioError::Invalid`] for an edit that does not fit.
+    pub fn check_maps(&self) -> Result<(), ScenarioError> {
+        let mut seen: Vec<(&MapSource, TileRect)> = Vec::new();
+        for (_, scene) in scenes_with_places(&self.scenario) {
+            let known = seen.iter().find(|(source, _)| *source == &scene.map).map(|(_, size)| *size);
+            let size = match known {
+                Some(size) => size,
+                None => {
+                    let size = self.open_map(scene)?.rect();
+                    seen.push((&scene.map, size));
+                    size
+                }
+            };
+            if let Err(problem) = edits_fit(&self.scenario, scene, size) {
+                return Err(ScenarioError::Invalid(self.mistake(problem)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file as text, unless it is larger than any scenario.
+fn read_text(path: &Path) -> Result<String, ScenarioError> {
+    let failed = |source| ScenarioError::Read { path: path.to_owned(), source };
+    let too_large = |found_bytes| ScenarioError::TooLarge {
+        path: path.to_owned(),
+        found_bytes,
+        bytes_max: SCENARIO_BYTES_MAX,
+    };
+    let file = File::open(path).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    if length > SCENARIO_BYTES_MAX {
+        return Err(too_large(length));
+    }
+    // The file may grow while it is read, so the reader has the limit as well.
+    let mut bytes = Vec::new();
+    file.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > SCENARIO_BYTES_MAX {
+        return Err(too_large(bytes.len() as u64));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let message = format!("expected text in UTF-8, found byte {:#04x}", error.as_bytes()[valid]);
+        let span = valid..valid + char::REPLACEMENT_CHARACTER.len_utf8();
+        let mistake = Mistake::new(&path.display().to_string(), &text, span, (message, None));
+        ScenarioError::Syntax(Box::new(mistake))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder of its own for a test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("throng-load-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn write(&self, name: &str, content: &[u8]) -> String {
+            let path = self.0.join(name);
+            fs::write(&path, content).unwrap();
+            path.display().to_string()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn told(error: &ScenarioError) -> String {
+        let mistake = error.mistake().unwrap();
+        format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
+    }
+
+    #[test]
+    fn a_built_in_is_found_by_its_name_and_a_slip_is_corrected() {
+        assert_eq!(load("town").unwrap().scenario.name, "town");
+        assert!(load("twon").unwrap_err().to_string().ends_with("did you mean `town`?"));
+    }
+
+    #[test]
+    fn a_map_is_looked_up_beside_the_scenario() {
+        let folder = Folder::new("beside");
+        folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
+        let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
+        let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
+        assert_eq!(loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(), 3);
+        assert!(loaded.check_maps().is_ok());
+    }
+
+    #[test]
+    fn a_missing_map_is_shown_where_it_is_named() {
+        let folder = Folder::new("missing");
+        let scenario = "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
+        let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
+        let error = loaded.check_maps().unwrap_err();
+        assert!(told(&error).starts_with("2:38: none.map: "), "{}", told(&error));
+    }
+
+    #[test]
+    fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
+        let text = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
+        let scenario = parse("x.ron", text).unwrap();
+        let loaded = Loaded { scenario, path: None, file: "x.ron".to_owned(), text: text.to_owned() };
+        assert!(told(&loaded.check_maps().unwrap_err()).starts_with("1:74: "));
+    }
+
+    #[test]
+    fn an_edit_beyond_its_map_is_shown() {
+        let text = r#"Scenario(name: "x",
+            scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
+            script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
+        let scenario = parse("x.ron", text).unwrap();
+        let loaded = Loaded { scenario, path: None, file: "x.ron".to_owned(), text: text.to_owned() };
+        let error = loaded.check_maps().unwrap_err();
+        assert_eq!(
+            told(&error),
+            "3:107: expected a rectangle within the 20 × 10 tiles of scene `a`, found (15, 0, 6, 10)"
+        );
+    }
+
+    #[test]
+    fn files_that_are_no_text_or_too_large_are_refused() {
+        let folder = Folder::new("refused");
+        let error = load(&folder.write("x.ron", b"Scen\xffario(")).unwrap_err();
+        assert_eq!(told(&error), "1:5: expected text in UTF-8, found byte 0xff");
+        let large = vec![b' '; SCENARIO_BYTES_MAX as usize + 1];
+        let error = load(&folder.write("large.ron", &large)).unwrap_err();
+        assert!(matches!(error, ScenarioError::TooLarge { .. }));
+        assert!(matches!(load(&folder.0.display().to_string()), Err(ScenarioError::Read { .. })));
+    }
+}

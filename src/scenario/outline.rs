@@ -1,0 +1,381 @@
+//! The outline of a RON text: its words, and where each field and list item stands, so that an error can point at it.
+//!
+//! The reader of RON knows only how far it came; a value that was read and is wrong has no place any more. The outline
+//! gives it back: the text is cut into tokens, and brackets, commas and colons make a tree of them.
+//!
+//! Invariants: every span lies in the text, on character boundaries; any text has an outline, also one that is no RON.
+//! Nesting costs no stack. Cost: O(text) to build; O(values) to find a place or the item around a byte.
+
+use std::ops::Range;
+
+use super::place::{Place, Step};
+
+/// Bytes of the text, from the first to the one after the last.
+pub type Span = Range<usize>;
+
+/// The tokens of a text and the tree of its values.
+#[derive(Debug)]
+pub struct Outline<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    /// Parents stand before their children; the first is the scenario.
+    values: Vec<Value>,
+}
+
+/// A piece of the text between spaces and comments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
+    /// Where it is.
+    pub span: Span,
+}
+
+/// The kinds of tokens that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A name or a number.
+    Word,
+    /// A text or a character, with its quotes.
+    Quoted,
+    /// One character of punctuation.
+    Mark(u8),
+}
+
+/// A value: a word, a text, or a bracket with what is in it.
+#[derive(Debug)]
+struct Value {
+    parent: usize,
+    /// Which value of its parent it is, from 0.
+    index: usize,
+    /// The name before the colon.
+    key: Option<Span>,
+    /// The name before the bracket.
+    head: Option<Span>,
+    span: Span,
+    is_group: bool,
+    /// Whether its closing bracket is there.
+    is_closed: bool,
+    child_count: usize,
+}
+
+impl<'a> Outline<'a> {
+    /// Cuts a text into tokens and finds its values.
+    pub fn new(text: &'a str) -> Self {
+        let tokens = tokens(text);
+        let values = values(&tokens, text.len());
+        Self { text, tokens, values }
+    }
+
+    /// The name that the whole text begins with, as in `Scenario(…)`.
+    pub fn root_head(&self) -> Option<&'a str> {
+        let head = self.values.first()?.head.clone()?;
+        self.text.get(head)
+    }
+
+    /// Where the first value begins.
+    pub fn root_span(&self) -> Span {
+        self.values.first().map_or(0..0, |_| self.short_span(0))
+    }
+
+    /// Where a value stands, or the closest value around it that is written down. What is a whole bracket is shown by
+    /// its head.
+    pub fn find(&self, place: &Place) -> Span {
+        if self.values.is_empty() {
+            return 0..0;
+        }
+        let mut at = 0;
+        for &step in place.steps() {
+            let Some(next) = self.step_into(at, step) else { break };
+            at = next;
+        }
+        self.short_span(at)
+    }
+
+    /// The token that contains a byte, or the last one before it.
+    pub fn token_before(&self, byte: usize) -> Option<usize> {
+        self.tokens.partition_point(|token| token.span.start < byte).checked_sub(1)
+    }
+
+    /// The token that contains a byte, or the first one after it.
+    pub fn token_from(&self, byte: usize) -> Option<usize> {
+        let index = self.tokens.partition_point(|token| token.span.end <= byte);
+        (index < self.tokens.len()).then_some(index)
+    }
+
+    /// A token by its number.
+    pub fn token(&self, index: usize) -> Option<&Token> {
+        self.tokens.get(index)
+    }
+
+    /// What a span says.
+    pub fn words(&self, span: &Span) -> &'a str {
+        self.text.get(span.clone()).unwrap_or_default()
+    }
+
+    /// The head of the innermost bracket around a byte.
+    pub fn group_around(&self, byte: usize) -> Option<Span> {
+        let around = |value: &Value| {
+            value.is_group && value.span.start < byte && (byte < value.span.end || !value.is_closed)
+        };
+        let innermost = self.values.iter().rposition(around)?;
+        Some(self.short_span(innermost))
+    }
+
+    /// The field name before a value that begins with this token.
+    pub fn field_before(&self, index: usize) -> Option<&'a str> {
+        let colon = self.tokens.get(index.checked_sub(1)?)?;
+        let name = self.tokens.get(index.checked_sub(2)?)?;
+        (colon.kind == TokenKind::Mark(b':') && name.kind == TokenKind::Word).then(|| self.words(&name.span))
+    }
+
+    /// The part of a value that a step names. A bracket with a single unnamed value, as in `Some(…)` or
+    /// `Generate(Town(…))`, is passed through.
+    fn step_into(&self, mut at: usize, step: Step) -> Option<usize> {
+        loop {
+            let child = self.values.iter().enumerate().skip(at + 1).find(|(_, value)| {
+                value.parent == at
+                    && match step {
+                        Step::Field(name) => value.key.as_ref().is_some_and(|key| self.words(key) == name),
+                        Step::Item(index) => value.index == index,
+                    }
+            });
+            if let Some((child, _)) = child {
+                return Some(child);
+            }
+            let only = self.values.iter().enumerate().skip(at + 1).find(|(_, value)| value.parent == at)?;
+            if self.values[at].child_count != 1 || only.1.key.is_some() || matches!(step, Step::Item(_)) {
+                return None;
+            }
+            at = only.0;
+        }
+    }
+
+    fn short_span(&self, index: usize) -> Span {
+        let value = &self.values[index];
+        match &value.head {
+            Some(head) => head.clone(),
+            None if value.is_group => value.span.start..value.span.start + 1,
+            None => value.span.clone(),
+        }
+    }
+}
+
+/// Cuts a text into tokens. An unfinished text or comment reaches to the end.
+fn tokens(text: &str) -> Vec<Token> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let rest = &bytes[at..];
+        let (kind, length) = match byte {
+            b' ' | b'\t' | b'\r' | b'\n' => (None, 1),
+            b'/' if rest.starts_with(b"//") => (None, line_length(rest)),
+            b'/' if rest.starts_with(b"/*") => (None, block_comment_length(rest)),
+            b'"' => (Some(TokenKind::Quoted), quoted_length(rest, b'"')),
+            b'\'' => (Some(TokenKind::Quoted), quoted_length(rest, b'\'')),
+            b'r' if raw_text_length(rest).is_some() => {
+                (Some(TokenKind::Quoted), raw_text_length(rest).unwrap_or(1))
+            }
+            _ if is_word_byte(byte) => {
+                (Some(TokenKind::Word), rest.iter().take_while(|&&byte| is_word_byte(byte)).count())
+            }
+            _ => (Some(TokenKind::Mark(byte)), 1),
+        };
+        tokens.extend(kind.map(|kind| Token { kind, span: at..at + length }));
+        at += length;
+    }
+    tokens
+}
+
+/// Names, numbers, and every byte of a character beyond ASCII.
+const fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'.') || byte >= 0x80
+}
+
+fn line_length(rest: &[u8]) -> usize {
+    rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
+}
+
+/// Block comments nest.
+fn block_comment_length(rest: &[u8]) -> usize {
+    let (mut at, mut depth) = (0, 0_usize);
+    while at < rest.len() {
+        if rest[at..].starts_with(b"/*") {
+            (at, depth) = (at + 2, depth + 1);
+        } else if rest[at..].starts_with(b"*/") {
+            (at, depth) = (at + 2, depth - 1);
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    rest.len()
+}
+
+fn quoted_length(rest: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// `r"…"` and `r#"…"#`, with any number of `#`.
+fn raw_text_length(rest: &[u8]) -> Option<usize> {
+    let hashes = rest.iter().skip(1).take_while(|&&byte| byte == b'#').count();
+    if rest.get(1 + hashes) != Some(&b'"') {
+        return None;
+    }
+    let body = &rest[2 + hashes..];
+    let ends = |at: &usize| {
+        body[*at] == b'"'
+            && body[at + 1..].iter().take(hashes).filter(|&&byte| byte == b'#').count() == hashes
+    };
+    Some((0..body.len()).find(ends).map_or(rest.len(), |at| 2 + hashes + at + 1 + hashes))
+}
+
+/// Makes the tree of values. Brackets that are never closed reach to the end; closing ones too many are skipped.
+fn values(tokens: &[Token], end: usize) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    let mut key = None;
+    let mut head = None;
+    let mut index = attributes_end(tokens);
+    while let Some(token) = tokens.get(index) {
+        let next = tokens.get(index + 1).map(|token| token.kind);
+        index += 1;
+        match token.kind {
+            TokenKind::Word | TokenKind::Quoted if next == Some(TokenKind::Mark(b':')) => {
+                key = Some(token.span.clone());
+                index += 1;
+            }
+            TokenKind::Word if next == Some(TokenKind::Mark(b'(')) => head = Some(token.span.clone()),
+            TokenKind::Mark(b',') => key = None,
+            TokenKind::Mark(b')' | b']' | b'}') => {
+                key = None;
+                if let Some(group) = open.pop() {
+                    values[group].span.end = token.span.end;
+                    values[group].is_closed = true;
+                }
+                if open.is_empty() {
+                    break;
+                }
+            }
+            TokenKind::Word | TokenKind::Quoted | TokenKind::Mark(b'(' | b'[' | b'{') => {
+                let is_group = matches!(token.kind, TokenKind::Mark(_));
+                let parent = open.last().copied();
+                let place = parent.map_or(0, |parent| {
+                    values[parent].child_count += 1;
+                    values[parent].child_count - 1
+                });
+                let head = head.take();
+                let start = head.as_ref().map_or(token.span.start, |head| head.start);
+                if is_group {
+                    open.push(values.len());
+                }
+                values.push(Value {
+                    // The root is its own parent; it is never asked for as a child, since children stand behind it.
+                    parent: parent.unwrap_or(0),
+                    index: place,
+                    key: key.take(),
+                    head,
+                    span: start..if is_group { end } else { token.span.end },
+                    is_group,
+                    is_closed: false,
+                    child_count: 0,
+                });
+                if open.is_empty() {
+                    break;
+                }
+            }
+            TokenKind::Mark(_) => {}
+        }
+    }
+    values
+}
+
+/// The number of tokens of the `#![enable(…)]` lines on top.
+fn attributes_end(tokens: &[Token]) -> usize {
+    let mut end = 0;
+    while tokens.get(end).is_some_and(|token| token.kind == TokenKind::Mark(b'#')) {
+        let closing = tokens[end..].iter().position(|token| token.kind == TokenKind::Mark(b']'));
+        end += closing.map_or(tokens.len(), |closing| closing + 1);
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = r##"#![enable(implicit_some)]
+// A comment with "quotes" and (brackets.
+Scenario(
+    name: "a \" b", /* nested /* ( */ */ seed: 7,
+    scenes: [Scene(name: r#"x"y"#, map: Generate(Town(width_tiles: 5))), (name: "z")],
+    queues: [(battle_scene: Some(Scene(tile_m: -0.5)))],
+)"##;
+
+    fn shown(place: &Place) -> &'static str {
+        let outline = Outline::new(TEXT);
+        outline.words(&outline.find(place))
+    }
+
+    #[test]
+    fn fields_and_items_are_found_through_heads_comments_and_quotes() {
+        let root = Place::root();
+        let scenes = root.field("scenes");
+        assert_eq!(shown(&root), "Scenario");
+        assert_eq!(shown(&root.field("name")), r#""a \" b""#);
+        assert_eq!(shown(&root.field("seed")), "7");
+        assert_eq!(shown(&scenes.item(0)), "Scene");
+        assert_eq!(shown(&scenes.item(0).field("name")), r##"r#"x"y"#"##);
+        assert_eq!(shown(&scenes.item(1).field("name")), "\"z\"");
+        assert_eq!(shown(&scenes.item(0).field("map").field("width_tiles")), "5");
+        let tile = root.field("queues").item(0).field("battle_scene").field("tile_m");
+        assert_eq!(shown(&tile), "-0.5");
+    }
+
+    #[test]
+    fn what_is_not_written_down_is_shown_by_what_is_around_it() {
+        let scene = Place::root().field("scenes").item(0);
+        assert_eq!(shown(&scene.field("cell_m")), "Scene");
+        assert_eq!(shown(&Place::root().field("scenes").item(9)), "[");
+        assert_eq!(shown(&Place::root().field("cast").item(0)), "Scenario");
+    }
+
+    #[test]
+    fn the_innermost_bracket_around_a_byte_is_found() {
+        let outline = Outline::new(TEXT);
+        let byte = TEXT.find("width_tiles").unwrap();
+        assert_eq!(outline.group_around(byte).map(|span| outline.words(&span)), Some("Town"));
+        assert_eq!(outline.group_around(0), None);
+    }
+
+    #[test]
+    fn deep_nesting_costs_no_stack() {
+        let text = "Scenario(a: ".to_owned() + &"[".repeat(1 << 20);
+        assert_eq!(Outline::new(&text).root_head(), Some("Scenario"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_an_outline_within_it(text in "[a-c0-9é:,()\\[\\]{}\"'#!/*r\\\\ \n.-]{0,60}", byte in 0_usize..70) {
+            let outline = Outline::new(&text);
+            for token in &outline.tokens {
+                prop_assert!(text.get(token.span.clone()).is_some_and(|words| !words.is_empty()));
+            }
+            prop_assert!(text.get(outline.find(&Place::root().field("a").item(1))).is_some());
+            prop_assert!(outline.group_around(byte).is_none_or(|span| text.get(span).is_some()));
+        }
+    }
+}

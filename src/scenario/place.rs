@@ -1,0 +1,94 @@
+//! Where in a scenario something is: a path of fields and list items, independent of any text.
+
+use std::fmt;
+
+/// One step down from a value to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Into a field, by its name.
+    Field(&'static str),
+    /// Into an item of a list, counted from 0.
+    Item(usize),
+}
+
+/// The way from the scenario to one of its values, such as `cast[2].kind`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place(Vec<Step>);
+
+impl Place {
+    /// The scenario itself.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The place of a field of this value.
+    #[must_use]
+    pub fn field(&self, name: &'static str) -> Self {
+        self.then(Step::Field(name))
+    }
+
+    /// The place of an item of this list.
+    #[must_use]
+    pub fn item(&self, index: usize) -> Self {
+        self.then(Step::Item(index))
+    }
+
+    fn then(&self, step: Step) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Self(steps)
+    }
+
+    /// The steps from the scenario down.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("scenario");
+        }
+        for (index, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Field(name) if index == 0 => f.write_str(name)?,
+                Step::Field(name) => write!(f, ".{name}")?,
+                Step::Item(item) => write!(f, "[{item}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a scenario that could be read, before its text is known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct Problem {
+    /// The value that is wrong.
+    pub place: Place,
+    /// What was found and what would be right.
+    pub message: String,
+    /// More that helps, such as the names that are known.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    /// A problem without further help.
+    pub fn new(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into(), help: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_written_as_a_path() {
+        assert_eq!(Place::root().field("cast").item(2).field("kind").to_string(), "cast[2].kind");
+        assert_eq!(Place::root().to_string(), "scenario");
+    }
+}

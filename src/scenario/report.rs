@@ -1,0 +1,304 @@
+//! What a run found: the object that `--json` prints.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use serde::Serialize;
+
+use crate::aoi::AoiStats;
+use crate::crowd::SyntheticClients;
+use crate::inbox::Inbox;
+use crate::matchmaking::Matchmaker;
+use crate::nav::NavStats;
+use crate::outbox::OutboxStats;
+use crate::session::{SessionStats, Sessions};
+use crate::sim::{SetTiming, SimSystems, TickTimings};
+use crate::sync::SyncStats;
+use crate::world::{KindClass, Object, ObjectKinds};
+
+/// A run's figures. Every name is part of the program's interface.
+#[derive(Clone, Debug, Serialize)]
+#[expect(missing_docs, reason = "the names say it, and the interface explains them")]
+pub struct Report {
+    pub scenario: String,
+    pub seed: u64,
+    pub threads: usize,
+    pub ticks: u64,
+    pub sim_seconds: f64,
+    pub wall_seconds: f64,
+    pub state_hash: String,
+    pub tick_ms: Milliseconds,
+    pub systems: BTreeMap<&'static str, SystemMilliseconds>,
+    pub objects: Objects,
+    pub clients: Clients,
+    pub paths: Paths,
+    pub views: Views,
+    pub sync: Sync,
+    pub matchmaking: Matchmaking,
+    pub inbox: InboxFigures,
+    pub outbox: OutboxFigures,
+    pub memory: Memory,
+    pub expectations: Vec<Judged>,
+    pub script_faults: Vec<String>,
+}
+
+/// Times of a whole tick.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Milliseconds {
+    pub mean: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// Times of a set.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SystemMilliseconds {
+    pub mean_ms: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub max_ms: f64,
+}
+
+/// Objects at the end, and the most that there were.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Objects {
+    pub players: u64,
+    pub npcs: u64,
+    pub other: u64,
+    pub peak: u64,
+}
+
+/// Sessions.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Clients {
+    pub now: u64,
+    pub mirrors: u64,
+    pub peak: u64,
+    pub logins: u64,
+    pub logouts: u64,
+    pub refused: u64,
+}
+
+/// Path requests and their answers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Paths {
+    pub requested: u64,
+    pub found: u64,
+    pub unreachable: u64,
+    pub blocked: u64,
+    pub out_of_bounds: u64,
+    pub capped: u64,
+    pub cancelled: u64,
+    pub mean_us: f64,
+    pub p99_us: f64,
+}
+
+/// View links.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Views {
+    pub cap: u16,
+    pub links: u64,
+    pub enters: u64,
+    pub leaves: u64,
+    pub evictions: u64,
+    pub refills: u64,
+    pub refused: u64,
+    pub max_list: usize,
+}
+
+/// What clients were sent.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Sync {
+    pub attributes_dirty: u64,
+    pub deltas: u64,
+    pub snapshots: u64,
+    pub despawns: u64,
+    pub moves: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub bytes_per_client_s: f64,
+}
+
+/// Parties, all modes together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Matchmaking {
+    pub queued: u64,
+    pub cancelled: u64,
+    pub expired: u64,
+    pub matches: u64,
+    pub waiting: u64,
+    pub mean_power_gap: f64,
+    pub max_power_gap: u64,
+    pub mean_spread: f64,
+    pub p99_spread: u64,
+    pub mean_wait_s: f64,
+    pub max_wait_s: f64,
+}
+
+/// Inbound messages.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct InboxFigures {
+    pub received: u64,
+    pub handled: u64,
+    pub refused: u64,
+    pub max_backlog: usize,
+    pub max_lag_ms: f64,
+}
+
+/// Outbound frames.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OutboxFigures {
+    pub frames: u64,
+    pub bytes: u64,
+}
+
+/// The process's memory, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Memory {
+    pub rss_bytes: Option<u64>,
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// An expectation and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judged {
+    /// The expectation in words.
+    pub text: String,
+    /// Whether it holds; `None` when it was not judged.
+    pub holds: Option<bool>,
+    /// What was found.
+    pub found: String,
+}
+
+/// Players, NPCs and things that there are.
+pub(super) fn count_objects(world: &mut World) -> Objects {
+    let mut counts = [0u64; 3];
+    let mut query = world.query::<&Object>();
+    let kinds = world.resource::<ObjectKinds>();
+    for object in query.iter(world) {
+        let class = kinds.get(object.kind()).map_or(KindClass::Thing, |kind| kind.class);
+        counts[class.index()] += 1;
+    }
+    Objects { players: counts[0], npcs: counts[1], other: counts[2], peak: counts.iter().sum() }
+}
+
+pub(super) fn tick_times(timings: &TickTimings) -> (Milliseconds, BTreeMap<&'static str, SystemMilliseconds>) {
+    let of = |timing: SetTiming| SystemMilliseconds {
+        mean_ms: timing.mean_ms,
+        p50_ms: timing.p50_ms,
+        p99_ms: timing.p99_ms,
+        max_ms: timing.max_ms,
+    };
+    let tick = timings.tick();
+    let whole = Milliseconds { mean: tick.mean_ms, p50: tick.p50_ms, p99: tick.p99_ms, max: tick.max_ms };
+    let shown = SimSystems::ALL.into_iter().filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
+    (whole, shown.map(|set| (set.name(), of(timings.set(set)))).collect())
+}
+
+pub(super) fn clients(world: &World) -> Clients {
+    let stats = world.resource::<SessionStats>();
+    Clients {
+        now: world.resource::<Sessions>().len() as u64,
+        mirrors: world.resource::<SyntheticClients>().receiving() as u64,
+        peak: stats.peak as u64,
+        logins: stats.logins,
+        logouts: stats.logouts,
+        refused: stats.refused,
+    }
+}
+
+pub(super) fn paths(world: &World) -> Paths {
+    let stats = world.resource::<NavStats>();
+    Paths {
+        requested: stats.requested,
+        found: stats.found,
+        unreachable: stats.unreachable,
+        blocked: stats.blocked,
+        out_of_bounds: stats.out_of_bounds,
+        capped: stats.capped,
+        cancelled: stats.cancelled,
+        mean_us: stats.times.mean_us(),
+        p99_us: stats.times.p99_us(),
+    }
+}
+
+pub(super) fn views(world: &World, cap: u16) -> Views {
+    let AoiStats { counters, links, .. } = *world.resource::<AoiStats>();
+    Views {
+        cap,
+        links,
+        enters: counters.enters,
+        leaves: counters.leaves,
+        evictions: counters.evictions,
+        refills: counters.refills,
+        refused: counters.refused,
+        max_list: counters.max_list,
+    }
+}
+
+/// `client_seconds` is how long clients were there, all added up.
+pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
+    let SyncStats { attributes_dirty, sent, .. } = *world.resource::<SyncStats>();
+    Sync {
+        attributes_dirty,
+        deltas: sent.deltas,
+        snapshots: sent.snapshots,
+        despawns: sent.despawns,
+        moves: sent.motions,
+        packets: sent.packets,
+        bytes: sent.bytes,
+        bytes_per_client_s: if client_seconds > 0.0 { sent.bytes as f64 / client_seconds } else { 0.0 },
+    }
+}
+
+pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
+    let mut all = Matchmaking::default();
+    let (mut gap, mut spread, mut wait, mut parties) = (0.0, 0.0, 0.0, 0u64);
+    for mode in world.resource::<Matchmaker>().modes() {
+        let stats = mode.stats();
+        all.queued += stats.queued;
+        all.cancelled += stats.cancelled;
+        all.expired += stats.expired;
+        all.matches += stats.matches;
+        all.waiting += mode.queue().len() as u64;
+        all.max_power_gap = all.max_power_gap.max(stats.power_gap.max());
+        all.p99_spread = all.p99_spread.max(stats.spread.quantile(99));
+        all.max_wait_s = all.max_wait_s.max(stats.wait_ticks.max() as f64 / tick_hz);
+        gap += stats.power_gap.mean() * stats.matches as f64;
+        spread += stats.spread.mean() * stats.matches as f64;
+        wait += stats.wait_ticks.mean() * stats.matched_parties as f64;
+        parties += stats.matched_parties;
+    }
+    let matches = all.matches.max(1) as f64;
+    (all.mean_power_gap, all.mean_spread) = (gap / matches, spread / matches);
+    all.mean_wait_s = wait / parties.max(1) as f64 / tick_hz;
+    all
+}
+
+pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
+    let counters = world.resource::<Inbox>().counters();
+    InboxFigures {
+        received: counters.received,
+        handled: counters.handled,
+        refused: counters.refused,
+        max_backlog: counters.max_backlog,
+        max_lag_ms: counters.max_lag_ticks as f64 * 1000.0 / tick_hz,
+    }
+}
+
+pub(super) fn outbox(world: &World) -> OutboxFigures {
+    let OutboxStats { frames, bytes } = *world.resource::<OutboxStats>();
+    OutboxFigures { frames, bytes }
+}

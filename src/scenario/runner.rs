@@ -1,0 +1,251 @@
+//! Playing a scenario: set up, tick by tick, to rest, judged.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+
+use super::checks::{self, Watch};
+use super::events::{self, EventLog};
+use super::load::Loaded;
+use super::report::{self, Memory, Objects, Report};
+use super::script::{ScenarioScript, run_script};
+use super::{ScenarioError, stage};
+use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
+use crate::map;
+use crate::outbox::Outbox;
+use crate::sim::clock::Stopwatch;
+use crate::sim::{SimSystems, TickTimings};
+use crate::testing::TestServer;
+use crate::world::Scenes;
+
+/// Ticks in which a run comes to rest at the latest.
+const REST_TICKS_MAX: u64 = 4000;
+
+/// Ticks beyond a heartbeat in which clients come to hold what the server holds.
+const SETTLE_TICKS: u64 = 8;
+
+/// How a scenario is to be played.
+#[derive(Default)]
+pub struct RunOptions {
+    /// In place of the scenario's seed.
+    pub seed: Option<u64>,
+    /// In place of the first scene's map.
+    pub map: Option<map::TileMap>,
+    /// In place of the scenario's duration.
+    pub ticks: Option<u64>,
+    /// On how many threads; 0 counts as 1.
+    pub threads: usize,
+    /// Where events go.
+    pub events: Option<Box<dyn Write + Send + Sync>>,
+    /// A line in the events for every object's position and tick.
+    pub positions: bool,
+    /// Where `TICK HASH` goes, a line a tick.
+    pub hashes: Option<Box<dyn Write>>,
+    /// Whether expectations on time are judged.
+    pub judge_timing: bool,
+    /// Changes the app before it starts.
+    pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
+}
+
+/// A scenario that plays.
+pub struct Run {
+    server: TestServer,
+    loaded: Loaded,
+    threads: usize,
+    ticks: u64,
+    judge_timing: bool,
+    hashes: Option<Box<dyn Write>>,
+    clock: Stopwatch,
+    peak_objects: u64,
+    client_ticks: u64,
+    seed: u64,
+}
+
+impl Run {
+    /// Checks the scenario, reads its maps, and puts everything in place. No tick has run after it.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] with the place of what is wrong.
+    pub fn new(loaded: Loaded, options: RunOptions) -> Result<Self, ScenarioError> {
+        loaded.check(ATTRIBUTE_NAMES)?;
+        let scenario = &loaded.scenario;
+        let seed = options.seed.unwrap_or(scenario.seed);
+        let mut builder = TestServer::builder()
+            .seed(seed)
+            .tick_hz(scenario.tick_hz)
+            .workers(options.threads)
+            .timing()
+            .configure(add_script);
+        if let Some(to) = options.events {
+            let log = EventLog::new(to, options.positions);
+            builder = builder.configure(move |app| add_events(app, log));
+        }
+        for configure in options.configure {
+            builder = builder.configure(configure);
+        }
+        let mut server = builder.build();
+        let world = server.world_mut();
+        world.insert_resource(ScenarioScript::new(scenario));
+        world.insert_resource(Watch::new(scenario));
+        stage::set_up(world, &loaded, options.map.map(Arc::new))?;
+        let sink = world.resource::<SyntheticClients>().sink();
+        world.resource_mut::<Outbox>().set_sink(sink);
+        let ticks = options.ticks.unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
+        Ok(Self {
+            threads: options.threads.max(1),
+            judge_timing: options.judge_timing,
+            hashes: options.hashes,
+            clock: Stopwatch::start(),
+            peak_objects: 0,
+            client_ticks: 0,
+            seed,
+            server,
+            loaded,
+            ticks,
+        })
+    }
+
+    /// How many ticks the run has in all.
+    #[must_use]
+    pub const fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// The number of ticks done.
+    #[must_use]
+    pub fn tick(&self) -> u64 {
+        self.server.tick()
+    }
+
+    /// The length of a tick in simulated time.
+    #[must_use]
+    pub fn tick_length(&self) -> Duration {
+        Duration::from_secs_f64(1.0 / self.loaded.scenario.tick_hz)
+    }
+
+    /// The server, to look at.
+    pub const fn server(&mut self) -> &mut TestServer {
+        &mut self.server
+    }
+
+    /// Does the next tick; `false` when there was none left.
+    ///
+    /// # Errors
+    /// When the hashes cannot be written.
+    pub fn step(&mut self) -> io::Result<bool> {
+        if self.tick() >= self.ticks {
+            return Ok(false);
+        }
+        self.server.step(1);
+        if let Some(to) = &mut self.hashes {
+            let hash = self.server.state_hash();
+            writeln!(to, "{} {hash:016x}", self.server.tick())?;
+        }
+        let world = self.server.world();
+        let objects: u64 = world
+            .resource::<Scenes>()
+            .iter()
+            .filter_map(|(_, scene)| world.get::<crate::world::SceneObjects>(scene))
+            .map(|objects| u64::from(objects.len()))
+            .sum();
+        self.peak_objects = self.peak_objects.max(objects);
+        self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
+        Ok(true)
+    }
+
+    /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
+    ///
+    /// # Errors
+    /// When events or hashes could not be written.
+    pub fn finish(mut self) -> io::Result<Report> {
+        let wall_seconds = self.clock.elapsed().as_secs_f64();
+        let state_hash = format!("{:016x}", self.server.state_hash());
+        if let Some(to) = &mut self.hashes {
+            to.flush()?;
+        }
+        let ticks = self.tick();
+        let scenario = self.loaded.scenario.clone();
+        let hz = scenario.tick_hz;
+        let world = self.server.world_mut();
+        if let Some(log) = world.remove_resource::<EventLog>() {
+            log.finish()?;
+        }
+        let counted = report::count_objects(world);
+        let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
+        let mut report = Report {
+            scenario: scenario.name.clone(),
+            seed: self.seed,
+            threads: self.threads,
+            ticks,
+            sim_seconds: ticks as f64 / hz,
+            wall_seconds,
+            state_hash,
+            tick_ms,
+            systems,
+            objects: Objects { peak: self.peak_objects.max(counted.peak), ..counted },
+            clients: report::clients(world),
+            paths: report::paths(world),
+            views: report::views(world, scenario.scenes.first().map_or(0, |scene| scene.view_cap)),
+            sync: report::sync(world, self.client_ticks as f64 / hz),
+            matchmaking: report::matchmaking(world, hz),
+            inbox: report::inbox(world, hz),
+            outbox: report::outbox(world),
+            memory: Memory::default(),
+            expectations: Vec::new(),
+            script_faults: world.resource::<ScenarioScript>().faults().0.to_vec(),
+        };
+        let at_rest = scenario.expect.is_empty() || self.come_to_rest();
+        let world = self.server.world_mut();
+        report.expectations = checks::judge(world, &scenario, &report, at_rest, self.judge_timing);
+        Ok(report)
+    }
+
+    /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached.
+    fn come_to_rest(&mut self) -> bool {
+        let world = self.server.world_mut();
+        rest(world);
+        world.remove_resource::<ScenarioScript>();
+        let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
+        let mut quiet_since = None;
+        for tick in 0..REST_TICKS_MAX {
+            self.server.step(1);
+            if !checks::is_quiet(self.server.world()) {
+                quiet_since = None;
+            } else if tick - *quiet_since.get_or_insert(tick) >= settle {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn add_script(app: &mut App) {
+    app.init_resource::<Watch>().add_systems(
+        FixedUpdate,
+        (
+            run_script
+                .in_set(SimSystems::Think)
+                .run_if(resource_exists::<ScenarioScript>)
+                .before(crate::crowd::CrowdSystems),
+            checks::watch.after(SimSystems::Last),
+        ),
+    );
+}
+
+fn add_events(app: &mut App, log: EventLog) {
+    app.insert_resource(log).add_systems(
+        FixedUpdate,
+        (
+            events::log_world,
+            events::log_objects,
+            events::log_views_and_matches,
+            events::log_tick_end,
+        )
+            .chain()
+            .after(checks::watch)
+            .run_if(resource_exists::<EventLog>),
+    );
+}

@@ -1,0 +1,46 @@
+//! Areas of a scene: where a crowd appears, gathers or goes.
+
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+
+/// A part of a scene. Metres count from the top left corner, x to the right and y down.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Area {
+    /// An upright rectangle.
+    Rect {
+        /// The top left corner, metres.
+        min_m: Vec2,
+        /// The bottom right corner, metres.
+        max_m: Vec2,
+    },
+    /// A circle, or the band between two circles.
+    Ring {
+        /// The middle, metres.
+        center_m: Vec2,
+        /// The inner radius, metres.
+        radius_m: f32,
+        /// How much further the outer circle is, metres; 0 is the circle itself.
+        #[serde(default)]
+        width_m: f32,
+    },
+    /// One spot.
+    Point {
+        /// The spot, metres.
+        center_m: Vec2,
+    },
+    /// An upright rectangle in shares of the map, each 0 to 1: it keeps its place on a map of another size.
+    Share(
+        /// The top left corner.
+        Vec2,
+        /// The bottom right corner.
+        Vec2,
+    ),
+}
+
+impl Default for Area {
+    /// The whole map.
+    fn default() -> Self {
+        Self::Share(Vec2::ZERO, Vec2::ONE)
+    }
+}

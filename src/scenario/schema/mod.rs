@@ -1,0 +1,161 @@
+//! The types of a scenario file, field by field as they are written there.
+//!
+//! Nothing here computes: a value that reads well may still make no sense, which is for `validate` to tell.
+
+mod area;
+mod cast;
+mod expect;
+mod queue;
+mod script;
+
+pub use area::Area;
+pub use cast::{Behaviour, Crowd};
+pub use expect::{Expectation, SetName};
+pub use queue::Queue;
+pub use script::{Action, Cue};
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::aoi::AoiSettings;
+use crate::inbox::InboxSettings;
+use crate::map::{MapRecipe, TownRecipe};
+use crate::matchmaking::MatchmakingSettings;
+use crate::nav::NavSettings;
+use crate::sync::SyncSettings;
+use crate::world::ObjectKind;
+
+/// A whole scenario: what is there at the start, what happens, what must hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scenario {
+    /// What reports call it; the only field without a default.
+    pub name: String,
+    /// The source of all randomness of the run.
+    pub seed: u64,
+    /// Ticks a simulated second.
+    pub tick_hz: f64,
+    /// Ticks from one heartbeat to the next.
+    pub heartbeat_ticks: u32,
+    /// Simulated seconds that the run lasts.
+    pub duration_s: f64,
+    /// Settings of the systems, for the whole run.
+    pub settings: Settings,
+    /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.
+    pub kinds: Vec<ObjectKind>,
+    /// Scenes open from the start. The first is where crowds go that name none.
+    pub scenes: Vec<Scene>,
+    /// Crowds there from the start, spawned in this order.
+    pub cast: Vec<Crowd>,
+    /// Modes in which parties wait for battles.
+    pub queues: Vec<Queue>,
+    /// What happens when. Cues of the same tick run in this order.
+    pub script: Vec<Cue>,
+    /// What must hold during the run or at its end.
+    pub expect: Vec<Expectation>,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            seed: 1,
+            tick_hz: 20.0,
+            heartbeat_ticks: 10,
+            duration_s: 60.0,
+            settings: Settings::default(),
+            kinds: Vec::new(),
+            scenes: Vec::new(),
+            cast: Vec::new(),
+            queues: Vec::new(),
+            script: Vec::new(),
+            expect: Vec::new(),
+        }
+    }
+}
+
+/// The settings of the systems that a scenario can change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Who sees whom.
+    pub view: AoiSettings,
+    /// The search for paths.
+    pub nav: NavSettings,
+    /// The budget for inbound messages.
+    pub inbox: InboxSettings,
+    /// What clients are told.
+    pub sync: SyncSettings,
+    /// The making of battles, over all modes.
+    pub matchmaking: MatchmakingSettings,
+}
+
+/// An independent space with a map and an interest grid of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scene {
+    /// What crowds and cues call it; unique, without a default.
+    pub name: String,
+    /// Where its obstacles come from.
+    pub map: MapSource,
+    /// The side of a tile, metres.
+    pub tile_m: f32,
+    /// The side of a cell of the interest grid, metres.
+    pub cell_m: f32,
+    /// How far beyond its cell an object keeps it, metres; at most a quarter of `cell_m`.
+    pub margin_m: f32,
+    /// Players in a view at most.
+    pub view_cap: u16,
+    /// NPCs in a view at most.
+    pub npc_cap: u16,
+    /// Things in a view at most.
+    pub thing_cap: u16,
+    /// How views are chosen.
+    pub sight: Sight,
+    /// Objects at a time at most.
+    pub max_objects: u32,
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            map: MapSource::default(),
+            tile_m: 0.5,
+            cell_m: 50.0,
+            margin_m: 5.0,
+            view_cap: 100,
+            npc_cap: 50,
+            thing_cap: 50,
+            sight: Sight::Directed,
+            max_objects: 4096,
+        }
+    }
+}
+
+/// Where a scene's obstacle map comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum MapSource {
+    /// A file in any of the known formats; a relative path is looked up beside the scenario's file first, then in the
+    /// working directory.
+    File(PathBuf),
+    /// Made from a recipe and the scenario's seed.
+    Generate(MapRecipe),
+}
+
+impl Default for MapSource {
+    /// The generated town.
+    fn default() -> Self {
+        Self::Generate(MapRecipe::Town(TownRecipe::default()))
+    }
+}
+
+/// How view lists are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sight {
+    /// Each viewer has its own list, by its own ranking and caps.
+    #[default]
+    Directed,
+}

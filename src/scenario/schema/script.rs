@@ -1,0 +1,206 @@
+//! The script: what happens at which time.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Area, Behaviour, Crowd, Scene};
+use crate::map::TileRect;
+
+/// When something happens. A time means the first tick at or after it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Cue {
+    /// Once.
+    At {
+        /// The time, seconds.
+        t_s: f64,
+        /// What happens.
+        run: Action,
+    },
+    /// Again and again.
+    Every {
+        /// The time from one to the next, seconds.
+        t_s: f64,
+        /// When it begins, seconds: the first happens then.
+        #[serde(default)]
+        from_s: f64,
+        /// The last time at which it may happen, seconds; the end of the run when absent.
+        until_s: Option<f64>,
+        /// What happens.
+        run: Action,
+    },
+}
+
+impl Cue {
+    /// What happens.
+    #[must_use]
+    pub fn action(&self) -> &Action {
+        match self {
+            Self::At { run, .. } | Self::Every { run, .. } => run,
+        }
+    }
+}
+
+/// Something that a script does. A `count` that is absent means all that bear the tag; otherwise those with the lowest
+/// ids. A `scene` that is absent is the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Action {
+    /// A crowd appears.
+    Spawn(Crowd),
+    /// Objects vanish.
+    Despawn {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+    },
+    /// Objects are set elsewhere in their scene.
+    Teleport {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+        /// Where to.
+        to: Area,
+    },
+    /// Objects change team.
+    SetTeam {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+        /// The new team; none when absent.
+        team: Option<u32>,
+    },
+    /// An attribute is set.
+    SetAttribute {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+        /// The attribute's name.
+        attribute: String,
+        /// Its new value.
+        value: i64,
+    },
+    /// A crowd begins to do something else.
+    SetBehaviour {
+        /// Whose.
+        tag: String,
+        /// What it does from now on.
+        behaviour: Behaviour,
+    },
+    /// A crowd walks to an area: short for `SetBehaviour` with `Gather`.
+    Gather {
+        /// Whose.
+        tag: String,
+        /// Where to.
+        at: Area,
+    },
+    /// Tiles become blocked.
+    Block {
+        /// Where.
+        scene: Option<String>,
+        /// Left, top, width, height.
+        rect_tiles: TileRect,
+    },
+    /// Tiles become free.
+    Free {
+        /// Where.
+        scene: Option<String>,
+        /// Left, top, width, height.
+        rect_tiles: TileRect,
+    },
+    /// Blocked tiles become free and free ones blocked.
+    Toggle {
+        /// Where.
+        scene: Option<String>,
+        /// Left, top, width, height.
+        rect_tiles: TileRect,
+    },
+    /// Tiles become as drawn.
+    Paint {
+        /// Where.
+        scene: Option<String>,
+        /// The top left tile.
+        at_tile: (u32, u32),
+        /// A text a row: `.` free, `@` or `#` blocked.
+        rows: Vec<String>,
+    },
+    /// Parties queue.
+    Queue {
+        /// In which mode.
+        mode: String,
+        /// How many.
+        parties: u32,
+        /// Players in each; by the queue's weights when absent.
+        size: Option<u8>,
+    },
+    /// The parties that have waited longest give up.
+    Cancel {
+        /// In which mode.
+        mode: String,
+        /// How many.
+        parties: u32,
+    },
+    /// Players of a crowd that are out come in again.
+    Login {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+    },
+    /// Players of a crowd leave.
+    Logout {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+    },
+    /// A scene opens.
+    OpenScene(Scene),
+    /// A scene closes, with all that is in it.
+    CloseScene {
+        /// Its name.
+        scene: String,
+    },
+    /// Objects go to another scene.
+    ChangeScene {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+        /// The name of the scene that they go to.
+        to: String,
+        /// Where in it.
+        #[serde(default)]
+        at: Area,
+    },
+}
+
+impl Action {
+    /// The tag of the crowd that this action is about; `None` for those that spawn one or are about something else.
+    #[must_use]
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Despawn { tag, .. }
+            | Self::Teleport { tag, .. }
+            | Self::SetTeam { tag, .. }
+            | Self::SetAttribute { tag, .. }
+            | Self::SetBehaviour { tag, .. }
+            | Self::Gather { tag, .. }
+            | Self::Login { tag, .. }
+            | Self::Logout { tag, .. }
+            | Self::ChangeScene { tag, .. } => Some(tag),
+            Self::Spawn(_)
+            | Self::Block { .. }
+            | Self::Free { .. }
+            | Self::Toggle { .. }
+            | Self::Paint { .. }
+            | Self::Queue { .. }
+            | Self::Cancel { .. }
+            | Self::OpenScene(_)
+            | Self::CloseScene { .. } => None,
+        }
+    }
+}

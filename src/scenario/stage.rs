@@ -1,0 +1,217 @@
+//! A scenario's scenes, crowds and queues, put on a server.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use super::load::Loaded;
+use super::schema::{self, Area, MapSource, Scenario};
+use super::validate::scenes_with_places;
+use super::{Place as Where, Problem, ScenarioError};
+use crate::aoi::{InterestSpec, ViewCaps};
+use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, add_crowd};
+use crate::map::{SceneMap, TileMap};
+use crate::matchmaking::{Matchmaker, QueueMode};
+use crate::sim::SimSettings;
+use crate::world::{GuildId, KindId, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene};
+
+/// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
+#[derive(Resource, Debug)]
+pub(super) struct Stage {
+    pub scenario: Scenario,
+    /// In the order in which they opened; a closed one stays until its name opens again.
+    scenes: Vec<Opened>,
+    /// Every map that the scenario can ever open, so that no tick waits for a file. Scenes with the same map share it.
+    maps: Vec<(MapSource, Arc<TileMap>)>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    name: String,
+    entity: Entity,
+    /// What areas in metres are multiplied by, where another map stands in for the scene's own.
+    scale: Vec2,
+    caps: ViewCaps,
+}
+
+impl Stage {
+    /// Reads all maps. `map` stands in for the first scene's.
+    pub fn prepare(loaded: &Loaded, map: Option<Arc<TileMap>>) -> Result<(Self, Vec2), ScenarioError> {
+        let mut maps: Vec<(MapSource, Arc<TileMap>)> = Vec::new();
+        for (_, scene) in scenes_with_places(&loaded.scenario) {
+            if !maps.iter().any(|(source, _)| *source == scene.map) {
+                maps.push((scene.map.clone(), Arc::new(loaded.open_map(scene)?)));
+            }
+        }
+        let mut scale = Vec2::ONE;
+        if let (Some(map), Some(first)) = (map, loaded.scenario.scenes.first()) {
+            let size = |map: &TileMap| Vec2::new(map.width() as f32, map.height() as f32);
+            let own = maps.iter().find(|(source, _)| *source == first.map);
+            scale = own.map_or(Vec2::ONE, |(_, own)| size(&map) / size(own));
+            // In front, so that it is found first; scenes that open later with the same source get it too.
+            maps.insert(0, (first.map.clone(), map));
+        }
+        Ok((Self { scenario: loaded.scenario.clone(), scenes: Vec::new(), maps }, scale))
+    }
+
+    /// The open scene of this name, the newest first; the scenario's first scene without a name.
+    pub fn scene(&self, world: &World, name: Option<&str>) -> Option<Entity> {
+        let open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
+        match name {
+            Some(name) => self.scenes.iter().rev().filter(open).find(|opened| opened.name == name),
+            None => self.scenes.first().filter(open),
+        }
+        .map(|opened| opened.entity)
+    }
+
+    /// The caps of viewers in a scene.
+    pub fn caps(&self, scene: Entity) -> Option<ViewCaps> {
+        self.scenes.iter().find(|opened| opened.entity == scene).map(|opened| opened.caps)
+    }
+
+    /// An area of a scene, in metres.
+    pub fn place(&self, world: &World, scene: Entity, area: &Area) -> Place {
+        let scale = self.scenes.iter().find(|opened| opened.entity == scene).map_or(Vec2::ONE, |o| o.scale);
+        let size_m = world.get::<SceneMap>(scene).map_or(Vec2::ZERO, SceneMap::size_m);
+        match *area {
+            Area::Rect { min_m, max_m } => Place::Rect { min: min_m * scale, max: max_m * scale },
+            Area::Ring { center_m, radius_m, width_m } => {
+                let mean = (scale.x + scale.y) / 2.0;
+                Place::Ring { center: center_m * scale, radius: radius_m * mean, width: width_m * mean }
+            }
+            Area::Point { center_m } => Place::Point(center_m * scale),
+            Area::Share(min, max) => Place::Rect { min: min * size_m, max: max * size_m },
+        }
+    }
+
+    /// A behaviour with its areas in metres and its kinds resolved.
+    pub fn behaviour(&self, world: &World, scene: Entity, behaviour: &schema::Behaviour) -> Behaviour {
+        let kind = |name: &str| kind(world, name);
+        let scale = self.scenes.iter().find(|opened| opened.entity == scene).map_or(Vec2::ONE, |o| o.scale);
+        match behaviour {
+            schema::Behaviour::Idle => Behaviour::Idle,
+            schema::Behaviour::Wander { radius_m } => Behaviour::Wander { radius_m: *radius_m },
+            schema::Behaviour::Patrol { points } => {
+                Behaviour::Patrol { points: points.iter().map(|&point| point * scale).collect() }
+            }
+            schema::Behaviour::Chase { kind: of, sight_m } => {
+                Behaviour::Chase { kind: kind(of), sight_m: *sight_m }
+            }
+            schema::Behaviour::Flee { kind: of, sight_m } => {
+                Behaviour::Flee { kind: kind(of), sight_m: *sight_m }
+            }
+            schema::Behaviour::Commute { between: (a, b) } => {
+                Behaviour::Commute { between: [self.place(world, scene, a), self.place(world, scene, b)] }
+            }
+            schema::Behaviour::Gather { at } => Behaviour::Gather { at: self.place(world, scene, at) },
+        }
+    }
+}
+
+/// The kind of this name; validation has seen to it that there is one.
+fn kind(world: &World, name: &str) -> KindId {
+    world.resource::<ObjectKinds>().find(name).unwrap_or_default()
+}
+
+/// Puts everything that is there from the start on the server.
+pub(super) fn set_up(
+    world: &mut World,
+    loaded: &Loaded,
+    map: Option<Arc<TileMap>>,
+) -> Result<(), ScenarioError> {
+    let (stage, scale) = Stage::prepare(loaded, map)?;
+    let Scenario { settings, kinds, heartbeat_ticks, tick_hz, queues, .. } = &loaded.scenario;
+    world.insert_resource(SimSettings { heartbeat_ticks: *heartbeat_ticks });
+    world.insert_resource(settings.view.clone());
+    world.insert_resource(settings.nav.clone());
+    world.insert_resource(settings.inbox.clone());
+    world.insert_resource(settings.sync.clone());
+    for kind in kinds {
+        world.resource_mut::<ObjectKinds>().register(kind.clone());
+    }
+    let modes: Vec<QueueMode> = queues.iter().map(schema::Queue::named_rules).chain(settings.matchmaking.modes.clone()).collect();
+    let matchmaker = Matchmaker::new(&modes, *tick_hz).map_err(|error| {
+        ScenarioError::Invalid(loaded.mistake(Problem::new(Where::root().field("queues"), error.to_string())))
+    })?;
+    world.insert_resource(matchmaker);
+    for queue in queues {
+        world.resource_mut::<Arrivals>().open(arrivals(queue));
+    }
+    world.insert_resource(stage);
+    let scenario = &loaded.scenario;
+    for (nth, scene) in scenario.scenes.iter().enumerate() {
+        let place = Where::root().field("scenes").item(nth);
+        let scale = if nth == 0 { scale } else { Vec2::ONE };
+        open(world, scene, scale).map_err(|error| at(loaded, place, &error))?;
+    }
+    for (nth, crowd) in scenario.cast.iter().enumerate() {
+        let place = Where::root().field("cast").item(nth);
+        spawn(world, crowd).map_err(|error| at(loaded, place, &error))?;
+    }
+    Ok(())
+}
+
+fn at(loaded: &Loaded, place: Where, error: &WorldError) -> ScenarioError {
+    ScenarioError::Invalid(loaded.mistake(Problem::new(place, error.to_string())))
+}
+
+fn arrivals(queue: &schema::Queue) -> ArrivalSpec {
+    ArrivalSpec {
+        mode: queue.mode.clone(),
+        parties: queue.parties,
+        parties_per_s: queue.parties_per_s,
+        size_weights: queue.size_weights,
+        skill_mean: queue.skill_mean,
+        skill_deviation: queue.skill_deviation,
+        power_per_player: queue.power_per_player,
+        power_deviation: queue.power_deviation,
+        cancels_per_s: queue.cancels_per_s,
+    }
+}
+
+/// Opens a scene of the scenario.
+pub(super) fn open(world: &mut World, scene: &schema::Scene, scale: Vec2) -> Result<Entity, WorldError> {
+    world.resource_scope(|world, mut stage: Mut<Stage>| {
+        let Some((_, map)) = stage.maps.iter().find(|(source, _)| *source == scene.map) else {
+            return Err(WorldError::NoSuchScene);
+        };
+        let map = SceneMap::new(map.clone(), scene.tile_m);
+        let spec =
+            SceneSpec { name: scene.name.clone(), size_m: map.size_m(), max_objects: scene.max_objects };
+        let interest = InterestSpec { cell_m: scene.cell_m, margin_m: scene.margin_m };
+        let entity = open_scene(world, spec, (map, interest))?;
+        let caps = ViewCaps { players: scene.view_cap, npcs: scene.npc_cap, things: scene.thing_cap };
+        // A name that opens again has only one open scene at a time worth finding; battles would pile up otherwise.
+        stage.scenes.retain(|opened| opened.entity == entity || world.get_entity(opened.entity).is_ok());
+        stage.scenes.push(Opened { name: scene.name.clone(), entity, scale, caps });
+        Ok(entity)
+    })
+}
+
+/// A crowd of the scenario, resolved; `None` when its scene is not open.
+fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Option<CrowdSpec> {
+    let stage = world.resource::<Stage>();
+    let scene = stage.scene(world, crowd.scene.as_deref())?;
+    let caps = stage.caps(scene)?;
+    let at = stage.place(world, scene, &crowd.at);
+    Some(CrowdSpec {
+        team: crowd.team.map(TeamId),
+        guild: crowd.guild.map(GuildId),
+        party_size: crowd.party_size,
+        behaviour: stage.behaviour(world, scene, &crowd.behaviour),
+        speed_m_s: crowd.speed_m_s,
+        attributes_per_s: crowd.attributes_per_s,
+        clients: crowd.clients,
+        messages_per_s: crowd.messages_per_s,
+        churn_per_s: crowd.churn_per_s,
+        caps,
+        ..CrowdSpec::new(crowd.tag.clone(), kind(world, &crowd.kind), crowd.count, scene, at)
+    })
+}
+
+/// Adds a crowd of the scenario.
+pub(super) fn spawn(world: &mut World, crowd: &schema::Crowd) -> Result<(), WorldError> {
+    let spec = crowd_spec(world, crowd).ok_or(WorldError::NoSuchScene)?;
+    add_crowd(world, spec).map(drop)
+}

@@ -1,0 +1,101 @@
+//! "Did you mean": the known name that is closest to what was written.
+//!
+//! The distance is that of Damerau and Levenshtein with each pair swapped at most once (optimal string alignment):
+//! Damerau, "A technique for computer detection and correction of spelling errors", CACM 7(3), 1964.
+
+/// The known name closest to `found`, if it is close enough to be meant: at most a third of its letters (rounded up)
+/// differ. Upper and lower case count as equal; of equally close names the first wins. O(names × length²), and names
+/// that are too long to be meant cost nothing.
+pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let found: Vec<char> = found.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+    if found.is_empty() || found.len() > LENGTH_MAX {
+        return None;
+    }
+    let mut best: Option<(usize, &str)> = None;
+    for name in known {
+        let letters: Vec<char> = name.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+        let limit = letters.len().div_ceil(3);
+        if letters.len() > LENGTH_MAX || letters.len().abs_diff(found.len()) > limit {
+            continue;
+        }
+        let distance = distance(&found, &letters);
+        if distance <= limit && best.is_none_or(|(least, _)| distance < least) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Longer names are never suggested nor corrected.
+const LENGTH_MAX: usize = 64;
+
+/// Lists names as "`a`, `b` or `c`", the first twenty of them.
+#[must_use]
+pub fn one_of<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN_MAX: usize = 20;
+    let quoted: Vec<String> =
+        names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", name.as_ref())).collect();
+    match quoted.as_slice() {
+        [] => "none".to_owned(),
+        [only] => only.clone(),
+        _ if names.len() > SHOWN_MAX => format!("{} and {} more", quoted.join(", "), names.len() - SHOWN_MAX),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn one into the other.
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let mut least = (last[j] + usize::from(a[i] != b[j])).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(a: &str, b: &str) -> usize {
+        let letters = |text: &str| text.chars().collect::<Vec<_>>();
+        distance(&letters(a), &letters(b))
+    }
+
+    #[test]
+    fn distances_are_those_of_single_corrections() {
+        assert_eq!(steps("", "abc"), 3);
+        assert_eq!(steps("abc", "abc"), 0);
+        assert_eq!(steps("abc", "acb"), 1);
+        assert_eq!(steps("ca", "abc"), 3);
+        assert_eq!(steps("kitten", "sitting"), 3);
+        assert_eq!(steps("viewcap", "view_cap"), 1);
+    }
+
+    #[test]
+    fn a_slip_is_corrected_and_another_word_is_not() {
+        let known = ["view_cap", "npc_cap", "name"];
+        assert_eq!(closest("view_capp", known), Some("view_cap"));
+        assert_eq!(closest("nmae", known), Some("name"));
+        assert_eq!(closest("View_Cap", known), Some("view_cap"));
+        assert_eq!(closest("colour", known), None);
+        assert_eq!(closest("", known), None);
+        assert_eq!(closest(&"x".repeat(1 << 20), known), None);
+    }
+
+    #[test]
+    fn names_are_listed_in_words() {
+        assert_eq!(one_of::<&str>(&[]), "none");
+        assert_eq!(one_of(&["a"]), "`a`");
+        assert_eq!(one_of(&["a", "b", "c"]), "`a`, `b` or `c`");
+        assert!(one_of(&["x"; 30]).ends_with("`x` and 10 more"));
+    }
+}

@@ -1,0 +1,378 @@
+//! Sessions in the tick: the inbox is drained, logins and logouts take effect, inputs are passed on.
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
+use serde::{Deserialize, Serialize};
+use tracing::debug;
+
+use super::sessions::{LogoutReason, Sessions};
+use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
+use crate::matchmaking::{CancelRequest, Matchmaker};
+use crate::sim::{self, HashAppExt, SimSystems, SimTick};
+use crate::wire::{ClientId, ClientMessage};
+use crate::world::{MoveInput, Object, PlayerId, WorldPlugin, despawn_object};
+
+/// Client life cycle. Adds [`WorldPlugin`] and [`InboxPlugin`] when they are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SessionPlugin;
+
+impl Plugin for SessionPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        if !app.is_plugin_added::<WorldPlugin>() {
+            app.add_plugins(WorldPlugin);
+        }
+        if !app.is_plugin_added::<InboxPlugin>() {
+            app.add_plugins(InboxPlugin);
+        }
+        app.init_resource::<SessionSettings>()
+            .init_resource::<Sessions>()
+            .init_resource::<SessionStats>()
+            .add_message::<LoggedIn>()
+            .add_message::<LoggedOut>()
+            .add_systems(FixedUpdate, drain_inbox.in_set(SimSystems::Ingest))
+            .hash_part("sessions", |world, hasher| {
+                for (client, session) in world.resource::<Sessions>().iter() {
+                    hasher.write_u64(u64::from(client.0));
+                    hasher.write_u64(session.player.map_or(u64::MAX, |player| player.0));
+                    let object = session
+                        .controls
+                        .and_then(|entity| world.get::<Object>(entity));
+                    hasher.write_u64(object.map_or(u64::MAX, Object::key));
+                }
+            });
+    }
+}
+
+/// Limits of the sessions.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionSettings {
+    /// Sessions that may be open; further connections are refused.
+    pub sessions_max: u32,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            sessions_max: 20_000,
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionStats {
+    /// Players that logged in.
+    pub logins: u64,
+    /// Players whose session ended.
+    pub logouts: u64,
+    /// Connections refused, and logins on a session that has a player already.
+    pub refused: u64,
+    /// The most sessions that were open at once.
+    pub peak: usize,
+    /// Messages that did not decode, or came from nobody.
+    pub bad_messages: u64,
+}
+
+/// A player logged in; the game gives it an object and [`control`] of it.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedIn {
+    /// Its session.
+    pub client: ClientId,
+    /// Who.
+    pub player: PlayerId,
+}
+
+/// A player's session ended, and its object was despawned.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedOut {
+    /// The session that was.
+    pub client: ClientId,
+    /// Who.
+    pub player: PlayerId,
+    /// Why.
+    pub reason: LogoutReason,
+}
+
+/// Which client controls this object. Set through [`control`].
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable, on_discard = control_lost)]
+pub struct ControlledBy(ClientId);
+
+impl ControlledBy {
+    /// The client.
+    #[must_use]
+    pub const fn client(self) -> ClientId {
+        self.0
+    }
+}
+
+/// Gives a client control of an object, in place of the one it had. `false` when either does not exist.
+pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
+    let Some(&session) = world
+        .get_resource::<Sessions>()
+        .and_then(|sessions| sessions.get(client))
+    else {
+        return false;
+    };
+    if world.get::<Object>(entity).is_none() {
+        return false;
+    }
+    if let Some(mut before) = session
+        .controls
+        .and_then(|before| world.get_entity_mut(before).ok())
+    {
+        before.remove::<ControlledBy>();
+    }
+    world.entity_mut(entity).insert(ControlledBy(client));
+    world
+        .resource_mut::<Sessions>()
+        .set_control(client, Some(entity))
+}
+
+/// Ends a session; the object it controls is despawned, and the party in which its player waits for a match is cancelled. Nothing happens when there is no such session.
+pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
+    let Some(session) = world
+        .get_resource_mut::<Sessions>()
+        .and_then(|mut sessions| sessions.close(client))
+    else {
+        return;
+    };
+    if let Some(entity) = session.controls {
+        // It may be gone already, and then there is nothing left to do.
+        let _ = despawn_object(world, entity);
+    }
+    if let Some(player) = session.player {
+        world.resource_mut::<SessionStats>().logouts += 1;
+        world.write_message(LoggedOut {
+            client,
+            player,
+            reason,
+        });
+        // A party that lost a member cannot fight; where nobody matches, nobody waits.
+        let waiting = world.get_resource::<Matchmaker>().and_then(|matchmaker| matchmaker.party_of(player.0));
+        if let Some(party) = waiting {
+            world.write_message(CancelRequest { party, player: Some(player.0) });
+        }
+    }
+}
+
+fn control_lost(mut world: DeferredWorld, context: HookContext) {
+    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(context.entity) else {
+        return;
+    };
+    if let Some(mut sessions) = world.get_resource_mut::<Sessions>()
+        && sessions
+            .get(client)
+            .is_some_and(|session| session.controls == Some(context.entity))
+    {
+        sessions.set_control(client, None);
+    }
+}
+
+fn drain_inbox(world: &mut World) {
+    let tick = *world.resource::<SimTick>();
+    for _ in 0..world.resource::<InboxSettings>().messages_per_tick_max {
+        let Some(inbound) = world.resource_mut::<Inbox>().take(tick) else {
+            break;
+        };
+        if let Err(reason) = handle(world, inbound.client, &inbound.bytes) {
+            debug!(client = inbound.client.0, reason, "message refused");
+            world.resource_mut::<SessionStats>().bad_messages += 1;
+        }
+    }
+    let open = world.resource::<Sessions>().len();
+    let mut stats = world.resource_mut::<SessionStats>();
+    stats.peak = stats.peak.max(open);
+}
+
+fn handle(world: &mut World, client: ClientId, bytes: &[u8]) -> Result<(), &'static str> {
+    let message = ClientMessage::decode(bytes).map_err(|_| "does not decode")?;
+    let session = *world
+        .resource::<Sessions>()
+        .get(client)
+        .ok_or("no such session")?;
+    match message {
+        ClientMessage::Login { player } => log_in(world, client, PlayerId(player)),
+        _ if session.player.is_none() => Err("not logged in"),
+        ClientMessage::Logout => {
+            disconnect(world, client, LogoutReason::Requested);
+            Ok(())
+        }
+        ClientMessage::Move { to, heading } => {
+            input(world, session.controls, Some(to.metres()), heading)
+        }
+        ClientMessage::Face { heading } => input(world, session.controls, None, heading),
+    }
+}
+
+fn log_in(world: &mut World, client: ClientId, player: PlayerId) -> Result<(), &'static str> {
+    let before = world.resource::<Sessions>().of(player);
+    if world
+        .resource::<Sessions>()
+        .get(client)
+        .is_some_and(|session| session.player.is_some())
+    {
+        world.resource_mut::<SessionStats>().refused += 1;
+        return Err("logged in already");
+    }
+    if let Some(before) = before {
+        disconnect(world, before, LogoutReason::Replaced);
+    }
+    world.resource_mut::<Sessions>().log_in(client, player);
+    world.resource_mut::<SessionStats>().logins += 1;
+    world.write_message(LoggedIn { client, player });
+    Ok(())
+}
+
+fn input(
+    world: &mut World,
+    controls: Option<Entity>,
+    to: Option<glam::Vec2>,
+    heading: u8,
+) -> Result<(), &'static str> {
+    // Between login and spawn a client has nothing to move; that is nobody's mistake.
+    if let Some(entity) = controls {
+        world.write_message(MoveInput {
+            entity,
+            to,
+            heading,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::Vec2;
+
+    use super::*;
+    use crate::world::{KindId, SceneSpec, open_scene, spawn_object};
+
+    fn app() -> App {
+        let mut app = App::new();
+        app.add_plugins((bevy_time::TimePlugin, SessionPlugin));
+        sim::clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    fn connect(app: &mut App) -> ClientId {
+        app.world_mut()
+            .resource_mut::<Sessions>()
+            .connect(10, true)
+            .unwrap()
+    }
+
+    fn send(app: &mut App, client: ClientId, message: ClientMessage) {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        send_bytes(app, client, &bytes);
+    }
+
+    fn send_bytes(app: &mut App, client: ClientId, bytes: &[u8]) {
+        let settings = app.world().resource::<InboxSettings>().clone();
+        let tick = *app.world().resource::<SimTick>();
+        app.world_mut()
+            .resource_mut::<Inbox>()
+            .offer(&settings, tick, client, bytes)
+            .unwrap();
+    }
+
+    fn object(app: &mut App) -> Entity {
+        let scene = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
+        spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, ()).unwrap()
+    }
+
+    fn written<M: Message + Copy>(app: &App) -> Vec<M> {
+        app.world()
+            .resource::<Messages<M>>()
+            .iter_current_update_messages()
+            .copied()
+            .collect()
+    }
+
+    #[test]
+    fn a_login_through_the_inbox_is_announced_and_moves_reach_the_own_object() {
+        let mut app = app();
+        let client = connect(&mut app);
+        send(&mut app, client, ClientMessage::Login { player: 7 });
+        app.update();
+        assert_eq!(
+            written::<LoggedIn>(&app),
+            [LoggedIn {
+                client,
+                player: PlayerId(7)
+            }]
+        );
+        let entity = object(&mut app);
+        assert!(control(app.world_mut(), client, entity));
+        send(
+            &mut app,
+            client,
+            ClientMessage::move_to(Vec2::new(2.0, 3.0), 9),
+        );
+        app.update();
+        let expected = MoveInput {
+            entity,
+            to: Some(Vec2::new(2.0, 3.0)),
+            heading: 9,
+        };
+        assert_eq!(written::<MoveInput>(&app), [expected]);
+    }
+
+    #[test]
+    fn a_second_login_of_a_player_ends_the_first_session_and_its_object() {
+        let mut app = app();
+        let (first, second) = (connect(&mut app), connect(&mut app));
+        send(&mut app, first, ClientMessage::Login { player: 7 });
+        app.update();
+        let entity = object(&mut app);
+        control(app.world_mut(), first, entity);
+        send(&mut app, second, ClientMessage::Login { player: 7 });
+        app.update();
+        let gone = LoggedOut {
+            client: first,
+            player: PlayerId(7),
+            reason: LogoutReason::Replaced,
+        };
+        assert_eq!(written::<LoggedOut>(&app), [gone]);
+        assert!(app.world().get_entity(entity).is_err());
+        let sessions = app.world().resource::<Sessions>();
+        assert_eq!(
+            (sessions.len(), sessions.of(PlayerId(7))),
+            (1, Some(second))
+        );
+    }
+
+    #[test]
+    fn bad_bytes_and_moves_before_login_change_nothing() {
+        let mut app = app();
+        let client = connect(&mut app);
+        send_bytes(&mut app, client, &[77, 1, 2]);
+        send(&mut app, client, ClientMessage::Face { heading: 1 });
+        send(&mut app, ClientId(999), ClientMessage::Login { player: 1 });
+        app.update();
+        assert_eq!(app.world().resource::<SessionStats>().bad_messages, 3);
+        assert!(written::<MoveInput>(&app).is_empty() && written::<LoggedIn>(&app).is_empty());
+    }
+
+    #[test]
+    fn a_despawned_object_leaves_its_client_without_one() {
+        let mut app = app();
+        let client = connect(&mut app);
+        let entity = object(&mut app);
+        control(app.world_mut(), client, entity);
+        app.world_mut().despawn(entity);
+        assert_eq!(
+            app.world()
+                .resource::<Sessions>()
+                .get(client)
+                .unwrap()
+                .controls,
+            None
+        );
+    }
+}

@@ -1,0 +1,662 @@
+//! Replication in the tick.
+
+use std::collections::BTreeMap;
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::attributes::{Attributes, Audience, DirtyMask, SentValues};
+use super::mirror::Mirror;
+use super::packets::{ClientState, Job, PacketCounters, Scratch, write_packet};
+use super::records::{Change, SceneRecords};
+use crate::aoi::{AoiPlugin, Entered, Left, SceneInterest};
+use crate::outbox::{Outbox, OutboxPlugin};
+use crate::session::{ControlledBy, SessionPlugin, Sessions};
+use crate::sim::{self, HashAppExt, HeartbeatPhase, HeartbeatSystems, SimSystems, SimTick, Workers};
+use crate::wire::{ClientId, Motion, write_attribute, write_delta_head, write_motion, write_snapshot_head};
+use crate::world::{
+    Floor, Heading, Object, ObjectHashAppExt, ObjectId, ObjectRef, Position, Scene, SceneClosed, SceneId, SceneObjects,
+    Scenes, Teleported, Velocity,
+};
+
+/// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SyncPlugin;
+
+impl Plugin for SyncPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        if !app.is_plugin_added::<AoiPlugin>() {
+            app.add_plugins(AoiPlugin);
+        }
+        if !app.is_plugin_added::<SessionPlugin>() {
+            app.add_plugins(SessionPlugin);
+        }
+        if !app.is_plugin_added::<OutboxPlugin>() {
+            app.add_plugins(OutboxPlugin);
+        }
+        app.register_required_components::<Object, SentMotion>();
+        app.register_required_components::<Object, DirtyMask>();
+        app.register_required_components::<Object, SentValues>();
+        app.init_resource::<Attributes>()
+            .init_resource::<SyncSettings>()
+            .init_resource::<SyncStats>()
+            .init_resource::<Replicator>()
+            .configure_sets(
+                FixedUpdate,
+                SyncSystems::Mark
+                    .in_set(SimSystems::Heartbeat)
+                    .after(HeartbeatSystems::Match)
+                    .before(HeartbeatSystems::Collect),
+            )
+            .add_systems(
+                FixedUpdate,
+                (
+                    (gather_changes, collect).chain().in_set(HeartbeatSystems::Collect),
+                    (record_motions, record_snapshots, write_packets).chain().in_set(SimSystems::Replicate),
+                ),
+            )
+            .hash_component::<DirtyMask>("dirty")
+            .hash_part("clients", |world, hasher| {
+                for state in &world.resource::<Replicator>().clients {
+                    hasher.write_u64(u64::from(state.client.0));
+                    hasher.write_u64(u64::from(state.sequence) << 8 | u64::from(state.epoch));
+                }
+            });
+    }
+}
+
+/// Order among the systems of `sync`.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SyncSystems {
+    /// Change detection sets bits in the dirty masks.
+    Mark,
+}
+
+/// What may be tuned.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SyncSettings {
+    /// An object's motion is sent at most every so many ticks, phased by object; 0 counts as 1.
+    pub motion_every_ticks: u32,
+}
+
+impl Default for SyncSettings {
+    fn default() -> Self {
+        Self { motion_every_ticks: 1 }
+    }
+}
+
+/// What happened so far.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncStats {
+    /// Attributes found dirty at a collection.
+    pub attributes_dirty: u64,
+    /// Of those, how many had really changed.
+    pub attributes_changed: u64,
+    /// What went into packets.
+    pub sent: PacketCounters,
+}
+
+/// The motion that clients hold of an object.
+#[derive(Component, Clone, Copy, Debug, Default)]
+struct SentMotion(Option<Motion>);
+
+/// The encoded records of each scene, and what each client was told.
+#[derive(Resource, Debug, Default)]
+struct Replicator {
+    scenes: BTreeMap<SceneId, SceneRecords>,
+    /// By ascending client.
+    clients: Vec<ClientState>,
+    /// Objects whose full state somebody needs this tick, ascending and once each.
+    wanted: Vec<(SceneId, u32)>,
+    scratch: Vec<Scratch>,
+}
+
+/// Which clients' objects have which state, as needed to begin a packet.
+fn own_objects<'a>(
+    sessions: &'a Sessions,
+    objects: &'a Query<&Object>,
+) -> impl Iterator<Item = (ClientId, Object)> + 'a {
+    let receiving = sessions.iter().filter(|(_, session)| session.receives);
+    receiving.filter_map(|(client, session)| Some((client, *objects.get(session.controls?).ok()?)))
+}
+
+const fn words(reference: ObjectRef) -> (u32, u32, u32) {
+    (reference.scene.0, reference.id.0, reference.generation.0)
+}
+
+/// Begins the tick's records: folds what changed in view lists, and finds out whose full state is needed.
+fn gather_changes(
+    mut replicator: ResMut<Replicator>,
+    mut entered: MessageReader<Entered>,
+    mut left: MessageReader<Left>,
+    mut closed: MessageReader<SceneClosed>,
+    sessions: Res<Sessions>,
+    scenes: Res<Scenes>,
+    objects: Query<&Object>,
+    interests: Query<&SceneInterest>,
+) {
+    let Replicator { scenes: records, clients, wanted, .. } = &mut *replicator;
+    closed.read().for_each(|scene| drop(records.remove(&scene.id)));
+    for (scene, _) in scenes.iter() {
+        records.entry(scene).or_default().clear();
+    }
+    for left in left.read() {
+        if let Some(records) = records.get_mut(&left.scene) {
+            let change = Change::Left(left.target_generation.0);
+            records.changes.add(left.viewer.0, left.target.0, change);
+        }
+    }
+    for entered in entered.read() {
+        if let Some(records) = records.get_mut(&entered.scene) {
+            records.changes.add(entered.viewer.0, entered.target.0, Change::Entered);
+        }
+    }
+    records.values_mut().for_each(|records| records.changes.fold());
+
+    follow_sessions(clients, &sessions);
+    wanted.clear();
+    let mut next = clients.iter().peekable();
+    for (client, object) in own_objects(&sessions, &objects) {
+        while next.next_if(|state| state.client < client).is_some() {}
+        let Some(state) = next.peek().filter(|state| state.client == client) else { continue };
+        let Some(records) = records.get(&object.scene()) else { continue };
+        if state.own == Some(words(object.reference())) {
+            let entered = records.changes.entered(object.id().0);
+            wanted.extend(entered.map(|target| (object.scene(), target)));
+        } else {
+            wanted.push((object.scene(), object.id().0));
+            if let Ok(interest) = interests.get(object.scene_entity()) {
+                let seen = interest.views().seen_by(object.id().0);
+                wanted.extend(seen.map(|(target, _)| (object.scene(), target)));
+            }
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+}
+
+/// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.
+fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions) {
+    let is_open = |client| sessions.get(client).is_some_and(|session| session.receives);
+    clients.retain(|state| is_open(state.client));
+    let last = clients.last().map(|state| state.client);
+    // Numbers only grow, so whoever is new stands behind all that are known.
+    let new = sessions.iter().filter(|&(client, session)| session.receives && last.is_none_or(|last| client > last));
+    clients.extend(new.map(|(client, _)| ClientState { client, epoch: 0, sequence: 0, own: None }));
+}
+
+/// Dirty masks become deltas: this tick's share of the objects, and those whose full state somebody needs now.
+fn collect(world: &mut World, mut due: Local<Vec<(SceneId, u32, Entity)>>, mut value: Local<Vec<u8>>) {
+    let phase = *world.resource::<HeartbeatPhase>();
+    world.resource_scope(|world, mut replicator: Mut<Replicator>| {
+        let Replicator { scenes, wanted, .. } = &mut *replicator;
+        due.clear();
+        let mut dirty = world.query::<(Entity, &Object, &DirtyMask)>();
+        due.extend(dirty.iter(world).filter(|(.., mask)| mask.is_dirty()).filter_map(|(entity, object, _)| {
+            let (scene, id) = (object.scene(), object.id().0);
+            let now = phase.covers(id) || wanted.binary_search(&(scene, id)).is_ok();
+            now.then_some((scene, id, entity))
+        }));
+        due.sort_unstable_by_key(|&(scene, id, _)| (scene, id));
+        world.resource_scope(|world, attributes: Mut<Attributes>| {
+            for &(scene, _, entity) in &*due {
+                let Some(records) = scenes.get_mut(&scene) else { continue };
+                collect_object(world, entity, &attributes, records, &mut value);
+            }
+        });
+    });
+}
+
+/// Encodes the dirty attributes of one object, and writes its deltas.
+fn collect_object(
+    world: &mut World,
+    entity: Entity,
+    attributes: &Attributes,
+    records: &mut SceneRecords,
+    value: &mut Vec<u8>,
+) {
+    let Ok(mut object) = world.get_entity_mut(entity) else { return };
+    let (Some(mut mask), Some(mut sent)) = (
+        object.get_mut::<DirtyMask>().map(|mut mask| std::mem::take(&mut *mask)),
+        object.get_mut::<SentValues>().map(|mut sent| std::mem::take(&mut *sent)),
+    ) else {
+        return;
+    };
+    let (mut dirty, mut changed, mut public) = (0, 0u64, 0u64);
+    for bit in mask.take() {
+        let registered = attributes.table()[bit as usize];
+        dirty += 1;
+        value.clear();
+        if (registered.encode)(EntityRef::from(&object), value) {
+            value.truncate(registered.spec.bytes_max as usize);
+            if sent.set(bit, value) {
+                changed |= 1 << bit;
+                public |= u64::from(registered.spec.audience == Audience::Viewers) << bit;
+            }
+        }
+    }
+    if let Some(&own) = object.get::<Object>() {
+        let (id, generation) = (own.id().0, own.generation().0);
+        let delta = |mask: u64, bytes: &mut Vec<u8>| {
+            write_delta_head(bytes, id, generation, mask.count_ones() as u8);
+            write_values(bytes, attributes, sent.iter().filter(|&(bit, _)| mask >> bit & 1 == 1));
+        };
+        if public != 0 {
+            records.deltas.write(id, |bytes| delta(public, bytes));
+        }
+        if changed != 0 && object.contains::<ControlledBy>() {
+            records.own_deltas.write(id, |bytes| delta(changed, bytes));
+        }
+    }
+    if let Some(mut kept) = object.get_mut::<SentValues>() {
+        *kept = sent;
+    }
+    let mut stats = world.resource_mut::<SyncStats>();
+    stats.attributes_dirty += dirty;
+    stats.attributes_changed += u64::from(changed.count_ones());
+}
+
+fn write_values<'a>(
+    bytes: &mut Vec<u8>,
+    attributes: &Attributes,
+    values: impl Iterator<Item = (usize, &'a [u8])>,
+) {
+    for (bit, value) in values {
+        write_attribute(bytes, attributes.table()[bit].spec.id, value);
+    }
+}
+
+type Moving = (&'static Position, &'static Velocity, &'static Heading, &'static Floor);
+
+fn motion_of((position, velocity, heading, floor): (&Position, &Velocity, &Heading, &Floor)) -> Motion {
+    Motion::of(position.0, velocity.0, heading.0, floor.0, false)
+}
+
+/// Motions that clients do not hold yet.
+fn record_motions(
+    mut replicator: ResMut<Replicator>,
+    mut objects: Query<(&Object, Moving, &mut SentMotion)>,
+    mut teleported: MessageReader<Teleported>,
+    settings: Res<SyncSettings>,
+    tick: Res<SimTick>,
+    mut jumped: Local<Vec<ObjectRef>>,
+) {
+    jumped.clear();
+    jumped.extend(teleported.read().map(|message| message.object.reference()));
+    jumped.sort_unstable();
+    let every = u64::from(settings.motion_every_ticks.max(1));
+    for (object, moving, mut sent) in &mut objects {
+        let id = object.id().0;
+        let discontinuity = jumped.binary_search(&object.reference()).is_ok();
+        let due = (tick.0 + u64::from(id)).is_multiple_of(every);
+        if !due && !discontinuity {
+            continue;
+        }
+        let motion = Motion { discontinuity, ..motion_of(moving) };
+        if sent.0 == Some(motion) {
+            continue;
+        }
+        // What clients compare with next time is where it is, not how it came there.
+        sent.0 = Some(Motion { discontinuity: false, ..motion });
+        if let Some(records) = replicator.scenes.get_mut(&object.scene()) {
+            records.motions.write(id, |bytes| write_motion(bytes, id, object.generation().0, motion));
+        }
+    }
+}
+
+/// The full state, as everybody sees it, of those who came into somebody's sight.
+fn record_snapshots(
+    mut replicator: ResMut<Replicator>,
+    attributes: Res<Attributes>,
+    scenes: Res<Scenes>,
+    ids: Query<&SceneObjects>,
+    objects: Query<(&Object, Moving, &SentMotion, &SentValues)>,
+) {
+    let Replicator { scenes: records, wanted, .. } = &mut *replicator;
+    for &(scene, id) in &*wanted {
+        let Some(ids) = scenes.entity(scene).and_then(|entity| ids.get(entity).ok()) else { continue };
+        let Some((object, moving, sent_motion, sent)) =
+            ids.entity(ObjectId(id)).and_then(|entity| objects.get(entity).ok())
+        else {
+            continue;
+        };
+        if let Some(records) = records.get_mut(&scene) {
+            let motion = sent_motion.0.unwrap_or_else(|| motion_of(moving));
+            records.snapshots.write(id, |bytes| {
+                write_snapshot(bytes, object, motion, &attributes, sent, Audience::Viewers);
+            });
+        }
+    }
+}
+
+fn write_snapshot(
+    bytes: &mut Vec<u8>,
+    object: &Object,
+    motion: Motion,
+    attributes: &Attributes,
+    sent: &SentValues,
+    audience: Audience,
+) {
+    let is_told = |bit: usize| {
+        audience == Audience::Owner || attributes.table()[bit].spec.audience == Audience::Viewers
+    };
+    let count = sent.iter().filter(|&(bit, _)| is_told(bit)).count() as u8;
+    let (id, generation) = (object.id().0, object.generation().0);
+    write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
+    write_values(bytes, attributes, sent.iter().filter(|&(bit, _)| is_told(bit)));
+}
+
+/// A packet for every client that receives, put together in parallel and handed to the outbox by ascending client.
+#[expect(clippy::too_many_arguments, reason = "everything that a packet is made of meets here")]
+fn write_packets(
+    mut replicator: ResMut<Replicator>,
+    mut outbox: ResMut<Outbox>,
+    mut stats: ResMut<SyncStats>,
+    sessions: Res<Sessions>,
+    attributes: Res<Attributes>,
+    workers: Res<Workers>,
+    tick: Res<SimTick>,
+    objects: Query<&Object>,
+    states: Query<(Moving, &SentMotion, &SentValues)>,
+    scenes: Query<(&Scene, &SceneInterest)>,
+) {
+    let Replicator { scenes: records, clients, scratch, .. } = &mut *replicator;
+    let mut jobs = Vec::with_capacity(clients.len());
+    let mut next = clients.iter_mut().peekable();
+    for (client, object) in own_objects(&sessions, &objects) {
+        while next.next_if(|state| state.client < client).is_some() {}
+        let Some(state) = next.next_if(|state| state.client == client) else { continue };
+        let (Some(records), Ok((scene, interest))) =
+            (records.get(&object.scene()), scenes.get(object.scene_entity()))
+        else {
+            continue;
+        };
+        let own = words(object.reference());
+        let mut own_snapshot = None;
+        if state.own != Some(own)
+            && let Some((moving, sent_motion, sent)) =
+                sessions.get(client).and_then(|session| states.get(session.controls?).ok())
+        {
+            let mut bytes = Vec::new();
+            let motion = sent_motion.0.unwrap_or_else(|| motion_of(moving));
+            write_snapshot(&mut bytes, &object, motion, &attributes, sent, Audience::Owner);
+            own_snapshot = Some(bytes);
+        }
+        let job = Job { state, own, records, size_m: scene.size_m(), own_snapshot };
+        jobs.push((job, interest));
+    }
+    workers.for_each_chunk(&mut jobs, 32, scratch, |scratch, _, jobs| {
+        for (job, interest) in jobs {
+            let own = job.own.1;
+            write_packet(job, tick.0, scratch, || interest.views().seen_by(own).map(|(target, _)| target));
+        }
+    });
+    // Chunks are consecutive, so their frames are too.
+    for scratch in scratch {
+        outbox.frames_mut().append(&mut scratch.frames);
+        stats.sent.add(std::mem::take(&mut scratch.counters));
+    }
+}
+
+/// Compares what a client holds with what it should hold when nothing changes any more.
+///
+/// # Errors
+/// What differs first, for a person to read.
+pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Result<(), String> {
+    let session = world.get_resource::<Sessions>().and_then(|sessions| sessions.get(client));
+    let own = session.and_then(|session| world.get::<Object>(session.controls?));
+    let Some(own) = own else { return Ok(()) };
+    let reference = words(own.reference());
+    if (mirror.scene(), mirror.own()) != (Some(reference.0), Some((reference.1, reference.2))) {
+        return Err(format!("it controls {:?} of scene {:?}, not {reference:?}", mirror.own(), mirror.scene()));
+    }
+    let interest = world.get::<SceneInterest>(own.scene_entity());
+    let mut expected: Vec<u32> = std::iter::once(own.id().0)
+        .chain(interest.into_iter().flat_map(|interest| interest.views().seen_by(own.id().0)).map(|(id, _)| id))
+        .collect();
+    expected.sort_unstable();
+    if mirror.ids() != expected {
+        return Err(format!("it knows the objects {:?}, not {expected:?}", mirror.ids()));
+    }
+    let ids = world.get::<SceneObjects>(own.scene_entity());
+    for id in expected {
+        let Some(entity) = ids.and_then(|ids| ids.entity(ObjectId(id))) else {
+            return Err(format!("it knows object {id}, which does not exist"));
+        };
+        compare_object(world, entity, mirror, id == own.id().0).map_err(|what| format!("object {id}: {what}"))?;
+    }
+    Ok(())
+}
+
+fn compare_object(world: &World, entity: Entity, mirror: &Mirror, own: bool) -> Result<(), String> {
+    let entity = world.get_entity(entity).map_err(|error| error.to_string())?;
+    let object = entity.get::<Object>().ok_or("it is no object")?;
+    let known = mirror.object(object.id().0).ok_or("it is not known")?;
+    if (known.generation, known.kind) != (object.generation().0, object.kind().0) {
+        return Err(format!("generation and kind {:?}", (known.generation, known.kind)));
+    }
+    let moving = entity.components::<(&Position, &Velocity, &Heading, &Floor)>();
+    let motion = Motion { discontinuity: known.motion.discontinuity, ..motion_of(moving) };
+    if known.motion != motion {
+        return Err(format!("motion {:?}, not {motion:?}", known.motion));
+    }
+    let attributes = world.resource::<Attributes>();
+    let mut expected = Vec::new();
+    for registered in attributes.table() {
+        let mut value = Vec::new();
+        let told = own || registered.spec.audience == Audience::Viewers;
+        if told && (registered.encode)(entity, &mut value) {
+            value.truncate(registered.spec.bytes_max as usize);
+            expected.push((registered.spec.id, value));
+        }
+    }
+    expected.sort_unstable();
+    if known.attributes == expected {
+        Ok(())
+    } else {
+        Err(format!("attributes {:?}, not {expected:?}", known.attributes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use glam::Vec2;
+    use proptest::prelude::*;
+
+    use super::super::attributes::{AttributeSpec, Replicate, ReplicateAppExt};
+    use super::*;
+    use crate::aoi::views::ViewCaps;
+    use crate::aoi::{Viewable, Viewer};
+    use crate::outbox::Sink;
+    use crate::session::control;
+    use crate::world::{KindId, SceneSpec, change_scene, open_scene, spawn_object, teleport};
+
+    #[derive(Component, Clone, Copy)]
+    struct Health(u32);
+
+    #[derive(Component, Clone, Copy)]
+    struct Gold(u32);
+
+    impl Replicate for Health {
+        fn encode(&self, bytes: &mut Vec<u8>) {
+            bytes.extend(self.0.to_le_bytes());
+        }
+    }
+
+    impl Replicate for Gold {
+        fn encode(&self, bytes: &mut Vec<u8>) {
+            bytes.extend(self.0.to_le_bytes());
+        }
+    }
+
+    /// Mirrors by client, fed as frames leave; the first error of each is kept.
+    #[derive(Clone, Default)]
+    struct Mirrors(Arc<Mutex<BTreeMap<ClientId, (Mirror, Result<(), String>)>>>);
+
+    impl Sink for Mirrors {
+        fn deliver(&mut self, client: ClientId, frame: &[u8]) {
+            let mut mirrors = self.0.lock().unwrap();
+            let (mirror, result) = mirrors.entry(client).or_insert_with(|| (Mirror::default(), Ok(())));
+            if result.is_ok() {
+                *result = mirror.receive(frame).map_err(|error| error.to_string());
+            }
+        }
+    }
+
+    struct Rig {
+        app: App,
+        mirrors: Mirrors,
+        scenes: [Entity; 2],
+        players: Vec<Entity>,
+    }
+
+    impl Rig {
+        fn new(cap: u16) -> Self {
+            let mut app = App::new();
+            app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
+            let spec = |name, id, audience| AttributeSpec { name, id, audience, bytes_max: 4 };
+            app.replicate::<Health>(spec("health", 1, Audience::Viewers)).unwrap();
+            app.replicate::<Gold>(spec("gold", 9, Audience::Owner)).unwrap();
+            sim::clock::one_tick_an_update(&mut app);
+            let mirrors = Mirrors::default();
+            app.world_mut().resource_mut::<Outbox>().set_sink(Box::new(mirrors.clone()));
+            let scenes = [(); 2].map(|()| open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap());
+            let mut rig = Self { app, mirrors, scenes, players: Vec::new() };
+            (0..6).for_each(|nth| rig.join(cap, nth));
+            rig
+        }
+
+        fn join(&mut self, cap: u16, nth: u32) {
+            let sight = (Viewer::new(ViewCaps::all(cap)), Viewable::default());
+            let at = Vec2::new(20.0 + 30.0 * nth as f32, 50.0);
+            let values = (Health(100), Gold(nth));
+            let world = self.app.world_mut();
+            let entity = spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
+            let client = world.resource_mut::<Sessions>().connect(100, true).unwrap();
+            assert!(control(world, client, entity));
+            self.players.push(entity);
+        }
+
+        fn rest_and_compare(&mut self) {
+            (0..12).for_each(|_| self.app.update());
+            for (client, (mirror, result)) in &*self.mirrors.0.lock().unwrap() {
+                assert_eq!(*result, Ok(()), "client {}", client.0);
+                assert_eq!(compare_mirror(self.app.world(), *client, mirror), Ok(()), "client {}", client.0);
+            }
+        }
+
+        fn sent(&self) -> PacketCounters {
+            self.app.world().resource::<SyncStats>().sent
+        }
+    }
+
+    #[test]
+    fn at_rest_nothing_is_sent() {
+        let mut rig = Rig::new(10);
+        rig.rest_and_compare();
+        let before = rig.sent();
+        rig.rest_and_compare();
+        assert_eq!(rig.sent(), before);
+    }
+
+    #[test]
+    fn an_equal_value_written_again_sends_nothing_and_only_owners_learn_what_is_theirs() {
+        let mut rig = Rig::new(10);
+        rig.rest_and_compare();
+        let before = rig.sent();
+        rig.app.world_mut().get_mut::<Health>(rig.players[0]).unwrap().0 = 100;
+        rig.rest_and_compare();
+        assert_eq!(rig.sent(), before);
+        rig.app.world_mut().get_mut::<Gold>(rig.players[0]).unwrap().0 = 77;
+        rig.rest_and_compare();
+        assert_eq!(rig.sent().deltas, before.deltas + 1);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Tick,
+        Walk(usize, f32),
+        Teleport(usize, f32),
+        Health(usize, u32),
+        Gold(usize, u32),
+        Change(usize, usize),
+        Despawn(usize),
+        Join,
+        Cap(usize, u16),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let who = 0..8usize;
+        let step = prop_oneof![
+            6 => Just(Step::Tick),
+            4 => (who.clone(), -30.0..30.0f32).prop_map(|(w, x)| Step::Walk(w, x)),
+            1 => (who.clone(), 0.0..900.0f32).prop_map(|(w, x)| Step::Teleport(w, x)),
+            3 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Health(w, v)),
+            2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Gold(w, v)),
+            1 => (who.clone(), 0..2usize).prop_map(|(w, s)| Step::Change(w, s)),
+            1 => who.clone().prop_map(Step::Despawn),
+            1 => Just(Step::Join),
+            1 => (who, 0..4u16).prop_map(|(w, c)| Step::Cap(w, c)),
+        ];
+        prop::collection::vec(step, 0..80)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn mirrors_follow_whatever_happens(cap in 1..6u16, workers in 1..4usize, steps in steps()) {
+            let mut rig = Rig::new(cap);
+            rig.app.insert_resource(Workers::new(workers));
+            for step in steps {
+                let pick = |nth: usize| rig.players.get(nth % rig.players.len().max(1)).copied();
+                match step {
+                    Step::Tick => rig.app.update(),
+                    Step::Join => rig.join(cap, 3),
+                    Step::Walk(nth, by) => {
+                        if let Some(mut position) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Position>(e)) {
+                            position.0.x = (position.0.x + by).clamp(0.0, 1000.0);
+                        }
+                    }
+                    Step::Teleport(nth, x) => {
+                        if let Some(entity) = pick(nth) {
+                            teleport(rig.app.world_mut(), entity, Vec2::new(x, 50.0)).unwrap();
+                        }
+                    }
+                    Step::Health(nth, value) => {
+                        if let Some(mut health) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Health>(e)) {
+                            health.0 = value;
+                        }
+                    }
+                    Step::Gold(nth, value) => {
+                        if let Some(mut gold) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Gold>(e)) {
+                            gold.0 = value;
+                        }
+                    }
+                    Step::Change(nth, scene) => {
+                        if let Some(entity) = pick(nth) {
+                            let to = rig.scenes[scene];
+                            change_scene(rig.app.world_mut(), entity, to, Vec2::splat(50.0)).unwrap();
+                        }
+                    }
+                    Step::Despawn(nth) => {
+                        if let Some(entity) = pick(nth) {
+                            rig.app.world_mut().despawn(entity);
+                            rig.players.retain(|&other| other != entity);
+                        }
+                    }
+                    Step::Cap(nth, cap) => {
+                        if let Some(mut viewer) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Viewer>(e)) {
+                            viewer.caps = ViewCaps::all(cap);
+                        }
+                    }
+                }
+            }
+            rig.rest_and_compare();
+        }
+    }
+}

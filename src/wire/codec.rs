@@ -1,0 +1,194 @@
+//! The smallest pieces: varints and a reader that cannot run over.
+
+use thiserror::Error;
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WireError {
+    /// The bytes end too early.
+    #[error("byte {at}: the message ends, {wanted} more bytes were expected")]
+    Truncated {
+        /// Where.
+        at: usize,
+        /// How many are missing at least.
+        wanted: usize,
+    },
+    /// A varint has more bits than its type.
+    #[error("byte {at}: a varint of more than {bits} bits")]
+    Varint {
+        /// Where it begins.
+        at: usize,
+        /// How many it may have.
+        bits: u32,
+    },
+    /// The kind byte is none that is known.
+    #[error("byte {at}: unknown message kind {found}")]
+    Kind {
+        /// Where.
+        at: usize,
+        /// What stands there.
+        found: u8,
+    },
+    /// Another version of the format.
+    #[error("version {found}, expected {expected}")]
+    Version {
+        /// What stands in the header.
+        found: u8,
+        /// What this build speaks.
+        expected: u8,
+    },
+    /// A value longer than allowed.
+    #[error("byte {at}: a value of {found} bytes, at most {max} are allowed")]
+    TooLong {
+        /// Where.
+        at: usize,
+        /// How long it claims to be.
+        found: u32,
+        /// The limit.
+        max: u32,
+    },
+    /// Bytes behind the end of a message.
+    #[error("byte {at}: {found} bytes behind the end of the message")]
+    Trailing {
+        /// Where the message ends.
+        at: usize,
+        /// How many follow.
+        found: usize,
+    },
+}
+
+/// Writes `value` as LEB128: 1 to 10 bytes.
+#[inline]
+pub fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// Reads pieces off the front of a message.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes` from the start.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// How many bytes were read.
+    #[must_use]
+    pub const fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Whether nothing is left.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// The next `count` bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let left = self.bytes.len() - self.at;
+        if count > left {
+            return Err(WireError::Truncated {
+                at: self.bytes.len(),
+                wanted: count - left,
+            });
+        }
+        let taken = &self.bytes[self.at..self.at + count];
+        self.at += count;
+        Ok(taken)
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn byte(&mut self) -> Result<u8, WireError> {
+        let byte = *self.bytes.get(self.at).ok_or(WireError::Truncated {
+            at: self.at,
+            wanted: 1,
+        })?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next varint of at most 32 bits.
+    #[inline]
+    pub fn varint_u32(&mut self) -> Result<u32, WireError> {
+        let at = self.at;
+        let value = self.varint(32)?;
+        u32::try_from(value).map_err(|_| WireError::Varint { at, bits: 32 })
+    }
+
+    /// The next varint of at most 64 bits.
+    pub fn varint_u64(&mut self) -> Result<u64, WireError> {
+        self.varint(64)
+    }
+
+    #[inline]
+    fn varint(&mut self, bits: u32) -> Result<u64, WireError> {
+        let start = self.at;
+        let (mut value, mut shift) = (0u64, 0);
+        loop {
+            let byte = self.byte()?;
+            let part = u64::from(byte & 0x7f);
+            if shift >= bits || (part << shift) >> shift != part {
+                return Err(WireError::Varint { at: start, bits });
+            }
+            value |= part << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+            shift += 7;
+        }
+    }
+
+    /// An error unless everything was read.
+    pub fn end(&self) -> Result<(), WireError> {
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(WireError::Trailing {
+                at: self.at,
+                found: self.bytes.len() - self.at,
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_varint_reads_back(value: u64) {
+            let mut bytes = Vec::new();
+            write_varint(&mut bytes, value);
+            let mut reader = Reader::new(&bytes);
+            prop_assert_eq!(reader.varint_u64(), Ok(value));
+            prop_assert!(reader.is_empty());
+            prop_assert_eq!(Reader::new(&bytes).varint_u32().ok(), u32::try_from(value).ok());
+        }
+    }
+
+    #[test]
+    fn an_endless_varint_is_an_error() {
+        assert_eq!(
+            Reader::new(&[0xff; 20]).varint_u64(),
+            Err(WireError::Varint { at: 0, bits: 64 })
+        );
+        assert_eq!(
+            Reader::new(&[0x80; 3]).varint_u64(),
+            Err(WireError::Truncated { at: 3, wanted: 1 })
+        );
+    }
+}
