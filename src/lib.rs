@@ -56,7 +56,9 @@ pub struct ThrongPlugins;
 impl PluginGroup for ThrongPlugins {
     fn build(self) -> PluginGroupBuilder {
         PluginGroupBuilder::start::<Self>()
-            .add(sim::SimPlugin { tick_hz: Some(20.0) })
+            .add(sim::SimPlugin {
+                tick_hz: Some(20.0),
+            })
             .add(world::WorldPlugin)
             .add(map::MapPlugin)
             .add(inbox::InboxPlugin)

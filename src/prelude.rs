@@ -1,7 +1,9 @@
 //! What an embedder imports.
 
 pub use crate::ThrongPlugins;
-pub use crate::aoi::{AoiPlugin, Entered, InterestSpec, Left, SceneInterest, ViewCaps, Viewable, Viewer};
+pub use crate::aoi::{
+    AoiPlugin, Entered, InterestSpec, Left, SceneInterest, ViewCaps, Viewable, Viewer,
+};
 pub use crate::inbox::{Inbox, InboxPlugin};
 pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};
 pub use crate::matchmaking::{MatchFormed, MatchmakingPlugin, QueueRequest, Ticket};
@@ -9,9 +11,12 @@ pub use crate::movement::{MovementPlugin, Speed, Walker};
 pub use crate::nav::{NavPlugin, Path, PathAnswered, PathClass, PathRequest};
 pub use crate::outbox::{Outbox, OutboxPlugin, Sink};
 pub use crate::session::{LoggedIn, LoggedOut, SessionPlugin, Sessions, control};
-pub use crate::sim::{HashAppExt, Heartbeat, RandomStreams, SimPlugin, SimSystems, SimTick, StateHasher, Workers};
+pub use crate::sim::{
+    HashAppExt, Heartbeat, RandomStreams, SimPlugin, SimSystems, SimTick, StateHasher, Workers,
+};
 pub use crate::sync::{AttributeSpec, Audience, Replicate, ReplicateAppExt, SyncPlugin};
 pub use crate::world::{
-    Despawned, Object, ObjectHashAppExt, ObjectKinds, PlayerId, Position, SceneSpec, Spawned, StateHashed, TeamId,
-    WorldPlugin, change_scene, despawn_object, open_scene, spawn_object, teleport,
+    Despawned, Object, ObjectHashAppExt, ObjectKinds, PlayerId, Position, SceneSpec, Spawned,
+    StateHashed, TeamId, WorldPlugin, change_scene, despawn_object, open_scene, spawn_object,
+    teleport,
 };

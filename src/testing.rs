@@ -12,7 +12,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, TaskPoolOptions, TaskPoolPlugin};
+use bevy_app::{
+    App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, TaskPoolOptions, TaskPoolPlugin,
+};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel, SingleThreadedExecutor};
 use bevy_time::{Fixed, Time, TimePlugin};
@@ -56,7 +58,15 @@ impl Sink for Kept {
 
 impl Default for TestServerBuilder {
     fn default() -> Self {
-        Self { seed: 1, tick_hz: 20.0, workers: 1, timing: false, map: None, crowd: 0, configure: Vec::new() }
+        Self {
+            seed: 1,
+            tick_hz: 20.0,
+            workers: 1,
+            timing: false,
+            map: None,
+            crowd: 0,
+            configure: Vec::new(),
+        }
     }
 }
 
@@ -117,7 +127,14 @@ impl TestServerBuilder {
     #[must_use]
     pub fn build(self) -> TestServer {
         let mut app = App::new();
-        app.add_plugins((TaskPoolPlugin { task_pool_options: pools(self.workers) }, TimePlugin, ThrongPlugins, CrowdPlugin));
+        app.add_plugins((
+            TaskPoolPlugin {
+                task_pool_options: pools(self.workers),
+            },
+            TimePlugin,
+            ThrongPlugins,
+            CrowdPlugin,
+        ));
         if self.timing {
             app.add_plugins(TimingPlugin);
         }
@@ -128,16 +145,27 @@ impl TestServerBuilder {
         strict(&mut app, FixedUpdate, self.workers);
         strict(&mut app, Heartbeat, self.workers);
         strict(&mut app, FixedPostUpdate, self.workers);
-        self.configure.into_iter().for_each(|configure| configure(&mut app));
+        self.configure
+            .into_iter()
+            .for_each(|configure| configure(&mut app));
         app.finish();
         app.cleanup();
         clock::one_tick_an_update(&mut app);
 
-        let mut server = TestServer { app, sent: Arc::default(), scene: None };
+        let mut server = TestServer {
+            app,
+            sent: Arc::default(),
+            scene: None,
+        };
         if let Some((map, tile_m)) = self.map {
             let map = SceneMap::new(Arc::new(map), tile_m);
-            let spec = SceneSpec { name: "test".into(), size_m: map.size_m(), ..SceneSpec::default() };
-            server.scene = Some(open_scene(server.world_mut(), spec, map).expect("a map fits into a scene"));
+            let spec = SceneSpec {
+                name: "test".into(),
+                size_m: map.size_m(),
+                ..SceneSpec::default()
+            };
+            server.scene =
+                Some(open_scene(server.world_mut(), spec, map).expect("a map fits into a scene"));
         }
         if self.crowd > 0 {
             server.add_wanderers(self.crowd);
@@ -150,7 +178,10 @@ impl TestServerBuilder {
 fn strict(app: &mut App, label: impl ScheduleLabel, workers: usize) {
     app.edit_schedule(label, |schedule| {
         let settings = schedule.get_build_settings();
-        schedule.set_build_settings(ScheduleBuildSettings { ambiguity_detection: LogLevel::Error, ..settings });
+        schedule.set_build_settings(ScheduleBuildSettings {
+            ambiguity_detection: LogLevel::Error,
+            ..settings
+        });
         if workers <= 1 {
             schedule.set_executor(SingleThreadedExecutor::new());
         }
@@ -161,7 +192,11 @@ fn strict(app: &mut App, label: impl ScheduleLabel, workers: usize) {
 fn pools(workers: usize) -> TaskPoolOptions {
     let mut options = TaskPoolOptions::default();
     let workers = workers.max(1);
-    for (pool, threads) in [(&mut options.io, 1), (&mut options.async_compute, 1), (&mut options.compute, workers)] {
+    for (pool, threads) in [
+        (&mut options.io, 1),
+        (&mut options.async_compute, 1),
+        (&mut options.compute, workers),
+    ] {
         (pool.min_threads, pool.max_threads) = (threads, threads);
     }
     options
@@ -176,7 +211,10 @@ impl TestServer {
 
     /// Does exactly `ticks` ticks.
     pub fn step(&mut self, ticks: u64) {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
         (0..ticks).for_each(|_| self.app.update());
     }
 
@@ -190,7 +228,11 @@ impl TestServer {
     #[must_use]
     pub fn sent_to(&self, client: ClientId) -> Vec<Vec<u8>> {
         let frames = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        frames.iter().filter(|&(to, _)| to == client).map(|(_, frame)| frame.to_vec()).collect()
+        frames
+            .iter()
+            .filter(|&(to, _)| to == client)
+            .map(|(_, frame)| frame.to_vec())
+            .collect()
     }
 
     /// A resource, such as a plugin's statistics.
@@ -234,17 +276,36 @@ impl TestServer {
         let scene = self.scene.unwrap_or_else(|| {
             let map = TileMap::new(400, 400, false).expect("the size is within limits");
             let map = SceneMap::new(Arc::new(map), 0.5);
-            let spec = SceneSpec { name: "test".into(), size_m: map.size_m(), ..SceneSpec::default() };
+            let spec = SceneSpec {
+                name: "test".into(),
+                size_m: map.size_m(),
+                ..SceneSpec::default()
+            };
             open_scene(self.world_mut(), spec, map).expect("the scene is within limits")
         });
         self.scene = Some(scene);
-        let size_m = self.world().get::<SceneMap>(scene).map_or(Vec2::ZERO, SceneMap::size_m);
-        let kind = self.stats::<ObjectKinds>().find("player").expect("a default kind");
+        let size_m = self
+            .world()
+            .get::<SceneMap>(scene)
+            .map_or(Vec2::ZERO, SceneMap::size_m);
+        let kind = self
+            .stats::<ObjectKinds>()
+            .find("player")
+            .expect("a default kind");
         let spec = CrowdSpec {
             behaviour: Behaviour::Wander { radius_m: 50.0 },
             clients: 1.0,
             attributes_per_s: 1.0,
-            ..CrowdSpec::new("crowd", kind, players, scene, Place::Rect { min: Vec2::ZERO, max: size_m })
+            ..CrowdSpec::new(
+                "crowd",
+                kind,
+                players,
+                scene,
+                Place::Rect {
+                    min: Vec2::ZERO,
+                    max: size_m,
+                },
+            )
         };
         add_crowd(self.world_mut(), spec).expect("players are not spawned here, but log in");
         let sink = self.stats::<crate::crowd::SyntheticClients>().sink();

@@ -36,7 +36,12 @@ impl SceneViews {
         for (id, object) in self.objects.iter().enumerate() {
             let id = id as u32;
             self.grid
-                .validate(id, usize::from(object.layer), object.viewable, object.viewer)
+                .validate(
+                    id,
+                    usize::from(object.layer),
+                    object.viewable,
+                    object.viewer,
+                )
                 .map_err(ViewFault)?;
             counts.0 += usize::from(object.viewable);
             counts.1 += usize::from(object.viewer);
@@ -45,7 +50,10 @@ impl SceneViews {
             }
             let cell = self.grid.cell(id);
             if object.alive && self.grid.sticky_cell(cell, object.position) != cell {
-                return fault(format!("{id} is at {} and reported in {cell:?}", object.position));
+                return fault(format!(
+                    "{id} is at {} and reported in {cell:?}",
+                    object.position
+                ));
             }
             for list in 0..LISTS {
                 self.validate_list(id, list)?;
@@ -63,12 +71,18 @@ impl SceneViews {
     /// Whether a viewer could see a target now, caps apart.
     #[must_use]
     pub fn could_see(&self, viewer: u32, target: u32) -> bool {
-        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else { return false };
+        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
+            return false;
+        };
         viewer != target
             && a.viewer
             && b.viewable
             && a.standing.can_see(&b.standing)
-            && self.grid.in_range(usize::from(b.layer), self.grid.cell(viewer), self.grid.cell(target))
+            && self.grid.in_range(
+                usize::from(b.layer),
+                self.grid.cell(viewer),
+                self.grid.cell(target),
+            )
     }
 
     fn validate_list(&self, viewer: u32, list: usize) -> Result<(), ViewFault> {
@@ -94,9 +108,16 @@ impl SceneViews {
         if members.windows(2).any(|pair| pair[0] == pair[1]) {
             return fault(format!("{viewer} sees somebody twice in list {list}"));
         }
-        let cap = if list == UNCAPPED { usize::MAX } else { usize::from(object.caps[list]) };
+        let cap = if list == UNCAPPED {
+            usize::MAX
+        } else {
+            usize::from(object.caps[list])
+        };
         if members.len() > cap {
-            return fault(format!("{viewer} sees {} in list {list}, its cap is {cap}", members.len()));
+            return fault(format!(
+                "{viewer} sees {} in list {list}, its cap is {cap}",
+                members.len()
+            ));
         }
         if !object.viewer {
             return Ok(());
@@ -111,10 +132,14 @@ impl SceneViews {
             }
             let class = self.rank(viewer, target);
             if u16::from(class) >= object.bound[list] {
-                return fault(format!("{viewer} has forgotten that it refused {target}, of class {class}"));
+                return fault(format!(
+                    "{viewer} has forgotten that it refused {target}, of class {class}"
+                ));
             }
             if !queued && members.len() < cap {
-                return fault(format!("{viewer} has a place for {target} and is not queued"));
+                return fault(format!(
+                    "{viewer} has a place for {target} and is not queued"
+                ));
             }
             if !queued && lowest.is_some_and(|lowest| class > lowest) {
                 return fault(format!(

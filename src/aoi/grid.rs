@@ -30,8 +30,17 @@ pub const CELLS_MAX: u64 = 1 << 20;
 const NONE: u32 = u32::MAX;
 
 /// The nine cells around one, itself first.
-const AROUND: [(i32, i32); 9] =
-    [(0, 0), (-1, -1), (0, -1), (1, -1), (-1, 0), (1, 0), (-1, 1), (0, 1), (1, 1)];
+const AROUND: [(i32, i32); 9] = [
+    (0, 0),
+    (-1, -1),
+    (0, -1),
+    (1, -1),
+    (-1, 0),
+    (1, 0),
+    (-1, 1),
+    (0, 1),
+    (1, 1),
+];
 
 /// A square of the interest grid, or of a coarser layer of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,7 +146,8 @@ impl SceneGrid {
         }
         let count = |metres: f32| (metres / cell_m).ceil().max(1.0) as u64;
         let (columns, rows) = (count(width_m), count(height_m));
-        if columns > u64::from(u16::MAX) || rows > u64::from(u16::MAX) || columns * rows > CELLS_MAX {
+        if columns > u64::from(u16::MAX) || rows > u64::from(u16::MAX) || columns * rows > CELLS_MAX
+        {
             return Err(GridError::TooManyCells { columns, rows });
         }
         let mut grid = Self {
@@ -213,9 +223,16 @@ impl SceneGrid {
         let axis = |cell: u16, p: f32, count: u16| {
             let (low, size) = (f32::from(cell) * self.cell_m, self.cell_m);
             let stays = p >= low - self.margin_m && p < low + size + self.margin_m;
-            if stays { cell } else { floor_axis(p, size, count) }
+            if stays {
+                cell
+            } else {
+                floor_axis(p, size, count)
+            }
         };
-        GridCell { x: axis(cell.x, position.x, self.columns), y: axis(cell.y, position.y, self.rows) }
+        GridCell {
+            x: axis(cell.x, position.x, self.columns),
+            y: axis(cell.y, position.y, self.rows),
+        }
     }
 
     /// Reports a new position of an id below the grown number; true if the reported cell differs from the
@@ -257,9 +274,10 @@ impl SceneGrid {
     pub fn coarse(&self, layer: usize, cell: GridCell) -> GridCell {
         match self.layers[layer].scale {
             1 => cell,
-            scale => {
-                GridCell { x: (u32::from(cell.x) / scale) as u16, y: (u32::from(cell.y) / scale) as u16 }
-            }
+            scale => GridCell {
+                x: (u32::from(cell.x) / scale) as u16,
+                y: (u32::from(cell.y) / scale) as u16,
+            },
         }
     }
 
@@ -274,14 +292,22 @@ impl SceneGrid {
     pub fn around(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
         let Layer { columns, rows, .. } = self.layers[layer];
         AROUND.iter().filter_map(move |&(dx, dy)| {
-            let x = u16::try_from(i32::from(coarse.x) + dx).ok().filter(|&x| x < columns)?;
-            let y = u16::try_from(i32::from(coarse.y) + dy).ok().filter(|&y| y < rows)?;
+            let x = u16::try_from(i32::from(coarse.x) + dx)
+                .ok()
+                .filter(|&x| x < columns)?;
+            let y = u16::try_from(i32::from(coarse.y) + dy)
+                .ok()
+                .filter(|&y| y < rows)?;
             Some(GridCell { x, y })
         })
     }
 
     /// The grid cells from which a target in this cell of a layer is in range, row by row.
-    pub fn around_fine(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
+    pub fn around_fine(
+        &self,
+        layer: usize,
+        coarse: GridCell,
+    ) -> impl Iterator<Item = GridCell> + use<> {
         let scale = self.layers[layer].scale;
         let span = |c: u16, count: u16| {
             let start = u32::from(c).saturating_sub(1) * scale;
@@ -313,21 +339,33 @@ impl SceneGrid {
         self.homes[id as usize] = cell;
         let coarse = self.coarse(layer, cell);
         let layer = &mut self.layers[layer];
-        push(&mut layer.members[index(coarse, layer.columns)], &mut self.target_places, id);
+        push(
+            &mut layer.members[index(coarse, layer.columns)],
+            &mut self.target_places,
+            id,
+        );
     }
 
     /// Enters a viewer in its reported cell, which becomes its home.
     pub fn add_viewer(&mut self, id: u32) {
         let cell = self.cells[id as usize];
         self.homes[id as usize] = cell;
-        push(&mut self.viewers[index(cell, self.columns)], &mut self.viewer_places, id);
+        push(
+            &mut self.viewers[index(cell, self.columns)],
+            &mut self.viewer_places,
+            id,
+        );
     }
 
     /// Takes a target out of its layer, if it is in.
     pub fn remove_target(&mut self, id: u32, layer: usize) {
         let coarse = self.coarse(layer, self.homes[id as usize]);
         let layer = &mut self.layers[layer];
-        swap_remove(&mut layer.members[index(coarse, layer.columns)], &mut self.target_places, id);
+        swap_remove(
+            &mut layer.members[index(coarse, layer.columns)],
+            &mut self.target_places,
+            id,
+        );
     }
 
     /// Takes a viewer out, if it is in.
@@ -393,7 +431,10 @@ impl SceneGrid {
     /// the members in this order.
     #[must_use]
     pub fn places(&self, id: u32) -> (u32, u32) {
-        (self.target_places[id as usize], self.viewer_places[id as usize])
+        (
+            self.target_places[id as usize],
+            self.viewer_places[id as usize],
+        )
     }
 
     /// The targets of all layers in cells that a circle touches (margin included), each once. A superset of
@@ -401,7 +442,10 @@ impl SceneGrid {
     pub fn targets_near(&self, centre: Vec2, radius_m: f32) -> impl Iterator<Item = u32> + '_ {
         // An object may stray from its cell by the margin, and rounding may add a hair.
         let reach = Vec2::splat(radius_m + self.margin_m + self.cell_m * 1e-3);
-        let (low, high) = (self.floor_cell(centre - reach), self.floor_cell(centre + reach));
+        let (low, high) = (
+            self.floor_cell(centre - reach),
+            self.floor_cell(centre + reach),
+        );
         (0..self.layers.len()).flat_map(move |layer| {
             let (low, high) = (self.coarse(layer, low), self.coarse(layer, high));
             (low.y..=high.y)
@@ -414,10 +458,16 @@ impl SceneGrid {
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let members = |cells: &[Vec<u32>]| -> usize {
-            cells.iter().map(|cell| size_of::<Vec<u32>>() + cell.capacity() * size_of::<u32>()).sum()
+            cells
+                .iter()
+                .map(|cell| size_of::<Vec<u32>>() + cell.capacity() * size_of::<u32>())
+                .sum()
         };
-        let layers: usize =
-            self.layers.iter().map(|layer| members(&layer.members) + layer.arrivals.len() * 4).sum();
+        let layers: usize = self
+            .layers
+            .iter()
+            .map(|layer| members(&layer.members) + layer.arrivals.len() * 4)
+            .sum();
         layers
             + members(&self.viewers)
             + self.cells.capacity() * (2 * size_of::<GridCell>() + 3 * size_of::<u32>())
@@ -427,16 +477,26 @@ impl SceneGrid {
     ///
     /// # Errors
     /// Says what is wrong.
-    pub fn validate(&self, id: u32, layer: usize, is_target: bool, is_viewer: bool) -> Result<(), String> {
+    pub fn validate(
+        &self,
+        id: u32,
+        layer: usize,
+        is_target: bool,
+        is_viewer: bool,
+    ) -> Result<(), String> {
         let home = self.home(id);
         let stands = |members: &[u32], place: u32| members.get(place as usize) == Some(&id);
         let (target_place, viewer_place) = self.places(id);
         if is_target != (target_place != NONE)
             || is_target && !stands(self.targets(layer, self.coarse(layer, home)), target_place)
         {
-            return Err(format!("target {id} is not at its place in layer {layer}, cell {home:?}"));
+            return Err(format!(
+                "target {id} is not at its place in layer {layer}, cell {home:?}"
+            ));
         }
-        if is_viewer != (viewer_place != NONE) || is_viewer && !stands(self.viewers(home), viewer_place) {
+        if is_viewer != (viewer_place != NONE)
+            || is_viewer && !stands(self.viewers(home), viewer_place)
+        {
             return Err(format!("viewer {id} is not at its place in cell {home:?}"));
         }
         Ok(())
@@ -446,7 +506,10 @@ impl SceneGrid {
     #[must_use]
     pub fn member_counts(&self) -> (usize, usize) {
         let count = |cells: &[Vec<u32>]| -> usize { cells.iter().map(Vec::len).sum() };
-        (self.layers.iter().map(|layer| count(&layer.members)).sum(), count(&self.viewers))
+        (
+            self.layers.iter().map(|layer| count(&layer.members)).sum(),
+            count(&self.viewers),
+        )
     }
 
     fn layer_of_scale(&mut self, scale: u32) -> usize {
@@ -514,7 +577,15 @@ mod tests {
     fn a_cell_is_kept_until_the_margin_is_left() {
         let mut grid = grid();
         grid.place(0, vec2(15.0, 15.0));
-        for (x, cell) in [(8.0, 1), (21.9, 1), (22.0, 2), (18.0, 2), (17.9, 1), (45.0, 4), (55.0, 5)] {
+        for (x, cell) in [
+            (8.0, 1),
+            (21.9, 1),
+            (22.0, 2),
+            (18.0, 2),
+            (17.9, 1),
+            (45.0, 4),
+            (55.0, 5),
+        ] {
             grid.locate(0, vec2(x, 15.0));
             assert_eq!(grid.cell(0), GridCell { x: cell, y: 1 }, "at {x}");
         }
@@ -534,20 +605,45 @@ mod tests {
         ];
         for (position, (x, y)) in cases {
             assert_eq!(grid.floor_cell(position), GridCell { x, y }, "{position}");
-            assert_eq!(grid.sticky_cell(GridCell { x: 3, y: 3 }, position), GridCell { x, y }, "{position}");
+            assert_eq!(
+                grid.sticky_cell(GridCell { x: 3, y: 3 }, position),
+                GridCell { x, y },
+                "{position}"
+            );
         }
     }
 
     #[test]
     fn impossible_grids_are_errors() {
         let made = |w, h, s, m| SceneGrid::new(w, h, s, m).map(|grid| grid.size());
-        assert!(matches!(made(0.0, 1.0, 1.0, 0.0), Err(GridError::Size { .. })));
-        assert!(matches!(made(1.0, f32::NAN, 1.0, 0.0), Err(GridError::Size { .. })));
-        assert!(matches!(made(1.0, 1.0, -1.0, 0.0), Err(GridError::Cell { .. })));
-        assert!(matches!(made(1.0, 1.0, 1.0, 0.26), Err(GridError::Margin { .. })));
-        assert!(matches!(made(1.0, 1.0, 1.0, f32::NAN), Err(GridError::Margin { .. })));
-        assert!(matches!(made(1e9, 1e9, 1e-9, 0.0), Err(GridError::TooManyCells { .. })));
-        assert!(matches!(made(70_000.0, 1.0, 1.0, 0.0), Err(GridError::TooManyCells { .. })));
+        assert!(matches!(
+            made(0.0, 1.0, 1.0, 0.0),
+            Err(GridError::Size { .. })
+        ));
+        assert!(matches!(
+            made(1.0, f32::NAN, 1.0, 0.0),
+            Err(GridError::Size { .. })
+        ));
+        assert!(matches!(
+            made(1.0, 1.0, -1.0, 0.0),
+            Err(GridError::Cell { .. })
+        ));
+        assert!(matches!(
+            made(1.0, 1.0, 1.0, 0.26),
+            Err(GridError::Margin { .. })
+        ));
+        assert!(matches!(
+            made(1.0, 1.0, 1.0, f32::NAN),
+            Err(GridError::Margin { .. })
+        ));
+        assert!(matches!(
+            made(1e9, 1e9, 1e-9, 0.0),
+            Err(GridError::TooManyCells { .. })
+        ));
+        assert!(matches!(
+            made(70_000.0, 1.0, 1.0, 0.0),
+            Err(GridError::TooManyCells { .. })
+        ));
         assert_eq!(made(1.0, 1.0, 50.0, 12.5), Ok((1, 1)));
     }
 

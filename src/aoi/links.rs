@@ -79,7 +79,10 @@ struct Watcher {
 
 impl Watcher {
     const fn new(viewer: u32, list: usize, place: u32) -> Self {
-        Self { viewer_list: viewer << 2 | list as u32, place }
+        Self {
+            viewer_list: viewer << 2 | list as u32,
+            place,
+        }
     }
 
     const fn viewer(self) -> u32 {
@@ -165,14 +168,20 @@ impl ViewLinks {
         &self,
         target: u32,
     ) -> impl DoubleEndedIterator<Item = WatchedBy> + ExactSizeIterator + '_ {
-        let watchers = self.watchers.get(target as usize).map_or(&[][..], Vec::as_slice);
+        let watchers = self
+            .watchers
+            .get(target as usize)
+            .map_or(&[][..], Vec::as_slice);
         watchers.iter().map(|&watcher| watcher.into())
     }
 
     /// The watcher at a place; `None` past the end.
     #[must_use]
     pub fn watcher_at(&self, target: u32, place: usize) -> Option<WatchedBy> {
-        self.watchers.get(target as usize)?.get(place).map(|&watcher| watcher.into())
+        self.watchers
+            .get(target as usize)?
+            .get(place)
+            .map(|&watcher| watcher.into())
     }
 
     /// Whether a viewer sees a target in one of its lists. Looks at the shorter of that list and the
@@ -182,7 +191,8 @@ impl ViewLinks {
         if self.list_len(viewer, list) <= self.watchers_len(target) {
             self.keys(viewer, list).any(|key| key.target() == target)
         } else {
-            self.watchers(target).any(|watcher| watcher.viewer == viewer && watcher.list == list)
+            self.watchers(target)
+                .any(|watcher| watcher.viewer == viewer && watcher.list == list)
         }
     }
 
@@ -199,18 +209,28 @@ impl ViewLinks {
     /// The lowest class in a list; `None` when it is empty. O(list), cheaper than [`lowest`](Self::lowest).
     #[must_use]
     pub fn lowest_class(&self, viewer: u32, list: usize) -> Option<u8> {
-        self.list(viewer, list).iter().map(|seen| seen.key).min().map(LinkKey::class)
+        self.list(viewer, list)
+            .iter()
+            .map(|seen| seen.key)
+            .min()
+            .map(LinkKey::class)
     }
 
     /// Links a pair. The caller knows that it is not linked yet and has called [`grow`](Self::grow) for both
     /// ids.
     pub fn add(&mut self, viewer: u32, list: usize, key: LinkKey) {
         let target = key.target();
-        debug_assert!(!self.contains(viewer, list, target), "{viewer} sees {target} already");
+        debug_assert!(
+            !self.contains(viewer, list, target),
+            "{viewer} sees {target} already"
+        );
         let seen = &mut self.lists[viewer as usize][list];
         let watchers = &mut self.watchers[target as usize];
         let place = seen.len() as u32;
-        seen.push(Seen { key, twin: watchers.len() as u32 });
+        seen.push(Seen {
+            key,
+            twin: watchers.len() as u32,
+        });
         watchers.push(Watcher::new(viewer, list, place));
         self.len += 1;
     }
@@ -237,15 +257,28 @@ impl ViewLinks {
 
     /// Changes the class of the link at a place; false past the list's end.
     pub fn set_class(&mut self, viewer: u32, list: usize, place: usize, class: u8) -> bool {
-        let seen = self.lists.get_mut(viewer as usize).and_then(|lists| lists.get_mut(list)?.get_mut(place));
-        seen.map(|seen| seen.key = LinkKey::new(class, seen.key.target())).is_some()
+        let seen = self
+            .lists
+            .get_mut(viewer as usize)
+            .and_then(|lists| lists.get_mut(list)?.get_mut(place));
+        seen.map(|seen| seen.key = LinkKey::new(class, seen.key.target()))
+            .is_some()
     }
 
     /// The bytes that all lists hold, slack included.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        let lists: usize = self.lists.iter().flatten().map(|list| list.capacity() * size_of::<Seen>()).sum();
-        let watchers: usize = self.watchers.iter().map(|list| list.capacity() * size_of::<Watcher>()).sum();
+        let lists: usize = self
+            .lists
+            .iter()
+            .flatten()
+            .map(|list| list.capacity() * size_of::<Seen>())
+            .sum();
+        let watchers: usize = self
+            .watchers
+            .iter()
+            .map(|list| list.capacity() * size_of::<Watcher>())
+            .sum();
         let heads = self.lists.capacity() * size_of::<[Vec<Seen>; LISTS]>()
             + self.watchers.capacity() * size_of::<Vec<Watcher>>();
         lists + watchers + heads
@@ -262,28 +295,46 @@ impl ViewLinks {
                 seen_count += seen.len();
                 for (place, seen) in seen.iter().enumerate() {
                     let twin = self.watcher_at(seen.key.target(), seen.twin as usize);
-                    if twin != Some(WatchedBy { viewer: viewer as u32, list, place }) {
+                    if twin
+                        != Some(WatchedBy {
+                            viewer: viewer as u32,
+                            list,
+                            place,
+                        })
+                    {
                         let target = seen.key.target();
-                        return Err(format!("the link {viewer} → {target} has {twin:?} for its other end"));
+                        return Err(format!(
+                            "the link {viewer} → {target} has {twin:?} for its other end"
+                        ));
                     }
                 }
             }
         }
         let watcher_count: usize = self.watchers.iter().map(Vec::len).sum();
         if seen_count != watcher_count || seen_count != self.len {
-            return Err(format!("{} links counted, {seen_count} seen, {watcher_count} watchers", self.len));
+            return Err(format!(
+                "{} links counted, {seen_count} seen, {watcher_count} watchers",
+                self.len
+            ));
         }
         Ok(())
     }
 
     fn list(&self, viewer: u32, list: usize) -> &[Seen] {
-        self.lists.get(viewer as usize).and_then(|lists| lists.get(list)).map_or(&[], Vec::as_slice)
+        self.lists
+            .get(viewer as usize)
+            .and_then(|lists| lists.get(list))
+            .map_or(&[], Vec::as_slice)
     }
 }
 
 impl From<Watcher> for WatchedBy {
     fn from(watcher: Watcher) -> Self {
-        Self { viewer: watcher.viewer(), list: watcher.list(), place: watcher.place as usize }
+        Self {
+            viewer: watcher.viewer(),
+            list: watcher.list(),
+            place: watcher.place as usize,
+        }
     }
 }
 

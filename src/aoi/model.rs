@@ -97,7 +97,11 @@ fn floor_cell(p: Vec2) -> (i64, i64) {
 fn sticky_cell(cell: (i64, i64), p: Vec2) -> (i64, i64) {
     let axis = |cell: i64, p: f32, floor: i64| {
         let low = cell as f32 * CELL_M;
-        if p < low - MARGIN_M || p >= low + CELL_M + MARGIN_M { floor } else { cell }
+        if p < low - MARGIN_M || p >= low + CELL_M + MARGIN_M {
+            floor
+        } else {
+            cell
+        }
     };
     let floor = floor_cell(p);
     (axis(cell.0, p.x, floor.0), axis(cell.1, p.y, floor.1))
@@ -126,13 +130,24 @@ impl Model {
     }
 
     fn rank(&self, viewer: u32, target: u32) -> u8 {
-        by_relationship(&self.objects[&viewer].standing, &self.objects[&target].standing)
+        by_relationship(
+            &self.objects[&viewer].standing,
+            &self.objects[&target].standing,
+        )
     }
 
     /// Does to the model and to the views what a line says.
     fn apply(&mut self, views: &mut SceneViews, op: &Op) {
         match *op {
-            Op::Insert { id, at, class, visibility, team, viewable, caps } => {
+            Op::Insert {
+                id,
+                at,
+                class,
+                visibility,
+                team,
+                viewable,
+                caps,
+            } => {
                 let visibility = match visibility {
                     0..6 => Visibility::Near,
                     6 => Visibility::Far(2),
@@ -140,8 +155,16 @@ impl Model {
                     _ => Visibility::Scene,
                 };
                 let class = KindClass::ALL[usize::from(class)];
-                let standing = Standing { team, ..Standing::default() };
-                let profile = Profile { class, visibility, standing, viewable };
+                let standing = Standing {
+                    team,
+                    ..Standing::default()
+                };
+                let profile = Profile {
+                    class,
+                    visibility,
+                    standing,
+                    viewable,
+                };
                 let inserted = views.insert(id, metres(at), profile, caps.map(view_caps));
                 match self.objects.entry(id) {
                     Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
@@ -187,7 +210,11 @@ impl Model {
                 self.change_standing(views, id, |old| Standing { team, party, ..old })
             }
             Op::Layers { id, layers, sees } => {
-                self.change_standing(views, id, |old| Standing { layers, sees, ..old });
+                self.change_standing(views, id, |old| Standing {
+                    layers,
+                    sees,
+                    ..old
+                });
             }
             Op::Hide { id, hidden } => {
                 if let Some(object) = self.objects.get_mut(&id) {
@@ -208,7 +235,12 @@ impl Model {
         }
     }
 
-    fn change_standing(&mut self, views: &mut SceneViews, id: u32, change: impl Fn(Standing) -> Standing) {
+    fn change_standing(
+        &mut self,
+        views: &mut SceneViews,
+        id: u32,
+        change: impl Fn(Standing) -> Standing,
+    ) {
         if let Some(object) = self.objects.get_mut(&id) {
             object.standing = change(object.standing);
             views.set_standing(id, object.standing);
@@ -232,26 +264,50 @@ impl Model {
         let mut touched = BTreeSet::new();
         for &event in events {
             match event {
-                ViewEvent::Enter { viewer, target, priority } => {
+                ViewEvent::Enter {
+                    viewer,
+                    target,
+                    priority,
+                } => {
                     assert!(self.links.insert((viewer, target)), "{event:?} twice");
                     assert!(self.could_see(viewer, target), "{event:?}");
                     assert_eq!(priority, self.rank(viewer, target), "{event:?}");
-                    let reused = [viewer, target].iter().any(|id| self.removed.contains_key(id))
+                    let reused = [viewer, target]
+                        .iter()
+                        .any(|id| self.removed.contains_key(id))
                         || self.blinded.contains(&viewer);
-                    assert!(touched.insert((viewer, target)) || reused, "{event:?} in the tick of its leave");
+                    assert!(
+                        touched.insert((viewer, target)) || reused,
+                        "{event:?} in the tick of its leave"
+                    );
                 }
-                ViewEvent::Leave { viewer, target, reason } => {
-                    assert!(self.links.remove(&(viewer, target)), "{event:?} without enter");
-                    assert!(touched.insert((viewer, target)), "{event:?} in the tick of its enter");
-                    let removed =
-                        |removal| [viewer, target].iter().any(|id| self.removed.get(id) == Some(&removal));
+                ViewEvent::Leave {
+                    viewer,
+                    target,
+                    reason,
+                } => {
+                    assert!(
+                        self.links.remove(&(viewer, target)),
+                        "{event:?} without enter"
+                    );
+                    assert!(
+                        touched.insert((viewer, target)),
+                        "{event:?} in the tick of its enter"
+                    );
+                    let removed = |removal| {
+                        [viewer, target]
+                            .iter()
+                            .any(|id| self.removed.get(id) == Some(&removal))
+                    };
                     let holds = match reason {
                         LeaveReason::Range => !self.in_range(viewer, target),
                         LeaveReason::Hidden => {
                             self.in_range(viewer, target) && !self.could_see(viewer, target)
                         }
                         LeaveReason::Evicted => self.could_see(viewer, target),
-                        LeaveReason::Despawn => removed(Removal::Despawn) || self.blinded.contains(&viewer),
+                        LeaveReason::Despawn => {
+                            removed(Removal::Despawn) || self.blinded.contains(&viewer)
+                        }
                         LeaveReason::Scene => removed(Removal::Scene),
                     };
                     assert!(holds, "{event:?}");
@@ -261,19 +317,34 @@ impl Model {
     }
 
     fn check(&self, views: &SceneViews) {
-        let links: BTreeSet<_> = views.links().map(|(viewer, target, _)| (viewer, target)).collect();
-        assert_eq!(links, self.links, "the events tell another story than the links");
+        let links: BTreeSet<_> = views
+            .links()
+            .map(|(viewer, target, _)| (viewer, target))
+            .collect();
+        assert_eq!(
+            links, self.links,
+            "the events tell another story than the links"
+        );
         assert_eq!(links.len(), views.link_count());
         let queued: BTreeSet<u32> = views.queued().collect();
         assert_eq!(queued.len(), views.queue_len());
         for (&viewer, a) in &self.objects {
-            let cell = GridCell { x: a.cell.0 as u16, y: a.cell.1 as u16 };
+            let cell = GridCell {
+                x: a.cell.0 as u16,
+                y: a.cell.1 as u16,
+            };
             assert_eq!(views.cell(viewer), Some(cell), "cell of {viewer}");
             for (&target, b) in &self.objects {
                 let linked = self.links.contains(&(viewer, target));
                 assert_eq!(views.sees(viewer, target), linked, "{viewer} sees {target}");
-                assert!(!linked || self.could_see(viewer, target), "{viewer} sees {target} and cannot");
-                assert_eq!(views.watchers(target).any(|watcher| watcher == viewer), linked);
+                assert!(
+                    !linked || self.could_see(viewer, target),
+                    "{viewer} sees {target} and cannot"
+                );
+                assert_eq!(
+                    views.watchers(target).any(|watcher| watcher == viewer),
+                    linked
+                );
                 if b.visibility != Visibility::Near && !queued.contains(&viewer) {
                     assert_eq!(
                         linked,
@@ -286,11 +357,23 @@ impl Model {
                 self.check_list(views, viewer, class, &queued);
             }
         }
-        assert!(queued.iter().all(|id| self.objects.get(id).is_some_and(|object| object.caps.is_some())));
+        assert!(queued.iter().all(|id| {
+            self.objects
+                .get(id)
+                .is_some_and(|object| object.caps.is_some())
+        }));
     }
 
-    fn check_list(&self, views: &SceneViews, viewer: u32, class: KindClass, queued: &BTreeSet<u32>) {
-        let cap = self.objects[&viewer].caps.map_or(0, |caps| usize::from(caps[class.index()]));
+    fn check_list(
+        &self,
+        views: &SceneViews,
+        viewer: u32,
+        class: KindClass,
+        queued: &BTreeSet<u32>,
+    ) {
+        let cap = self.objects[&viewer]
+            .caps
+            .map_or(0, |caps| usize::from(caps[class.index()]));
         let counts = |target: u32| {
             let other = &self.objects[&target];
             other.class == class && other.visibility == Visibility::Near
@@ -300,12 +383,20 @@ impl Model {
             .keys()
             .filter(|&&target| counts(target) && self.could_see(viewer, target))
             .partition(|&&target| self.links.contains(&(viewer, target)));
-        assert!(seen.len() <= cap, "{viewer} sees {} of {class:?}, its cap is {cap}", seen.len());
+        assert!(
+            seen.len() <= cap,
+            "{viewer} sees {} of {class:?}, its cap is {cap}",
+            seen.len()
+        );
         assert_eq!(views.list_len(viewer, class), seen.len());
         let lowest = seen.iter().map(|&target| self.rank(viewer, target)).min();
         let highest = unseen.iter().map(|&target| self.rank(viewer, target)).max();
         if let (Some(highest), false) = (highest, queued.contains(&viewer)) {
-            assert_eq!(seen.len(), cap, "{viewer} has a free place and does not see {unseen:?}");
+            assert_eq!(
+                seen.len(),
+                cap,
+                "{viewer} has a free place and does not see {unseen:?}"
+            );
             assert!(
                 lowest.is_none_or(|lowest| highest <= lowest),
                 "one of {unseen:?} outranks {viewer}'s lowest"
@@ -327,12 +418,21 @@ impl Model {
 }
 
 fn view_caps([players, npcs, things]: [u16; 3]) -> ViewCaps {
-    ViewCaps { players, npcs, things }
+    ViewCaps {
+        players,
+        npcs,
+        things,
+    }
 }
 
 fn scene() -> SceneViews {
-    SceneViews::with_size((COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M), CELL_M, MARGIN_M, IDS)
-        .expect("a legal scene")
+    SceneViews::with_size(
+        (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M),
+        CELL_M,
+        MARGIN_M,
+        IDS,
+    )
+    .expect("a legal scene")
 }
 
 fn digest(views: &SceneViews) -> Vec<u64> {
@@ -363,12 +463,27 @@ fn change() -> impl Strategy<Value = Op> {
 }
 
 fn insert() -> impl Strategy<Value = Op> {
-    (0..IDS, place(), 0u8..3, 0u8..9, 0u32..3, prop::bool::weighted(0.9), caps()).prop_map(
-        |(id, at, class, visibility, team, viewable, caps)| {
-            // Mostly players, so that caps bite.
-            Op::Insert { id, at, class: class / 2, visibility, team, viewable, caps }
-        },
+    (
+        0..IDS,
+        place(),
+        0u8..3,
+        0u8..9,
+        0u32..3,
+        prop::bool::weighted(0.9),
+        caps(),
     )
+        .prop_map(|(id, at, class, visibility, team, viewable, caps)| {
+            // Mostly players, so that caps bite.
+            Op::Insert {
+                id,
+                at,
+                class: class / 2,
+                visibility,
+                team,
+                viewable,
+                caps,
+            }
+        })
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -457,11 +572,20 @@ mod cases {
     fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
         let mut views = scene();
         for (id, &team) in teams.iter().enumerate() {
-            let standing = Standing { team, ..Standing::default() };
-            let profile =
-                Profile { class: KindClass::Player, visibility: Visibility::Near, standing, viewable: true };
+            let standing = Standing {
+                team,
+                ..Standing::default()
+            };
+            let profile = Profile {
+                class: KindClass::Player,
+                visibility: Visibility::Near,
+                standing,
+                viewable: true,
+            };
             let caps = (id == 0).then(|| ViewCaps::all(cap));
-            views.insert(id as u32, vec2(35.0, 25.0), profile, caps).expect("a free id");
+            views
+                .insert(id as u32, vec2(35.0, 25.0), profile, caps)
+                .expect("a free id");
         }
         views
     }
@@ -486,7 +610,9 @@ mod cases {
         let entered: Vec<_> = events
             .iter()
             .map(|event| match event {
-                ViewEvent::Enter { target, priority, .. } => (*target, *priority),
+                ViewEvent::Enter {
+                    target, priority, ..
+                } => (*target, *priority),
                 leave => panic!("{leave:?}"),
             })
             .collect();
@@ -497,13 +623,27 @@ mod cases {
     fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
         let mut views = crowd(3, &[1, 2, 2, 2, 2]);
         step(&mut views, 0);
-        views.set_standing(4, Standing { team: 1, ..Standing::default() });
+        views.set_standing(
+            4,
+            Standing {
+                team: 1,
+                ..Standing::default()
+            },
+        );
         let events = step(&mut views, 0);
         assert_eq!(
             events,
             [
-                ViewEvent::Leave { viewer: 0, target: 3, reason: LeaveReason::Evicted },
-                ViewEvent::Enter { viewer: 0, target: 4, priority: 1 },
+                ViewEvent::Leave {
+                    viewer: 0,
+                    target: 3,
+                    reason: LeaveReason::Evicted
+                },
+                ViewEvent::Enter {
+                    viewer: 0,
+                    target: 4,
+                    priority: 1
+                },
             ]
         );
     }
@@ -526,7 +666,11 @@ mod cases {
         assert_eq!(views.counters().refused, 1);
         views.remove(1, Removal::Despawn);
         step(&mut views, 0);
-        assert_eq!((seen(&views), views.queue_len()), (vec![2], 1), "it waits while there are no looks");
+        assert_eq!(
+            (seen(&views), views.queue_len()),
+            (vec![2], 1),
+            "it waits while there are no looks"
+        );
         step(&mut views, 1);
         assert_eq!((seen(&views), views.queue_len()), (vec![2, 3], 0));
         assert_eq!(views.counters().refills, 1);
@@ -556,7 +700,11 @@ mod cases {
         views.locate(1, vec2(52.5, 25.0));
         assert_eq!(
             step(&mut views, 9),
-            [ViewEvent::Leave { viewer: 0, target: 1, reason: LeaveReason::Range }]
+            [ViewEvent::Leave {
+                viewer: 0,
+                target: 1,
+                reason: LeaveReason::Range
+            }]
         );
     }
 
@@ -578,7 +726,14 @@ mod cases {
         assert!(step(&mut views, 9).is_empty());
         views.locate(0, vec2(15.0, 25.0));
         views.locate(1, vec2(15.0, 25.0));
-        assert_eq!(step(&mut views, 9), [ViewEvent::Enter { viewer: 0, target: 1, priority: 0 }]);
+        assert_eq!(
+            step(&mut views, 9),
+            [ViewEvent::Enter {
+                viewer: 0,
+                target: 1,
+                priority: 0
+            }]
+        );
     }
 
     #[test]
@@ -586,7 +741,13 @@ mod cases {
         let mut views = crowd(2, &[1, 2, 2, 3]);
         step(&mut views, 0);
         assert_eq!(seen(&views), [1, 2]);
-        views.set_standing(0, Standing { team: 3, ..Standing::default() });
+        views.set_standing(
+            0,
+            Standing {
+                team: 3,
+                ..Standing::default()
+            },
+        );
         views.teleport(0, vec2(25.0, 25.0));
         step(&mut views, 0);
         assert_eq!((seen(&views), views.queue_len()), (vec![1, 3], 0));
@@ -603,12 +764,22 @@ mod cases {
             viewable: true,
         };
         assert!(views.remove(1, Removal::Scene));
-        views.insert(1, vec2(1.0, 1.0), profile, None).expect("a free id");
+        views
+            .insert(1, vec2(1.0, 1.0), profile, None)
+            .expect("a free id");
         assert_eq!(
             step(&mut views, 9),
             [
-                ViewEvent::Leave { viewer: 0, target: 1, reason: LeaveReason::Scene },
-                ViewEvent::Enter { viewer: 0, target: 1, priority: 0 },
+                ViewEvent::Leave {
+                    viewer: 0,
+                    target: 1,
+                    reason: LeaveReason::Scene
+                },
+                ViewEvent::Enter {
+                    viewer: 0,
+                    target: 1,
+                    priority: 0
+                },
             ]
         );
         assert_eq!(views.uncapped_len(0), 1);
@@ -624,7 +795,13 @@ mod cases {
             viewable: true,
         };
         let inserted = views.insert(IDS, Vec2::ZERO, profile, None);
-        assert_eq!(inserted, Err(InsertError::IdBeyondLimit { id: IDS, limit: IDS }));
+        assert_eq!(
+            inserted,
+            Err(InsertError::IdBeyondLimit {
+                id: IDS,
+                limit: IDS
+            })
+        );
         assert!(!views.remove(u32::MAX, Removal::Despawn));
         views.locate(u32::MAX, Vec2::ZERO);
         views.teleport(9, Vec2::ZERO);
@@ -638,6 +815,10 @@ mod cases {
         let mut views = crowd(1, &[1, 2, 2]);
         step(&mut views, 9);
         views.objects[0].bound = [0; 4];
-        assert!(views.validate().is_err_and(|fault| fault.to_string().contains("forgotten")));
+        assert!(
+            views
+                .validate()
+                .is_err_and(|fault| fault.to_string().contains("forgotten"))
+        );
     }
 }

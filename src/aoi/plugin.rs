@@ -11,8 +11,9 @@ use super::priority::Standing;
 use super::views::{LeaveReason, Profile, Removal, SceneViews, ViewCaps, ViewCounters, ViewEvent};
 use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::{
-    Despawned, Generation, GuildId, Object, ObjectId, ObjectKinds, PartyId, Position, Scene, SceneChanged,
-    SceneId, SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged, TeamId, Teleported, WorldPlugin,
+    Despawned, Generation, GuildId, Object, ObjectId, ObjectKinds, PartyId, Position, Scene,
+    SceneChanged, SceneId, SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged, TeamId,
+    Teleported, WorldPlugin,
 };
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
@@ -32,14 +33,22 @@ impl Plugin for AoiPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    (open_grids, follow_objects, locate).chain().in_set(SimSystems::Locate),
+                    (open_grids, follow_objects, locate)
+                        .chain()
+                        .in_set(SimSystems::Locate),
                     update_views.in_set(SimSystems::View),
                 ),
             )
             .hash_part("views", |world, hasher| {
-                let scenes: Vec<Entity> =
-                    world.resource::<Scenes>().iter().map(|(_, entity)| entity).collect();
-                for interest in scenes.into_iter().filter_map(|scene| world.get::<SceneInterest>(scene)) {
+                let scenes: Vec<Entity> = world
+                    .resource::<Scenes>()
+                    .iter()
+                    .map(|(_, entity)| entity)
+                    .collect();
+                for interest in scenes
+                    .into_iter()
+                    .filter_map(|scene| world.get::<SceneInterest>(scene))
+                {
                     interest.views.digest(&mut |word| hasher.write_u64(word));
                 }
             });
@@ -60,7 +69,11 @@ pub struct AoiSettings {
 
 impl Default for AoiSettings {
     fn default() -> Self {
-        Self { cell_m: 50.0, margin_m: 5.0, looks_per_tick_max: 1024 }
+        Self {
+            cell_m: 50.0,
+            margin_m: 5.0,
+            looks_per_tick_max: 1024,
+        }
     }
 }
 
@@ -97,7 +110,10 @@ impl Viewer {
     /// A viewer with these caps that sees all layers.
     #[must_use]
     pub const fn new(caps: ViewCaps) -> Self {
-        Self { caps, sees: u32::MAX }
+        Self {
+            caps,
+            sees: u32::MAX,
+        }
     }
 }
 
@@ -112,7 +128,10 @@ pub struct Viewable {
 
 impl Default for Viewable {
     fn default() -> Self {
-        Self { layers: 1, hidden: false }
+        Self {
+            layers: 1,
+            hidden: false,
+        }
     }
 }
 
@@ -135,7 +154,10 @@ impl SceneInterest {
     /// The generation of the object that has, or had last, this id.
     #[must_use]
     pub fn generation(&self, id: ObjectId) -> Generation {
-        self.generations.get(id.0 as usize).copied().unwrap_or_default()
+        self.generations
+            .get(id.0 as usize)
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -176,23 +198,42 @@ fn open_grids(
     mut commands: Commands,
 ) {
     for scene_entity in opened.read().map(|message| message.entity) {
-        let Ok((scene, objects, spec)) = scenes.get(scene_entity) else { continue };
-        let spec =
-            spec.copied().unwrap_or(InterestSpec { cell_m: settings.cell_m, margin_m: settings.margin_m });
+        let Ok((scene, objects, spec)) = scenes.get(scene_entity) else {
+            continue;
+        };
+        let spec = spec.copied().unwrap_or(InterestSpec {
+            cell_m: settings.cell_m,
+            margin_m: settings.margin_m,
+        });
         match interest(scene.size_m(), spec, objects.max_objects()) {
             Ok(interest) => {
                 commands.entity(scene_entity).insert(interest);
             }
             // The scene plays on without views; what is wrong with its numbers is the embedder's to mend.
-            Err(reason) => error!(scene = scene.id().0, name = scene.name(), %reason, "scene without views"),
+            Err(reason) => {
+                error!(scene = scene.id().0, name = scene.name(), %reason, "scene without views")
+            }
         }
     }
 }
 
-fn interest(size_m: Vec2, spec: InterestSpec, max_objects: u32) -> Result<SceneInterest, GridError> {
+fn interest(
+    size_m: Vec2,
+    spec: InterestSpec,
+    max_objects: u32,
+) -> Result<SceneInterest, GridError> {
     // Ids begin at 1, so the largest is `max_objects` itself.
-    let views = SceneViews::with_size((size_m.x, size_m.y), spec.cell_m, spec.margin_m, max_objects + 1)?;
-    Ok(SceneInterest { views, generations: Vec::new(), counted: ViewCounters::default() })
+    let views = SceneViews::with_size(
+        (size_m.x, size_m.y),
+        spec.cell_m,
+        spec.margin_m,
+        max_objects + 1,
+    )?;
+    Ok(SceneInterest {
+        views,
+        generations: Vec::new(),
+        counted: ViewCounters::default(),
+    })
 }
 
 type Profiled = (
@@ -206,7 +247,6 @@ type Profiled = (
 );
 
 /// Objects that came, went, were put elsewhere, or count differently than before.
-#[expect(clippy::too_many_arguments, reason = "one reader for each kind of change")]
 fn follow_objects(
     mut gone: MessageReader<Despawned>,
     mut moved_on: MessageReader<SceneChanged>,
@@ -221,30 +261,49 @@ fn follow_objects(
 ) {
     let moved_on: Vec<Object> = moved_on.read().map(|change| change.from).collect();
     for Despawned { object, .. } in gone.read() {
-        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else { continue };
-        let removal = if moved_on.contains(object) { Removal::Scene } else { Removal::Despawn };
+        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let removal = if moved_on.contains(object) {
+            Removal::Scene
+        } else {
+            Removal::Despawn
+        };
         interest.views.remove(object.id().0, removal);
     }
     for spawned in came.read() {
-        let Ok(profiled) = objects.get(spawned.entity) else { continue };
+        let Ok(profiled) = objects.get(spawned.entity) else {
+            continue;
+        };
         let object = profiled.0;
         // A later message of this tick may have taken it elsewhere already.
         if object.reference() != spawned.object.reference() {
             continue;
         }
-        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else { continue };
+        let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
         let id = object.id().0;
-        let Some(kind) = kinds.get(object.kind()) else { continue };
+        let Some(kind) = kinds.get(object.kind()) else {
+            continue;
+        };
         let profile = Profile {
             class: kind.class,
             visibility: kind.visibility,
             standing: standing_of(&profiled),
             viewable: profiled.3.is_some(),
         };
-        match interest.views.insert(id, profiled.1.0, profile, profiled.2.map(|viewer| viewer.caps)) {
+        match interest.views.insert(
+            id,
+            profiled.1.0,
+            profile,
+            profiled.2.map(|viewer| viewer.caps),
+        ) {
             Ok(()) => {
                 if interest.generations.len() <= id as usize {
-                    interest.generations.resize(id as usize + 1, Generation::default());
+                    interest
+                        .generations
+                        .resize(id as usize + 1, Generation::default());
                 }
                 interest.generations[id as usize] = object.generation();
             }
@@ -252,15 +311,21 @@ fn follow_objects(
         }
     }
     for teleported in put.read() {
-        let Ok(profiled) = objects.get(teleported.entity) else { continue };
+        let Ok(profiled) = objects.get(teleported.entity) else {
+            continue;
+        };
         if let Ok(mut interest) = scenes.get_mut(profiled.0.scene_entity()) {
             interest.views.teleport(profiled.0.id().0, profiled.1.0);
         }
     }
     let changed = standing.read().map(|message| message.entity);
     for entity in changed.chain(&altered).chain(stopped_viewing.read()) {
-        let Ok(profiled) = objects.get(entity) else { continue };
-        let Ok(mut interest) = scenes.get_mut(profiled.0.scene_entity()) else { continue };
+        let Ok(profiled) = objects.get(entity) else {
+            continue;
+        };
+        let Ok(mut interest) = scenes.get_mut(profiled.0.scene_entity()) else {
+            continue;
+        };
         let id = profiled.0.id().0;
         interest.views.set_standing(id, standing_of(&profiled));
         let caps = profiled.2.map(|viewer| viewer.caps);
@@ -290,10 +355,15 @@ fn locate(
     mut by_scene: Local<Vec<(Entity, u32, Vec2)>>,
 ) {
     by_scene.clear();
-    by_scene
-        .extend(moved.iter().map(|(object, position)| (object.scene_entity(), object.id().0, position.0)));
+    by_scene.extend(
+        moved
+            .iter()
+            .map(|(object, position)| (object.scene_entity(), object.id().0, position.0)),
+    );
     for run in by_scene.chunk_by(|a, b| a.0 == b.0) {
-        let Ok(mut interest) = scenes.get_mut(run[0].0) else { continue };
+        let Ok(mut interest) = scenes.get_mut(run[0].0) else {
+            continue;
+        };
         for &(_, id, position) in run {
             interest.views.locate(id, position);
         }
@@ -313,13 +383,21 @@ fn update_views(
     by_id.sort_unstable_by_key(|(scene, _)| scene.id());
     (stats.links, stats.queued) = (0, 0);
     for (scene, mut interest) in by_id {
-        let SceneInterest { views, generations, counted } = &mut *interest;
+        let SceneInterest {
+            views,
+            generations,
+            counted,
+        } = &mut *interest;
         events.clear();
         views.update(settings.looks_per_tick_max, &mut events);
         let scene = scene.id();
         for &event in &*events {
             match event {
-                ViewEvent::Enter { viewer, target, priority } => {
+                ViewEvent::Enter {
+                    viewer,
+                    target,
+                    priority,
+                } => {
                     entered.write(Entered {
                         scene,
                         viewer: ObjectId(viewer),
@@ -327,10 +405,23 @@ fn update_views(
                         priority,
                     });
                 }
-                ViewEvent::Leave { viewer, target, reason } => {
-                    let target_generation = generations.get(target as usize).copied().unwrap_or_default();
+                ViewEvent::Leave {
+                    viewer,
+                    target,
+                    reason,
+                } => {
+                    let target_generation = generations
+                        .get(target as usize)
+                        .copied()
+                        .unwrap_or_default();
                     let (viewer, target) = (ObjectId(viewer), ObjectId(target));
-                    left.write(Left { scene, viewer, target, target_generation, reason });
+                    left.write(Left {
+                        scene,
+                        viewer,
+                        target,
+                        target_generation,
+                        reason,
+                    });
                 }
             }
         }
@@ -356,7 +447,9 @@ fn add_since(total: &mut ViewCounters, now: ViewCounters, before: ViewCounters) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{KindId, SceneSpec, change_scene, close_scene, open_scene, spawn_object, teleport};
+    use crate::world::{
+        KindId, SceneSpec, change_scene, close_scene, open_scene, spawn_object, teleport,
+    };
 
     const PLAYER: KindId = KindId(0);
     const BOSS: KindId = KindId(3);
@@ -379,8 +472,14 @@ mod tests {
 
     /// (viewer, target) of this tick's enters, and of its leaves with their reasons.
     fn changes(app: &App) -> (Vec<(u32, u32)>, Vec<(u32, u32, LeaveReason)>) {
-        let entered = app.world().resource::<Messages<Entered>>().iter_current_update_messages();
-        let left = app.world().resource::<Messages<Left>>().iter_current_update_messages();
+        let entered = app
+            .world()
+            .resource::<Messages<Entered>>()
+            .iter_current_update_messages();
+        let left = app
+            .world()
+            .resource::<Messages<Left>>()
+            .iter_current_update_messages();
         (
             entered.map(|e| (e.viewer.0, e.target.0)).collect(),
             left.map(|l| (l.viewer.0, l.target.0, l.reason)).collect(),
@@ -397,7 +496,10 @@ mod tests {
         assert_eq!(changes(&app), (vec![(1, 2), (2, 1)], vec![]));
         app.world_mut().get_mut::<Position>(a).unwrap().0.x = 400.0;
         app.update();
-        assert_eq!(changes(&app).1, [(1, 2, LeaveReason::Range), (2, 1, LeaveReason::Range)]);
+        assert_eq!(
+            changes(&app).1,
+            [(1, 2, LeaveReason::Range), (2, 1, LeaveReason::Range)]
+        );
         teleport(app.world_mut(), b, Vec2::new(401.0, 500.0)).unwrap();
         app.update();
         assert_eq!(changes(&app).0.len(), 2);
@@ -413,7 +515,11 @@ mod tests {
         change_scene(app.world_mut(), b, there, Vec2::ONE).unwrap();
         app.update();
         let left = changes(&app).1;
-        let reasons_of = |target| left.iter().filter(move |l| l.0 == 3 && l.1 == target).map(|l| l.2);
+        let reasons_of = |target| {
+            left.iter()
+                .filter(move |l| l.0 == 3 && l.1 == target)
+                .map(|l| l.2)
+        };
         assert_eq!(reasons_of(1).collect::<Vec<_>>(), [LeaveReason::Despawn]);
         assert_eq!(reasons_of(2).collect::<Vec<_>>(), [LeaveReason::Scene]);
     }
@@ -424,7 +530,14 @@ mod tests {
         let scene = scene(&mut app);
         let spectator = Viewer::new(ViewCaps::all(10));
         spawn_object(app.world_mut(), scene, PLAYER, Vec2::ONE, spectator).unwrap();
-        spawn_object(app.world_mut(), scene, BOSS, Vec2::splat(999.0), Viewable::default()).unwrap();
+        spawn_object(
+            app.world_mut(),
+            scene,
+            BOSS,
+            Vec2::splat(999.0),
+            Viewable::default(),
+        )
+        .unwrap();
         player(&mut app, scene, 2.0);
         app.update();
         assert_eq!(changes(&app).0, [(1, 2), (3, 2)]);
@@ -442,7 +555,10 @@ mod tests {
         app.world_mut().entity_mut(a).insert(TeamId(1));
         app.world_mut().entity_mut(c).insert(TeamId(1));
         app.update();
-        assert_eq!(changes(&app), (vec![(1, 3)], vec![(1, 2, LeaveReason::Evicted)]));
+        assert_eq!(
+            changes(&app),
+            (vec![(1, 3)], vec![(1, 2, LeaveReason::Evicted)])
+        );
         app.world_mut().get_mut::<Viewable>(b).unwrap().hidden = true;
         app.update();
         assert_eq!(changes(&app).1, [(3, 2, LeaveReason::Hidden)]);

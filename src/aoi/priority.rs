@@ -85,13 +85,58 @@ mod tests {
 
     #[test]
     fn the_closest_tie_decides() {
-        let me = Standing { team: 1, party: 2, guild: 3, ..Standing::default() };
+        let me = Standing {
+            team: 1,
+            party: 2,
+            guild: 3,
+            ..Standing::default()
+        };
         let cases = [
-            (Standing { team: 1, party: 2, guild: 3, ..me }, PARTY),
-            (Standing { team: 9, party: 2, guild: 9, ..me }, PARTY),
-            (Standing { team: 1, party: 9, guild: 3, ..me }, GUILD),
-            (Standing { team: 1, party: 0, guild: 0, ..me }, TEAM),
-            (Standing { team: 2, party: 3, guild: 1, ..me }, OTHER),
+            (
+                Standing {
+                    team: 1,
+                    party: 2,
+                    guild: 3,
+                    ..me
+                },
+                PARTY,
+            ),
+            (
+                Standing {
+                    team: 9,
+                    party: 2,
+                    guild: 9,
+                    ..me
+                },
+                PARTY,
+            ),
+            (
+                Standing {
+                    team: 1,
+                    party: 9,
+                    guild: 3,
+                    ..me
+                },
+                GUILD,
+            ),
+            (
+                Standing {
+                    team: 1,
+                    party: 0,
+                    guild: 0,
+                    ..me
+                },
+                TEAM,
+            ),
+            (
+                Standing {
+                    team: 2,
+                    party: 3,
+                    guild: 1,
+                    ..me
+                },
+                OTHER,
+            ),
         ];
         for (target, class) in cases {
             assert_eq!(by_relationship(&me, &target), class, "{target:?}");
@@ -100,16 +145,35 @@ mod tests {
 
     #[test]
     fn two_without_a_team_are_no_team_mates() {
-        assert_eq!(by_relationship(&Standing::default(), &Standing::default()), OTHER);
+        assert_eq!(
+            by_relationship(&Standing::default(), &Standing::default()),
+            OTHER
+        );
     }
 
     #[test]
     fn layers_and_hiding_decide_who_can_be_seen() {
-        let ghost = Standing { layers: 0b10, ..Standing::default() };
-        let medium = Standing { sees: 0b11, ..Standing::default() };
+        let ghost = Standing {
+            layers: 0b10,
+            ..Standing::default()
+        };
+        let medium = Standing {
+            sees: 0b11,
+            ..Standing::default()
+        };
         assert!(!Standing::default().can_see(&ghost));
         assert!(medium.can_see(&ghost));
-        assert!(!medium.can_see(&Standing { hidden: true, ..ghost }));
-        assert!(Standing { hidden: true, ..medium }.can_see(&ghost), "who hides still sees");
+        assert!(!medium.can_see(&Standing {
+            hidden: true,
+            ..ghost
+        }));
+        assert!(
+            Standing {
+                hidden: true,
+                ..medium
+            }
+            .can_see(&ghost),
+            "who hides still sees"
+        );
     }
 }

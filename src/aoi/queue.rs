@@ -21,7 +21,13 @@ pub struct LookQueue {
 
 impl Default for LookQueue {
     fn default() -> Self {
-        Self { next: Vec::new(), previous: Vec::new(), first: NONE, last: NONE, len: 0 }
+        Self {
+            next: Vec::new(),
+            previous: Vec::new(),
+            first: NONE,
+            last: NONE,
+            len: 0,
+        }
     }
 }
 
@@ -49,7 +55,9 @@ impl LookQueue {
     /// Whether this id waits.
     #[must_use]
     pub fn contains(&self, id: u32) -> bool {
-        self.next.get(id as usize).is_some_and(|&next| next != ABSENT)
+        self.next
+            .get(id as usize)
+            .is_some_and(|&next| next != ABSENT)
     }
 
     /// The one that has waited longest.

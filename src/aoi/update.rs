@@ -115,8 +115,11 @@ impl SceneViews {
                 continue;
             }
             let layer = usize::from(object.layer);
-            let change =
-                Change { id, from: self.grid.home(id), moved: self.grid.home(id) != self.grid.cell(id) };
+            let change = Change {
+                id,
+                from: self.grid.home(id),
+                moved: self.grid.home(id) != self.grid.cell(id),
+            };
             self.grid.settle(id, layer);
             if object.news.target {
                 self.grid.add_target(id, layer);
@@ -157,7 +160,9 @@ impl SceneViews {
         if object.viewable && !object.news.target {
             for place in (0..self.links.watchers_len(id)).rev() {
                 if let Some(watcher) = self.links.watcher_at(id, place)
-                    && let Some(key) = self.links.key_at(watcher.viewer, watcher.list, watcher.place)
+                    && let Some(key) =
+                        self.links
+                            .key_at(watcher.viewer, watcher.list, watcher.place)
                     && self.revise(
                         watcher.viewer,
                         watcher.list,
@@ -185,16 +190,26 @@ impl SceneViews {
         events: &mut Vec<ViewEvent>,
     ) -> bool {
         let target = key.target();
-        let (a, b) = (&self.objects[viewer as usize], &self.objects[target as usize]);
-        let reason =
-            if !self.grid.in_range(usize::from(b.layer), self.grid.cell(viewer), self.grid.cell(target)) {
-                LeaveReason::Range
-            } else if standing && !a.standing.can_see(&b.standing) {
-                LeaveReason::Hidden
+        let (a, b) = (
+            &self.objects[viewer as usize],
+            &self.objects[target as usize],
+        );
+        let reason = if !self.grid.in_range(
+            usize::from(b.layer),
+            self.grid.cell(viewer),
+            self.grid.cell(target),
+        ) {
+            LeaveReason::Range
+        } else if standing && !a.standing.can_see(&b.standing) {
+            LeaveReason::Hidden
+        } else {
+            let class = if standing {
+                self.rank(viewer, target)
             } else {
-                let class = if standing { self.rank(viewer, target) } else { key.class() };
-                return class != key.class() && self.links.set_class(viewer, list, place, class);
+                key.class()
             };
+            return class != key.class() && self.links.set_class(viewer, list, place, class);
+        };
         self.unlink(viewer, list, place, reason, events);
         true
     }
@@ -215,7 +230,11 @@ impl SceneViews {
                 let (_, &mut last, _) = lowest.select_nth_unstable(excess - 1);
                 lowest.clear();
                 for place in (0..len).rev() {
-                    if let Some(key) = self.links.key_at(viewer, list, place).filter(|&key| key <= last) {
+                    if let Some(key) = self
+                        .links
+                        .key_at(viewer, list, place)
+                        .filter(|&key| key <= last)
+                    {
                         self.evict(viewer, list, place, key, events);
                     }
                 }
@@ -272,7 +291,14 @@ impl SceneViews {
                 continue;
             }
             for cell in self.grid.around(layer, to) {
-                let Self { grid, objects, scratch, counters, priority, .. } = self;
+                let Self {
+                    grid,
+                    objects,
+                    scratch,
+                    counters,
+                    priority,
+                    ..
+                } = self;
                 let mut me = objects[viewer as usize];
                 let consider = |target: u32| {
                     let other = &objects[target as usize];
@@ -315,11 +341,21 @@ impl SceneViews {
         if from == Some(to) {
             return;
         }
-        let Self { grid, objects, scratch, counters, priority, links, .. } = self;
+        let Self {
+            grid,
+            objects,
+            scratch,
+            counters,
+            priority,
+            links,
+            ..
+        } = self;
         scratch.begin();
         scratch.mark(target);
         if everywhere {
-            links.watchers(target).for_each(|watcher| scratch.mark(watcher.viewer));
+            links
+                .watchers(target)
+                .for_each(|watcher| scratch.mark(watcher.viewer));
         }
         let list = object.list();
         for cell in grid.around_fine(layer, to) {
@@ -328,7 +364,10 @@ impl SceneViews {
             }
             for &viewer in grid.viewers(cell) {
                 let me = &mut objects[viewer as usize];
-                if me.news.sweeps || scratch.is_marked(viewer) || !me.standing.can_see(&object.standing) {
+                if me.news.sweeps
+                    || scratch.is_marked(viewer)
+                    || !me.standing.can_see(&object.standing)
+                {
                     continue;
                 }
                 let class = priority(&me.standing, &object.standing);
@@ -336,7 +375,10 @@ impl SceneViews {
                     me.refuse(list, class);
                     counters.refused += 1;
                 } else {
-                    scratch.offers.push(Offer { viewer, key: LinkKey::new(class, target) });
+                    scratch.offers.push(Offer {
+                        viewer,
+                        key: LinkKey::new(class, target),
+                    });
                 }
             }
         }
@@ -348,7 +390,9 @@ impl SceneViews {
             return 0;
         }
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
-        let free = self.objects[viewer as usize].cap(list).saturating_sub(self.links.list_len(viewer, list));
+        let free = self.objects[viewer as usize]
+            .cap(list)
+            .saturating_sub(self.links.list_len(viewer, list));
         // The best take the free places; of a crowd that is often all that need sorting.
         let split = free.min(entrants.len());
         if split > 0 && split < entrants.len() {
@@ -380,13 +424,21 @@ impl SceneViews {
     }
 
     /// Links an entrant if there is a place for it, or one lower to evict; false if not.
-    fn admit(&mut self, viewer: u32, list: usize, key: LinkKey, events: &mut Vec<ViewEvent>) -> bool {
+    fn admit(
+        &mut self,
+        viewer: u32,
+        list: usize,
+        key: LinkKey,
+        events: &mut Vec<ViewEvent>,
+    ) -> bool {
         let object = &self.objects[viewer as usize];
         if u16::from(key.class()) < object.entry(list) {
             return false;
         }
         if self.links.list_len(viewer, list) >= object.cap(list) {
-            let Some((place, lowest)) = self.links.lowest(viewer, list) else { return false };
+            let Some((place, lowest)) = self.links.lowest(viewer, list) else {
+                return false;
+            };
             self.evict(viewer, list, place, lowest, events);
         }
         self.link(viewer, list, key, events);
@@ -432,7 +484,11 @@ impl SceneViews {
             object.bound[list] > object.gate[list]
         });
         // Only targets outside caps live in the coarser layers.
-        let layers = if gains[UNCAPPED] { self.grid.layer_count() } else { 1 };
+        let layers = if gains[UNCAPPED] {
+            self.grid.layer_count()
+        } else {
+            1
+        };
         'sweep: for layer in 0..layers {
             for cell in self.grid.around(layer, self.grid.coarse(layer, cell)) {
                 for place in 0..self.grid.targets(layer, cell).len() {
@@ -440,7 +496,9 @@ impl SceneViews {
                     let other = &self.objects[target as usize];
                     let me = &self.objects[viewer as usize];
                     let list = other.list();
-                    if !gains[list] || self.scratch.is_marked(target) || !me.standing.can_see(&other.standing)
+                    if !gains[list]
+                        || self.scratch.is_marked(target)
+                        || !me.standing.can_see(&other.standing)
                     {
                         continue;
                     }
@@ -478,7 +536,8 @@ impl SceneViews {
             let object = &mut self.objects[change.id as usize];
             object.news = News::default();
             if object.viewable {
-                self.grid.forget_arrival(change.id, usize::from(object.layer));
+                self.grid
+                    .forget_arrival(change.id, usize::from(object.layer));
             }
         }
     }
@@ -488,7 +547,9 @@ impl SceneViews {
         let Self { links, scratch, .. } = self;
         scratch.begin();
         scratch.mark(viewer);
-        (0..LISTS).flat_map(|list| links.keys(viewer, list)).for_each(|key| scratch.mark(key.target()));
+        (0..LISTS)
+            .flat_map(|list| links.keys(viewer, list))
+            .for_each(|key| scratch.mark(key.target()));
     }
 
     fn link(&mut self, viewer: u32, list: usize, key: LinkKey, events: &mut Vec<ViewEvent>) {
@@ -499,10 +560,21 @@ impl SceneViews {
         }
         self.counters.enters += 1;
         self.counters.max_list = self.counters.max_list.max(len);
-        events.push(ViewEvent::Enter { viewer, target: key.target(), priority: key.class() });
+        events.push(ViewEvent::Enter {
+            viewer,
+            target: key.target(),
+            priority: key.class(),
+        });
     }
 
-    fn evict(&mut self, viewer: u32, list: usize, place: usize, key: LinkKey, events: &mut Vec<ViewEvent>) {
+    fn evict(
+        &mut self,
+        viewer: u32,
+        list: usize,
+        place: usize,
+        key: LinkKey,
+        events: &mut Vec<ViewEvent>,
+    ) {
         self.unlink(viewer, list, place, LeaveReason::Evicted, events);
         self.objects[viewer as usize].refuse(list, key.class());
         self.counters.evictions += 1;
@@ -518,7 +590,11 @@ impl SceneViews {
     ) {
         if let Some(key) = self.links.remove(viewer, list, place) {
             self.counters.leaves += 1;
-            events.push(ViewEvent::Leave { viewer, target: key.target(), reason });
+            events.push(ViewEvent::Leave {
+                viewer,
+                target: key.target(),
+                reason,
+            });
         }
     }
 }

@@ -71,7 +71,11 @@ impl ViewCaps {
     /// The same cap for all classes.
     #[must_use]
     pub const fn all(cap: u16) -> Self {
-        Self { players: cap, npcs: cap, things: cap }
+        Self {
+            players: cap,
+            npcs: cap,
+            things: cap,
+        }
     }
 
     /// The caps by [`KindClass::index`].
@@ -205,7 +209,14 @@ pub(super) struct News {
 
 impl Object {
     const ABSENT: Self = Self {
-        standing: Standing { team: 0, party: 0, guild: 0, layers: 0, sees: 0, hidden: true },
+        standing: Standing {
+            team: 0,
+            party: 0,
+            guild: 0,
+            layers: 0,
+            sees: 0,
+            hidden: true,
+        },
         position: Vec2::ZERO,
         gate: [SHUT; LISTS],
         bound: [0; LISTS],
@@ -228,12 +239,18 @@ impl Object {
 
     /// The list of its viewers in which it stands.
     pub(super) const fn list(&self) -> usize {
-        if self.uncapped { UNCAPPED } else { self.class.index() }
+        if self.uncapped {
+            UNCAPPED
+        } else {
+            self.class.index()
+        }
     }
 
     /// How many a list may hold.
     pub(super) fn cap(&self, list: usize) -> usize {
-        self.caps.get(list).map_or(usize::MAX, |&cap| usize::from(cap))
+        self.caps
+            .get(list)
+            .map_or(usize::MAX, |&cap| usize::from(cap))
     }
 
     /// Whether somebody who was refused might be let in now.
@@ -302,7 +319,10 @@ impl SceneViews {
         margin_m: f32,
         objects_max: u32,
     ) -> Result<Self, GridError> {
-        Ok(Self::new(SceneGrid::new(width_m, height_m, cell_m, margin_m)?, objects_max))
+        Ok(Self::new(
+            SceneGrid::new(width_m, height_m, cell_m, margin_m)?,
+            objects_max,
+        ))
     }
 
     /// Replaces the ranking. Every object is ranked anew by the next update.
@@ -328,14 +348,21 @@ impl SceneViews {
         viewer: Option<ViewCaps>,
     ) -> Result<(), InsertError> {
         if id >= self.objects_max {
-            return Err(InsertError::IdBeyondLimit { id, limit: self.objects_max });
+            return Err(InsertError::IdBeyondLimit {
+                id,
+                limit: self.objects_max,
+            });
         }
         self.grow(id as usize + 1);
         if self.objects[id as usize].alive {
             return Err(InsertError::IdInUse { id });
         }
         self.grid.place(id, position);
-        let layer = if profile.viewable { self.grid.layer_of(profile.visibility) } else { 0 };
+        let layer = if profile.viewable {
+            self.grid.layer_of(profile.visibility)
+        } else {
+            0
+        };
         self.objects[id as usize] = Object {
             standing: profile.standing,
             position,
@@ -345,7 +372,10 @@ impl SceneViews {
             uncapped: profile.visibility != Visibility::Near,
             alive: true,
             viewable: profile.viewable,
-            news: News { target: profile.viewable, ..News::default() },
+            news: News {
+                target: profile.viewable,
+                ..News::default()
+            },
             ..Object::ABSENT
         };
         if let Some(caps) = viewer {
@@ -358,16 +388,25 @@ impl SceneViews {
     /// Removes an object with all its links, at once; the next update tells of the leaves, in both
     /// directions. False if there is no such object. The id may be reused at once.
     pub fn remove(&mut self, id: u32, removal: Removal) -> bool {
-        let Some(object) = self.object(id).copied() else { return false };
+        let Some(object) = self.object(id).copied() else {
+            return false;
+        };
         let reason = match removal {
             Removal::Despawn => LeaveReason::Despawn,
             Removal::Scene => LeaveReason::Scene,
         };
         self.cease_viewing(id, reason);
         for place in (0..self.links.watchers_len(id)).rev() {
-            let Some(watcher) = self.links.watcher_at(id, place) else { continue };
-            self.links.remove(watcher.viewer, watcher.list, watcher.place);
-            self.parted.push(ViewEvent::Leave { viewer: watcher.viewer, target: id, reason });
+            let Some(watcher) = self.links.watcher_at(id, place) else {
+                continue;
+            };
+            self.links
+                .remove(watcher.viewer, watcher.list, watcher.place);
+            self.parted.push(ViewEvent::Leave {
+                viewer: watcher.viewer,
+                target: id,
+                reason,
+            });
             self.refresh_gate(watcher.viewer, watcher.list);
             self.freed.insert(watcher.viewer as usize);
         }
@@ -381,7 +420,11 @@ impl SceneViews {
     /// Reports where an object is now. Cheap while its cell stays. Unknown ids are ignored.
     #[inline]
     pub fn locate(&mut self, id: u32, position: Vec2) {
-        if let Some(object) = self.objects.get_mut(id as usize).filter(|object| object.alive) {
+        if let Some(object) = self
+            .objects
+            .get_mut(id as usize)
+            .filter(|object| object.alive)
+        {
             object.position = position;
             if self.grid.locate(id, position) {
                 self.list_changed(id);
@@ -392,7 +435,11 @@ impl SceneViews {
     /// Reports that an object is elsewhere without having walked there: its cell forgets its margin.
     /// Unknown ids are ignored.
     pub fn teleport(&mut self, id: u32, position: Vec2) {
-        if let Some(object) = self.objects.get_mut(id as usize).filter(|object| object.alive) {
+        if let Some(object) = self
+            .objects
+            .get_mut(id as usize)
+            .filter(|object| object.alive)
+        {
             object.position = position;
             if self.grid.place(id, position) {
                 self.list_changed(id);
@@ -402,7 +449,10 @@ impl SceneViews {
 
     /// Changes what ranks and hides an object, and what it sees. Unknown ids are ignored.
     pub fn set_standing(&mut self, id: u32, standing: Standing) {
-        if let Some(object) = self.objects.get_mut(id as usize).filter(|object| object.alive)
+        if let Some(object) = self
+            .objects
+            .get_mut(id as usize)
+            .filter(|object| object.alive)
             && object.standing != standing
         {
             object.standing = standing;
@@ -421,7 +471,9 @@ impl SceneViews {
     /// Changes a viewer's caps. `Some` makes a viewer of an object that was none; `None` ends its viewing,
     /// with leaves of reason [`LeaveReason::Despawn`] at the next update. Unknown ids are ignored.
     pub fn set_caps(&mut self, id: u32, caps: Option<ViewCaps>) {
-        let Some(object) = self.object(id) else { return };
+        let Some(object) = self.object(id) else {
+            return;
+        };
         match caps {
             None => self.cease_viewing(id, LeaveReason::Despawn),
             Some(caps) if !object.viewer => self.become_viewer(id, caps),
@@ -462,12 +514,18 @@ impl SceneViews {
     pub fn caps(&self, id: u32) -> Option<ViewCaps> {
         let object = self.object(id).filter(|object| object.viewer)?;
         let [players, npcs, things] = object.caps;
-        Some(ViewCaps { players, npcs, things })
+        Some(ViewCaps {
+            players,
+            npcs,
+            things,
+        })
     }
 
     /// Those that a viewer sees: (target, class), list by list, in place order.
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
-        (0..LISTS).flat_map(move |list| self.links.keys(viewer, list)).map(|key| (key.target(), key.class()))
+        (0..LISTS)
+            .flat_map(move |list| self.links.keys(viewer, list))
+            .map(|key| (key.target(), key.class()))
     }
 
     /// Those who see a target, in place order.
@@ -478,7 +536,8 @@ impl SceneViews {
     /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers).
     #[must_use]
     pub fn sees(&self, viewer: u32, target: u32) -> bool {
-        self.object(target).is_some_and(|object| self.links.contains(viewer, object.list(), target))
+        self.object(target)
+            .is_some_and(|object| self.links.contains(viewer, object.list(), target))
     }
 
     /// How many a viewer sees in the list of a class, those outside caps not counted.
@@ -501,8 +560,10 @@ impl SceneViews {
 
     /// All links in a fixed order: (viewer, target, class), by viewer, then list, then place.
     pub fn links(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
-        (0..self.objects.len() as u32)
-            .flat_map(move |viewer| self.seen_by(viewer).map(move |(target, class)| (viewer, target, class)))
+        (0..self.objects.len() as u32).flat_map(move |viewer| {
+            self.seen_by(viewer)
+                .map(move |(target, class)| (viewer, target, class))
+        })
     }
 
     /// The viewers that wait for a look, the first to be served first.
@@ -549,18 +610,35 @@ impl SceneViews {
     /// refused, links in place order, the queue. Positions and standings belong to the world, which hashes
     /// them itself.
     pub fn digest(&self, fold: &mut impl FnMut(u64)) {
-        for (id, object) in self.objects.iter().enumerate().filter(|(_, object)| object.alive) {
+        for (id, object) in self
+            .objects
+            .iter()
+            .enumerate()
+            .filter(|(_, object)| object.alive)
+        {
             let id = id as u32;
             let cell = self.grid.cell(id);
             let (target_place, viewer_place) = self.grid.places(id);
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
             fold(u64::from(target_place) << 32 | u64::from(viewer_place));
             if object.viewer {
-                fold(object.bound.iter().fold(0, |bits, &bound| bits << 16 | u64::from(bound)));
-                fold(object.caps.iter().fold(0, |bits, &cap| bits << 16 | u64::from(cap)));
+                fold(
+                    object
+                        .bound
+                        .iter()
+                        .fold(0, |bits, &bound| bits << 16 | u64::from(bound)),
+                );
+                fold(
+                    object
+                        .caps
+                        .iter()
+                        .fold(0, |bits, &cap| bits << 16 | u64::from(cap)),
+                );
                 for list in 0..LISTS {
                     fold(self.links.list_len(id, list) as u64);
-                    self.links.keys(id, list).for_each(|key| fold(u64::from(key.bits())));
+                    self.links
+                        .keys(id, list)
+                        .for_each(|key| fold(u64::from(key.bits())));
                 }
             }
         }
@@ -583,7 +661,10 @@ impl SceneViews {
 
     /// The class of a pair.
     pub(super) fn rank(&self, viewer: u32, target: u32) -> u8 {
-        (self.priority)(&self.objects[viewer as usize].standing, &self.objects[target as usize].standing)
+        (self.priority)(
+            &self.objects[viewer as usize].standing,
+            &self.objects[target as usize].standing,
+        )
     }
 
     /// Recomputes the lowest class that could enter a list. O(list) when it is full, O(1) otherwise.
@@ -613,7 +694,11 @@ impl SceneViews {
         for list in 0..LISTS {
             for place in (0..self.links.list_len(id, list)).rev() {
                 if let Some(key) = self.links.remove(id, list, place) {
-                    self.parted.push(ViewEvent::Leave { viewer: id, target: key.target(), reason });
+                    self.parted.push(ViewEvent::Leave {
+                        viewer: id,
+                        target: key.target(),
+                        reason,
+                    });
                 }
             }
         }

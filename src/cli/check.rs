@@ -52,7 +52,11 @@ fn check(file: &str) -> Result<String, Failure> {
     loaded.check(ATTRIBUTE_NAMES)?;
     loaded.check_maps()?;
     let scenario = &loaded.scenario;
-    let objects: u64 = scenario.cast.iter().map(|crowd| u64::from(crowd.count)).sum();
+    let objects: u64 = scenario
+        .cast
+        .iter()
+        .map(|crowd| u64::from(crowd.count))
+        .sum();
     Ok(format!(
         "scenario `{}`, {} s, {}, {}, {}, {}, {}",
         scenario.name,
@@ -76,7 +80,12 @@ mod tests {
     #[test]
     fn the_built_in_scenarios_are_sound() {
         for built_in in scenario::BUILT_IN {
-            assert!(check(built_in.name).is_ok(), "{}: {:?}", built_in.name, check(built_in.name));
+            assert!(
+                check(built_in.name).is_ok(),
+                "{}: {:?}",
+                built_in.name,
+                check(built_in.name)
+            );
         }
     }
 }

@@ -90,16 +90,38 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
         });
         return print(&info.to_string());
     }
-    let largest_share =
-        if map.free_count() == 0 { 0.0 } else { 100.0 * largest as f64 / map.free_count() as f64 };
+    let largest_share = if map.free_count() == 0 {
+        0.0
+    } else {
+        100.0 * largest as f64 / map.free_count() as f64
+    };
     let regions = map.region_count();
     print(&format!("map             {}", file.display()))?;
-    print(&format!("size            {} × {} tiles", map.width(), map.height()))?;
-    print(&format!("free            {:.1} % ({} tiles)", 100.0 * free_share, map.free_count()))?;
-    print(&format!("regions         {regions}, the largest with {largest_share:.1} % of the free tiles"))?;
-    print(&format!("memory rows     {}", bytes(memory.rows_bytes as u64)))?;
-    print(&format!("memory columns  {}", bytes(memory.columns_bytes as u64)))?;
-    print(&format!("memory regions  {}", bytes(memory.regions_bytes as u64)))?;
+    print(&format!(
+        "size            {} × {} tiles",
+        map.width(),
+        map.height()
+    ))?;
+    print(&format!(
+        "free            {:.1} % ({} tiles)",
+        100.0 * free_share,
+        map.free_count()
+    ))?;
+    print(&format!(
+        "regions         {regions}, the largest with {largest_share:.1} % of the free tiles"
+    ))?;
+    print(&format!(
+        "memory rows     {}",
+        bytes(memory.rows_bytes as u64)
+    ))?;
+    print(&format!(
+        "memory columns  {}",
+        bytes(memory.columns_bytes as u64)
+    ))?;
+    print(&format!(
+        "memory regions  {}",
+        bytes(memory.regions_bytes as u64)
+    ))?;
     print(&format!("load time       {load_ms:.1} ms"))
 }
 
@@ -116,8 +138,14 @@ fn render(map: &TileMap, output: &Path) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(format!("could not write {}: {error}", output.display()))
     };
-    if output.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("png")) {
-        return Err(Failure::new(format!("expected an image file OUT.png, found {}", output.display())));
+    if output
+        .extension()
+        .is_none_or(|extension| !extension.eq_ignore_ascii_case("png"))
+    {
+        return Err(Failure::new(format!(
+            "expected an image file OUT.png, found {}",
+            output.display()
+        )));
     }
     let file = File::create(output).map_err(|error| failed(&error))?;
     let mut encoder = png::Encoder::new(BufWriter::new(file), map.width(), map.height());

@@ -92,7 +92,11 @@ impl From<Outcome> for ExitCode {
 #[must_use]
 pub fn main() -> ExitCode {
     let printer = Printer::for_stderr();
-    let choice = if no_color() { ColorChoice::Never } else { ColorChoice::Auto };
+    let choice = if no_color() {
+        ColorChoice::Never
+    } else {
+        ColorChoice::Auto
+    };
     let matches = match Arguments::command().color(choice).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => error.exit(),
@@ -120,9 +124,9 @@ pub fn main() -> ExitCode {
 /// Writes a line of data to stdout. That nobody reads it any more, as behind `| head`, is no error.
 fn print(line: &str) -> Result<(), Failure> {
     match writeln!(std::io::stdout().lock(), "{line}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("could not write to the standard output: {error}")))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!(
+            "could not write to the standard output: {error}"
+        ))),
         _ => Ok(()),
     }
 }
@@ -141,7 +145,9 @@ fn install_log(output: Output, color: bool) {
         (false, 2) => LevelFilter::DEBUG,
         (false, _) => LevelFilter::TRACE,
     };
-    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
+    let filter = EnvFilter::builder()
+        .with_default_directive(level.into())
+        .from_env_lossy();
     // A log that is there already, as in a test, stays.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -163,8 +169,15 @@ mod tests {
     #[test]
     fn every_subcommand_has_an_example() {
         fn check(command: &clap::Command) {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Example"), "`{}` has no example", command.get_name());
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.starts_with("Example"),
+                "`{}` has no example",
+                command.get_name()
+            );
             command.get_subcommands().for_each(check);
         }
         check(&Arguments::command());

@@ -45,7 +45,10 @@ impl Failure {
     /// An error without a place.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..Self::default() }
+        Self {
+            message: message.into(),
+            ..Self::default()
+        }
     }
 }
 
@@ -53,8 +56,9 @@ impl From<&Mistake> for Failure {
     fn from(mistake: &Mistake) -> Self {
         let text = mistake.text.inner();
         let line = text.split('\n').nth(mistake.line - 1).unwrap_or_default();
-        let wrong =
-            text.get(mistake.span.offset()..mistake.span.offset() + mistake.span.len()).unwrap_or_default();
+        let wrong = text
+            .get(mistake.span.offset()..mistake.span.offset() + mistake.span.len())
+            .unwrap_or_default();
         Self {
             message: mistake.message.clone(),
             excerpt: Some(Excerpt {
@@ -75,7 +79,11 @@ impl From<ScenarioError> for Failure {
             return Self::from(mistake);
         }
         let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
-        Self { message: error.to_string(), excerpt: None, help }
+        Self {
+            message: error.to_string(),
+            excerpt: None,
+            help,
+        }
     }
 }
 
@@ -85,7 +93,10 @@ impl From<MapError> for Failure {
         let mut failure = Self::new(error.to_string());
         if let (Some(file), Some((line, column))) = (error.file(), error.location()) {
             // The message begins with the place, which is shown below it.
-            if let Some(rest) = failure.message.strip_prefix(&format!("{file}:{line}:{column}: ")) {
+            if let Some(rest) = failure
+                .message
+                .strip_prefix(&format!("{file}:{line}:{column}: "))
+            {
                 failure.message = rest.to_owned();
             }
             failure.excerpt = Some(Excerpt {
@@ -106,7 +117,11 @@ fn line_of_file(file: &str, line: usize) -> Option<String> {
     const READ_MAX: u64 = 64 << 20;
     let reader = BufReader::new(std::fs::File::open(file).ok()?.take(READ_MAX));
     let bytes = reader.split(b'\n').nth(line - 1)?.ok()?;
-    Some(String::from_utf8_lossy(&bytes).trim_end_matches('\r').to_owned())
+    Some(
+        String::from_utf8_lossy(&bytes)
+            .trim_end_matches('\r')
+            .to_owned(),
+    )
 }
 
 /// Shows errors on stderr.
@@ -123,7 +138,9 @@ impl Printer {
     #[must_use]
     pub fn for_stderr() -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { color: std::io::stderr().is_terminal() && !super::no_color() && !dumb }
+        Self {
+            color: std::io::stderr().is_terminal() && !super::no_color() && !dumb,
+        }
     }
 
     /// Whether colours are used.
@@ -135,7 +152,9 @@ impl Printer {
     /// Shows an error.
     pub fn error(&self, failure: &Failure) {
         // Nobody is left to tell when stderr is closed.
-        let _ = std::io::stderr().lock().write_all(self.render(failure).as_bytes());
+        let _ = std::io::stderr()
+            .lock()
+            .write_all(self.render(failure).as_bytes());
     }
 
     /// The text of an error, with its colours.
@@ -143,14 +162,25 @@ impl Printer {
     pub fn render(&self, failure: &Failure) -> String {
         let red = AnsiColor::Red.on_default().bold();
         let blue = AnsiColor::Blue.on_default().bold();
-        let mut out = format!("{} {}\n", self.paint(red, "error:"), failure.message.trim_end());
+        let mut out = format!(
+            "{} {}\n",
+            self.paint(red, "error:"),
+            failure.message.trim_end()
+        );
         let mut margin = 0;
         if let Some(excerpt) = &failure.excerpt {
             let number = excerpt.line.to_string();
             margin = number.len() + 1;
-            let Excerpt { file, line, column, .. } = excerpt;
+            let Excerpt {
+                file, line, column, ..
+            } = excerpt;
             let arrow = self.paint(blue, "-->");
-            let _ = writeln!(out, "{:width$}{arrow} {file}:{line}:{column}", "", width = margin);
+            let _ = writeln!(
+                out,
+                "{:width$}{arrow} {file}:{line}:{column}",
+                "",
+                width = margin
+            );
             if !excerpt.text.trim().is_empty() {
                 let (text, caret) = window(excerpt);
                 let bar = self.paint(blue, "|");
@@ -166,28 +196,43 @@ impl Printer {
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.color {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
 /// The part of a line round the wrong words, and the carets below it.
 fn window(excerpt: &Excerpt) -> (String, String) {
-    let letters: Vec<char> =
-        excerpt.text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    let letters = &letters[..letters.iter().rposition(|letter| *letter != ' ').map_or(0, |last| last + 1)];
+    let letters: Vec<char> = excerpt
+        .text
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect();
+    let letters = &letters[..letters
+        .iter()
+        .rposition(|letter| *letter != ' ')
+        .map_or(0, |last| last + 1)];
     let wrong = (excerpt.column - 1).min(letters.len());
     let length = excerpt.length.clamp(1, WIDTH_MAX / 2);
     let start = if letters.len() <= WIDTH_MAX || wrong + length <= WIDTH_MAX {
         0
     } else {
-        (wrong + length).min(letters.len()).saturating_sub(WIDTH_MAX * 3 / 4)
+        (wrong + length)
+            .min(letters.len())
+            .saturating_sub(WIDTH_MAX * 3 / 4)
     };
     let end = letters.len().min(start + WIDTH_MAX);
     let before = if start > 0 { "…" } else { "" };
     let after = if end < letters.len() { "…" } else { "" };
     let text: String = letters[start..end].iter().collect();
     let indent = wrong - start + before.chars().count();
-    (format!("{before}{text}{after}"), format!("{:indent$}{}", "", "^".repeat(length)))
+    (
+        format!("{before}{text}{after}"),
+        format!("{:indent$}{}", "", "^".repeat(length)),
+    )
 }
 
 #[cfg(test)]
@@ -199,8 +244,11 @@ mod tests {
 
     #[test]
     fn a_mistake_is_shown_with_its_place_its_line_and_a_caret() {
-        let error = parse("siege.ron", "Scenario(\n    scenes: [Scene(name: \"keep\", view_capp: 100)],\n)")
-            .unwrap_err();
+        let error = parse(
+            "siege.ron",
+            "Scenario(\n    scenes: [Scene(name: \"keep\", view_capp: 100)],\n)",
+        )
+        .unwrap_err();
         let shown = PLAIN.render(&error.into());
         let expected = "error: unknown field `view_capp`, did you mean `view_cap`?
   --> siege.ron:2:34
@@ -213,7 +261,11 @@ mod tests {
 
     #[test]
     fn a_long_line_is_shown_round_the_wrong_words() {
-        let text = format!("Scenario({}colour: 1{})", " ".repeat(100_000), " ".repeat(100_000));
+        let text = format!(
+            "Scenario({}colour: 1{})",
+            " ".repeat(100_000),
+            " ".repeat(100_000)
+        );
         let shown = PLAIN.render(&parse("t.ron", &text).unwrap_err().into());
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines.iter().take(5).all(|line| line.chars().count() < 120));
@@ -231,7 +283,11 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let shown = PLAIN.render(&parse("t.ron", "Scenario(\u{1b}[2Jcolour: 1)").unwrap_err().into());
+        let shown = PLAIN.render(
+            &parse("t.ron", "Scenario(\u{1b}[2Jcolour: 1)")
+                .unwrap_err()
+                .into(),
+        );
         assert!(!shown.lines().skip(1).any(|line| line.contains('\u{1b}')));
     }
 }

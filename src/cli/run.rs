@@ -78,7 +78,10 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Run {
     /// The built-in `town`, with defaults.
     pub(super) fn town() -> Self {
-        Self { scenario: "town".to_owned(), ..Self::default() }
+        Self {
+            scenario: "town".to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Plays, prints and judges.
@@ -92,27 +95,49 @@ impl Run {
             map: self.map.as_deref().map(map::load).transpose()?,
             ticks: self.ticks,
             threads: self.threads.map_or_else(cores, usize::from),
-            events: self.events.as_deref().map(create).transpose()?.map(|file| Box::new(file) as _),
+            events: self
+                .events
+                .as_deref()
+                .map(create)
+                .transpose()?
+                .map(|file| Box::new(file) as _),
             positions: self.positions,
-            hashes: self.hashes.as_deref().map(create).transpose()?.map(|file| Box::new(file) as _),
+            hashes: self
+                .hashes
+                .as_deref()
+                .map(create)
+                .transpose()?
+                .map(|file| Box::new(file) as _),
             judge_timing: !self.no_timing,
             configure: Vec::new(),
         };
         let mut playing = Playing::new(loaded, options)?;
         // An embedder's handler, if one is there already, stays.
         let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
-        let peak_rss = self.play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
+        let peak_rss = self
+            .play(&mut playing, quiet)
+            .map_err(|error| unwritten(&error))?;
         let mut report = playing.finish().map_err(|error| unwritten(&error))?;
         let now = memory_stats::memory_stats().map(|stats| stats.physical_mem as u64);
-        report.memory = Memory { rss_bytes: now, peak_rss_bytes: now.max(peak_rss) };
+        report.memory = Memory {
+            rss_bytes: now,
+            peak_rss_bytes: now.max(peak_rss),
+        };
         if self.json {
             let text = serde_json::to_string_pretty(&report);
             print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
         } else if !quiet {
             print(&table(&report))?;
         }
-        let broken = report.expectations.iter().any(|judged| judged.holds == Some(false));
-        Ok(if broken { Outcome::Unmet } else { Outcome::Done })
+        let broken = report
+            .expectations
+            .iter()
+            .any(|judged| judged.holds == Some(false));
+        Ok(if broken {
+            Outcome::Unmet
+        } else {
+            Outcome::Done
+        })
     }
 
     /// Does all ticks, at the pace that was asked for; gives the most memory that was seen in use.
@@ -129,7 +154,8 @@ impl Run {
             }
             if playing.tick().is_multiple_of(20) {
                 bar.set_position(playing.tick());
-                peak = peak.max(memory_stats::memory_stats().map(|stats| stats.physical_mem as u64));
+                peak =
+                    peak.max(memory_stats::memory_stats().map(|stats| stats.physical_mem as u64));
             }
         }
         bar.finish_and_clear();
@@ -175,7 +201,13 @@ fn table(report: &Report) -> String {
 
 fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let speed = report.sim_seconds / report.wall_seconds.max(1e-9);
-    writeln!(to, "scenario    {} (seed {}, {})", report.scenario, report.seed, threads(report.threads))?;
+    writeln!(
+        to,
+        "scenario    {} (seed {}, {})",
+        report.scenario,
+        report.seed,
+        threads(report.threads)
+    )?;
     writeln!(
         to,
         "time        {} ticks, {:.1} s simulated in {:.1} s: {speed:.1} × real time",
@@ -241,10 +273,18 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(to, "memory      {} at most", bytes(peak))?;
     }
     writeln!(to, "state hash  {}", report.state_hash)?;
-    writeln!(to, "\n{:<12}{:>10}{:>10}{:>10}{:>10}", "set", "mean ms", "p50 ms", "p99 ms", "max ms")?;
+    writeln!(
+        to,
+        "\n{:<12}{:>10}{:>10}{:>10}{:>10}",
+        "set", "mean ms", "p50 ms", "p99 ms", "max ms"
+    )?;
     for set in crate::sim::SimSystems::ALL {
         if let Some(ms) = report.systems.get(set.name()) {
-            row(to, set.name(), [ms.mean_ms, ms.p50_ms, ms.p99_ms, ms.max_ms])?;
+            row(
+                to,
+                set.name(),
+                [ms.mean_ms, ms.p50_ms, ms.p99_ms, ms.max_ms],
+            )?;
         }
     }
     let tick = report.tick_ms;
@@ -254,13 +294,19 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;
-        report.expectations.iter().try_for_each(|judged| writeln!(to, "{}", judged_line(judged)))?;
+        report
+            .expectations
+            .iter()
+            .try_for_each(|judged| writeln!(to, "{}", judged_line(judged)))?;
     }
     Ok(())
 }
 
 fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::Result<()> {
-    writeln!(to, "{name:<12}{mean:>10.3}{p50:>10.3}{p99:>10.3}{max:>10.3}")
+    writeln!(
+        to,
+        "{name:<12}{mean:>10.3}{p50:>10.3}{p99:>10.3}{max:>10.3}"
+    )
 }
 
 fn judged_line(judged: &Judged) -> String {

@@ -56,12 +56,13 @@ impl Plugin for ArrivalsPlugin {
         if !app.is_plugin_added::<MatchmakingPlugin>() {
             app.add_plugins(MatchmakingPlugin);
         }
-        app.init_resource::<Arrivals>().add_systems(FixedUpdate, arrive.in_set(SimSystems::Think)).hash_part(
-            "arrivals",
-            |world, hasher| {
-                world.resource::<Arrivals>().digest(&mut |word| hasher.write_u64(word));
-            },
-        );
+        app.init_resource::<Arrivals>()
+            .add_systems(FixedUpdate, arrive.in_set(SimSystems::Think))
+            .hash_part("arrivals", |world, hasher| {
+                world
+                    .resource::<Arrivals>()
+                    .digest(&mut |word| hasher.write_u64(word));
+            });
     }
 }
 
@@ -138,7 +139,11 @@ struct Flow {
 
 impl Default for Arrivals {
     fn default() -> Self {
-        Self { flows: Vec::new(), next_party: FIRST_PARTY, next_player: FIRST_PLAYER }
+        Self {
+            flows: Vec::new(),
+            next_party: FIRST_PARTY,
+            next_player: FIRST_PLAYER,
+        }
     }
 }
 
@@ -146,7 +151,10 @@ impl Arrivals {
     /// Opens the flow of a mode. If the mode has one, its numbers change, and `parties` come in addition. The
     /// mode itself may open later: until it does, who is due waits outside. O(flows).
     pub fn open(&mut self, spec: ArrivalSpec) {
-        let at = self.flows.iter().position(|flow| flow.spec.mode == spec.mode);
+        let at = self
+            .flows
+            .iter()
+            .position(|flow| flow.spec.mode == spec.mode);
         let parties = u64::from(spec.parties);
         let flow = match at {
             Some(at) => &mut self.flows[at],
@@ -167,7 +175,12 @@ impl Arrivals {
     ///
     /// # Errors
     /// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
-    pub fn queue_parties(&mut self, mode: &str, parties: u32, size: Option<u8>) -> Result<(), ArrivalsError> {
+    pub fn queue_parties(
+        &mut self,
+        mode: &str,
+        parties: u32,
+        size: Option<u8>,
+    ) -> Result<(), ArrivalsError> {
         let place = match size {
             None => 0,
             Some(size @ 1..=PARTY_SIZE_MAX) => usize::from(size),
@@ -252,23 +265,32 @@ pub fn arrive(
 ) {
     let tick_mhz = tick_mhz(&time);
     let rng = streams.stream(STREAM);
-    let Arrivals { flows, next_party, next_player } = &mut *arrivals;
+    let Arrivals {
+        flows,
+        next_party,
+        next_player,
+    } = &mut *arrivals;
     for flow in flows {
         flow.due[0] += flow.arrivals.due(flow.spec.parties_per_s, tick_mhz);
-        let cancels =
-            flow.cancels.due(flow.spec.cancels_per_s, tick_mhz) + std::mem::take(&mut flow.due_cancels);
+        let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
+            + std::mem::take(&mut flow.due_cancels);
         let Some(mode) = matchmaker.mode_named(&flow.spec.mode) else {
             debug!(mode = flow.spec.mode, "no such mode to queue in");
             continue;
         };
         let oldest = matchmaker.modes()[usize::from(mode.0)].queue().iter();
         let cancels = cancels.min(u64::from(PARTIES_PER_TICK_MAX)) as usize;
-        cancel.write_batch(
-            oldest.take(cancels).map(|(_, ticket)| CancelRequest { party: ticket.party, player: None }),
-        );
+        cancel.write_batch(oldest.take(cancels).map(|(_, ticket)| CancelRequest {
+            party: ticket.party,
+            player: None,
+        }));
         for _ in 0..PARTIES_PER_TICK_MAX {
             let Some(size) = flow.take_due() else { break };
-            let size = if size == 0 { draw_size(rng, &flow.spec.size_weights) } else { size };
+            let size = if size == 0 {
+                draw_size(rng, &flow.spec.size_weights)
+            } else {
+                size
+            };
             let mut ticket = draw_ticket(rng, &flow.spec, mode, size);
             ticket.party = *next_party;
             ticket.since_tick = tick.0;
@@ -290,7 +312,9 @@ pub fn queue_parties(
     parties: u32,
     size: Option<u8>,
 ) -> Result<(), ArrivalsError> {
-    world.get_resource_or_init::<Arrivals>().queue_parties(mode, parties, size)
+    world
+        .get_resource_or_init::<Arrivals>()
+        .queue_parties(mode, parties, size)
 }
 
 /// [`Arrivals::cancel_oldest`] for scripts that hold the world.
@@ -298,7 +322,9 @@ pub fn queue_parties(
 /// # Errors
 /// As there.
 pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
-    world.get_resource_or_init::<Arrivals>().cancel_oldest(mode, parties)
+    world
+        .get_resource_or_init::<Arrivals>()
+        .cancel_oldest(mode, parties)
 }
 
 /// A ticket of a party without ids that has just come. The leader is the first player drawn.
@@ -344,7 +370,9 @@ fn draw_deviation(rng: &mut impl Rng, deviation: u32) -> i64 {
     let mut sum = 0;
     for _ in 0..3 {
         let word = rng.next_u64();
-        sum += (0..4).map(|at| (word >> (16 * at) & 0xffff) as i64).sum::<i64>();
+        sum += (0..4)
+            .map(|at| (word >> (16 * at) & 0xffff) as i64)
+            .sum::<i64>();
     }
     ((sum - 6 * 0xffff) * i64::from(deviation) + (1 << 15)) >> 16
 }
@@ -363,17 +391,33 @@ mod tests {
     /// matched.
     fn app(tick_hz: f64, seed: u64, spec: ArrivalSpec) -> App {
         let mut app = App::new();
-        app.add_plugins((bevy_time::TimePlugin, sim::SimPlugin { tick_hz: Some(tick_hz) }, ArrivalsPlugin));
-        let modes = ["arena", "duel"]
-            .map(|name| QueueMode::Groups(ModeSettings { name: name.to_owned(), ..ModeSettings::default() }));
-        app.insert_resource(MatchmakingSettings { modes: modes.to_vec() })
-            .insert_resource(RandomStreams::new(seed))
-            .insert_resource(sim::SimSettings { heartbeat_ticks: u32::MAX });
+        app.add_plugins((
+            bevy_time::TimePlugin,
+            sim::SimPlugin {
+                tick_hz: Some(tick_hz),
+            },
+            ArrivalsPlugin,
+        ));
+        let modes = ["arena", "duel"].map(|name| {
+            QueueMode::Groups(ModeSettings {
+                name: name.to_owned(),
+                ..ModeSettings::default()
+            })
+        });
+        app.insert_resource(MatchmakingSettings {
+            modes: modes.to_vec(),
+        })
+        .insert_resource(RandomStreams::new(seed))
+        .insert_resource(sim::SimSettings {
+            heartbeat_ticks: u32::MAX,
+        });
         for schedule in [FixedUpdate.intern(), sim::Heartbeat.intern()] {
             app.edit_schedule(schedule, |schedule| {
                 let ambiguity_detection = LogLevel::Error;
-                schedule
-                    .set_build_settings(ScheduleBuildSettings { ambiguity_detection, ..Default::default() });
+                schedule.set_build_settings(ScheduleBuildSettings {
+                    ambiguity_detection,
+                    ..Default::default()
+                });
             });
         }
         app.world_mut().resource_mut::<Arrivals>().open(spec);
@@ -382,7 +426,11 @@ mod tests {
     }
 
     fn queued(app: &mut App) -> Vec<Ticket> {
-        app.world_mut().resource_mut::<Messages<TicketQueued>>().drain().map(|queued| queued.ticket).collect()
+        app.world_mut()
+            .resource_mut::<Messages<TicketQueued>>()
+            .drain()
+            .map(|queued| queued.ticket)
+            .collect()
     }
 
     fn arrivals(app: &mut App) -> Mut<'_, Arrivals> {
@@ -395,9 +443,12 @@ mod tests {
 
     #[test]
     fn rates_are_exact_over_a_minute() {
-        for (hz, per_s, expected) in
-            [(20u64, 3.7, 222), (30, 0.1, 6), (7, 100.0, 6000), (128, 1e9, 60_000_000)]
-        {
+        for (hz, per_s, expected) in [
+            (20u64, 3.7, 222),
+            (30, 0.1, 6),
+            (7, 100.0, 6000),
+            (128, 1e9, 60_000_000),
+        ] {
             let mut rate = Rate::default();
             let total: u64 = (0..60 * hz).map(|_| rate.due(per_s, hz * 1000)).sum();
             assert_eq!(total, expected, "{per_s} a second at {hz} Hz");
@@ -409,13 +460,23 @@ mod tests {
 
     #[test]
     fn a_minute_of_arrivals_and_cancels_is_exact() {
-        let spec = ArrivalSpec { parties: 100, parties_per_s: 7.3, cancels_per_s: 2.5, ..Default::default() };
+        let spec = ArrivalSpec {
+            parties: 100,
+            parties_per_s: 7.3,
+            cancels_per_s: 2.5,
+            ..Default::default()
+        };
         let mut app = app(30.0, 1, spec);
         (0..1800).for_each(|_| app.update());
         let matchmaker = app.world().resource::<Matchmaker>();
         let stats = matchmaker.stats(ModeId(0)).unwrap();
         assert_eq!((stats.queued, stats.cancelled), (100 + 438, 150));
-        assert_eq!(app.world().resource::<crate::matchmaking::MatchmakingStats>().queue_refused, 0);
+        assert_eq!(
+            app.world()
+                .resource::<crate::matchmaking::MatchmakingStats>()
+                .queue_refused,
+            0
+        );
     }
 
     #[test]
@@ -436,7 +497,9 @@ mod tests {
     #[test]
     fn deviations_have_mean_zero_and_the_width_asked_for() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let drawn: Vec<i64> = (0..100_000).map(|_| draw_deviation(&mut rng, 1000)).collect();
+        let drawn: Vec<i64> = (0..100_000)
+            .map(|_| draw_deviation(&mut rng, 1000))
+            .collect();
         let mean = drawn.iter().sum::<i64>() / 100_000;
         let variance = drawn.iter().map(|value| value * value).sum::<i64>() / 100_000;
         assert!(mean.abs() <= 13, "{mean}");
@@ -465,13 +528,26 @@ mod tests {
     #[test]
     fn the_same_seed_brings_the_same_tickets() {
         let tickets = |seed| {
-            let mut app =
-                app(20.0, seed, ArrivalSpec { parties: 50, parties_per_s: 40.0, ..Default::default() });
+            let mut app = app(
+                20.0,
+                seed,
+                ArrivalSpec {
+                    parties: 50,
+                    parties_per_s: 40.0,
+                    ..Default::default()
+                },
+            );
             (0..20).for_each(|_| app.update());
             let hash = state_hash(app.world_mut());
             let matchmaker = app.world().resource::<Matchmaker>();
             let queue = matchmaker.modes()[0].queue();
-            (queue.iter().map(|(_, ticket)| ticket.clone()).collect::<Vec<_>>(), hash)
+            (
+                queue
+                    .iter()
+                    .map(|(_, ticket)| ticket.clone())
+                    .collect::<Vec<_>>(),
+                hash,
+            )
         };
         assert_eq!(tickets(7).0.len(), 90);
         assert_eq!(tickets(7), tickets(7));
@@ -480,18 +556,37 @@ mod tests {
 
     #[test]
     fn tickets_are_whole_and_share_no_ids() {
-        let mut app = app(20.0, 3, ArrivalSpec { parties: 1000, ..Default::default() });
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 1000,
+                ..Default::default()
+            },
+        );
         app.update();
         let tickets = queued(&mut app);
         let players: usize = tickets.iter().map(|ticket| usize::from(ticket.size)).sum();
-        assert_eq!((tickets.len(), tickets[0].party, tickets[999].party), (1000, 1 << 31, (1 << 31) + 999));
-        let members = tickets.iter().flat_map(|ticket| ticket.members.iter().copied());
+        assert_eq!(
+            (tickets.len(), tickets[0].party, tickets[999].party),
+            (1000, 1 << 31, (1 << 31) + 999)
+        );
+        let members = tickets
+            .iter()
+            .flat_map(|ticket| ticket.members.iter().copied());
         assert!(members.eq((1 << 40)..(1 << 40) + players as u64));
     }
 
     #[test]
     fn party_ids_begin_again_after_the_last() {
-        let mut app = app(20.0, 3, ArrivalSpec { parties: 2, ..Default::default() });
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 2,
+                ..Default::default()
+            },
+        );
         arrivals(&mut app).next_party = u32::MAX;
         app.update();
         let parties: Vec<u32> = queued(&mut app).iter().map(|ticket| ticket.party).collect();
@@ -500,16 +595,30 @@ mod tests {
 
     #[test]
     fn scripts_queue_parties_of_a_size_and_cancel_the_oldest() {
-        let mut app = app(20.0, 3, ArrivalSpec { parties: 3, ..Default::default() });
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 3,
+                ..Default::default()
+            },
+        );
         app.update();
         queue_parties(app.world_mut(), "arena", 2, Some(4)).unwrap();
         cancel_oldest(app.world_mut(), "arena", 2).unwrap();
         queued(&mut app);
         app.update();
         let tickets = queued(&mut app);
-        assert_eq!(tickets.iter().map(|ticket| ticket.size).collect::<Vec<_>>(), [4, 4]);
+        assert_eq!(
+            tickets.iter().map(|ticket| ticket.size).collect::<Vec<_>>(),
+            [4, 4]
+        );
         let matchmaker = app.world().resource::<Matchmaker>();
-        let left: Vec<u32> = matchmaker.modes()[0].queue().iter().map(|(_, ticket)| ticket.party).collect();
+        let left: Vec<u32> = matchmaker.modes()[0]
+            .queue()
+            .iter()
+            .map(|(_, ticket)| ticket.party)
+            .collect();
         assert_eq!(left, [2, 3, 4].map(|at| FIRST_PARTY + at));
         cancel_oldest(app.world_mut(), "arena", u32::MAX).unwrap();
         app.update();
@@ -525,43 +634,93 @@ mod tests {
             Err(ArrivalsError::NoSuchMode("duel".to_owned()))
         );
         arrivals.open(ArrivalSpec::default());
-        assert_eq!(arrivals.queue_parties("arena", 1, Some(0)), Err(ArrivalsError::Size(0)));
-        assert_eq!(arrivals.queue_parties("arena", 1, Some(6)), Err(ArrivalsError::Size(6)));
-        assert_eq!(arrivals.cancel_oldest("duel", 1), Err(ArrivalsError::NoSuchMode("duel".to_owned())));
+        assert_eq!(
+            arrivals.queue_parties("arena", 1, Some(0)),
+            Err(ArrivalsError::Size(0))
+        );
+        assert_eq!(
+            arrivals.queue_parties("arena", 1, Some(6)),
+            Err(ArrivalsError::Size(6))
+        );
+        assert_eq!(
+            arrivals.cancel_oldest("duel", 1),
+            Err(ArrivalsError::NoSuchMode("duel".to_owned()))
+        );
         assert_eq!(arrivals.due(), 0);
     }
 
     #[test]
     fn more_than_a_tick_takes_come_in_the_next() {
         let parties = PARTIES_PER_TICK_MAX + 5;
-        let mut app = app(20.0, 3, ArrivalSpec { parties, ..Default::default() });
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties,
+                ..Default::default()
+            },
+        );
         app.update();
-        assert_eq!((waiting(&app), app.world().resource::<Arrivals>().due()), (1 << 17, 5));
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (1 << 17, 5)
+        );
         app.update();
-        assert_eq!((waiting(&app), app.world().resource::<Arrivals>().due()), ((1 << 17) + 5, 0));
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            ((1 << 17) + 5, 0)
+        );
     }
 
     #[test]
     fn parties_wait_outside_until_their_mode_opens() {
-        let spec = ArrivalSpec { mode: "late".to_owned(), parties: 4, ..Default::default() };
+        let spec = ArrivalSpec {
+            mode: "late".to_owned(),
+            parties: 4,
+            ..Default::default()
+        };
         let mut app = app(20.0, 3, spec);
         app.update();
-        assert_eq!((waiting(&app), app.world().resource::<Arrivals>().due()), (0, 4));
-        let late = ModeSettings { name: "late".to_owned(), ..ModeSettings::default() };
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (0, 4)
+        );
+        let late = ModeSettings {
+            name: "late".to_owned(),
+            ..ModeSettings::default()
+        };
         app.insert_resource(Matchmaker::new(&[QueueMode::Groups(late)], 20.0).unwrap());
         app.update();
-        assert_eq!((waiting(&app), app.world().resource::<Arrivals>().due()), (4, 0));
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (4, 0)
+        );
     }
 
     #[test]
     fn flows_of_two_modes_stay_apart() {
-        let mut app = app(20.0, 3, ArrivalSpec { parties: 3, ..Default::default() });
-        let duel = ArrivalSpec { mode: "duel".to_owned(), parties: 5, ..Default::default() };
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 3,
+                ..Default::default()
+            },
+        );
+        let duel = ArrivalSpec {
+            mode: "duel".to_owned(),
+            parties: 5,
+            ..Default::default()
+        };
         arrivals(&mut app).open(duel.clone());
         arrivals(&mut app).open(ArrivalSpec { parties: 1, ..duel });
         app.update();
         let matchmaker = app.world().resource::<Matchmaker>();
-        let waiting: Vec<usize> = matchmaker.modes().iter().map(|mode| mode.queue().len()).collect();
+        let waiting: Vec<usize> = matchmaker
+            .modes()
+            .iter()
+            .map(|mode| mode.queue().len())
+            .collect();
         assert_eq!(waiting, [3, 6]);
     }
 }

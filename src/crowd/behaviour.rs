@@ -120,11 +120,17 @@ pub(super) fn next_goal(
     map: &SceneMap,
     random: &mut impl Rng,
 ) -> Option<Vec2> {
-    let around = |center: Vec2, radius_m: f32| Place::Ring { center, radius: radius_m / 2.0, width: radius_m };
+    let around = |center: Vec2, radius_m: f32| Place::Ring {
+        center,
+        radius: radius_m / 2.0,
+        width: radius_m,
+    };
     let place = match behaviour {
         Behaviour::Idle => return None,
         Behaviour::Wander { radius_m } => around(mind.home, *radius_m),
-        Behaviour::Patrol { points } => Place::Point(*points.get(mind.goals as usize % points.len().max(1))?),
+        Behaviour::Patrol { points } => {
+            Place::Point(*points.get(mind.goals as usize % points.len().max(1))?)
+        }
         Behaviour::Chase { .. } => match threat {
             Some(prey) => Place::Point(prey),
             None => around(mind.home, STROLL_M),
@@ -160,30 +166,71 @@ mod tests {
     }
 
     fn goal(behaviour: &Behaviour, goals: u32, threat: Option<Vec2>) -> Option<Vec2> {
-        let mind = Mind { home: Vec2::splat(50.0), next_tick: 0, goals, resting: false };
-        next_goal(behaviour, &mind, Vec2::splat(50.0), threat, &map(), &mut Pcg64Mcg::seed_from_u64(goals.into()))
+        let mind = Mind {
+            home: Vec2::splat(50.0),
+            next_tick: 0,
+            goals,
+            resting: false,
+        };
+        next_goal(
+            behaviour,
+            &mind,
+            Vec2::splat(50.0),
+            threat,
+            &map(),
+            &mut Pcg64Mcg::seed_from_u64(goals.into()),
+        )
     }
 
     #[test]
     fn a_patrol_and_a_commute_take_turns() {
-        let points: Arc<[Vec2]> = [Vec2::splat(10.25), Vec2::splat(20.25), Vec2::splat(30.25)].into();
-        let patrol = Behaviour::Patrol { points: points.clone() };
+        let points: Arc<[Vec2]> =
+            [Vec2::splat(10.25), Vec2::splat(20.25), Vec2::splat(30.25)].into();
+        let patrol = Behaviour::Patrol {
+            points: points.clone(),
+        };
         let visited: Vec<_> = (0..6).filter_map(|nth| goal(&patrol, nth, None)).collect();
         assert_eq!(visited, [&points[..], &points[..]].concat());
-        let commute = Behaviour::Commute { between: [points[0], points[2]].map(Place::Point) };
+        let commute = Behaviour::Commute {
+            between: [points[0], points[2]].map(Place::Point),
+        };
         let visited: Vec<_> = (0..3).filter_map(|nth| goal(&commute, nth, None)).collect();
         assert_eq!(visited, [points[0], points[2], points[0]]);
-        assert_eq!(goal(&Behaviour::Patrol { points: [].into() }, 0, None), None);
+        assert_eq!(
+            goal(&Behaviour::Patrol { points: [].into() }, 0, None),
+            None
+        );
     }
 
     #[test]
     fn hunters_run_to_their_prey_and_the_prey_runs_away() {
         let other = Vec2::new(55.25, 50.25);
         let kind = KindId(0);
-        assert_eq!(goal(&Behaviour::Chase { kind, sight_m: 20.0 }, 0, Some(other)), Some(other));
+        assert_eq!(
+            goal(
+                &Behaviour::Chase {
+                    kind,
+                    sight_m: 20.0
+                },
+                0,
+                Some(other)
+            ),
+            Some(other)
+        );
         for nth in 0..20 {
-            let to = goal(&Behaviour::Flee { kind, sight_m: 20.0 }, nth, Some(other)).unwrap();
-            assert!(to.distance(other) > Vec2::splat(50.0).distance(other) + 5.0, "{to}");
+            let to = goal(
+                &Behaviour::Flee {
+                    kind,
+                    sight_m: 20.0,
+                },
+                nth,
+                Some(other),
+            )
+            .unwrap();
+            assert!(
+                to.distance(other) > Vec2::splat(50.0).distance(other) + 5.0,
+                "{to}"
+            );
         }
     }
 }

@@ -93,7 +93,10 @@ impl SyntheticClients {
     /// How many clients receive packets.
     #[must_use]
     pub fn receiving(&self) -> usize {
-        self.clients.iter().filter(|synthetic| synthetic.receives && synthetic.client.is_some()).count()
+        self.clients
+            .iter()
+            .filter(|synthetic| synthetic.receives && synthetic.client.is_some())
+            .count()
     }
 
     /// Makes the programs of a crowd's players, of which the first `receiving` hold mirrors, and gives the first player.
@@ -114,18 +117,28 @@ impl SyntheticClients {
     /// The crowd of a synthetic player.
     pub(super) fn crowd_of(&self, player: PlayerId) -> Option<CrowdId> {
         let place = player.0.checked_sub(FIRST_PLAYER)?;
-        self.clients.get(usize::try_from(place).ok()?).map(|synthetic| synthetic.crowd)
+        self.clients
+            .get(usize::try_from(place).ok()?)
+            .map(|synthetic| synthetic.crowd)
     }
 
     /// Brings up to `count` absent players of a crowd back at the next tick.
     pub(super) fn call(&mut self, crowd: CrowdId, count: u32) {
-        let absent = self.clients.iter_mut().filter(|s| s.crowd == crowd && s.client.is_none());
-        absent.take(count as usize).for_each(|synthetic| synthetic.back_at = Some(0));
+        let absent = self
+            .clients
+            .iter_mut()
+            .filter(|s| s.crowd == crowd && s.client.is_none());
+        absent
+            .take(count as usize)
+            .for_each(|synthetic| synthetic.back_at = Some(0));
     }
 
     /// Sends up to `count` players of a crowd away, for good.
     pub(super) fn dismiss(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
-        let present = self.clients.iter_mut().filter(|s| s.crowd == crowd && s.client.is_some());
+        let present = self
+            .clients
+            .iter_mut()
+            .filter(|s| s.crowd == crowd && s.client.is_some());
         let mut gone = Vec::new();
         for synthetic in present.take(count as usize) {
             gone.extend(synthetic.client.take());
@@ -142,7 +155,9 @@ impl SyntheticClients {
             hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
             hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
         }
-        self.churn_due.iter().for_each(|due| hasher.write_u64(due.to_bits()));
+        self.churn_due
+            .iter()
+            .for_each(|due| hasher.write_u64(due.to_bits()));
     }
 }
 
@@ -157,7 +172,14 @@ pub(super) fn churn(
     mut streams: ResMut<RandomStreams>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
 ) {
-    let SyntheticClients { clients, by_client, churn_due, stats, buffer, .. } = &mut *synthetics;
+    let SyntheticClients {
+        clients,
+        by_client,
+        churn_due,
+        stats,
+        buffer,
+        ..
+    } = &mut *synthetics;
     let mut post = |client, message: ClientMessage| {
         buffer.clear();
         message.encode(buffer);
@@ -179,7 +201,10 @@ pub(super) fn churn(
             let synthetic = &mut clients[first + random.random_range(0..count)];
             // Every pick draws both numbers, so that who is away does not shift what comes later.
             let away = random.random_range(AWAY_TICKS);
-            if let Some(client) = synthetic.client.take_if(|client| post(*client, ClientMessage::Logout)) {
+            if let Some(client) = synthetic
+                .client
+                .take_if(|client| post(*client, ClientMessage::Logout))
+            {
                 by_client.remove(&client);
                 synthetic.back_at = Some(tick.0 + away);
             }
@@ -195,14 +220,25 @@ pub(super) fn churn(
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
-        post(client, ClientMessage::Login { player: synthetic.player.0 });
+        post(
+            client,
+            ClientMessage::Login {
+                player: synthetic.player.0,
+            },
+        );
         by_client.insert(client, nth);
         synthetic.client = Some(client);
         synthetic.mirror = Mirror::default();
     }
 }
 
-type Seen = (&'static Object, &'static Position, &'static Heading, &'static Speed, Option<&'static Path>);
+type Seen = (
+    &'static Object,
+    &'static Position,
+    &'static Heading,
+    &'static Speed,
+    Option<&'static Path>,
+);
 
 /// Every client sends its messages of this tick: moves along its route, or where it looks.
 pub(super) fn send(
@@ -216,19 +252,35 @@ pub(super) fn send(
     objects: Query<Seen>,
     maps: Query<&SceneMap>,
 ) {
-    let SyntheticClients { clients, stats, buffer, .. } = &mut *synthetics;
+    let SyntheticClients {
+        clients,
+        stats,
+        buffer,
+        ..
+    } = &mut *synthetics;
     let dt = time.timestep().as_secs_f64();
     for (nth, synthetic) in clients.iter().enumerate() {
-        let Some(client) = synthetic.client else { continue };
-        let Some(spec) = crowds.spec(synthetic.crowd) else { continue };
+        let Some(client) = synthetic.client else {
+            continue;
+        };
+        let Some(spec) = crowds.spec(synthetic.crowd) else {
+            continue;
+        };
         let rate = f64::from(spec.messages_per_s) * dt;
         // Each client has a phase of its own, so that they do not all send in the same tick.
         let due = |tick: u64| ((tick as f64 + nth as f64 * 0.618_034) * rate) as u64;
-        let messages = due(tick.0 + 1).saturating_sub(due(tick.0)).min(MESSAGES_A_TICK_MAX);
-        let own = sessions.get(client).and_then(|session| objects.get(session.controls?).ok());
-        let Some((object, position, heading, speed, path)) = own.filter(|_| messages > 0) else { continue };
+        let messages = due(tick.0 + 1)
+            .saturating_sub(due(tick.0))
+            .min(MESSAGES_A_TICK_MAX);
+        let own = sessions
+            .get(client)
+            .and_then(|session| objects.get(session.controls?).ok());
+        let Some((object, position, heading, speed, path)) = own.filter(|_| messages > 0) else {
+            continue;
+        };
         let route = path.filter(|path| !path.is_empty());
-        let step_m = (f64::from(speed.0) / f64::from(spec.messages_per_s.max(0.01))).min(f64::from(speed.0)) as f32;
+        let step_m = (f64::from(speed.0) / f64::from(spec.messages_per_s.max(0.01)))
+            .min(f64::from(speed.0)) as f32;
         let (mut at, mut passed) = (position.0, 0);
         for _ in 0..messages {
             let next = route
@@ -238,11 +290,17 @@ pub(super) fn send(
                 Some(to) => {
                     let heading = Heading::of(to - at).unwrap_or(*heading);
                     at = to;
-                    ClientMessage::Move { to: quantise(to), heading: heading.0 }
+                    ClientMessage::Move {
+                        to: quantise(to),
+                        heading: heading.0,
+                    }
                 }
                 None => {
-                    let turn = individual_random(streams.seed(), 3 << 32, nth as u64, tick.0).random_range(0..40u8);
-                    ClientMessage::Face { heading: heading.0.wrapping_add(u8::from(turn == 0) * 32) }
+                    let turn = individual_random(streams.seed(), 3 << 32, nth as u64, tick.0)
+                        .random_range(0..40u8);
+                    ClientMessage::Face {
+                        heading: heading.0.wrapping_add(u8::from(turn == 0) * 32),
+                    }
                 }
             };
             buffer.clear();
@@ -256,7 +314,13 @@ pub(super) fn send(
 
 /// Where to be next on a route: at most `step_m` further, and never past a turning point. `passed` counts those behind.
 fn step(at: Vec2, passed: &mut usize, path: &Path, map: &SceneMap, step_m: f32) -> Vec2 {
-    let Some(target) = path.remaining().get(*passed).map(|&tile| map.centre_of(tile)) else { return at };
+    let Some(target) = path
+        .remaining()
+        .get(*passed)
+        .map(|&tile| map.centre_of(tile))
+    else {
+        return at;
+    };
     let distance = target.distance(at);
     if distance <= step_m {
         *passed += 1;
@@ -275,7 +339,12 @@ pub(super) fn receive(
 ) {
     let line = synthetics.line.clone();
     let mut frames = line.lock().unwrap_or_else(PoisonError::into_inner);
-    let SyntheticClients { clients, by_client, stats, .. } = &mut *synthetics;
+    let SyntheticClients {
+        clients,
+        by_client,
+        stats,
+        ..
+    } = &mut *synthetics;
     let packets: Vec<&[u8]> = frames
         .iter()
         .enumerate()
@@ -294,29 +363,45 @@ pub(super) fn receive(
             let synthetic = &mut chunk[nth - first];
             if synthetic.fault.is_none() {
                 *taken += 1;
-                synthetic.fault = synthetic.mirror.receive(packets[place]).err().map(|error| error.to_string());
+                synthetic.fault = synthetic
+                    .mirror
+                    .receive(packets[place])
+                    .err()
+                    .map(|error| error.to_string());
             }
         }
     });
     stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
     order.clear();
     frames.clear();
-    stats.faults = clients.iter().filter(|synthetic| synthetic.fault.is_some()).count() as u64;
+    stats.faults = clients
+        .iter()
+        .filter(|synthetic| synthetic.fault.is_some())
+        .count() as u64;
 }
 
 /// What is wrong with the clients' mirrors: packets they could not take and, when nothing changes any more, values that
 /// differ from the server's. At most `max` lines; the number of mirrors compared comes first.
 #[must_use]
 pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
-    let Some(synthetics) = world.get_resource::<SyntheticClients>() else { return (0, Vec::new()) };
-    let receiving =
-        || synthetics.clients.iter().filter(|s| s.receives).filter_map(|s| Some((s, s.client?)));
+    let Some(synthetics) = world.get_resource::<SyntheticClients>() else {
+        return (0, Vec::new());
+    };
+    let receiving = || {
+        synthetics
+            .clients
+            .iter()
+            .filter(|s| s.receives)
+            .filter_map(|s| Some((s, s.client?)))
+    };
     let errors = receiving().filter_map(|(synthetic, client)| {
         let found = match &synthetic.fault {
             Some(fault) => Err(fault.clone()),
             None => compare_mirror(world, client, &synthetic.mirror),
         };
-        found.err().map(|what| format!("the mirror of player {}: {what}", synthetic.player.0))
+        found
+            .err()
+            .map(|what| format!("the mirror of player {}: {what}", synthetic.player.0))
     });
     (receiving().count(), errors.take(max).collect())
 }

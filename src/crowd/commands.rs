@@ -18,10 +18,20 @@ use crate::world::{Object, TeamId, WorldError, change_scene, despawn_object, tel
 /// Up to `count` living individuals with a tag; `None` for all.
 #[must_use]
 pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
-    let Some(crowds) = world.get_resource::<Crowds>() else { return Vec::new() };
-    let all = crowds.all.iter().filter(|crowd| crowd.spec.tag == tag).flat_map(|crowd| &crowd.members);
-    let alive = all.copied().filter(|&entity| world.get::<Object>(entity).is_some());
-    alive.take(count.map_or(usize::MAX, |count| count as usize)).collect()
+    let Some(crowds) = world.get_resource::<Crowds>() else {
+        return Vec::new();
+    };
+    let all = crowds
+        .all
+        .iter()
+        .filter(|crowd| crowd.spec.tag == tag)
+        .flat_map(|crowd| &crowd.members);
+    let alive = all
+        .copied()
+        .filter(|&entity| world.get::<Object>(entity).is_some());
+    alive
+        .take(count.map_or(usize::MAX, |count| count as usize))
+        .collect()
 }
 
 /// Despawns individuals; players keep their session.
@@ -36,9 +46,16 @@ pub fn despawn_some(world: &mut World, tag: &str, count: Option<u32>) {
 ///
 /// # Errors
 /// The first [`WorldError`]; those before it have moved.
-pub fn teleport_some(world: &mut World, tag: &str, count: Option<u32>, to: &Place) -> Result<(), WorldError> {
+pub fn teleport_some(
+    world: &mut World,
+    tag: &str,
+    count: Option<u32>,
+    to: &Place,
+) -> Result<(), WorldError> {
     for entity in members(world, tag, count) {
-        let Some(&object) = world.get::<Object>(entity) else { continue };
+        let Some(&object) = world.get::<Object>(entity) else {
+            continue;
+        };
         let mut random = random_of(world, object);
         let position = free_position(world, object.scene_entity(), to, &mut random);
         teleport(world, entity, position)?;
@@ -59,7 +76,9 @@ pub fn change_scene_of(
     at: &Place,
 ) -> Result<(), WorldError> {
     for entity in members(world, tag, count) {
-        let Some(&object) = world.get::<Object>(entity) else { continue };
+        let Some(&object) = world.get::<Object>(entity) else {
+            continue;
+        };
         let mut random = random_of(world, object);
         let position = free_position(world, scene, at, &mut random);
         change_scene(world, entity, scene, position)?;
@@ -79,21 +98,33 @@ pub fn set_team_of(world: &mut World, tag: &str, count: Option<u32>, team: Optio
 }
 
 /// Sets an attribute of individuals. `false` when one of them has none of that name.
-pub fn set_attribute_of(world: &mut World, tag: &str, count: Option<u32>, attribute: &str, value: i64) -> bool {
+pub fn set_attribute_of(
+    world: &mut World,
+    tag: &str,
+    count: Option<u32>,
+    attribute: &str,
+    value: i64,
+) -> bool {
     let entities = members(world, tag, count);
-    entities.into_iter().all(|entity| set_attribute(&mut world.entity_mut(entity), attribute, value))
+    entities
+        .into_iter()
+        .all(|entity| set_attribute(&mut world.entity_mut(entity), attribute, value))
 }
 
 /// Gives individuals, and those of their crowds who come later, something else to do; they begin within a second.
 pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
     for id in tagged {
-        world.resource_mut::<Crowds>().all[id.0 as usize].spec.behaviour = behaviour.clone();
+        world.resource_mut::<Crowds>().all[id.0 as usize]
+            .spec
+            .behaviour = behaviour.clone();
     }
     let now = world.resource::<SimTick>().0;
     let hz = (1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64()).ceil() as u64;
     for entity in members(world, tag, None) {
-        let spread = world.get::<Object>(entity).map_or(0, |object| u64::from(object.id().0) % hz.max(1));
+        let spread = world
+            .get::<Object>(entity)
+            .map_or(0, |object| u64::from(object.id().0) % hz.max(1));
         let mut entity = world.entity_mut(entity);
         if let Some(mut mind) = entity.get_mut::<Mind>() {
             (mind.next_tick, mind.goals, mind.resting) = (now + spread, 0, false);
@@ -109,16 +140,23 @@ pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
 pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
-    tagged.into_iter().for_each(|id| synthetics.call(id, count.unwrap_or(u32::MAX)));
+    tagged
+        .into_iter()
+        .for_each(|id| synthetics.call(id, count.unwrap_or(u32::MAX)));
 }
 
 /// Lets players of a tag log out, through the inbox; they stay away until they are called.
 pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
-    let gone: Vec<_> =
-        tagged.into_iter().flat_map(|id| synthetics.dismiss(id, count.unwrap_or(u32::MAX))).collect();
-    let (settings, tick) = (world.resource::<InboxSettings>().clone(), *world.resource::<SimTick>());
+    let gone: Vec<_> = tagged
+        .into_iter()
+        .flat_map(|id| synthetics.dismiss(id, count.unwrap_or(u32::MAX)))
+        .collect();
+    let (settings, tick) = (
+        world.resource::<InboxSettings>().clone(),
+        *world.resource::<SimTick>(),
+    );
     let mut bytes = Vec::new();
     ClientMessage::Logout.encode(&mut bytes);
     let mut inbox = world.resource_mut::<Inbox>();

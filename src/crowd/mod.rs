@@ -23,13 +23,18 @@ mod commands;
 mod place;
 mod plugin;
 
-pub use arrivals::{ArrivalSpec, Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
+pub use arrivals::{
+    ArrivalSpec, Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties,
+};
 pub use attributes::{ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, set_attribute};
 pub use behaviour::Behaviour;
 pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{
-    change_scene_of, despawn_some, login_some, logout_some, members, set_attribute_of, set_behaviour_of, set_team_of,
-    teleport_some,
+    change_scene_of, despawn_some, login_some, logout_some, members, set_attribute_of,
+    set_behaviour_of, set_team_of, teleport_some,
 };
 pub use place::Place;
-pub use plugin::{CrowdId, CrowdPlugin, CrowdSpec, CrowdSystems, Crowds, Member, add_crowd, rest, spawn_individual};
+pub use plugin::{
+    CrowdId, CrowdPlugin, CrowdSpec, CrowdSystems, Crowds, Member, add_crowd, rest,
+    spawn_individual,
+};

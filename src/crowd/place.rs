@@ -40,7 +40,11 @@ impl Place {
         let mut unit = || random.random_range(0.0..=1.0f32);
         match *self {
             Self::Rect { min, max } => min + (max - min) * Vec2::new(unit(), unit()),
-            Self::Ring { center, radius, width } => {
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => {
                 let distance = radius + width * (unit() - 0.5);
                 center + direction(random) * distance
             }
@@ -60,7 +64,13 @@ impl Place {
 
     /// A random free tile of the area in this region of the map; or, where none is found soon, the free tile of the region
     /// nearest to a random point of it. `None` when the region has no tile near.
-    pub fn free_tile(&self, map: &TileMap, tile_m: f32, region: RegionId, random: &mut impl Rng) -> Option<IVec2> {
+    pub fn free_tile(
+        &self,
+        map: &TileMap,
+        tile_m: f32,
+        region: RegionId,
+        random: &mut impl Rng,
+    ) -> Option<IVec2> {
         let last = IVec2::new(map.width() as i32 - 1, map.height() as i32 - 1);
         let mut tile = |place: &Self| (place.point(random) / tile_m).floor().as_ivec2();
         for _ in 0..TRIES {
@@ -69,14 +79,21 @@ impl Place {
                 return Some(tile);
             }
         }
-        map.nearest_in_region(tile(self).clamp(IVec2::ZERO, last), NEAREST_TILES_MAX, region)
+        map.nearest_in_region(
+            tile(self).clamp(IVec2::ZERO, last),
+            NEAREST_TILES_MAX,
+            region,
+        )
     }
 }
 
 /// A random unit vector, drawn without trigonometry so that it is the same on every platform.
 pub fn direction(random: &mut impl Rng) -> Vec2 {
     loop {
-        let point = Vec2::new(random.random_range(-1.0..=1.0f32), random.random_range(-1.0..=1.0f32));
+        let point = Vec2::new(
+            random.random_range(-1.0..=1.0f32),
+            random.random_range(-1.0..=1.0f32),
+        );
         let length_squared = point.length_squared();
         if (0.01..=1.0).contains(&length_squared) {
             return point / length_squared.sqrt();
@@ -93,13 +110,22 @@ mod tests {
     #[test]
     fn points_lie_in_their_area() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let ring = Place::Ring { center: Vec2::splat(50.0), radius: 20.0, width: 4.0 };
-        let rect = Place::Rect { min: Vec2::new(1.0, 2.0), max: Vec2::new(3.0, 8.0) };
+        let ring = Place::Ring {
+            center: Vec2::splat(50.0),
+            radius: 20.0,
+            width: 4.0,
+        };
+        let rect = Place::Rect {
+            min: Vec2::new(1.0, 2.0),
+            max: Vec2::new(3.0, 8.0),
+        };
         for _ in 0..200 {
             let distance = ring.point(&mut random).distance(Vec2::splat(50.0));
             assert!((17.9..=22.1).contains(&distance), "{distance}");
             let point = rect.point(&mut random);
-            assert!(point.cmpge(Vec2::new(1.0, 2.0)).all() && point.cmple(Vec2::new(3.0, 8.0)).all());
+            assert!(
+                point.cmpge(Vec2::new(1.0, 2.0)).all() && point.cmple(Vec2::new(3.0, 8.0)).all()
+            );
         }
     }
 
@@ -108,7 +134,10 @@ mod tests {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let map = TileMap::from_ascii("..@..\n..@..\n..@.@").unwrap();
         let left = map.region(IVec2::ZERO).unwrap();
-        let right_side = Place::Rect { min: Vec2::new(3.0, 0.0), max: Vec2::new(5.0, 3.0) };
+        let right_side = Place::Rect {
+            min: Vec2::new(3.0, 0.0),
+            max: Vec2::new(5.0, 3.0),
+        };
         for _ in 0..20 {
             let tile = right_side.free_tile(&map, 1.0, left, &mut random).unwrap();
             assert_eq!(map.region(tile), Some(left));

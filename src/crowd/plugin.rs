@@ -12,7 +12,7 @@ use super::attributes::{self, Experience, Health, Level, Mana, Power, Stirred, s
 use super::behaviour::{Behaviour, Mind, next_goal};
 use super::clients::{self, SyntheticClients};
 use super::place::Place;
-use crate::aoi::{SceneInterest, Viewable, ViewCaps, Viewer};
+use crate::aoi::{SceneInterest, ViewCaps, Viewable, Viewer};
 use crate::map::SceneMap;
 use crate::movement::{MoveRefused, MovementPlugin, Speed, Walker};
 use crate::nav::{Path, PathClass, PathRequest};
@@ -21,8 +21,8 @@ use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick, StateHash
 use crate::sync::SyncPlugin;
 use crate::wire::ClientId;
 use crate::world::{
-    Despawned, GuildId, KindClass, KindId, Object, ObjectHashAppExt, ObjectKinds, PARTY_PLAYERS_MAX, Parties,
-    PlayerId, Position, TeamId, WorldError, join_party, spawn_object,
+    Despawned, GuildId, KindClass, KindId, Object, ObjectHashAppExt, ObjectKinds,
+    PARTY_PLAYERS_MAX, Parties, PlayerId, Position, TeamId, WorldError, join_party, spawn_object,
 };
 
 /// The longest way of the class `Npc`, in metres.
@@ -32,7 +32,7 @@ const NPC_WAY_M: f32 = 20.0;
 const LOOK_TICKS: u64 = 10;
 
 /// Seconds over which a new crowd begins to move.
-const STAGGER_S: f64 = 5.0;
+const STAGGER_S: f64 = 10.0;
 
 /// Synthetic crowds. Adds [`MovementPlugin`] and [`SyncPlugin`], and all that they need, when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +53,10 @@ impl Plugin for CrowdPlugin {
         }
         app.init_resource::<Crowds>()
             .init_resource::<SyntheticClients>()
-            .add_systems(FixedPreUpdate, (clients::churn, clients::send).chain().run_if(is_awake))
+            .add_systems(
+                FixedPreUpdate,
+                (clients::churn, clients::send).chain().run_if(is_awake),
+            )
             .add_systems(FixedPostUpdate, clients::receive)
             .add_systems(
                 FixedUpdate,
@@ -136,7 +139,11 @@ impl CrowdSpec {
             clients: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
-            caps: ViewCaps { players: 100, npcs: 50, things: 50 },
+            caps: ViewCaps {
+                players: 100,
+                npcs: 50,
+                things: 50,
+            },
         }
     }
 }
@@ -169,7 +176,11 @@ pub(super) struct Crowd {
 impl Crowds {
     /// The crowds of a tag.
     pub fn tagged(&self, tag: &str) -> impl Iterator<Item = CrowdId> {
-        let tagged = self.all.iter().enumerate().filter(move |(_, crowd)| crowd.spec.tag == tag);
+        let tagged = self
+            .all
+            .iter()
+            .enumerate()
+            .filter(move |(_, crowd)| crowd.spec.tag == tag);
         tagged.map(|(place, _)| CrowdId(place as u32))
     }
 
@@ -185,13 +196,23 @@ impl Crowds {
 /// # Errors
 /// [`WorldError`] of the first NPC that could not be spawned; those before it stay.
 pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldError> {
-    let class = world.resource::<ObjectKinds>().get(spec.kind).ok_or(WorldError::NoSuchKind(spec.kind))?.class;
+    let class = world
+        .resource::<ObjectKinds>()
+        .get(spec.kind)
+        .ok_or(WorldError::NoSuchKind(spec.kind))?
+        .class;
     let id = CrowdId(world.resource::<Crowds>().all.len() as u32);
     let (count, party_size) = (spec.count, spec.party_size);
     let receiving = (f64::from(spec.clients.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
-    world.resource_mut::<Crowds>().all.push(Crowd { spec, members: Vec::new(), activity_due: 0.0 });
+    world.resource_mut::<Crowds>().all.push(Crowd {
+        spec,
+        members: Vec::new(),
+        activity_due: 0.0,
+    });
     if class == KindClass::Player {
-        let first = world.resource_mut::<SyntheticClients>().enlist(id, count, receiving);
+        let first = world
+            .resource_mut::<SyntheticClients>()
+            .enlist(id, count, receiving);
         make_parties(world, first, count, party_size)?;
     } else {
         for nth in 0..count {
@@ -201,7 +222,12 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
     Ok(id)
 }
 
-fn make_parties(world: &mut World, first: PlayerId, count: u32, size: u8) -> Result<(), WorldError> {
+fn make_parties(
+    world: &mut World,
+    first: PlayerId,
+    count: u32,
+    size: u8,
+) -> Result<(), WorldError> {
     let size = u32::from(size).min(PARTY_PLAYERS_MAX as u32);
     if size < 2 {
         return Ok(());
@@ -218,7 +244,9 @@ fn make_parties(world: &mut World, first: PlayerId, count: u32, size: u8) -> Res
 /// A generator for one individual at one time: depends on the seed, the individual and the time, and on nothing else.
 pub(super) fn individual_random(seed: u64, purpose: u64, who: u64, when: u64) -> Pcg64Mcg {
     let mut hasher = StateHasher::default();
-    [seed, purpose, who, when].into_iter().for_each(|word| hasher.write_u64(word));
+    [seed, purpose, who, when]
+        .into_iter()
+        .for_each(|word| hasher.write_u64(word));
     Pcg64Mcg::seed_from_u64(hasher.finish_u64())
 }
 
@@ -229,13 +257,27 @@ pub(super) fn spawn_member(
     who: u64,
     extra: impl Bundle,
 ) -> Result<Entity, WorldError> {
-    let spec = world.resource::<Crowds>().spec(id).cloned().ok_or(WorldError::NoSuchObject)?;
-    let class = world.resource::<ObjectKinds>().get(spec.kind).map(|kind| kind.class);
-    let entity = spawn_individual(world, &spec, u64::from(id.0) << 40 | who, (Member(id), extra))?;
+    let spec = world
+        .resource::<Crowds>()
+        .spec(id)
+        .cloned()
+        .ok_or(WorldError::NoSuchObject)?;
+    let class = world
+        .resource::<ObjectKinds>()
+        .get(spec.kind)
+        .map(|kind| kind.class);
+    let entity = spawn_individual(
+        world,
+        &spec,
+        u64::from(id.0) << 40 | who,
+        (Member(id), extra),
+    )?;
     if class != Some(KindClass::Player) {
         world.entity_mut(entity).insert(Walker);
     }
-    world.resource_mut::<Crowds>().all[id.0 as usize].members.push(entity);
+    world.resource_mut::<Crowds>().all[id.0 as usize]
+        .members
+        .push(entity);
     Ok(entity)
 }
 
@@ -250,17 +292,34 @@ pub fn spawn_individual(
     who: u64,
     extra: impl Bundle,
 ) -> Result<Entity, WorldError> {
-    let class = world.resource::<ObjectKinds>().get(spec.kind).map(|kind| kind.class);
+    let class = world
+        .resource::<ObjectKinds>()
+        .get(spec.kind)
+        .map(|kind| kind.class);
     let tick = world.resource::<SimTick>().0;
     let seed = world.resource::<RandomStreams>().seed();
     let mut random = individual_random(seed, 1 << 32, who, tick);
     let position = free_position(world, spec.scene, &spec.at, &mut random);
     let hz = 1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64();
     let delay = rand::RngExt::random_range(&mut random, 0.0..STAGGER_S) * hz;
-    let mind = Mind { home: position, next_tick: tick + delay as u64, goals: 0, resting: false };
-    let body = (Viewable::default(), Speed(spec.speed_m_s), attributes::fresh());
-    let entity =
-        spawn_object(world, spec.scene, spec.kind, position, (body, spec.behaviour.clone(), mind, extra))?;
+    let mind = Mind {
+        home: position,
+        next_tick: tick + delay as u64,
+        goals: 0,
+        resting: false,
+    };
+    let body = (
+        Viewable::default(),
+        Speed(spec.speed_m_s),
+        attributes::fresh(),
+    );
+    let entity = spawn_object(
+        world,
+        spec.scene,
+        spec.kind,
+        position,
+        (body, spec.behaviour.clone(), mind, extra),
+    )?;
     let mut individual = world.entity_mut(entity);
     if class == Some(KindClass::Player) {
         individual.insert(Viewer::new(spec.caps));
@@ -286,20 +345,31 @@ fn is_awake(crowds: Res<Crowds>) -> bool {
 }
 
 /// A free spot of a place, in the largest region of the scene's map; its middle where the scene has no map.
-pub(super) fn free_position(world: &World, scene: Entity, place: &Place, random: &mut Pcg64Mcg) -> Vec2 {
+pub(super) fn free_position(
+    world: &World,
+    scene: Entity,
+    place: &Place,
+    random: &mut Pcg64Mcg,
+) -> Vec2 {
     let on_map = world.get::<SceneMap>(scene).and_then(|map| {
         let (region, _) = map.tiles().largest_region()?;
         let tile = place.free_tile(map.tiles(), map.tile_m(), region, random)?;
         Some(map.centre_of(tile))
     });
     on_map.unwrap_or_else(|| {
-        let size_m = world.get::<crate::world::Scene>(scene).map_or(Vec2::ZERO, crate::world::Scene::size_m);
+        let size_m = world
+            .get::<crate::world::Scene>(scene)
+            .map_or(Vec2::ZERO, crate::world::Scene::size_m);
         place.point(random).clamp(Vec2::ZERO, size_m)
     })
 }
 
 /// Takes those who are gone off the lists.
-fn follow_members(mut gone: MessageReader<Despawned>, mut crowds: ResMut<Crowds>, members: Query<&Member>) {
+fn follow_members(
+    mut gone: MessageReader<Despawned>,
+    mut crowds: ResMut<Crowds>,
+    members: Query<&Member>,
+) {
     let mut any = false;
     for message in gone.read() {
         any |= !members.contains(message.entity);
@@ -313,9 +383,14 @@ fn follow_members(mut gone: MessageReader<Despawned>, mut crowds: ResMut<Crowds>
 
 /// Gives every player that logged in a character.
 fn welcome(world: &mut World, mut cursor: Local<bevy_ecs::message::MessageCursor<LoggedIn>>) {
-    let new: Vec<LoggedIn> = cursor.read(world.resource::<Messages<LoggedIn>>()).copied().collect();
+    let new: Vec<LoggedIn> = cursor
+        .read(world.resource::<Messages<LoggedIn>>())
+        .copied()
+        .collect();
     for LoggedIn { client, player } in new {
-        let Some(crowd) = world.resource::<SyntheticClients>().crowd_of(player) else { continue };
+        let Some(crowd) = world.resource::<SyntheticClients>().crowd_of(player) else {
+            continue;
+        };
         if let Err(error) = give_character(world, crowd, client, player) {
             tracing::warn!(player = player.0, %error, "a synthetic player has no character");
         }
@@ -343,8 +418,12 @@ fn follow_routes(
     maps: Query<&SceneMap>,
 ) {
     for (object, position, mut path) in &mut routes {
-        let Some(&turn) = path.remaining().first() else { continue };
-        let Ok(map) = maps.get(object.scene_entity()) else { continue };
+        let Some(&turn) = path.remaining().first() else {
+            continue;
+        };
+        let Ok(map) = maps.get(object.scene_entity()) else {
+            continue;
+        };
         if map.centre_of(turn).distance(position.0) <= THERE_M {
             let next = path.next() + 1;
             path.advance_to(next);
@@ -373,7 +452,11 @@ fn think(
     streams: Res<RandomStreams>,
     mut individuals: Query<Thinking>,
     objects: Query<(&Object, &Position), Without<Mind>>,
-    scenes: Query<(&SceneMap, Option<&SceneInterest>, &crate::world::SceneObjects)>,
+    scenes: Query<(
+        &SceneMap,
+        Option<&SceneInterest>,
+        &crate::world::SceneObjects,
+    )>,
     mut requests: MessageWriter<PathRequest>,
     mut due: Local<Vec<(u64, Entity)>>,
     mut near: Local<Vec<u32>>,
@@ -389,26 +472,37 @@ fn think(
     due.sort_unstable_by_key(|&(key, _)| key);
     let hz = (1.0 / time.timestep().as_secs_f64()) as f32;
     for &(key, entity) in &*due {
-        let Ok((_, object, position, behaviour, ..)) = individuals.get(entity) else { continue };
-        let Ok((map, interest, ids)) = scenes.get(object.scene_entity()) else { continue };
+        let Ok((_, object, position, behaviour, ..)) = individuals.get(entity) else {
+            continue;
+        };
+        let Ok((map, interest, ids)) = scenes.get(object.scene_entity()) else {
+            continue;
+        };
         let mut random = individual_random(streams.seed(), 2 << 32, key, tick.0);
         let looked_for = behaviour.looks_for();
-        let seen = looked_for.zip(interest).and_then(|((kind, sight_m), interest)| {
-            interest.views().nearby(position.0, sight_m, u8::MAX, &mut near);
-            let found = near.iter().filter_map(|&id| {
-                let other = ids.entity(crate::world::ObjectId(id))?;
-                let (at, other_kind) = individuals
-                    .get(other)
-                    .map(|(_, other, at, ..)| (at.0, other.kind()))
-                    .or_else(|_| objects.get(other).map(|(other, at)| (at.0, other.kind())))
-                    .ok()?;
-                (other_kind == kind && other != entity).then_some((at.distance_squared(position.0), at))
+        let seen = looked_for
+            .zip(interest)
+            .and_then(|((kind, sight_m), interest)| {
+                interest
+                    .views()
+                    .nearby(position.0, sight_m, u8::MAX, &mut near);
+                let found = near.iter().filter_map(|&id| {
+                    let other = ids.entity(crate::world::ObjectId(id))?;
+                    let (at, other_kind) = individuals
+                        .get(other)
+                        .map(|(_, other, at, ..)| (at.0, other.kind()))
+                        .or_else(|_| objects.get(other).map(|(other, at)| (at.0, other.kind())))
+                        .ok()?;
+                    (other_kind == kind && other != entity)
+                        .then_some((at.distance_squared(position.0), at))
+                });
+                found.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
             });
-            found.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
-        });
         let position = position.0;
         let behaviour = behaviour.clone();
-        let Ok((.., mut mind, path)) = individuals.get_mut(entity) else { continue };
+        let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
+            continue;
+        };
         let walking = path.is_some_and(|path| !path.is_empty());
         mind.next_tick = tick.0 + LOOK_TICKS;
         if seen.is_none() && walking {
@@ -416,7 +510,8 @@ fn think(
         }
         if seen.is_none() && !mind.resting && mind.goals > 0 {
             mind.resting = true;
-            mind.next_tick = tick.0 + (rand::RngExt::random_range(&mut random, 0.5..4.0f32) * hz) as u64;
+            mind.next_tick =
+                tick.0 + (rand::RngExt::random_range(&mut random, 0.5..4.0f32) * hz) as u64;
             continue;
         }
         mind.resting = false;
@@ -426,8 +521,16 @@ fn think(
             // Where it goes already needs no second search.
             let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
             if !same && map.tile_at(goal) != map.tile_at(position) {
-                let class = if goal.distance(position) <= NPC_WAY_M { PathClass::Npc } else { PathClass::Travel };
-                requests.write(PathRequest { entity, goal, class });
+                let class = if goal.distance(position) <= NPC_WAY_M {
+                    PathClass::Npc
+                } else {
+                    PathClass::Travel
+                };
+                requests.write(PathRequest {
+                    entity,
+                    goal,
+                    class,
+                });
             }
         } else {
             mind.next_tick = tick.0 + 10 * LOOK_TICKS;
@@ -456,7 +559,8 @@ fn act(
         if crowd.members.is_empty() {
             continue;
         }
-        crowd.activity_due += f64::from(crowd.spec.attributes_per_s) * crowd.members.len() as f64 * dt;
+        crowd.activity_due +=
+            f64::from(crowd.spec.attributes_per_s) * crowd.members.len() as f64 * dt;
         while crowd.activity_due >= 1.0 {
             crowd.activity_due -= 1.0;
             let nth = rand::RngExt::random_range(random, 0..crowd.members.len());

@@ -46,16 +46,27 @@ impl BitPlane {
         let words_per_row = (width as usize).div_ceil(64) + 2;
         // One more word, so that the read of the last row's last word may look at its neighbour.
         let words = vec![u64::MAX; words_per_row * (height as usize + 2) + 1];
-        Self { words, words_per_row, width, height }
+        Self {
+            words,
+            words_per_row,
+            width,
+            height,
+        }
     }
 
     /// A plane of the tiles for which `is_blocked(x, y)` holds. The caller has checked the size against the limits.
-    pub(super) fn from_fn(width: u32, height: u32, mut is_blocked: impl FnMut(u32, u32) -> bool) -> Self {
+    pub(super) fn from_fn(
+        width: u32,
+        height: u32,
+        mut is_blocked: impl FnMut(u32, u32) -> bool,
+    ) -> Self {
         let mut plane = Self::blocked(width, height);
         for y in 0..height {
             let words = (0..width).step_by(64).map(|start| {
                 let bits = 0..64.min(width - start);
-                bits.fold(0, |word, bit| word | u64::from(is_blocked(start + bit, y)) << bit)
+                bits.fold(0, |word, bit| {
+                    word | u64::from(is_blocked(start + bit, y)) << bit
+                })
             });
             plane.set_row(y, words);
         }
@@ -87,8 +98,14 @@ impl BitPlane {
     /// For `-64 <= x <= width` and `-1 <= y <= height`; tiles outside read as blocked.
     #[inline]
     pub fn word_at(&self, x: i32, y: i32) -> u64 {
-        debug_assert!(x >= -64 && x <= self.width as i32, "x {x} beyond the padding");
-        debug_assert!(y >= -1 && y <= self.height as i32, "y {y} beyond the padding");
+        debug_assert!(
+            x >= -64 && x <= self.width as i32,
+            "x {x} beyond the padding"
+        );
+        debug_assert!(
+            y >= -1 && y <= self.height as i32,
+            "y {y} beyond the padding"
+        );
         let bit = (x + 64) as usize;
         let index = (y + 1) as usize * self.words_per_row + (bit >> 6);
         let shift = bit as u32 & 63;
@@ -134,7 +151,10 @@ impl BitPlane {
     /// Blocks or frees a stretch of tiles.
     pub(super) fn set_run(&mut self, run: Run, blocked: bool) {
         debug_assert!(run.start <= run.end && run.end < self.width && run.y < self.height);
-        let (first, last) = (self.word_index(run.start, run.y), self.word_index(run.end, run.y));
+        let (first, last) = (
+            self.word_index(run.start, run.y),
+            self.word_index(run.end, run.y),
+        );
         for index in first..=last {
             let mut mask = u64::MAX;
             if index == first {
@@ -178,7 +198,11 @@ impl BitPlane {
     /// The whole stretch of free tiles around a free tile.
     pub(super) fn run_around(&self, x: u32, y: u32) -> Run {
         debug_assert!(!self.is_blocked(x as i32, y as i32));
-        Run { y, start: self.run_start(x, y), end: self.run_end(x, y) }
+        Run {
+            y,
+            start: self.run_start(x, y),
+            end: self.run_end(x, y),
+        }
     }
 
     /// The last tile of the free stretch that a free tile belongs to. The padding ends every stretch.
@@ -281,7 +305,14 @@ mod tests {
         for y in 0..height {
             for x in 0..width {
                 if !blocked(x, y) {
-                    plane.set_run(Run { y, start: x, end: x }, false);
+                    plane.set_run(
+                        Run {
+                            y,
+                            start: x,
+                            end: x,
+                        },
+                        false,
+                    );
                 }
             }
         }
@@ -289,17 +320,28 @@ mod tests {
     }
 
     fn planes() -> impl Strategy<Value = (BitPlane, Vec<bool>)> {
-        (1u32..140, 1u32..70, prop::sample::select(vec![0u32, 1, 5, 50, 95, 99, 100]), any::<u32>()).prop_map(
-            |(width, height, percent, seed)| {
+        (
+            1u32..140,
+            1u32..70,
+            prop::sample::select(vec![0u32, 1, 5, 50, 95, 99, 100]),
+            any::<u32>(),
+        )
+            .prop_map(|(width, height, percent, seed)| {
                 let tiles: Vec<bool> = (0..width * height)
                     .map(|i| {
-                        (i ^ seed).wrapping_mul(0x9E37_79B9).rotate_left(15).wrapping_mul(0x85EB_CA6B) >> 8
+                        (i ^ seed)
+                            .wrapping_mul(0x9E37_79B9)
+                            .rotate_left(15)
+                            .wrapping_mul(0x85EB_CA6B)
+                            >> 8
                     })
                     .map(|hash| hash % 100 < percent)
                     .collect();
-                (plane(width, height, |x, y| tiles[(y * width + x) as usize]), tiles)
-            },
-        )
+                (
+                    plane(width, height, |x, y| tiles[(y * width + x) as usize]),
+                    tiles,
+                )
+            })
     }
 
     proptest! {

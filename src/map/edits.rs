@@ -40,7 +40,9 @@ pub struct TilePattern {
 impl TilePattern {
     /// A pattern drawn in text, as [`TileMap::from_ascii`] reads it.
     pub fn from_ascii(text: &str) -> Result<Self, MapError> {
-        Ok(Self { plane: parse_ascii(text)? })
+        Ok(Self {
+            plane: parse_ascii(text)?,
+        })
     }
 
     /// A pattern of the tiles for which `is_blocked(x, y)` holds.
@@ -52,7 +54,9 @@ impl TilePattern {
         is_blocked: impl FnMut(u32, u32) -> bool,
     ) -> Result<Self, MapError> {
         check_size(u64::from(width), u64::from(height), &Place::default())?;
-        Ok(Self { plane: BitPlane::from_fn(width, height, is_blocked) })
+        Ok(Self {
+            plane: BitPlane::from_fn(width, height, is_blocked),
+        })
     }
 
     /// The number of tiles from left to right.
@@ -74,7 +78,9 @@ impl TilePattern {
 impl From<&TileMap> for TilePattern {
     /// The whole map as a pattern.
     fn from(map: &TileMap) -> Self {
-        Self { plane: map.rows.clone() }
+        Self {
+            plane: map.rows.clone(),
+        }
     }
 }
 
@@ -88,8 +94,16 @@ impl TryFrom<Vec<String>> for TilePattern {
 
 impl From<TilePattern> for Vec<String> {
     fn from(pattern: TilePattern) -> Self {
-        let letter = |x, y| if pattern.is_blocked(x as i32, y as i32) { '@' } else { '.' };
-        (0..pattern.height()).map(|y| (0..pattern.width()).map(|x| letter(x, y)).collect()).collect()
+        let letter = |x, y| {
+            if pattern.is_blocked(x as i32, y as i32) {
+                '@'
+            } else {
+                '.'
+            }
+        };
+        (0..pattern.height())
+            .map(|y| (0..pattern.width()).map(|x| letter(x, y)).collect())
+            .collect()
     }
 }
 
@@ -106,12 +120,20 @@ impl TileMap {
         let inside = u64::from(rect.x) + u64::from(rect.width) <= u64::from(width)
             && u64::from(rect.y) + u64::from(rect.height) <= u64::from(height);
         if !inside || rect.tile_count() == 0 {
-            return Err(MapError::Rect { rect, width, height });
+            return Err(MapError::Rect {
+                rect,
+                width,
+                height,
+            });
         }
         if let TileEdit::Write(pattern) = edit
             && (pattern.width(), pattern.height()) != (rect.width, rect.height)
         {
-            return Err(MapError::Pattern { rect, width: pattern.width(), height: pattern.height() });
+            return Err(MapError::Pattern {
+                rect,
+                width: pattern.width(),
+                height: pattern.height(),
+            });
         }
 
         let (blocked, freed) = changes(&self.rows, rect, edit);
@@ -141,9 +163,9 @@ fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<Run>, Vec<R
                 TileEdit::Block => u64::MAX,
                 TileEdit::Free => 0,
                 TileEdit::Toggle => !old,
-                TileEdit::Write(pattern) => {
-                    pattern.plane.word_at(start as i32 - rect.x as i32, (y - rect.y) as i32)
-                }
+                TileEdit::Write(pattern) => pattern
+                    .plane
+                    .word_at(start as i32 - rect.x as i32, (y - rect.y) as i32),
             };
             let skipped = rect.x.saturating_sub(start);
             let used = (rect.right() - start).min(64);
@@ -171,13 +193,19 @@ fn push_runs(runs: &mut Vec<Run>, y: u32, start: u32, mut bits: u64) {
 
 fn bounds<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<TileRect> {
     let corners = |run: &Run| (run.start, run.y, run.end, run.y);
-    let union = runs.map(corners).reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));
-    union.map(|(left, top, right, bottom)| TileRect::new(left, top, right - left + 1, bottom - top + 1))
+    let union = runs
+        .map(corners)
+        .reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));
+    union.map(|(left, top, right, bottom)| {
+        TileRect::new(left, top, right - left + 1, bottom - top + 1)
+    })
 }
 
 /// What the words that hold a rectangle add to the map's fingerprint.
 fn fingerprint(rows: &BitPlane, rect: TileRect) -> u64 {
-    (rect.y..rect.bottom()).fold(0, |sum, y| sum ^ row_fingerprint(rows, y, rect.x..rect.right()))
+    (rect.y..rect.bottom()).fold(0, |sum, y| {
+        sum ^ row_fingerprint(rows, y, rect.x..rect.right())
+    })
 }
 
 #[cfg(test)]
@@ -188,10 +216,26 @@ mod tests {
     fn a_rectangle_that_leaves_the_map_is_refused_and_nothing_changes() {
         let mut map = TileMap::new(10, 8, false).unwrap();
         let before = map.clone();
-        let beyond = [(9, 0, 2, 1), (0, 7, 1, 2), (10, 0, 1, 1), (0, 0, 0, 1), (u32::MAX, 0, u32::MAX, 1)];
+        let beyond = [
+            (9, 0, 2, 1),
+            (0, 7, 1, 2),
+            (10, 0, 1, 1),
+            (0, 0, 0, 1),
+            (u32::MAX, 0, u32::MAX, 1),
+        ];
         for rect in beyond.map(TileRect::from) {
             let error = map.edit(rect, &TileEdit::Block).unwrap_err();
-            assert!(matches!(error, MapError::Rect { width: 10, height: 8, .. }), "{error}");
+            assert!(
+                matches!(
+                    error,
+                    MapError::Rect {
+                        width: 10,
+                        height: 8,
+                        ..
+                    }
+                ),
+                "{error}"
+            );
             assert!(error.to_string().contains(&rect.to_string()), "{error}");
         }
         assert_eq!(map, before);
@@ -202,7 +246,10 @@ mod tests {
         let mut map = TileMap::new(10, 8, false).unwrap();
         let write = TileEdit::Write(TilePattern::from_ascii("@.@").unwrap());
         let error = map.edit(TileRect::new(0, 0, 2, 1), &write).unwrap_err();
-        assert!(error.to_string().contains("3 × 1") && error.to_string().contains("2 × 1"), "{error}");
+        assert!(
+            error.to_string().contains("3 × 1") && error.to_string().contains("2 × 1"),
+            "{error}"
+        );
         let changed = map.edit(TileRect::new(4, 2, 3, 1), &write).unwrap();
         assert_eq!(changed, Some(TileRect::new(4, 2, 3, 1)));
         assert!(map.is_blocked(4, 2) && !map.is_blocked(5, 2) && map.is_blocked(6, 2));
@@ -211,20 +258,37 @@ mod tests {
     #[test]
     fn an_edit_returns_the_bounds_of_what_really_changed() {
         let mut map = TileMap::from_ascii("....\n.@@.\n....").unwrap();
-        assert_eq!(map.edit(TileRect::new(1, 1, 2, 1), &TileEdit::Block).unwrap(), None);
-        let changed = map.edit(TileRect::new(0, 0, 4, 3), &TileEdit::Free).unwrap();
+        assert_eq!(
+            map.edit(TileRect::new(1, 1, 2, 1), &TileEdit::Block)
+                .unwrap(),
+            None
+        );
+        let changed = map
+            .edit(TileRect::new(0, 0, 4, 3), &TileEdit::Free)
+            .unwrap();
         assert_eq!(changed, Some(TileRect::new(1, 1, 2, 1)));
         let changed = map.edit(map.rect(), &TileEdit::Toggle).unwrap();
         assert_eq!(changed, Some(map.rect()));
-        assert_eq!((map.free_count(), map.region_count(), map.largest_region()), (0, 0, None));
+        assert_eq!(
+            (map.free_count(), map.region_count(), map.largest_region()),
+            (0, 0, None)
+        );
     }
 
     #[test]
     fn patterns_and_edits_read_as_a_scenario_writes_them() {
         let edit: TileEdit = ron::from_str("Write([\"@.\", \".@\"])").unwrap();
-        assert_eq!(edit, TileEdit::Write(TilePattern::from_ascii("@.\n.@").unwrap()));
-        assert_eq!(ron::from_str::<TileEdit>(&ron::to_string(&edit).unwrap()).unwrap(), edit);
-        let error = ron::from_str::<TileEdit>("Write([\"@.\", \"@x\"])").unwrap_err().to_string();
+        assert_eq!(
+            edit,
+            TileEdit::Write(TilePattern::from_ascii("@.\n.@").unwrap())
+        );
+        assert_eq!(
+            ron::from_str::<TileEdit>(&ron::to_string(&edit).unwrap()).unwrap(),
+            edit
+        );
+        let error = ron::from_str::<TileEdit>("Write([\"@.\", \"@x\"])")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("2:2") && error.contains("'x'"), "{error}");
         let rect: TileRect = ron::from_str("(490, 300, 20, 4)").unwrap();
         assert_eq!(rect, TileRect::new(490, 300, 20, 4));

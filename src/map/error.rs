@@ -19,21 +19,36 @@ pub struct Place {
 
 impl Place {
     pub(super) fn file(file: &str) -> Self {
-        Self { file: file.into(), ..Self::default() }
+        Self {
+            file: file.into(),
+            ..Self::default()
+        }
     }
 
     pub(super) fn text(file: &str, line: u32, column: u32) -> Self {
-        Self { file: file.into(), line_column: Some((line, column)), byte: None }
+        Self {
+            file: file.into(),
+            line_column: Some((line, column)),
+            byte: None,
+        }
     }
 
     pub(super) fn byte(file: &str, byte: u64) -> Self {
-        Self { file: file.into(), line_column: None, byte: Some(byte) }
+        Self {
+            file: file.into(),
+            line_column: None,
+            byte: Some(byte),
+        }
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.file.is_empty() { "map" } else { &self.file })?;
+        f.write_str(if self.file.is_empty() {
+            "map"
+        } else {
+            &self.file
+        })?;
         if let Some((line, column)) = self.line_column {
             write!(f, ":{line}:{column}")?;
         }
@@ -181,7 +196,9 @@ pub enum MapError {
         expected: String,
     },
     /// The checksum does not match: the file is damaged.
-    #[error("{place}: checksum {found:016x}, expected {expected:016x} for this content; the file is damaged")]
+    #[error(
+        "{place}: checksum {found:016x}, expected {expected:016x} for this content; the file is damaged"
+    )]
     Checksum {
         /// The file and the byte of the checksum.
         place: Place,
@@ -262,7 +279,9 @@ impl MapError {
 
     /// The name of the file in which the error was found.
     pub fn file(&self) -> Option<&str> {
-        self.place().map(|place| place.file.as_str()).filter(|file| !file.is_empty())
+        self.place()
+            .map(|place| place.file.as_str())
+            .filter(|file| !file.is_empty())
     }
 }
 
@@ -272,10 +291,24 @@ mod tests {
 
     #[test]
     fn a_message_says_where_what_and_what_would_be_right() {
-        let error = MapError::RowLength { place: Place::text("town.map", 7, 12), found: 11, expected: 20 };
-        assert_eq!(error.to_string(), "town.map:7:12: the row has 11 tiles, expected 20");
-        assert_eq!((error.file(), error.location()), (Some("town.map"), Some((7, 12))));
-        let error = MapError::Rect { rect: TileRect::new(1, 2, 3, 4), width: 2, height: 2 };
+        let error = MapError::RowLength {
+            place: Place::text("town.map", 7, 12),
+            found: 11,
+            expected: 20,
+        };
+        assert_eq!(
+            error.to_string(),
+            "town.map:7:12: the row has 11 tiles, expected 20"
+        );
+        assert_eq!(
+            (error.file(), error.location()),
+            (Some("town.map"), Some((7, 12)))
+        );
+        let error = MapError::Rect {
+            rect: TileRect::new(1, 2, 3, 4),
+            width: 2,
+            height: 2,
+        };
         assert!(error.to_string().contains("(1, 2, 3, 4)") && error.to_string().contains("2 × 2"));
         assert_eq!((error.file(), error.location()), (None, None));
     }

@@ -28,21 +28,34 @@ pub fn load(path: impl AsRef<Path>) -> Result<TileMap, MapError> {
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
-    let fail = |source| MapError::Io { place: Place::file(name), action: "read the file", source };
+    let fail = |source| MapError::Io {
+        place: Place::file(name),
+        action: "read the file",
+        source,
+    };
     let metadata = fs::metadata(path).map_err(fail)?;
     // A pipe or a device has no size to check, and opening one may wait for ever.
     if !metadata.is_file() {
-        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+        return Err(fail(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )));
     }
     let too_large = |found_bytes| {
-        Err(MapError::FileTooLarge { place: Place::file(name), found_bytes, bytes_max: FILE_BYTES_MAX })
+        Err(MapError::FileTooLarge {
+            place: Place::file(name),
+            found_bytes,
+            bytes_max: FILE_BYTES_MAX,
+        })
     };
     if metadata.len() > FILE_BYTES_MAX {
         return too_large(metadata.len());
     }
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
     // The file may grow meanwhile, and some report less than they hold.
-    File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)).map_err(fail)?;
+    File::open(path)
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
+        .map_err(fail)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return too_large(bytes.len() as u64);
     }
@@ -71,7 +84,11 @@ pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
     write().map_err(|source| {
         // Nothing more can be done about what is left when this fails as well.
         let _ = fs::remove_file(&part);
-        MapError::Io { place: Place::file(&name), action: "write the file", source }
+        MapError::Io {
+            place: Place::file(&name),
+            action: "write the file",
+            source,
+        }
     })
 }
 
@@ -80,7 +97,8 @@ mod tests {
     use super::*;
 
     fn folder(name: &str) -> std::path::PathBuf {
-        let folder = std::env::temp_dir().join(format!("throng-map-io-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("throng-map-io-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
     }
@@ -107,14 +125,27 @@ mod tests {
         for (name, error) in [
             ("missing.map", load(folder.join("missing.map")).unwrap_err()),
             ("folder.map", load(folder.join("folder.map")).unwrap_err()),
-            ("folder.map", save(folder.join("folder.map"), &map).unwrap_err()),
-            ("none/a.map", save(folder.join("none/a.map"), &map).unwrap_err()),
+            (
+                "folder.map",
+                save(folder.join("folder.map"), &map).unwrap_err(),
+            ),
+            (
+                "none/a.map",
+                save(folder.join("none/a.map"), &map).unwrap_err(),
+            ),
             ("a.raw", save(folder.join("a.raw"), &map).unwrap_err()),
             ("a.gif", save(folder.join("a.gif"), &map).unwrap_err()),
         ] {
-            assert!(error.file().is_some_and(|file| file.ends_with(name)), "{error}");
+            assert!(
+                error.file().is_some_and(|file| file.ends_with(name)),
+                "{error}"
+            );
         }
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left behind");
+        assert_eq!(
+            fs::read_dir(&folder).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
         fs::remove_dir_all(folder).unwrap();
     }
 
@@ -123,9 +154,21 @@ mod tests {
         let folder = folder("large");
         let path = folder.join("large.raw");
         // A sparse file: it has the size, but takes no room.
-        File::create(&path).unwrap().set_len(FILE_BYTES_MAX + 1).unwrap();
+        File::create(&path)
+            .unwrap()
+            .set_len(FILE_BYTES_MAX + 1)
+            .unwrap();
         let error = load(&path).unwrap_err();
-        assert!(matches!(error, MapError::FileTooLarge { found_bytes: 1_073_741_825, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                MapError::FileTooLarge {
+                    found_bytes: 1_073_741_825,
+                    ..
+                }
+            ),
+            "{error}"
+        );
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -27,7 +27,13 @@ impl TileMap {
         // `along` is the direction in which the line is longer, and in which the plane is read.
         let is_steep = (to.y - from.y).abs() > (to.x - from.x).abs();
         let plane = if is_steep { &self.columns } else { &self.rows };
-        let swap = |tile: IVec2| if is_steep { (tile.y, tile.x) } else { (tile.x, tile.y) };
+        let swap = |tile: IVec2| {
+            if is_steep {
+                (tile.y, tile.x)
+            } else {
+                (tile.x, tile.y)
+            }
+        };
         let (along, across) = swap(from);
         let (along_end, across_end) = swap(to);
         let (length, rows) = ((along_end - along).abs(), (across_end - across).abs());
@@ -48,7 +54,10 @@ impl TileMap {
         let mut first = 0;
         if rows > 0 {
             let divisor = 2 * i64::from(rows);
-            let (step, step_remainder) = (2 * i64::from(length) / divisor, 2 * i64::from(length) % divisor);
+            let (step, step_remainder) = (
+                2 * i64::from(length) / divisor,
+                2 * i64::from(length) % divisor,
+            );
             let start = i64::from(length) + i64::from(rows);
             let (mut last, mut remainder) = (start / divisor, start % divisor);
             for row in 0..rows {
@@ -81,15 +90,21 @@ mod tests {
         let mut leave = (1i64, 1i64);
         for (start, end, centre) in [(from.x, to.x, tile.x), (from.y, to.y, tile.y)] {
             let (start, delta) = (2 * i64::from(start), 2 * i64::from(end - start));
-            let (low, high) = (2 * i64::from(centre) - 1 - start, 2 * i64::from(centre) + 1 - start);
+            let (low, high) = (
+                2 * i64::from(centre) - 1 - start,
+                2 * i64::from(centre) + 1 - start,
+            );
             if delta == 0 {
                 if low > 0 || high < 0 {
                     return false;
                 }
                 continue;
             }
-            let (a, b) =
-                if delta > 0 { ((low, delta), (high, delta)) } else { ((-high, -delta), (-low, -delta)) };
+            let (a, b) = if delta > 0 {
+                ((low, delta), (high, delta))
+            } else {
+                ((-high, -delta), (-low, -delta))
+            };
             if a.0 * enter.1 > enter.0 * a.1 {
                 enter = a;
             }
@@ -103,7 +118,8 @@ mod tests {
     fn brute_force(map: &TileMap, from: IVec2, to: IVec2) -> bool {
         let (low, high) = (from.min(to), from.max(to));
         (low.y..=high.y).all(|y| {
-            (low.x..=high.x).all(|x| !touches(from, to, IVec2::new(x, y)) || map.is_free(IVec2::new(x, y)))
+            (low.x..=high.x)
+                .all(|x| !touches(from, to, IVec2::new(x, y)) || map.is_free(IVec2::new(x, y)))
         })
     }
 
@@ -113,7 +129,11 @@ mod tests {
             let map = TileMap::from_ascii(blocked).unwrap();
             assert!(!map.line_is_free(IVec2::ZERO, IVec2::ONE), "{blocked}");
         }
-        assert!(TileMap::from_ascii("..\n..").unwrap().line_is_free(IVec2::ZERO, IVec2::ONE));
+        assert!(
+            TileMap::from_ascii("..\n..")
+                .unwrap()
+                .line_is_free(IVec2::ZERO, IVec2::ONE)
+        );
     }
 
     #[test]
@@ -127,7 +147,9 @@ mod tests {
     #[test]
     fn each_blocked_tile_on_the_way_stops_the_line_and_no_other() {
         let side = 9;
-        let ends: Vec<IVec2> = (0..side * side).map(|i| IVec2::new(i % side, i / side)).collect();
+        let ends: Vec<IVec2> = (0..side * side)
+            .map(|i| IVec2::new(i % side, i / side))
+            .collect();
         for blocked in &ends {
             let mut map = TileMap::new(side as u32, side as u32, false).unwrap();
             let rect = crate::map::TileRect::new(blocked.x as u32, blocked.y as u32, 1, 1);

@@ -30,7 +30,9 @@ pub use bit_plane::BitPlane;
 pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, Place};
 pub use formats::{MapFormat, decode, encode};
-pub use generate::{CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate};
+pub use generate::{
+    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
+};
 pub use io::{FILE_BYTES_MAX, load, save};
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use regions::RegionId;

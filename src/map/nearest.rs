@@ -19,7 +19,12 @@ impl TileMap {
     }
 
     /// As [`TileMap::nearest_free`], among the tiles of one region.
-    pub fn nearest_in_region(&self, tile: IVec2, radius_max: u32, region: RegionId) -> Option<IVec2> {
+    pub fn nearest_in_region(
+        &self,
+        tile: IVec2,
+        radius_max: u32,
+        region: RegionId,
+    ) -> Option<IVec2> {
         self.nearest(tile, radius_max, Some(region))
     }
 
@@ -58,7 +63,10 @@ impl TileMap {
         let left = (x <= right_most + reach && x >= 0).then(|| {
             let mut at = x.min(right_most) as u32;
             loop {
-                let found = self.rows.free_until(at, y).filter(|found| x - i64::from(*found) <= reach)?;
+                let found = self
+                    .rows
+                    .free_until(at, y)
+                    .filter(|found| x - i64::from(*found) <= reach)?;
                 if is_chosen(found) {
                     return Some(i64::from(found));
                 }
@@ -70,7 +78,10 @@ impl TileMap {
         let right = (x <= right_most && x >= -reach).then(|| {
             let mut at = x.max(0) as u32;
             loop {
-                let found = self.rows.free_from(at, y).filter(|found| i64::from(*found) - x <= reach)?;
+                let found = self
+                    .rows
+                    .free_from(at, y)
+                    .filter(|found| i64::from(*found) - x <= reach)?;
                 if is_chosen(found) {
                     return Some(i64::from(found));
                 }
@@ -86,24 +97,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn brute_force(map: &TileMap, tile: IVec2, radius_max: u32, region: Option<RegionId>) -> Option<IVec2> {
-        let all =
-            (0..map.height() as i32).flat_map(|y| (0..map.width() as i32).map(move |x| IVec2::new(x, y)));
-        all.filter(|at| map.is_free(*at) && region.is_none_or(|region| map.region(*at) == Some(region)))
-            .map(|at| ((at - tile).as_i64vec2().length_squared(), at.y, at.x))
-            .filter(|(squared, _, _)| *squared <= i64::from(radius_max).pow(2))
-            .min()
-            .map(|(_, y, x)| IVec2::new(x, y))
+    fn brute_force(
+        map: &TileMap,
+        tile: IVec2,
+        radius_max: u32,
+        region: Option<RegionId>,
+    ) -> Option<IVec2> {
+        let all = (0..map.height() as i32)
+            .flat_map(|y| (0..map.width() as i32).map(move |x| IVec2::new(x, y)));
+        all.filter(|at| {
+            map.is_free(*at) && region.is_none_or(|region| map.region(*at) == Some(region))
+        })
+        .map(|at| ((at - tile).as_i64vec2().length_squared(), at.y, at.x))
+        .filter(|(squared, _, _)| *squared <= i64::from(radius_max).pow(2))
+        .min()
+        .map(|(_, y, x)| IVec2::new(x, y))
     }
 
     #[test]
     fn tiles_far_outside_find_the_map_only_within_the_radius() {
         let map = TileMap::new(3, 3, false).unwrap();
-        assert_eq!(map.nearest_free(IVec2::new(10, 1), 8), Some(IVec2::new(2, 1)));
+        assert_eq!(
+            map.nearest_free(IVec2::new(10, 1), 8),
+            Some(IVec2::new(2, 1))
+        );
         assert_eq!(map.nearest_free(IVec2::new(10, 1), 7), None);
         assert_eq!(map.nearest_free(IVec2::MIN, u32::MAX), Some(IVec2::ZERO));
-        assert_eq!(map.nearest_free(IVec2::MAX, u32::MAX), Some(IVec2::new(2, 2)));
-        assert_eq!(TileMap::new(3, 3, true).unwrap().nearest_free(IVec2::ZERO, u32::MAX), None);
+        assert_eq!(
+            map.nearest_free(IVec2::MAX, u32::MAX),
+            Some(IVec2::new(2, 2))
+        );
+        assert_eq!(
+            TileMap::new(3, 3, true)
+                .unwrap()
+                .nearest_free(IVec2::ZERO, u32::MAX),
+            None
+        );
     }
 
     proptest! {

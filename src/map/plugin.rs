@@ -20,14 +20,22 @@ impl Plugin for MapPlugin {
         if !app.is_plugin_added::<WorldPlugin>() {
             app.add_plugins(WorldPlugin);
         }
-        app.add_message::<MapEdited>().hash_part("maps", |world, hasher| {
-            let scenes: Vec<Entity> = world.resource::<Scenes>().iter().map(|(_, entity)| entity).collect();
-            for map in scenes.into_iter().filter_map(|scene| world.get::<SceneMap>(scene)) {
-                hasher.write_u64(map.version);
-                hasher.write_u64(map.fingerprint);
-                hasher.write_f32(map.tile_m);
-            }
-        });
+        app.add_message::<MapEdited>()
+            .hash_part("maps", |world, hasher| {
+                let scenes: Vec<Entity> = world
+                    .resource::<Scenes>()
+                    .iter()
+                    .map(|(_, entity)| entity)
+                    .collect();
+                for map in scenes
+                    .into_iter()
+                    .filter_map(|scene| world.get::<SceneMap>(scene))
+                {
+                    hasher.write_u64(map.version);
+                    hasher.write_u64(map.fingerprint);
+                    hasher.write_f32(map.tile_m);
+                }
+            });
     }
 }
 
@@ -47,7 +55,12 @@ impl SceneMap {
     #[must_use]
     pub fn new(map: Arc<TileMap>, tile_m: f32) -> Self {
         let fingerprint = map.fingerprint();
-        Self { map, tile_m, version: 0, fingerprint }
+        Self {
+            map,
+            tile_m,
+            version: 0,
+            fingerprint,
+        }
     }
 
     /// The map as it is now.
@@ -80,7 +93,10 @@ impl SceneMap {
         let tile = (position / self.tile_m).floor().as_ivec2();
         let last = IVec2::new(self.map.width() as i32 - 1, self.map.height() as i32 - 1);
         let on_border = position.cmpeq(self.size_m());
-        IVec2::new(if on_border.x { last.x } else { tile.x }, if on_border.y { last.y } else { tile.y })
+        IVec2::new(
+            if on_border.x { last.x } else { tile.x },
+            if on_border.y { last.y } else { tile.y },
+        )
     }
 
     /// The middle of a tile, in metres.
@@ -119,12 +135,22 @@ pub fn edit_map(
     rect: TileRect,
     edit: &TileEdit,
 ) -> Result<Option<TileRect>, MapError> {
-    let Some(id) = world.get::<Scene>(scene).map(Scene::id) else { return Ok(None) };
-    let Some(mut map) = world.get_mut::<SceneMap>(scene) else { return Ok(None) };
-    let Some(rect) = Arc::make_mut(&mut map.map).edit(rect, edit)? else { return Ok(None) };
+    let Some(id) = world.get::<Scene>(scene).map(Scene::id) else {
+        return Ok(None);
+    };
+    let Some(mut map) = world.get_mut::<SceneMap>(scene) else {
+        return Ok(None);
+    };
+    let Some(rect) = Arc::make_mut(&mut map.map).edit(rect, edit)? else {
+        return Ok(None);
+    };
     map.version += 1;
     map.fingerprint = map.map.fingerprint();
-    world.write_message(MapEdited { scene: id, scene_entity: scene, rect });
+    world.write_message(MapEdited {
+        scene: id,
+        scene_entity: scene,
+        rect,
+    });
     Ok(Some(rect))
 }
 
@@ -140,19 +166,50 @@ mod tests {
         let shared = Arc::new(TileMap::new(8, 8, false).unwrap());
         let [a, b] = [(); 2].map(|()| {
             let map = SceneMap::new(shared.clone(), 0.5);
-            open_scene(app.world_mut(), SceneSpec { size_m: map.size_m(), ..Default::default() }, map)
-                .unwrap()
+            open_scene(
+                app.world_mut(),
+                SceneSpec {
+                    size_m: map.size_m(),
+                    ..Default::default()
+                },
+                map,
+            )
+            .unwrap()
         });
-        let rect = TileRect { x: 1, y: 2, width: 3, height: 1 };
-        assert_eq!(edit_map(app.world_mut(), a, rect, &TileEdit::Block).unwrap(), Some(rect));
-        assert_eq!(edit_map(app.world_mut(), a, rect, &TileEdit::Block).unwrap(), None, "nothing changed");
-        let free =
-            |app: &App, scene| app.world().get::<SceneMap>(scene).unwrap().is_free_at(Vec2::new(0.7, 1.2));
+        let rect = TileRect {
+            x: 1,
+            y: 2,
+            width: 3,
+            height: 1,
+        };
+        assert_eq!(
+            edit_map(app.world_mut(), a, rect, &TileEdit::Block).unwrap(),
+            Some(rect)
+        );
+        assert_eq!(
+            edit_map(app.world_mut(), a, rect, &TileEdit::Block).unwrap(),
+            None,
+            "nothing changed"
+        );
+        let free = |app: &App, scene| {
+            app.world()
+                .get::<SceneMap>(scene)
+                .unwrap()
+                .is_free_at(Vec2::new(0.7, 1.2))
+        };
         assert!(!free(&app, a) && free(&app, b));
-        let outside = TileRect { x: 6, y: 0, width: 3, height: 1 };
+        let outside = TileRect {
+            x: 6,
+            y: 0,
+            width: 3,
+            height: 1,
+        };
         assert!(edit_map(app.world_mut(), a, outside, &TileEdit::Block).is_err());
-        let edited: Vec<_> =
-            app.world().resource::<Messages<MapEdited>>().iter_current_update_messages().collect();
+        let edited: Vec<_> = app
+            .world()
+            .resource::<Messages<MapEdited>>()
+            .iter_current_update_messages()
+            .collect();
         assert_eq!(edited.len(), 1);
     }
 
@@ -160,7 +217,10 @@ mod tests {
     fn the_far_border_belongs_to_the_last_tile() {
         let map = SceneMap::new(Arc::new(TileMap::new(4, 6, false).unwrap()), 0.5);
         assert_eq!(map.tile_at(Vec2::new(2.0, 3.0)), IVec2::new(3, 5));
-        assert_eq!(map.tile_at(map.centre_of(IVec2::new(2, 1))), IVec2::new(2, 1));
+        assert_eq!(
+            map.tile_at(map.centre_of(IVec2::new(2, 1))),
+            IVec2::new(2, 1)
+        );
         assert!(!map.is_free_at(Vec2::new(-0.1, 1.0)) && !map.is_free_at(Vec2::new(2.1, 1.0)));
     }
 }

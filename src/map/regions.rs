@@ -72,7 +72,12 @@ impl Regions {
                 sizes[number as usize + 1] += run.len();
             }
         }
-        Self { width, labels, sizes, free_ids: BTreeSet::new() }
+        Self {
+            width,
+            labels,
+            sizes,
+            free_ids: BTreeSet::new(),
+        }
     }
 
     #[inline]
@@ -86,7 +91,9 @@ impl Regions {
     }
 
     pub(super) fn size(&self, region: RegionId) -> u64 {
-        self.sizes.get(region.0 as usize).map_or(0, |size| u64::from(*size))
+        self.sizes
+            .get(region.0 as usize)
+            .map_or(0, |size| u64::from(*size))
     }
 
     pub(super) fn free_count(&self) -> u64 {
@@ -163,8 +170,9 @@ impl Regions {
                 met.clear();
                 floods[piece].step(self, rows, region, ids[piece], |label| met.push(label));
                 for label in &met {
-                    let other =
-                        ids.binary_search(label).expect("runs of a region belong to it or to a piece");
+                    let other = ids
+                        .binary_search(label)
+                        .expect("runs of a region belong to it or to a piece");
                     let (a, b) = (sets.find(piece), sets.find(other));
                     if a != b {
                         let both = at_work[a] > 0 && at_work[b] > 0;
@@ -202,19 +210,23 @@ impl Regions {
     /// Frees `freed`, stretches of tiles that are still blocked in `rows`, and joins the regions they touch.
     pub(super) fn free(&mut self, rows: &mut BitPlane, freed: &[Run]) {
         let (numbers, _) = components(freed);
-        let mut by_component: Vec<(u32, Run)> = numbers.into_iter().zip(freed.iter().copied()).collect();
+        let mut by_component: Vec<(u32, Run)> =
+            numbers.into_iter().zip(freed.iter().copied()).collect();
         by_component.sort_unstable();
         let mut beside = Vec::new();
         for component in by_component.chunk_by(|a, b| a.0 == b.0) {
             // The tiles of later components are still blocked, so all runs beside this one are labelled whole.
             beside.clear();
             for (_, run) in component {
-                for_each_run_beside(rows, *run, |run| beside.push((self.label(run.start, run.y), run)));
+                for_each_run_beside(rows, *run, |run| {
+                    beside.push((self.label(run.start, run.y), run))
+                });
             }
             beside.sort_unstable();
             beside.dedup_by_key(|(label, _)| *label);
             let largest = beside.iter().map(|(label, _)| *label);
-            let winner = largest.max_by_key(|id| (self.sizes[*id as usize], std::cmp::Reverse(*id)));
+            let winner =
+                largest.max_by_key(|id| (self.sizes[*id as usize], std::cmp::Reverse(*id)));
             let winner = winner.unwrap_or_else(|| self.take_id());
             for (loser, seed) in beside.iter().filter(|(label, _)| *label != winner) {
                 let mut flood = Flood::default();
@@ -262,7 +274,10 @@ impl Regions {
     /// Forgets free numbers beyond the last one in use.
     fn trim(&mut self) {
         while self.sizes.len() > 1
-            && self.free_ids.last().is_some_and(|id| *id as usize == self.sizes.len() - 1)
+            && self
+                .free_ids
+                .last()
+                .is_some_and(|id| *id as usize == self.sizes.len() - 1)
         {
             self.free_ids.pop_last();
             self.sizes.pop();
@@ -291,7 +306,14 @@ impl Flood {
     }
 
     /// Looks at the neighbours of one run: those labelled `from` become `to`, labels of others go to `met`.
-    fn step(&mut self, regions: &mut Regions, rows: &BitPlane, from: u32, to: u32, mut met: impl FnMut(u32)) {
+    fn step(
+        &mut self,
+        regions: &mut Regions,
+        rows: &BitPlane,
+        from: u32,
+        to: u32,
+        mut met: impl FnMut(u32),
+    ) {
         let run = self.runs[self.next];
         self.next += 1;
         for_each_run_above_and_below(rows, run, |run| {
@@ -311,7 +333,11 @@ fn for_each_run_above_and_below(rows: &BitPlane, stretch: Run, mut visit: impl F
     for y in stretch.y.checked_sub(1).into_iter().chain(below) {
         let mut x = stretch.start;
         while let Some(first) = rows.free_from(x, y).filter(|first| *first <= stretch.end) {
-            let start = if first == stretch.start { rows.run_start(first, y) } else { first };
+            let start = if first == stretch.start {
+                rows.run_start(first, y)
+            } else {
+                first
+            };
             let end = rows.run_end(first, y);
             visit(Run { y, start, end });
             if end >= stretch.end {
@@ -499,27 +525,50 @@ mod tests {
         let expected = flood_all(map);
         let width = map.width();
         let found: Vec<u32> = (0..map.width() * map.height())
-            .map(|i| map.region(IVec2::new((i % width) as i32, (i / width) as i32)).map_or(0, |id| id.0))
+            .map(|i| {
+                map.region(IVec2::new((i % width) as i32, (i / width) as i32))
+                    .map_or(0, |id| id.0)
+            })
             .collect();
         let mut pairs = BTreeMap::new();
         let mut sizes = BTreeMap::new();
         for (expected, found) in expected.iter().zip(&found) {
-            prop_assert_eq!(*pairs.entry(*expected).or_insert(*found), *found, "a region has two numbers");
+            prop_assert_eq!(
+                *pairs.entry(*expected).or_insert(*found),
+                *found,
+                "a region has two numbers"
+            );
             prop_assert_eq!(*found == 0, *expected == 0);
             *sizes.entry(*found).or_insert(0u64) += u64::from(*found != 0);
         }
         sizes.remove(&0);
-        prop_assert_eq!(map.region_count() as usize, sizes.len(), "two regions share a number");
+        prop_assert_eq!(
+            map.region_count() as usize,
+            sizes.len(),
+            "two regions share a number"
+        );
         prop_assert_eq!(sizes.len(), pairs.keys().filter(|id| **id != 0).count());
         for (id, size) in &sizes {
             prop_assert_eq!(map.region_size(RegionId(*id)), *size);
         }
-        prop_assert_eq!(map.free_count(), expected.iter().filter(|id| **id != 0).count() as u64);
-        prop_assert_eq!(map.largest_region().map(|(_, size)| size), sizes.values().max().copied());
+        prop_assert_eq!(
+            map.free_count(),
+            expected.iter().filter(|id| **id != 0).count() as u64
+        );
+        prop_assert_eq!(
+            map.largest_region().map(|(_, size)| size),
+            sizes.values().max().copied()
+        );
         let ids = map.regions.sizes.len();
-        let unused = (1..ids).filter(|id| map.regions.sizes[*id] == 0).map(|id| id as u32).collect();
+        let unused = (1..ids)
+            .filter(|id| map.regions.sizes[*id] == 0)
+            .map(|id| id as u32)
+            .collect();
         prop_assert_eq!(&map.regions.free_ids, &unused);
-        prop_assert!(ids == 1 || map.regions.sizes[ids - 1] > 0, "the last number is not in use");
+        prop_assert!(
+            ids == 1 || map.regions.sizes[ids - 1] > 0,
+            "the last number is not in use"
+        );
         if exact {
             prop_assert_eq!(found, expected);
         }
@@ -527,12 +576,18 @@ mod tests {
     }
 
     fn random_map(width: u32, height: u32, percent: u32, seed: u64) -> TileMap {
-        let hash = |x: u32, y: u32| super::super::tiles::mix(seed ^ u64::from(y) << 32 ^ u64::from(x));
+        let hash =
+            |x: u32, y: u32| super::super::tiles::mix(seed ^ u64::from(y) << 32 ^ u64::from(x));
         TileMap::from_fn(width, height, |x, y| hash(x, y) % 100 < u64::from(percent)).unwrap()
     }
 
     fn maps() -> impl Strategy<Value = TileMap> {
-        (1u32..140, 1u32..40, prop::sample::select(vec![0, 10, 30, 40, 50, 70, 100]), any::<u64>())
+        (
+            1u32..140,
+            1u32..40,
+            prop::sample::select(vec![0, 10, 30, 40, 50, 70, 100]),
+            any::<u64>(),
+        )
             .prop_map(|(width, height, percent, seed)| random_map(width, height, percent, seed))
     }
 
@@ -548,7 +603,10 @@ mod tests {
         /// The edit, pushed into the map.
         fn on(&self, map: &TileMap) -> (TileRect, TileEdit) {
             let (x, y) = (self.corner.0 % map.width(), self.corner.1 % map.height());
-            let (width, height) = (self.size.0.min(map.width() - x), self.size.1.min(map.height() - y));
+            let (width, height) = (
+                self.size.0.min(map.width() - x),
+                self.size.1.min(map.height() - y),
+            );
             let edit = match self.kind {
                 0 => TileEdit::Block,
                 1 => TileEdit::Free,
@@ -560,10 +618,20 @@ mod tests {
     }
 
     fn edits() -> impl Strategy<Value = Vec<EditOp>> {
-        let sizes =
-            prop_oneof![(1u32..4, 1u32..4), (1u32..140, 1u32..2), (1u32..2, 1u32..40), (1u32..140, 1u32..40)];
-        let edit = (any::<(u32, u32)>(), sizes, 0u8..4, any::<u64>())
-            .prop_map(|(corner, size, kind, seed)| EditOp { corner, size, kind, seed });
+        let sizes = prop_oneof![
+            (1u32..4, 1u32..4),
+            (1u32..140, 1u32..2),
+            (1u32..2, 1u32..40),
+            (1u32..140, 1u32..40)
+        ];
+        let edit = (any::<(u32, u32)>(), sizes, 0u8..4, any::<u64>()).prop_map(
+            |(corner, size, kind, seed)| EditOp {
+                corner,
+                size,
+                kind,
+                seed,
+            },
+        );
         prop::collection::vec(edit, 1..24)
     }
 
@@ -625,13 +693,25 @@ mod tests {
     #[test]
     fn labels_are_as_wide_as_the_number_of_regions_needs() {
         // Free tiles two apart: one region each.
-        let dotted = |width, height| TileMap::from_fn(width, height, |x, y| x % 2 + y % 2 > 0).unwrap();
-        let bytes_a_tile = |map: &TileMap| map.regions.labels.bytes() as u32 / (map.width() * map.height());
+        let dotted =
+            |width, height| TileMap::from_fn(width, height, |x, y| x % 2 + y % 2 > 0).unwrap();
+        let bytes_a_tile =
+            |map: &TileMap| map.regions.labels.bytes() as u32 / (map.width() * map.height());
         let mut map = dotted(30, 34);
         assert_eq!((map.region_count(), bytes_a_tile(&map)), (255, 1));
-        assert_eq!((dotted(32, 32).region_count(), bytes_a_tile(&dotted(32, 32))), (256, 2));
-        assert_eq!((dotted(512, 512).region_count(), bytes_a_tile(&dotted(512, 512))), (65_536, 4));
-        map.edit(TileRect::new(1, 1, 1, 1), &TileEdit::Free).unwrap();
+        assert_eq!(
+            (dotted(32, 32).region_count(), bytes_a_tile(&dotted(32, 32))),
+            (256, 2)
+        );
+        assert_eq!(
+            (
+                dotted(512, 512).region_count(),
+                bytes_a_tile(&dotted(512, 512))
+            ),
+            (65_536, 4)
+        );
+        map.edit(TileRect::new(1, 1, 1, 1), &TileEdit::Free)
+            .unwrap();
         assert_eq!((map.region_count(), bytes_a_tile(&map)), (256, 2));
         check(&map, false).unwrap();
     }
@@ -653,11 +733,13 @@ mod tests {
     #[test]
     fn joined_regions_take_the_number_of_the_largest() {
         let mut map = TileMap::from_ascii(".@....\n.@....").unwrap();
-        map.edit(TileRect::new(1, 0, 1, 1), &TileEdit::Free).unwrap();
+        map.edit(TileRect::new(1, 0, 1, 1), &TileEdit::Free)
+            .unwrap();
         assert_eq!(map.region(IVec2::ZERO), Some(RegionId(2)));
         assert_eq!((map.region_count(), map.region_size(RegionId(2))), (1, 11));
         // The smaller piece of a split takes the smallest number that is free.
-        map.edit(TileRect::new(1, 0, 1, 1), &TileEdit::Block).unwrap();
+        map.edit(TileRect::new(1, 0, 1, 1), &TileEdit::Block)
+            .unwrap();
         assert_eq!(map.region_count(), 2);
         assert!(!map.connected(IVec2::ZERO, IVec2::new(2, 0)));
     }

@@ -53,7 +53,14 @@ impl TileMap {
         let mut rows = BitPlane::blocked(width, height);
         if !blocked {
             for y in 0..height {
-                rows.set_run(Run { y, start: 0, end: width - 1 }, false);
+                rows.set_run(
+                    Run {
+                        y,
+                        start: 0,
+                        end: width - 1,
+                    },
+                    false,
+                );
             }
         }
         Ok(Self::from_rows(rows))
@@ -68,7 +75,9 @@ impl TileMap {
         is_blocked: impl FnMut(u32, u32) -> bool,
     ) -> Result<Self, MapError> {
         check_size(u64::from(width), u64::from(height), &Place::default())?;
-        Ok(Self::from_rows(BitPlane::from_fn(width, height, is_blocked)))
+        Ok(Self::from_rows(BitPlane::from_fn(
+            width, height, is_blocked,
+        )))
     }
 
     /// A map drawn in text, for tests and documentation: `.` is free, `@` and `#` are blocked, a line is a row.
@@ -91,11 +100,16 @@ impl TileMap {
         let mut columns = BitPlane::blocked(rows.height(), rows.width());
         columns.transpose_from(&rows, TileRect::new(0, 0, rows.width(), rows.height()));
         let regions = Regions::build(&rows);
-        let fingerprint = (0..rows.height())
-            .fold(mix(u64::from(rows.width()) << 32 | u64::from(rows.height())), |sum, y| {
-                sum ^ row_fingerprint(&rows, y, 0..rows.width())
-            });
-        Self { rows, columns, regions, fingerprint }
+        let fingerprint = (0..rows.height()).fold(
+            mix(u64::from(rows.width()) << 32 | u64::from(rows.height())),
+            |sum, y| sum ^ row_fingerprint(&rows, y, 0..rows.width()),
+        );
+        Self {
+            rows,
+            columns,
+            regions,
+            fingerprint,
+        }
     }
 
     /// The number of tiles from left to right.
@@ -138,9 +152,15 @@ impl TileMap {
     /// The region of a tile; `None` when it is blocked or outside. O(1).
     #[inline]
     pub fn region(&self, tile: IVec2) -> Option<RegionId> {
-        let inside =
-            tile.x >= 0 && tile.y >= 0 && (tile.x as u32) < self.width() && (tile.y as u32) < self.height();
-        if inside { self.regions.at(tile.x as u32, tile.y as u32) } else { None }
+        let inside = tile.x >= 0
+            && tile.y >= 0
+            && (tile.x as u32) < self.width()
+            && (tile.y as u32) < self.height();
+        if inside {
+            self.regions.at(tile.x as u32, tile.y as u32)
+        } else {
+            None
+        }
     }
 
     /// Whether two tiles are free and a walk over straight neighbours joins them. O(1).
@@ -224,7 +244,12 @@ pub struct TileRect {
 impl TileRect {
     /// A rectangle by its top left tile and its size.
     pub const fn new(x: u32, y: u32, width: u32, height: u32) -> Self {
-        Self { x, y, width, height }
+        Self {
+            x,
+            y,
+            width,
+            height,
+        }
     }
 
     /// The first column right of the rectangle, at most `u32::MAX`.
@@ -246,7 +271,10 @@ impl TileRect {
     pub fn contains(&self, tile: IVec2) -> bool {
         let (x, y) = (i64::from(tile.x), i64::from(tile.y));
         let (left, top) = (i64::from(self.x), i64::from(self.y));
-        x >= left && y >= top && x < left + i64::from(self.width) && y < top + i64::from(self.height)
+        x >= left
+            && y >= top
+            && x < left + i64::from(self.width)
+            && y < top + i64::from(self.height)
     }
 
     /// Whether the two share a tile.
@@ -264,7 +292,12 @@ impl TileRect {
 
 impl From<(u32, u32, u32, u32)> for TileRect {
     fn from((x, y, width, height): (u32, u32, u32, u32)) -> Self {
-        Self { x, y, width, height }
+        Self {
+            x,
+            y,
+            width,
+            height,
+        }
     }
 }
 
@@ -276,7 +309,11 @@ impl From<TileRect> for (u32, u32, u32, u32) {
 
 impl fmt::Display for TileRect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "({}, {}, {}, {})", self.x, self.y, self.width, self.height)
+        write!(
+            f,
+            "({}, {}, {}, {})",
+            self.x, self.y, self.width, self.height
+        )
     }
 }
 
@@ -285,7 +322,10 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
     let mut tiles = Vec::new();
     let mut width = None;
     let mut height = 0;
-    let blank_lines = text.lines().take_while(|line| line.trim().is_empty()).count();
+    let blank_lines = text
+        .lines()
+        .take_while(|line| line.trim().is_empty())
+        .count();
     for (number, line) in (1..).zip(text.trim_end().lines()).skip(blank_lines) {
         let row = line.trim();
         let place = |column: usize| Place::text("text", number, column as u32 + 1);
@@ -305,13 +345,19 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
         let found = tiles.len() - width.unwrap_or(0) * height;
         if found != *width.get_or_insert(found) {
             let expected = width.unwrap_or(0) as u32;
-            return Err(MapError::RowLength { place: place(found), found: found as u64, expected });
+            return Err(MapError::RowLength {
+                place: place(found),
+                found: found as u64,
+                expected,
+            });
         }
         height += 1;
     }
     let width = width.unwrap_or(0);
     check_size(width as u64, height as u64, &Place::text("text", 1, 1))?;
-    Ok(BitPlane::from_fn(width as u32, height as u32, |x, y| tiles[y as usize * width + x as usize]))
+    Ok(BitPlane::from_fn(width as u32, height as u32, |x, y| {
+        tiles[y as usize * width + x as usize]
+    }))
 }
 
 /// Fails when a map of this size is not allowed.
@@ -320,7 +366,11 @@ pub(super) fn check_size(width: u64, height: u64, place: &Place) -> Result<(), M
     if side_ok(width) && side_ok(height) && width * height <= TILES_MAX {
         Ok(())
     } else {
-        Err(MapError::Size { place: place.clone(), width, height })
+        Err(MapError::Size {
+            place: place.clone(),
+            width,
+            height,
+        })
     }
 }
 
@@ -329,7 +379,9 @@ pub(super) fn row_fingerprint(rows: &BitPlane, y: u32, tiles: std::ops::Range<u3
     let first = tiles.start as usize / 64;
     let words = &rows.row(y)[first..(tiles.end as usize).div_ceil(64)];
     let place = u64::from(y) << 32 | first as u64;
-    (place..).zip(words).fold(0, |sum, (place, word)| sum ^ mix(mix(place).wrapping_add(*word)))
+    (place..).zip(words).fold(0, |sum, (place, word)| {
+        sum ^ mix(mix(place).wrapping_add(*word))
+    })
 }
 
 /// A 64-bit mix in which every input bit reaches every output bit (the finaliser of SplitMix64, Steele and others 2014).
@@ -367,11 +419,19 @@ mod tests {
 
     #[test]
     fn sizes_beyond_the_limits_are_refused() {
-        for (width, height) in
-            [(0, 1), (1, 0), (65_537, 1), (1, 65_537), (65_536, 4_097), (u32::MAX, u32::MAX)]
-        {
+        for (width, height) in [
+            (0, 1),
+            (1, 0),
+            (65_537, 1),
+            (1, 65_537),
+            (65_536, 4_097),
+            (u32::MAX, u32::MAX),
+        ] {
             assert!(
-                matches!(TileMap::new(width, height, false), Err(MapError::Size { .. })),
+                matches!(
+                    TileMap::new(width, height, false),
+                    Err(MapError::Size { .. })
+                ),
                 "{width} × {height}"
             );
         }
@@ -400,8 +460,10 @@ mod tests {
     #[test]
     fn the_fingerprint_tells_maps_apart() {
         let maps = ["..", ".#", "#.", "##", ".\n.", "...", "..\n.."];
-        let prints: Vec<u64> =
-            maps.iter().map(|map| TileMap::from_ascii(map).unwrap().fingerprint()).collect();
+        let prints: Vec<u64> = maps
+            .iter()
+            .map(|map| TileMap::from_ascii(map).unwrap().fingerprint())
+            .collect();
         for (i, print) in prints.iter().enumerate() {
             assert!(!prints[..i].contains(print), "{:?}", maps[i]);
         }
@@ -413,8 +475,13 @@ mod tests {
         assert!(rect.contains(IVec2::new(2, 3)) && rect.contains(IVec2::new(5, 4)));
         assert!(!rect.contains(IVec2::new(6, 4)) && !rect.contains(IVec2::new(5, 5)));
         assert!(!rect.contains(IVec2::new(-1, 3)));
-        assert!(rect.intersects(&TileRect::new(5, 4, 1, 1)) && !rect.intersects(&TileRect::new(6, 4, 1, 1)));
+        assert!(
+            rect.intersects(&TileRect::new(5, 4, 1, 1))
+                && !rect.intersects(&TileRect::new(6, 4, 1, 1))
+        );
         assert!(!rect.intersects(&TileRect::new(3, 3, 0, 1)));
-        assert!(TileRect::new(u32::MAX, 0, u32::MAX, 1).intersects(&TileRect::new(u32::MAX, 0, 1, 1)));
+        assert!(
+            TileRect::new(u32::MAX, 0, u32::MAX, 1).intersects(&TileRect::new(u32::MAX, 0, 1, 1))
+        );
     }
 }

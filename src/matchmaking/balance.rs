@@ -49,7 +49,10 @@ impl Split {
 /// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](super::compositions::SPLITS_MAX)
 /// splits, else bounded as the module says.
 pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split> {
-    debug_assert!(parties.is_sorted_by_key(|party| party.0), "masks are over parties sorted by size");
+    debug_assert!(
+        parties.is_sorted_by_key(|party| party.0),
+        "masks are over parties sorted by size"
+    );
     if parties.len() > PARTIES_MAX {
         return None;
     }
@@ -77,7 +80,11 @@ fn best_of(parties: &[Weight], masks: &[u32]) -> Option<Split> {
         }
         (2 * first).abs_diff(total)
     };
-    masks.iter().copied().min_by_key(gap).map(|mask| Split::new(parties, u128::from(mask)))
+    masks
+        .iter()
+        .copied()
+        .min_by_key(gap)
+        .map(|mask| Split::new(parties, u128::from(mask)))
 }
 
 /// A first split for the search: strongest party first, each to the weaker group if K stays reachable.
@@ -119,7 +126,9 @@ fn improve(parties: &[Weight], mut split: Split) -> Split {
     for _ in 0..ROUNDS_MAX {
         list_exchanges(parties, split.first, &mut exchanges);
         let lead = split.power[0] as i64 - split.power[1] as i64;
-        let Some(flips) = best_exchange(&exchanges, lead) else { break };
+        let Some(flips) = best_exchange(&exchanges, lead) else {
+            break;
+        };
         split = Split::new(parties, split.first ^ flips);
     }
     split
@@ -133,10 +142,16 @@ fn list_exchanges(parties: &[Weight], first: u128, exchanges: &mut Vec<Exchange>
     for a in (0..parties.len()).filter(|&at| in_first(at)) {
         for b in (0..parties.len()).filter(|&at| !in_first(at) && parties[at].0 == parties[a].0) {
             let less = i64::from(parties[a].1) - i64::from(parties[b].1);
-            exchanges.push(Exchange { less, from_first: a as u8, from_second: b as u8 });
+            exchanges.push(Exchange {
+                less,
+                from_first: a as u8,
+                from_second: b as u8,
+            });
         }
     }
-    exchanges.sort_unstable_by_key(|exchange| (exchange.less, exchange.from_first, exchange.from_second));
+    exchanges.sort_unstable_by_key(|exchange| {
+        (exchange.less, exchange.from_first, exchange.from_second)
+    });
 }
 
 /// The parties that change sides in the single or double exchange that narrows a lead of the first group most;
@@ -176,18 +191,23 @@ mod tests {
     use proptest::prelude::*;
 
     fn players_in_first(parties: &[Weight], split: &Split) -> u32 {
-        (0..parties.len()).filter(|at| split.first >> at & 1 == 1).map(|at| u32::from(parties[at].0)).sum()
+        (0..parties.len())
+            .filter(|at| split.first >> at & 1 == 1)
+            .map(|at| u32::from(parties[at].0))
+            .sum()
     }
 
     fn smallest_gap_by_brute_force(parties: &[Weight], group_size: u8) -> Option<u64> {
         let splits = (0..1u128 << parties.len()).map(|first| Split::new(parties, first));
-        let halves = splits.filter(|split| players_in_first(parties, split) == u32::from(group_size));
+        let halves =
+            splits.filter(|split| players_in_first(parties, split) == u32::from(group_size));
         halves.map(|split| split.gap()).min()
     }
 
     fn parties(composition: &Counts, powers: &[u32]) -> Vec<Weight> {
-        let sizes =
-            (1u8..).zip(composition).flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize));
+        let sizes = (1u8..)
+            .zip(composition)
+            .flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize));
         sizes.zip(powers.iter().copied().cycle()).collect()
     }
 

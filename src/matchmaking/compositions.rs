@@ -32,7 +32,10 @@ const KEPT_SPLITS_MAX: usize = 1 << 20;
 /// Players in parties of these counts. O(1).
 #[must_use]
 pub fn players(counts: &Counts) -> u64 {
-    (1..).zip(counts).map(|(size, &count)| size * u64::from(count)).sum()
+    (1..)
+        .zip(counts)
+        .map(|(size, &count)| size * u64::from(count))
+        .sum()
 }
 
 /// The counts with each entry cut to what two groups of `group_size` can hold, packed into 29 bits: 7, 6, 6, 5
@@ -125,7 +128,12 @@ impl CompositionTable {
     #[must_use]
     pub fn new(group_size: u8) -> Self {
         debug_assert!((1..=super::mode::GROUP_SIZE_MAX).contains(&group_size));
-        Self { group_size, answers: HashMap::default(), splits: HashMap::default(), kept_splits: 0 }
+        Self {
+            group_size,
+            answers: HashMap::default(),
+            splits: HashMap::default(),
+            kept_splits: 0,
+        }
     }
 
     /// K: players in a group. O(1).
@@ -142,7 +150,8 @@ impl CompositionTable {
         if wanted > total || wanted + players(may) < total {
             return false;
         }
-        let key = u64::from(key(must, self.group_size)) << 32 | u64::from(key(may, self.group_size));
+        let key =
+            u64::from(key(must, self.group_size)) << 32 | u64::from(key(may, self.group_size));
         if let Some(&known) = self.answers.get(&key) {
             return known;
         }
@@ -179,8 +188,10 @@ fn list_splits(composition: &Counts, group_size: u8) -> Option<Box<[u32]>> {
     if parties == 0 || parties > 32 {
         return None;
     }
-    let sizes: Vec<u32> =
-        (1..).zip(composition).flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize)).collect();
+    let sizes: Vec<u32> = (1..)
+        .zip(composition)
+        .flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize))
+        .collect();
     // Subset sums of the parties from each place on: no branch is entered that cannot reach K.
     let mut reach = vec![1u64; sizes.len() + 1];
     for at in (0..sizes.len()).rev() {
@@ -222,13 +233,21 @@ mod tests {
 
     /// Whether the parties can be split, by trying every subset.
     fn splits_by_brute_force(counts: &Counts, group_size: u8) -> Vec<u32> {
-        let sizes: Vec<u32> =
-            (1..).zip(counts).flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize)).collect();
-        let sum =
-            |mask: u32| (0..sizes.len()).filter(|at| mask >> at & 1 == 1).map(|at| sizes[at]).sum::<u32>();
+        let sizes: Vec<u32> = (1..)
+            .zip(counts)
+            .flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize))
+            .collect();
+        let sum = |mask: u32| {
+            (0..sizes.len())
+                .filter(|at| mask >> at & 1 == 1)
+                .map(|at| sizes[at])
+                .sum::<u32>()
+        };
         let all = (1u32 << sizes.len()) - 1;
         let k = u32::from(group_size);
-        (1..=all).filter(|&mask| mask & 1 == 1 && sum(mask) == k && sum(all & !mask) == k).collect()
+        (1..=all)
+            .filter(|&mask| mask & 1 == 1 && sum(mask) == k && sum(all & !mask) == k)
+            .collect()
     }
 
     #[test]
@@ -271,16 +290,33 @@ mod tests {
             for composition in enumerate(k) {
                 let mut listed = table.splits(&composition).expect("few splits").to_vec();
                 listed.sort_unstable();
-                assert_eq!(listed, splits_by_brute_force(&composition, k), "{composition:?}");
+                assert_eq!(
+                    listed,
+                    splits_by_brute_force(&composition, k),
+                    "{composition:?}"
+                );
             }
         }
     }
 
     #[test]
     fn compositions_with_too_many_splits_have_no_list() {
-        assert!(CompositionTable::new(10).splits(&[20, 0, 0, 0, 0]).is_none());
-        assert!(CompositionTable::new(50).splits(&[100, 0, 0, 0, 0]).is_none());
-        assert_eq!(CompositionTable::new(50).splits(&[0, 0, 0, 0, 20]).map(<[u32]>::len), None);
+        assert!(
+            CompositionTable::new(10)
+                .splits(&[20, 0, 0, 0, 0])
+                .is_none()
+        );
+        assert!(
+            CompositionTable::new(50)
+                .splits(&[100, 0, 0, 0, 0])
+                .is_none()
+        );
+        assert_eq!(
+            CompositionTable::new(50)
+                .splits(&[0, 0, 0, 0, 20])
+                .map(<[u32]>::len),
+            None
+        );
     }
 
     #[test]

@@ -143,8 +143,12 @@ impl Groups {
         self.expire(now_tick, expired);
         self.pool.fill(&self.queue, &self.rules, now_tick);
         let made_before = matches.len();
-        let mut heartbeat =
-            Heartbeat { now_tick, next_match, full_at: made_before + self.rules.matches_max, matches };
+        let mut heartbeat = Heartbeat {
+            now_tick,
+            next_match,
+            full_at: made_before + self.rules.matches_max,
+            matches,
+        };
         self.match_overdue(&mut heartbeat);
         self.match_packed(&mut heartbeat);
         self.match_leftovers(&mut heartbeat);
@@ -153,9 +157,14 @@ impl Groups {
 
     /// Takes out who has waited too long. O(expired).
     fn expire(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
-        let Some(expire_after_ticks) = self.rules.expire_after_ticks else { return };
+        let Some(expire_after_ticks) = self.rules.expire_after_ticks else {
+            return;
+        };
         while let Some(slot) = self.queue.first() {
-            let waited = self.queue.ticket(slot).map_or(0, |ticket| ticket.waited_ticks(now_tick));
+            let waited = self
+                .queue
+                .ticket(slot)
+                .map_or(0, |ticket| ticket.waited_ticks(now_tick));
             if waited < expire_after_ticks {
                 break;
             }
@@ -194,7 +203,8 @@ impl Groups {
             }
             self.ids.clear();
             for group in self.pairer.pairs()[at].groups {
-                self.ids.extend(self.packer.members(&self.packer.full()[group as usize]));
+                self.ids
+                    .extend(self.packer.members(&self.packer.full()[group as usize]));
             }
             self.make(heartbeat);
         }
@@ -255,7 +265,9 @@ impl Groups {
     }
 
     fn seek_and_make(&mut self, heartbeat: &mut Heartbeat, anchor: u32, looks_max: u64) {
-        let found = self.seeker.seek(&self.pool, &mut self.table, anchor, looks_max);
+        let found = self
+            .seeker
+            .seek(&self.pool, &mut self.table, anchor, looks_max);
         self.ids.clear();
         self.ids.extend_from_slice(found);
         if !self.ids.is_empty() {
@@ -268,8 +280,13 @@ impl Groups {
         let (pool, ids) = (&self.pool, &mut self.ids);
         ids.sort_unstable_by_key(|&id| (pool.candidate(id).size, id));
         self.weights.clear();
-        self.weights.extend(ids.iter().map(|&id| (pool.candidate(id).size, pool.candidate(id).power)));
-        let Some(oldest) = ids.iter().copied().min() else { return };
+        self.weights.extend(
+            ids.iter()
+                .map(|&id| (pool.candidate(id).size, pool.candidate(id).power)),
+        );
+        let Some(oldest) = ids.iter().copied().min() else {
+            return;
+        };
         let Some(split) = balance(&mut self.table, &self.weights) else {
             debug_assert!(false, "parties of a match can be split");
             return;
@@ -281,7 +298,10 @@ impl Groups {
         }
         // The first group is the one of the longest-waiting party, and each is listed by age.
         let place = |oldest_at: &u32| *oldest_at == oldest;
-        let mirrored = ids.iter().position(place).is_some_and(|at| split.first >> at & 1 == 0);
+        let mirrored = ids
+            .iter()
+            .position(place)
+            .is_some_and(|at| split.first >> at & 1 == 0);
         let mut sides: Vec<(u32, usize)> = ids
             .iter()
             .enumerate()
@@ -299,12 +319,23 @@ impl Groups {
     fn record(&mut self, heartbeat: &mut Heartbeat, groups: [Vec<Ticket>; 2]) {
         let quality = Quality::of(&groups, heartbeat.now_tick);
         let parties = groups.iter().map(Vec::len).sum::<usize>() as u64;
-        self.stats.record_match(&quality, parties, 2 * u64::from(self.rules.group_size));
+        self.stats
+            .record_match(&quality, parties, 2 * u64::from(self.rules.group_size));
         for ticket in groups.iter().flatten() {
-            self.stats.wait_ticks.record(ticket.waited_ticks(heartbeat.now_tick));
+            self.stats
+                .wait_ticks
+                .record(ticket.waited_ticks(heartbeat.now_tick));
         }
-        let power = std::array::from_fn(|side: usize| groups[side].iter().map(|t| u64::from(t.power)).sum());
-        heartbeat.matches.push(Match { id: *heartbeat.next_match, mode: self.id, groups, power, quality });
+        let power = std::array::from_fn(|side: usize| {
+            groups[side].iter().map(|t| u64::from(t.power)).sum()
+        });
+        heartbeat.matches.push(Match {
+            id: *heartbeat.next_match,
+            mode: self.id,
+            groups,
+            power,
+            quality,
+        });
         *heartbeat.next_match += 1;
     }
 
@@ -319,24 +350,44 @@ impl Groups {
         if waiting < needed {
             return Some(WhyWaiting::TooFewPlayers { waiting, needed });
         }
-        let anchor = asked.pool.candidates().iter().position(|candidate| candidate.slot == slot)? as u32;
+        let anchor = asked
+            .pool
+            .candidates()
+            .iter()
+            .position(|candidate| candidate.slot == slot)? as u32;
         if !asked.fits_with(anchor, asked.pool.counts()) {
             return Some(WhyWaiting::SizesDoNotFit);
         }
-        let opens_in_ticks = self.rules.open_after_ticks.saturating_sub(ticket.waited_ticks(now_tick));
+        let opens_in_ticks = self
+            .rules
+            .open_after_ticks
+            .saturating_sub(ticket.waited_ticks(now_tick));
         let me = *asked.pool.candidate(anchor);
-        let mut ids = asked.seeker.seek(&asked.pool, &mut asked.table, anchor, u64::MAX).to_vec();
+        let mut ids = asked
+            .seeker
+            .seek(&asked.pool, &mut asked.table, anchor, u64::MAX)
+            .to_vec();
         if ids.is_empty() {
-            return Some(WhyWaiting::OutsideWindow { window: me.window, opens_in_ticks });
+            return Some(WhyWaiting::OutsideWindow {
+                window: me.window,
+                opens_in_ticks,
+            });
         }
         ids.sort_unstable_by_key(|&id| (asked.pool.candidate(id).size, id));
-        let weights: Vec<Weight> =
-            ids.iter().map(|&id| asked.pool.candidate(id)).map(|party| (party.size, party.power)).collect();
+        let weights: Vec<Weight> = ids
+            .iter()
+            .map(|&id| asked.pool.candidate(id))
+            .map(|party| (party.size, party.power))
+            .collect();
         let gap = balance(&mut asked.table, &weights)?.gap();
         let limit = me.power_gap;
         let uneven = limit != OPEN && gap > u64::from(limit);
         Some(if uneven {
-            WhyWaiting::PowerGap { gap, limit, opens_in_ticks }
+            WhyWaiting::PowerGap {
+                gap,
+                limit,
+                opens_in_ticks,
+            }
         } else {
             WhyWaiting::NextHeartbeat
         })

@@ -49,7 +49,13 @@ impl Seeker {
 
     /// Finds a match that holds `anchor`, which is not taken, within its window. Returns the ids of its parties,
     /// the anchor first, or an empty slice when there is none or `looks_max` is reached.
-    pub fn seek(&mut self, pool: &Pool, table: &mut CompositionTable, anchor: u32, looks_max: u64) -> &[u32] {
+    pub fn seek(
+        &mut self,
+        pool: &Pool,
+        table: &mut CompositionTable,
+        anchor: u32,
+        looks_max: u64,
+    ) -> &[u32] {
         self.chosen.clear();
         let window = self
             .grow(pool, table, anchor, looks_max)
@@ -71,10 +77,17 @@ impl Seeker {
         let me = *pool.candidate(anchor);
         let must = only(me.size);
         let mut counts = [0; 5];
-        let (mut low, mut high) = (pool.previous(pool.place(anchor)), pool.next(pool.place(anchor)));
+        let (mut low, mut high) = (
+            pool.previous(pool.place(anchor)),
+            pool.next(pool.place(anchor)),
+        );
         let distance = |place: u32| {
-            (place != pool.end())
-                .then(|| (pool.candidate(pool.at(place)).skill.abs_diff(me.skill), pool.at(place)))
+            (place != pool.end()).then(|| {
+                (
+                    pool.candidate(pool.at(place)).skill.abs_diff(me.skill),
+                    pool.at(place),
+                )
+            })
         };
         while self.looks < looks_max {
             let below = distance(low);
@@ -129,7 +142,8 @@ impl Seeker {
                     break;
                 }
                 high = above;
-                fits = self.add(pool, table, &mut counts, pool.at(high)) && table.fits(&must, &counts);
+                fits =
+                    self.add(pool, table, &mut counts, pool.at(high)) && table.fits(&must, &counts);
             }
             let spread = skill(high).abs_diff(skill(low));
             if fits && best.is_none_or(|best| spread < best.0) {
@@ -146,12 +160,20 @@ impl Seeker {
     }
 
     /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first.
-    fn choose(&mut self, pool: &Pool, table: &mut CompositionTable, anchor: u32, low: u32, high: u32) {
+    fn choose(
+        &mut self,
+        pool: &Pool,
+        table: &mut CompositionTable,
+        anchor: u32,
+        low: u32,
+        high: u32,
+    ) {
         let group_size = usize::from(table.group_size());
         self.ids.clear();
         let (mut place, mut ties) = (low, 0);
         let top = pool.candidate(pool.at(high)).skill;
-        while place != pool.end() && (place <= high || pool.candidate(pool.at(place)).skill == top) {
+        while place != pool.end() && (place <= high || pool.candidate(pool.at(place)).skill == top)
+        {
             ties += usize::from(place > high);
             if ties > TIES_MAX_GROUPS * group_size {
                 break;
@@ -185,7 +207,11 @@ impl Seeker {
                 refused[size] = true;
             }
         }
-        debug_assert_eq!(players(&must), 2 * group_size as u64, "a window that fits holds a match");
+        debug_assert_eq!(
+            players(&must),
+            2 * group_size as u64,
+            "a window that fits holds a match"
+        );
     }
 
     /// Counts a party in; whether that can change what fits.
@@ -209,12 +235,21 @@ mod tests {
         let mut table = CompositionTable::new(group_size);
         let mut best = None;
         for mask in (1u32..1 << parties.len()).step_by(2) {
-            let members = || (0..parties.len()).filter(|at| mask >> at & 1 == 1).map(|at| parties[at]);
+            let members = || {
+                (0..parties.len())
+                    .filter(|at| mask >> at & 1 == 1)
+                    .map(|at| parties[at])
+            };
             let mut counts = [0; 5];
             members().for_each(|party| counts[usize::from(party.0) - 1] += 1);
-            let (low, high) = (members().map(|p| p.2).min().unwrap(), members().map(|p| p.2).max().unwrap());
+            let (low, high) = (
+                members().map(|p| p.2).min().unwrap(),
+                members().map(|p| p.2).max().unwrap(),
+            );
             let spread = high.abs_diff(low);
-            if table.fits(&counts, &[0; 5]) && spread <= parties[0].3 && best.is_none_or(|best| spread < best)
+            if table.fits(&counts, &[0; 5])
+                && spread <= parties[0].3
+                && best.is_none_or(|best| spread < best)
             {
                 best = Some(spread);
             }
@@ -228,17 +263,23 @@ mod tests {
         parties.extend((0..9).map(|at| (1, 0, at * 1000, u32::MAX)));
         let pool = pool_of(&parties);
         let mut seeker = Seeker::default();
-        let chosen = seeker.seek(&pool, &mut CompositionTable::new(5), 0, u64::MAX).to_vec();
+        let chosen = seeker
+            .seek(&pool, &mut CompositionTable::new(5), 0, u64::MAX)
+            .to_vec();
         assert_eq!(chosen, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn longest_waiting_parties_go_first_among_equals() {
-        let parties: Vec<_> = [2, 2, 4, 1, 2, 3, 1, 1].map(|size| (size, 0, 0, u32::MAX)).to_vec();
+        let parties: Vec<_> = [2, 2, 4, 1, 2, 3, 1, 1]
+            .map(|size| (size, 0, 0, u32::MAX))
+            .to_vec();
         let pool = pool_of(&parties);
         let mut seeker = Seeker::default();
         // 2 + 2 + 1 against 4 + 1: with the 2 of id 4 no split into fives would remain.
-        let chosen = seeker.seek(&pool, &mut CompositionTable::new(5), 0, u64::MAX).to_vec();
+        let chosen = seeker
+            .seek(&pool, &mut CompositionTable::new(5), 0, u64::MAX)
+            .to_vec();
         assert_eq!(chosen, [0, 1, 2, 3, 6]);
     }
 
@@ -246,7 +287,11 @@ mod tests {
     fn without_looks_nothing_is_found() {
         let pool = pool_of(&[(1, 0, 0, u32::MAX), (1, 0, 0, u32::MAX)]);
         let mut seeker = Seeker::default();
-        assert!(seeker.seek(&pool, &mut CompositionTable::new(1), 0, 0).is_empty());
+        assert!(
+            seeker
+                .seek(&pool, &mut CompositionTable::new(1), 0, 0)
+                .is_empty()
+        );
     }
 
     proptest! {

@@ -71,13 +71,22 @@ impl Matcher {
             opened.push(Groups::new(ModeId(id as u16), rules));
         }
         let (parties, players) = (HashMap::default(), HashMap::default());
-        Ok(Self { names, modes: opened, parties, players, next_match: 0 })
+        Ok(Self {
+            names,
+            modes: opened,
+            parties,
+            players,
+            next_match: 0,
+        })
     }
 
     /// The mode of this name. O(modes).
     #[must_use]
     pub fn mode_named(&self, name: &str) -> Option<ModeId> {
-        self.names.iter().position(|known| known == name).map(|at| ModeId(at as u16))
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .map(|at| ModeId(at as u16))
     }
 
     /// The modes' names, by id.
@@ -114,7 +123,10 @@ impl Matcher {
     #[must_use]
     pub fn ticket(&self, party: u32) -> Option<&Ticket> {
         let place = self.parties.get(&party)?;
-        self.modes.get(usize::from(place.mode.0))?.queue.ticket(place.slot)
+        self.modes
+            .get(usize::from(place.mode.0))?
+            .queue
+            .ticket(place.slot)
     }
 
     /// The party with which a player waits. O(1).
@@ -132,14 +144,22 @@ impl Matcher {
     pub fn queue(&mut self, ticket: Ticket) -> Result<(), TicketError> {
         let (party, id, modes) = (ticket.party, ticket.mode, self.modes.len());
         let mode = self.modes.get_mut(usize::from(id.0));
-        let mode = mode.ok_or(TicketError::UnknownMode { party, mode: id, modes })?;
+        let mode = mode.ok_or(TicketError::UnknownMode {
+            party,
+            mode: id,
+            modes,
+        })?;
         ticket.check(mode.rules().group_size)?;
         if self.parties.contains_key(&party) {
             return Err(TicketError::PartyQueued { party });
         }
         for &player in &ticket.members {
             if let Some(&queued_in) = self.players.get(&player) {
-                return Err(TicketError::PlayerQueued { party, player, queued_in });
+                return Err(TicketError::PlayerQueued {
+                    party,
+                    player,
+                    queued_in,
+                });
             }
         }
         let tickets_max = mode.rules().tickets_max;
@@ -147,7 +167,8 @@ impl Matcher {
             mode.stats.refused += 1;
             return Err(TicketError::QueueFull { party, tickets_max });
         }
-        self.players.extend(ticket.members.iter().map(|&player| (player, party)));
+        self.players
+            .extend(ticket.members.iter().map(|&player| (player, party)));
         let slot = mode.queue.insert(ticket);
         self.parties.insert(party, Place { mode: id, slot });
         mode.stats.queued += 1;
@@ -160,7 +181,9 @@ impl Matcher {
     /// [`TicketError::NotQueued`].
     pub fn cancel(&mut self, party: u32) -> Result<Ticket, TicketError> {
         let missing = TicketError::NotQueued { party };
-        let Some(&place) = self.parties.get(&party) else { return Err(missing) };
+        let Some(&place) = self.parties.get(&party) else {
+            return Err(missing);
+        };
         let mode = &mut self.modes[usize::from(place.mode.0)];
         let ticket = mode.queue.remove(place.slot).ok_or(missing)?;
         mode.stats.cancelled += 1;
@@ -193,7 +216,10 @@ impl Matcher {
         for mode in &mut self.modes {
             mode.run(now_tick, &mut self.next_match, matches, expired);
         }
-        for ticket in matches[first_match..].iter().flat_map(|made| made.groups.iter().flatten()) {
+        for ticket in matches[first_match..]
+            .iter()
+            .flat_map(|made| made.groups.iter().flatten())
+        {
             self.forget(ticket);
         }
         for ticket in &expired[first_expired..] {
@@ -205,7 +231,9 @@ impl Matcher {
     #[must_use]
     pub fn why_waiting(&self, party: u32, now_tick: u64) -> Option<WhyWaiting> {
         let place = self.parties.get(&party)?;
-        self.modes.get(usize::from(place.mode.0))?.why_waiting(place.slot, now_tick)
+        self.modes
+            .get(usize::from(place.mode.0))?
+            .why_waiting(place.slot, now_tick)
     }
 
     /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
@@ -214,8 +242,13 @@ impl Matcher {
         feed(self.modes.len() as u64);
         for mode in &self.modes {
             let stats = mode.stats();
-            let counters =
-                [stats.queued, stats.refused, stats.cancelled, stats.expired, stats.matched_parties];
+            let counters = [
+                stats.queued,
+                stats.refused,
+                stats.cancelled,
+                stats.expired,
+                stats.matched_parties,
+            ];
             counters.into_iter().for_each(&mut *feed);
             feed(mode.queue().len() as u64);
             for (_, ticket) in mode.queue().iter() {
@@ -247,8 +280,15 @@ mod tests {
     use crate::matchmaking::ModeSettings;
 
     fn duel() -> Matcher {
-        let other = ModeSettings { name: "other".to_owned(), ..mode(5) };
-        Matcher::new(&[QueueMode::Groups(mode(1)), QueueMode::Groups(other)], 20.0).unwrap()
+        let other = ModeSettings {
+            name: "other".to_owned(),
+            ..mode(5)
+        };
+        Matcher::new(
+            &[QueueMode::Groups(mode(1)), QueueMode::Groups(other)],
+            20.0,
+        )
+        .unwrap()
     }
 
     fn digest(matcher: &Matcher) -> Vec<u64> {
@@ -264,20 +304,51 @@ mod tests {
         let before = digest(&matcher);
         let mut with_queued_player = ticket(2, 1, 0, 0);
         with_queued_player.members[0] = 10;
-        let refused = TicketError::PlayerQueued { party: 2, player: 10, queued_in: 1 };
-        assert_eq!(matcher.queue(with_queued_player.clone()), Err(refused.clone()));
+        let refused = TicketError::PlayerQueued {
+            party: 2,
+            player: 10,
+            queued_in: 1,
+        };
+        assert_eq!(
+            matcher.queue(with_queued_player.clone()),
+            Err(refused.clone())
+        );
         with_queued_player.mode = ModeId(1);
-        assert_eq!(matcher.queue(with_queued_player), Err(refused), "also in another mode");
-        assert_eq!(matcher.queue(ticket(1, 1, 0, 0)), Err(TicketError::PartyQueued { party: 1 }));
-        let too_large = TicketError::LargerThanGroup { party: 3, size: 2, group_size: 1 };
+        assert_eq!(
+            matcher.queue(with_queued_player),
+            Err(refused),
+            "also in another mode"
+        );
+        assert_eq!(
+            matcher.queue(ticket(1, 1, 0, 0)),
+            Err(TicketError::PartyQueued { party: 1 })
+        );
+        let too_large = TicketError::LargerThanGroup {
+            party: 3,
+            size: 2,
+            group_size: 1,
+        };
         assert_eq!(matcher.queue(ticket(3, 2, 0, 0)), Err(too_large));
-        let stray = Ticket { mode: ModeId(2), ..ticket(3, 1, 0, 0) };
+        let stray = Ticket {
+            mode: ModeId(2),
+            ..ticket(3, 1, 0, 0)
+        };
         assert_eq!(
             matcher.queue(stray),
-            Err(TicketError::UnknownMode { party: 3, mode: ModeId(2), modes: 2 })
+            Err(TicketError::UnknownMode {
+                party: 3,
+                mode: ModeId(2),
+                modes: 2
+            })
         );
         assert_eq!(matcher.cancel(9), Err(TicketError::NotQueued { party: 9 }));
-        assert_eq!(matcher.cancel_by(1, 77), Err(TicketError::NotAMember { party: 1, player: 77 }));
+        assert_eq!(
+            matcher.cancel_by(1, 77),
+            Err(TicketError::NotAMember {
+                party: 1,
+                player: 77
+            })
+        );
         assert_eq!(matcher.remove_player(77), None);
         assert_eq!(digest(&matcher), before);
         assert_eq!((matcher.waiting(), matcher.waiting_players()), (1, 1));
@@ -285,12 +356,18 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_and_counts() {
-        let settings = ModeSettings { tickets_max: 1, ..mode(5) };
+        let settings = ModeSettings {
+            tickets_max: 1,
+            ..mode(5)
+        };
         let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
         matcher.queue(ticket(1, 1, 0, 0)).unwrap();
         assert_eq!(
             matcher.queue(ticket(2, 1, 0, 0)),
-            Err(TicketError::QueueFull { party: 2, tickets_max: 1 })
+            Err(TicketError::QueueFull {
+                party: 2,
+                tickets_max: 1
+            })
         );
         assert_eq!(matcher.stats(ModeId(0)).unwrap().refused, 1);
         matcher.cancel(1).unwrap();
@@ -300,20 +377,33 @@ mod tests {
     #[test]
     fn a_member_who_leaves_voids_the_whole_ticket() {
         let mut matcher = duel();
-        let party = Ticket { mode: ModeId(1), ..ticket(4, 3, 0, 0) };
+        let party = Ticket {
+            mode: ModeId(1),
+            ..ticket(4, 3, 0, 0)
+        };
         matcher.queue(party.clone()).unwrap();
         assert_eq!(matcher.party_of(42), Some(4));
         assert_eq!(matcher.remove_player(42), Some(party));
         assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
         assert_eq!(matcher.stats(ModeId(1)).unwrap().cancelled, 1);
-        assert_eq!(matcher.queue(ticket(5, 1, 0, 0)), Ok(()), "the others may queue anew");
+        assert_eq!(
+            matcher.queue(ticket(5, 1, 0, 0)),
+            Ok(()),
+            "the others may queue anew"
+        );
     }
 
     #[test]
     fn modes_must_have_different_names() {
-        let error =
-            Matcher::new(&[QueueMode::Groups(mode(1)), QueueMode::Groups(mode(5))], 20.0).unwrap_err();
-        assert_eq!(error.to_string(), "expected different names for the queues, found `arena` twice");
+        let error = Matcher::new(
+            &[QueueMode::Groups(mode(1)), QueueMode::Groups(mode(5))],
+            20.0,
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "expected different names for the queues, found `arena` twice"
+        );
         assert_eq!(duel().mode_named("other"), Some(ModeId(1)));
         assert_eq!(duel().mode_named("nothing"), None);
     }
@@ -330,18 +420,44 @@ mod tests {
         let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
         assert_eq!(matcher.why_waiting(1, 0), None);
         matcher.queue(ticket(1, 5, 0, 0)).unwrap();
-        assert_eq!(matcher.why_waiting(1, 0), Some(WhyWaiting::TooFewPlayers { waiting: 5, needed: 10 }));
+        assert_eq!(
+            matcher.why_waiting(1, 0),
+            Some(WhyWaiting::TooFewPlayers {
+                waiting: 5,
+                needed: 10
+            })
+        );
         matcher.queue(ticket(2, 3, 0, 0)).unwrap();
         matcher.queue(ticket(3, 3, 0, 0)).unwrap();
         assert_eq!(matcher.why_waiting(1, 0), Some(WhyWaiting::SizesDoNotFit));
-        matcher.queue(Ticket { power: 90, ..ticket(4, 5, 900, 0) }).unwrap();
-        let outside = WhyWaiting::OutsideWindow { window: 10, opens_in_ticks: 1200 };
+        matcher
+            .queue(Ticket {
+                power: 90,
+                ..ticket(4, 5, 900, 0)
+            })
+            .unwrap();
+        let outside = WhyWaiting::OutsideWindow {
+            window: 10,
+            opens_in_ticks: 1200,
+        };
         assert_eq!(matcher.why_waiting(1, 0), Some(outside));
-        matcher.queue(Ticket { power: 90, ..ticket(5, 5, 1, 0) }).unwrap();
+        matcher
+            .queue(Ticket {
+                power: 90,
+                ..ticket(5, 5, 1, 0)
+            })
+            .unwrap();
         let gap = 90 - u64::from(ticket(1, 5, 0, 0).power);
-        let uneven = WhyWaiting::PowerGap { gap, limit: 5, opens_in_ticks: 1190 };
+        let uneven = WhyWaiting::PowerGap {
+            gap,
+            limit: 5,
+            opens_in_ticks: 1190,
+        };
         assert_eq!(matcher.why_waiting(1, 10), Some(uneven));
-        assert_eq!(matcher.why_waiting(1, 1200), Some(WhyWaiting::NextHeartbeat));
+        assert_eq!(
+            matcher.why_waiting(1, 1200),
+            Some(WhyWaiting::NextHeartbeat)
+        );
         let (mut matches, mut expired) = (Vec::new(), Vec::new());
         matcher.run(1200, &mut matches, &mut expired);
         assert_eq!(matcher.why_waiting(1, 1200), None);

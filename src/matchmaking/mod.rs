@@ -39,11 +39,11 @@ pub mod ticket;
 pub use groups::{Groups, WhyWaiting};
 pub use matcher::{Match, Matcher};
 pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
-pub use plugin::{
-    CancelRequest, MatchFormed, Matchmaker, MatchmakingPlugin, MatchmakingSettings, MatchmakingStats,
-    QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused,
-};
 pub(crate) use plugin::tick_mhz;
+pub use plugin::{
+    CancelRequest, MatchFormed, Matchmaker, MatchmakingPlugin, MatchmakingSettings,
+    MatchmakingStats, QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused,
+};
 pub use quality::Quality;
 pub use stats::{Distribution, ModeStats};
 pub use ticket::{Ticket, TicketError};

@@ -24,7 +24,9 @@ pub const SECONDS_MAX: f64 = 1e9;
 pub const OPEN: u32 = u32::MAX;
 
 /// A mode's place in the list of modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub struct ModeId(pub u16);
 
 impl fmt::Display for ModeId {
@@ -114,14 +116,25 @@ impl ModeSettings {
             if inside {
                 Ok(())
             } else {
-                Err(ModeError::Range { mode: mode(), field, low, high, found: value })
+                Err(ModeError::Range {
+                    mode: mode(),
+                    field,
+                    low,
+                    high,
+                    found: value,
+                })
             }
         };
         if self.name.is_empty() {
             return Err(ModeError::NoName);
         }
         range("tick_hz", tick_hz, 0.001, 1e6)?;
-        range("group_size", f64::from(self.group_size), 1.0, f64::from(GROUP_SIZE_MAX))?;
+        range(
+            "group_size",
+            f64::from(self.group_size),
+            1.0,
+            f64::from(GROUP_SIZE_MAX),
+        )?;
         range("expire_after_s", self.expire_after_s, 0.0, SECONDS_MAX)?;
         range("open_after_s", self.open_after_s, 0.0, SECONDS_MAX)?;
         range(
@@ -136,8 +149,14 @@ impl ModeSettings {
             packing: self.packing,
             expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
             open_after_ticks: ticks(self.open_after_s),
-            skill_window: Widening { start: self.skill_window_start, per_s: self.skill_window_widen_per_s },
-            power_gap: Widening { start: self.power_gap_start, per_s: self.power_gap_widen_per_s },
+            skill_window: Widening {
+                start: self.skill_window_start,
+                per_s: self.skill_window_widen_per_s,
+            },
+            power_gap: Widening {
+                start: self.power_gap_start,
+                per_s: self.power_gap_widen_per_s,
+            },
             tick_mhz: (tick_hz * 1000.0).ceil() as u64,
             matches_max: self.matches_per_heartbeat_max as usize,
             looks_max: u64::from(self.looks_per_heartbeat_max),
@@ -176,7 +195,11 @@ impl ModeRules {
     /// [`Packing::Arrival`] and for a party past the wait bound. O(1).
     #[must_use]
     pub fn window_at(&self, waited_ticks: u64) -> u32 {
-        if self.packing == Packing::Arrival { OPEN } else { self.limit_at(self.skill_window, waited_ticks) }
+        if self.packing == Packing::Arrival {
+            OPEN
+        } else {
+            self.limit_at(self.skill_window, waited_ticks)
+        }
     }
 
     /// The largest power gap of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for a
@@ -190,8 +213,8 @@ impl ModeRules {
         if waited_ticks >= self.open_after_ticks {
             return OPEN;
         }
-        let widened =
-            u128::from(widening.per_s) * u128::from(waited_ticks) * 1000 / u128::from(self.tick_mhz);
+        let widened = u128::from(widening.per_s) * u128::from(waited_ticks) * 1000
+            / u128::from(self.tick_mhz);
         u32::try_from(u128::from(widening.start) + widened).unwrap_or(OPEN)
     }
 }
@@ -261,15 +284,40 @@ mod tests {
             open_after_s: SECONDS_MAX,
             ..Default::default()
         };
-        assert_eq!(settings.rules(1000.0).unwrap().window_at(999_999_999_999), OPEN);
+        assert_eq!(
+            settings.rules(1000.0).unwrap().window_at(999_999_999_999),
+            OPEN
+        );
     }
 
     #[test]
     fn values_out_of_range_are_named() {
-        let error = ModeSettings { group_size: 51, ..Default::default() }.rules(20.0).unwrap_err();
-        assert_eq!(error.to_string(), "queue `arena`: expected `group_size` between 1 and 50, found 51");
-        assert!(ModeSettings { expire_after_s: f64::NAN, ..Default::default() }.rules(20.0).is_err());
-        assert!(ModeSettings { open_after_s: -1.0, ..Default::default() }.rules(20.0).is_err());
+        let error = ModeSettings {
+            group_size: 51,
+            ..Default::default()
+        }
+        .rules(20.0)
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "queue `arena`: expected `group_size` between 1 and 50, found 51"
+        );
+        assert!(
+            ModeSettings {
+                expire_after_s: f64::NAN,
+                ..Default::default()
+            }
+            .rules(20.0)
+            .is_err()
+        );
+        assert!(
+            ModeSettings {
+                open_after_s: -1.0,
+                ..Default::default()
+            }
+            .rules(20.0)
+            .is_err()
+        );
         assert!(ModeSettings::default().rules(0.0).is_err());
     }
 

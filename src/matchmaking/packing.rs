@@ -61,20 +61,22 @@ impl Packer {
         let mut place = pool.next(pool.end());
         while place != pool.end() {
             let id = pool.at(place);
-            let bucket = self.bucket_for(pool, id, passed, &mut rooms).unwrap_or_else(|| {
-                let skill = pool.candidate(id).skill;
-                let room = group_size;
-                self.buckets.push(Bucket {
-                    room,
-                    low: skill,
-                    high: skill,
-                    oldest: id,
-                    power: 0,
-                    open_until: passed.saturating_add(reach_players),
-                    latest: NONE,
+            let bucket = self
+                .bucket_for(pool, id, passed, &mut rooms)
+                .unwrap_or_else(|| {
+                    let skill = pool.candidate(id).skill;
+                    let room = group_size;
+                    self.buckets.push(Bucket {
+                        room,
+                        low: skill,
+                        high: skill,
+                        oldest: id,
+                        power: 0,
+                        open_until: passed.saturating_add(reach_players),
+                        latest: NONE,
+                    });
+                    self.buckets.len() as u32 - 1
                 });
-                self.buckets.len() as u32 - 1
-            });
             self.join(pool, id, bucket, &mut rooms);
             passed += u64::from(pool.candidate(id).size);
             place = pool.next(place);
@@ -90,7 +92,12 @@ impl Packer {
 
     /// The parties of a group, latest joined first.
     pub fn members(&self, group: &Bucket) -> impl Iterator<Item = u32> {
-        let before = |&id: &u32| self.chain.get(id as usize).copied().filter(|&id| id != NONE);
+        let before = |&id: &u32| {
+            self.chain
+                .get(id as usize)
+                .copied()
+                .filter(|&id| id != NONE)
+        };
         std::iter::successors(Some(group.latest), before)
     }
 
@@ -105,7 +112,12 @@ impl Packer {
             }
             let room = enough.trailing_zeros() as usize;
             let bucket = self.open[room].pop()?;
-            let Bucket { low, oldest, open_until, .. } = self.buckets[bucket as usize];
+            let Bucket {
+                low,
+                oldest,
+                open_until,
+                ..
+            } = self.buckets[bucket as usize];
             let window = pool.candidate(oldest.min(id)).window;
             let fits = passed <= open_until && party.skill.abs_diff(low) <= window;
             if !fits {
@@ -150,7 +162,10 @@ mod tests {
         let pool = pool_of(&[3, 4, 2, 1, 5, 1].map(|size| (size, 10, 0, u32::MAX)));
         let mut packer = Packer::default();
         let groups = packer.pack(&pool, 5, u64::MAX).to_vec();
-        let members: Vec<Vec<u32>> = groups.iter().map(|group| packer.members(group).collect()).collect();
+        let members: Vec<Vec<u32>> = groups
+            .iter()
+            .map(|group| packer.members(group).collect())
+            .collect();
         assert_eq!(members, [vec![2, 0], vec![3, 1], vec![4]]);
     }
 
@@ -160,7 +175,10 @@ mod tests {
         let mut packer = Packer::default();
         let groups = packer.pack(&pool, 2, u64::MAX).to_vec();
         assert_eq!(groups.len(), 1);
-        assert_eq!((groups[0].low, groups[0].high, groups[0].oldest), (10, 11, 1));
+        assert_eq!(
+            (groups[0].low, groups[0].high, groups[0].oldest),
+            (10, 11, 1)
+        );
     }
 
     #[test]

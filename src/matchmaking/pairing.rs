@@ -39,7 +39,10 @@ impl Pairer {
     /// Pairs groups and returns the pairs, longest-waiting first. O(g log g).
     pub fn pair(&mut self, groups: &[Bucket], pool: &Pool, packing: Packing) -> &[Pair] {
         let group = |at: u32| &groups[at as usize];
-        let pair = |a: u32, b: u32| Pair { groups: [a, b], oldest: group(a).oldest.min(group(b).oldest) };
+        let pair = |a: u32, b: u32| Pair {
+            groups: [a, b],
+            oldest: group(a).oldest.min(group(b).oldest),
+        };
         let band_groups = match packing {
             Packing::Arrival => usize::MAX,
             Packing::Windows => BAND_GROUPS,
@@ -47,7 +50,8 @@ impl Pairer {
         self.order.clear();
         self.order.extend(0..groups.len() as u32);
         let middle = |group: &Bucket| i64::from(group.low) + i64::from(group.high);
-        self.order.sort_unstable_by_key(|&at| (middle(group(at)), group(at).oldest));
+        self.order
+            .sort_unstable_by_key(|&at| (middle(group(at)), group(at).oldest));
         self.pairs.clear();
         self.rest.clear();
         let mut start = 0;
@@ -63,7 +67,10 @@ impl Pairer {
         let mut at = 0;
         while at + 1 < self.rest.len() {
             let (a, b) = (self.rest[at], self.rest[at + 1]);
-            let spread = group(a).high.max(group(b).high).abs_diff(group(a).low.min(group(b).low));
+            let spread = group(a)
+                .high
+                .max(group(b).high)
+                .abs_diff(group(a).low.min(group(b).low));
             let meet = spread <= pool.candidate(pair(a, b).oldest).window;
             if meet {
                 self.pairs.push(pair(a, b));
@@ -104,27 +111,48 @@ mod tests {
     /// Single players as groups of one: (power, skill, window).
     fn pairs(parties: &[(u32, i32, u32)], packing: Packing) -> Vec<[u32; 2]> {
         let pool = pool_of(
-            &parties.iter().map(|&(power, skill, window)| (1, power, skill, window)).collect::<Vec<_>>(),
+            &parties
+                .iter()
+                .map(|&(power, skill, window)| (1, power, skill, window))
+                .collect::<Vec<_>>(),
         );
         let mut packer = Packer::default();
         let groups = packer.pack(&pool, 1, u64::MAX).to_vec();
         let mut pairer = Pairer::default();
         let pairs = pairer.pair(&groups, &pool, packing);
-        pairs.iter().map(|pair| pair.groups.map(|at| groups[at as usize].oldest)).collect()
+        pairs
+            .iter()
+            .map(|pair| pair.groups.map(|at| groups[at as usize].oldest))
+            .collect()
     }
 
     #[test]
     fn under_arrival_the_closest_powers_meet_longest_waiting_first() {
         let open = u32::MAX;
-        let parties = [(10, 0, open), (90, 0, open), (12, 0, open), (95, 0, open), (50, 0, open)];
+        let parties = [
+            (10, 0, open),
+            (90, 0, open),
+            (12, 0, open),
+            (95, 0, open),
+            (50, 0, open),
+        ];
         assert_eq!(pairs(&parties, Packing::Arrival), [[0, 2], [4, 1]]);
     }
 
     #[test]
     fn under_windows_neighbours_in_skill_meet_when_the_oldest_allows_it() {
-        let parties = [(1, 0, 5), (1, 100, 5), (1, 3, 0), (1, 104, 200), (1, 300, 500)];
+        let parties = [
+            (1, 0, 5),
+            (1, 100, 5),
+            (1, 3, 0),
+            (1, 104, 200),
+            (1, 300, 500),
+        ];
         assert_eq!(pairs(&parties, Packing::Windows), [[0, 2], [1, 3]]);
-        assert_eq!(pairs(&[(1, 0, 4), (1, 5, 500)], Packing::Windows), [[0; 2]; 0]);
+        assert_eq!(
+            pairs(&[(1, 0, 4), (1, 5, 500)], Packing::Windows),
+            [[0; 2]; 0]
+        );
     }
 
     #[test]

@@ -51,11 +51,16 @@ impl Plugin for MatchmakingPlugin {
             .add_systems(Startup, open_modes)
             .add_systems(
                 FixedUpdate,
-                (queue_tickets, cancel_tickets).chain().after(SimSystems::View).before(SimSystems::Heartbeat),
+                (queue_tickets, cancel_tickets)
+                    .chain()
+                    .after(SimSystems::View)
+                    .before(SimSystems::Heartbeat),
             )
             .add_systems(Heartbeat, make_matches.in_set(HeartbeatSystems::Match))
             .hash_part("tickets", |world, hasher| {
-                world.resource::<Matchmaker>().digest(&mut |word| hasher.write_u64(word));
+                world
+                    .resource::<Matchmaker>()
+                    .digest(&mut |word| hasher.write_u64(word));
             });
     }
 }
@@ -205,7 +210,9 @@ fn open_modes(
         return;
     }
     let Some(time) = time else {
-        error!("no mode of matchmaking is open: expected bevy_time's `TimePlugin`, found no `Time<Fixed>`");
+        error!(
+            "no mode of matchmaking is open: expected bevy_time's `TimePlugin`, found no `Time<Fixed>`"
+        );
         return;
     };
     match Matchmaker::new(&settings.modes, tick_mhz(&time) as f64 / 1000.0) {
@@ -235,7 +242,10 @@ fn queue_tickets(
             Err(error) => {
                 stats.queue_refused += 1;
                 debug!(%error, "party not queued");
-                refused.write(TicketRefused { party: ticket.party, error });
+                refused.write(TicketRefused {
+                    party: ticket.party,
+                    error,
+                });
             }
         }
     }
@@ -256,7 +266,10 @@ fn cancel_tickets(
         };
         match ticket {
             Ok(ticket) => {
-                cancelled.write(TicketCancelled { party, mode: ticket.mode });
+                cancelled.write(TicketCancelled {
+                    party,
+                    mode: ticket.mode,
+                });
             }
             Err(error) => {
                 stats.cancel_refused += 1;
@@ -277,8 +290,10 @@ fn make_matches(
     mut formed: MessageWriter<MatchFormed>,
 ) {
     matchmaker.run(tick.0, &mut made, &mut gone);
-    expired
-        .write_batch(gone.drain(..).map(|ticket| TicketExpired { party: ticket.party, mode: ticket.mode }));
+    expired.write_batch(gone.drain(..).map(|ticket| TicketExpired {
+        party: ticket.party,
+        mode: ticket.mode,
+    }));
     formed.write_batch(made.drain(..).map(|found| MatchFormed { found }));
 }
 
@@ -292,7 +307,13 @@ mod tests {
     /// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
     fn app(modes: Vec<ModeSettings>) -> App {
         let mut app = App::new();
-        app.add_plugins((bevy_time::TimePlugin, sim::SimPlugin { tick_hz: Some(20.0) }, MatchmakingPlugin));
+        app.add_plugins((
+            bevy_time::TimePlugin,
+            sim::SimPlugin {
+                tick_hz: Some(20.0),
+            },
+            MatchmakingPlugin,
+        ));
         let modes = modes.into_iter().map(QueueMode::Groups).collect();
         app.insert_resource(MatchmakingSettings { modes });
         clock::one_tick_an_update(&mut app);
@@ -304,7 +325,8 @@ mod tests {
     }
 
     fn cancel(app: &mut App, party: u32, player: Option<u64>) {
-        app.world_mut().write_message(CancelRequest { party, player });
+        app.world_mut()
+            .write_message(CancelRequest { party, player });
     }
 
     /// Runs one tick and checks the books.
@@ -314,11 +336,17 @@ mod tests {
     }
 
     fn take<M: Message>(app: &mut App) -> Vec<M> {
-        app.world_mut().resource_mut::<Messages<M>>().drain().collect()
+        app.world_mut()
+            .resource_mut::<Messages<M>>()
+            .drain()
+            .collect()
     }
 
     fn refused(app: &mut App) -> Vec<TicketError> {
-        take::<TicketRefused>(app).into_iter().map(|refused| refused.error).collect()
+        take::<TicketRefused>(app)
+            .into_iter()
+            .map(|refused| refused.error)
+            .collect()
     }
 
     #[test]
@@ -326,7 +354,12 @@ mod tests {
         let mut app = app(vec![mode(5)]);
         queue(&mut app, ticket(1, 5, 0, 1));
         tick(&mut app);
-        assert_eq!(take::<TicketQueued>(&mut app), [TicketQueued { ticket: ticket(1, 5, 0, 1) }]);
+        assert_eq!(
+            take::<TicketQueued>(&mut app),
+            [TicketQueued {
+                ticket: ticket(1, 5, 0, 1)
+            }]
+        );
         (2..10).for_each(|_| tick(&mut app));
         assert_eq!(take::<MatchFormed>(&mut app), []);
         // The second party asks on the tick of the heartbeat itself.
@@ -334,7 +367,10 @@ mod tests {
         tick(&mut app);
         let formed = take::<MatchFormed>(&mut app);
         assert_eq!(formed.len(), 1);
-        assert_eq!(formed[0].found.groups, [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]);
+        assert_eq!(
+            formed[0].found.groups,
+            [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]
+        );
         assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
     }
 
@@ -344,20 +380,40 @@ mod tests {
         queue(&mut app, ticket(1, 1, 0, 0));
         queue(&mut app, ticket(1, 1, 0, 0));
         queue(&mut app, ticket(2, 2, 0, 0));
-        queue(&mut app, Ticket { mode: ModeId(7), ..ticket(3, 1, 0, 0) });
+        queue(
+            &mut app,
+            Ticket {
+                mode: ModeId(7),
+                ..ticket(3, 1, 0, 0)
+            },
+        );
         cancel(&mut app, 9, None);
         tick(&mut app);
         assert_eq!(
             refused(&mut app),
             [
                 TicketError::PartyQueued { party: 1 },
-                TicketError::LargerThanGroup { party: 2, size: 2, group_size: 1 },
-                TicketError::UnknownMode { party: 3, mode: ModeId(7), modes: 1 },
+                TicketError::LargerThanGroup {
+                    party: 2,
+                    size: 2,
+                    group_size: 1
+                },
+                TicketError::UnknownMode {
+                    party: 3,
+                    mode: ModeId(7),
+                    modes: 1
+                },
                 TicketError::NotQueued { party: 9 },
             ]
         );
         let stats = *app.world().resource::<MatchmakingStats>();
-        assert_eq!(stats, MatchmakingStats { queue_refused: 3, cancel_refused: 1 });
+        assert_eq!(
+            stats,
+            MatchmakingStats {
+                queue_refused: 3,
+                cancel_refused: 1
+            }
+        );
         assert_eq!(app.world().resource::<Matchmaker>().waiting(), 1);
     }
 
@@ -367,7 +423,13 @@ mod tests {
         cancel(&mut app, 4, Some(40));
         queue(&mut app, ticket(4, 2, 0, 0));
         tick(&mut app);
-        assert_eq!(take::<TicketCancelled>(&mut app), [TicketCancelled { party: 4, mode: ModeId(0) }]);
+        assert_eq!(
+            take::<TicketCancelled>(&mut app),
+            [TicketCancelled {
+                party: 4,
+                mode: ModeId(0)
+            }]
+        );
         assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
     }
 
@@ -377,20 +439,41 @@ mod tests {
         queue(&mut app, ticket(4, 2, 0, 0));
         cancel(&mut app, 4, Some(77));
         tick(&mut app);
-        assert_eq!(refused(&mut app), [TicketError::NotAMember { party: 4, player: 77 }]);
+        assert_eq!(
+            refused(&mut app),
+            [TicketError::NotAMember {
+                party: 4,
+                player: 77
+            }]
+        );
         cancel(&mut app, 4, None);
         tick(&mut app);
-        assert_eq!(take::<TicketCancelled>(&mut app), [TicketCancelled { party: 4, mode: ModeId(0) }]);
+        assert_eq!(
+            take::<TicketCancelled>(&mut app),
+            [TicketCancelled {
+                party: 4,
+                mode: ModeId(0)
+            }]
+        );
     }
 
     #[test]
     fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
-        let mut app = app(vec![ModeSettings { expire_after_s: 1.0, ..mode(5) }]);
+        let mut app = app(vec![ModeSettings {
+            expire_after_s: 1.0,
+            ..mode(5)
+        }]);
         queue(&mut app, ticket(1, 1, 0, 1));
         (1..30).for_each(|_| tick(&mut app));
         assert_eq!(take::<TicketExpired>(&mut app), []);
         tick(&mut app);
-        assert_eq!(take::<TicketExpired>(&mut app), [TicketExpired { party: 1, mode: ModeId(0) }]);
+        assert_eq!(
+            take::<TicketExpired>(&mut app),
+            [TicketExpired {
+                party: 1,
+                mode: ModeId(0)
+            }]
+        );
     }
 
     #[test]
@@ -398,7 +481,12 @@ mod tests {
         let mut app = app(vec![mode(5)]);
         queue(&mut app, ticket(1, 1, 0, u64::MAX));
         tick(&mut app);
-        assert_eq!(take::<TicketQueued>(&mut app), [TicketQueued { ticket: ticket(1, 1, 0, 1) }]);
+        assert_eq!(
+            take::<TicketQueued>(&mut app),
+            [TicketQueued {
+                ticket: ticket(1, 1, 0, 1)
+            }]
+        );
     }
 
     #[test]
@@ -406,15 +494,27 @@ mod tests {
         let mut app = app(vec![mode(51)]);
         queue(&mut app, ticket(1, 1, 0, 0));
         tick(&mut app);
-        assert_eq!(refused(&mut app), [TicketError::UnknownMode { party: 1, mode: ModeId(0), modes: 0 }]);
+        assert_eq!(
+            refused(&mut app),
+            [TicketError::UnknownMode {
+                party: 1,
+                mode: ModeId(0),
+                modes: 0
+            }]
+        );
     }
 
     #[test]
     fn a_matchmaker_that_is_there_before_the_start_is_kept() {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, MatchmakingPlugin));
-        app.insert_resource(MatchmakingSettings { modes: vec![QueueMode::Groups(mode(5))] });
-        let own = ModeSettings { name: "own".to_owned(), ..mode(3) };
+        app.insert_resource(MatchmakingSettings {
+            modes: vec![QueueMode::Groups(mode(5))],
+        });
+        let own = ModeSettings {
+            name: "own".to_owned(),
+            ..mode(3)
+        };
         app.insert_resource(Matchmaker::new(&[QueueMode::Groups(own)], 20.0).unwrap());
         clock::one_tick_an_update(&mut app);
         assert_eq!(app.world().resource::<Matchmaker>().names(), ["own"]);
@@ -427,9 +527,18 @@ mod tests {
             assert_eq!(tick_mhz(&time), hz as u64 * 1000);
         }
         let mut app = App::new();
-        let modes = vec![QueueMode::Groups(ModeSettings { open_after_s: 60.0, ..mode(5) })];
-        app.add_plugins((bevy_time::TimePlugin, sim::SimPlugin { tick_hz: Some(30.0) }, MatchmakingPlugin))
-            .insert_resource(MatchmakingSettings { modes });
+        let modes = vec![QueueMode::Groups(ModeSettings {
+            open_after_s: 60.0,
+            ..mode(5)
+        })];
+        app.add_plugins((
+            bevy_time::TimePlugin,
+            sim::SimPlugin {
+                tick_hz: Some(30.0),
+            },
+            MatchmakingPlugin,
+        ))
+        .insert_resource(MatchmakingSettings { modes });
         clock::one_tick_an_update(&mut app);
         let rules = app.world().resource::<Matchmaker>().modes()[0].rules();
         assert_eq!(rules.open_after_ticks, 1800);

@@ -53,7 +53,11 @@ impl Pool {
                 slot,
                 size: ticket.size,
                 power: ticket.power,
-                skill: if rules.packing == Packing::Arrival { 0 } else { ticket.skill },
+                skill: if rules.packing == Packing::Arrival {
+                    0
+                } else {
+                    ticket.skill
+                },
                 window: rules.window_at(waited),
                 power_gap: rules.power_gap_at(waited),
             });
@@ -67,10 +71,15 @@ impl Pool {
         // The sign bit flipped, a signed skill sorts as an unsigned number; ids break ties.
         let sortable = |skill: i32| u64::from(skill as u32 ^ 0x8000_0000);
         self.sort_keys.clear();
-        self.sort_keys.extend((0u64..).zip(&self.candidates).map(|(id, c)| sortable(c.skill) << 32 | id));
+        self.sort_keys.extend(
+            (0u64..)
+                .zip(&self.candidates)
+                .map(|(id, c)| sortable(c.skill) << 32 | id),
+        );
         self.sort_keys.sort_unstable();
         self.by_skill.clear();
-        self.by_skill.extend(self.sort_keys.iter().map(|&key| key as u32));
+        self.by_skill
+            .extend(self.sort_keys.iter().map(|&key| key as u32));
         self.place.clear();
         self.place.resize(n as usize, 0);
         for (place, &id) in (0u32..).zip(&self.by_skill) {
@@ -165,8 +174,12 @@ impl Pool {
     pub fn places_within(&self, skill: i32, radius: u32) -> (u32, u32) {
         let skill_at = |id: &u32| i64::from(self.candidate(*id).skill);
         let (skill, radius) = (i64::from(skill), i64::from(radius));
-        let low = self.by_skill.partition_point(|id| skill_at(id) < skill - radius);
-        let high = self.by_skill.partition_point(|id| skill_at(id) <= skill + radius);
+        let low = self
+            .by_skill
+            .partition_point(|id| skill_at(id) < skill - radius);
+        let high = self
+            .by_skill
+            .partition_point(|id| skill_at(id) <= skill + radius);
         (low as u32, high as u32)
     }
 }
@@ -177,15 +190,20 @@ pub(super) mod tests {
 
     /// A pool of candidates given as (size, power, skill, window), oldest first, without a gap limit.
     pub fn pool_of(parties: &[(u8, u32, i32, u32)]) -> Pool {
-        let candidates = (0u32..).zip(parties).map(|(slot, &(size, power, skill, window))| Candidate {
-            slot,
-            size,
-            power,
-            skill,
-            window,
-            power_gap: u32::MAX,
-        });
-        let mut pool = Pool { candidates: candidates.collect(), ..Pool::default() };
+        let candidates = (0u32..)
+            .zip(parties)
+            .map(|(slot, &(size, power, skill, window))| Candidate {
+                slot,
+                size,
+                power,
+                skill,
+                window,
+                power_gap: u32::MAX,
+            });
+        let mut pool = Pool {
+            candidates: candidates.collect(),
+            ..Pool::default()
+        };
         pool.link();
         pool
     }
@@ -202,7 +220,12 @@ pub(super) mod tests {
 
     #[test]
     fn the_ring_runs_by_skill_and_skips_who_is_taken() {
-        let mut pool = pool_of(&[(1, 0, 5, 0), (2, 0, i32::MIN, 0), (3, 0, i32::MAX, 0), (1, 0, -5, 0)]);
+        let mut pool = pool_of(&[
+            (1, 0, 5, 0),
+            (2, 0, i32::MIN, 0),
+            (3, 0, i32::MAX, 0),
+            (1, 0, -5, 0),
+        ]);
         assert_eq!(ring(&pool), [i32::MIN, -5, 5, i32::MAX]);
         pool.take(3);
         pool.take(2);
@@ -213,7 +236,12 @@ pub(super) mod tests {
 
     #[test]
     fn places_within_a_radius_reach_over_the_whole_range() {
-        let pool = pool_of(&[(1, 0, i32::MIN, 0), (1, 0, 0, 0), (1, 0, 7, 0), (1, 0, i32::MAX, 0)]);
+        let pool = pool_of(&[
+            (1, 0, i32::MIN, 0),
+            (1, 0, 0, 0),
+            (1, 0, 7, 0),
+            (1, 0, i32::MAX, 0),
+        ]);
         assert_eq!(pool.places_within(i32::MIN, u32::MAX), (0, 4));
         assert_eq!(pool.places_within(0, 7), (1, 3));
         assert_eq!(pool.places_within(0, 6), (1, 2));

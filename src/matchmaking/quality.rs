@@ -28,7 +28,12 @@ impl Quality {
     #[must_use]
     pub fn of(groups: &[Vec<Ticket>; 2], now_tick: u64) -> Self {
         let all = || groups.iter().flatten();
-        let power = |group: &[Ticket]| group.iter().map(|ticket| u64::from(ticket.power)).sum::<u64>();
+        let power = |group: &[Ticket]| {
+            group
+                .iter()
+                .map(|ticket| u64::from(ticket.power))
+                .sum::<u64>()
+        };
         let spread = match (all().map(|t| t.skill).min(), all().map(|t| t.skill).max()) {
             (Some(low), Some(high)) => high.abs_diff(low),
             _ => 0,
@@ -55,8 +60,15 @@ impl Quality {
 /// The mean skill of a group's players.
 fn mean_skill(group: &[Ticket]) -> f64 {
     let players: i64 = group.iter().map(|ticket| i64::from(ticket.size)).sum();
-    let sum: i64 = group.iter().map(|ticket| i64::from(ticket.size) * i64::from(ticket.skill)).sum();
-    if players == 0 { 0.0 } else { sum as f64 / players as f64 }
+    let sum: i64 = group
+        .iter()
+        .map(|ticket| i64::from(ticket.size) * i64::from(ticket.skill))
+        .sum();
+    if players == 0 {
+        0.0
+    } else {
+        sum as f64 / players as f64
+    }
 }
 
 /// Elo's expected score of the first of two skills: 400 points are ten times the odds. O(1).
@@ -94,10 +106,23 @@ mod tests {
 
     #[test]
     fn a_match_is_measured_over_all_its_parties() {
-        let groups = [vec![ticket(2, 50, 100, 10)], vec![ticket(1, 30, 80, 4), ticket(1, 15, 120, 7)]];
+        let groups = [
+            vec![ticket(2, 50, 100, 10)],
+            vec![ticket(1, 30, 80, 4), ticket(1, 15, 120, 7)],
+        ];
         let quality = Quality::of(&groups, 10);
-        assert_eq!((quality.power_gap, quality.spread, quality.party_count_difference), (5, 40, 1));
-        assert_eq!((quality.waited_ticks_mean, quality.waited_ticks_max), (3, 6));
+        assert_eq!(
+            (
+                quality.power_gap,
+                quality.spread,
+                quality.party_count_difference
+            ),
+            (5, 40, 1)
+        );
+        assert_eq!(
+            (quality.waited_ticks_mean, quality.waited_ticks_max),
+            (3, 6)
+        );
         assert!((quality.win_chance - 0.5).abs() < 1e-12);
         assert!((quality.fairness() - 1.0).abs() < 1e-12);
     }

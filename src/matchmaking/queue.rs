@@ -31,7 +31,13 @@ struct Slot {
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), head: NONE, tail: NONE, players: 0 }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            head: NONE,
+            tail: NONE,
+            players: 0,
+        }
     }
 }
 
@@ -81,9 +87,17 @@ impl Queue {
     /// waiting time is given back.
     pub fn insert(&mut self, ticket: Ticket) -> u32 {
         let previous = self.last_not_after(ticket.since_tick);
-        let next = if previous == NONE { self.head } else { self.slots[previous as usize].next };
+        let next = if previous == NONE {
+            self.head
+        } else {
+            self.slots[previous as usize].next
+        };
         self.players += u64::from(ticket.size);
-        let slot = Slot { ticket: Some(ticket), previous, next };
+        let slot = Slot {
+            ticket: Some(ticket),
+            previous,
+            next,
+        };
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = slot;

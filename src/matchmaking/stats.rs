@@ -95,14 +95,20 @@ impl Distribution {
     /// The mean; 0 without values.
     #[must_use]
     pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum as f64 / self.count as f64
+        }
     }
 
     /// The value below or at which `percent` of the values lie, rounded up by at most 1/32 and never above the
     /// maximum; 0 without values. O(classes).
     #[must_use]
     pub fn quantile(&self, percent: u8) -> u64 {
-        let rank = (u128::from(self.count) * u128::from(percent.min(100))).div_ceil(100).max(1);
+        let rank = (u128::from(self.count) * u128::from(percent.min(100)))
+            .div_ceil(100)
+            .max(1);
         let mut passed = 0;
         for (class, &count) in self.classes.iter().enumerate() {
             passed += u128::from(count);

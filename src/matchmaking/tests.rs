@@ -28,7 +28,9 @@ pub(super) fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticke
         leader_strength: 0,
         mode: ModeId(0),
         since_tick,
-        members: (0..u64::from(size)).map(|at| 10 * u64::from(party) + at).collect(),
+        members: (0..u64::from(size))
+            .map(|at| 10 * u64::from(party) + at)
+            .collect(),
     }
 }
 
@@ -43,12 +45,18 @@ fn run(matcher: &mut Matcher, now_tick: u64) -> (Vec<Match>, Vec<Ticket>) {
 }
 
 fn waiting(matcher: &Matcher) -> Vec<Ticket> {
-    matcher.modes()[0].queue().iter().map(|(_, ticket)| ticket.clone()).collect()
+    matcher.modes()[0]
+        .queue()
+        .iter()
+        .map(|(_, ticket)| ticket.clone())
+        .collect()
 }
 
 fn counts<'a>(tickets: impl IntoIterator<Item = &'a Ticket>) -> Counts {
     let mut counts = [0; 5];
-    tickets.into_iter().for_each(|ticket| counts[usize::from(ticket.size) - 1] += 1);
+    tickets
+        .into_iter()
+        .for_each(|ticket| counts[usize::from(ticket.size) - 1] += 1);
     counts
 }
 
@@ -56,9 +64,16 @@ fn counts<'a>(tickets: impl IntoIterator<Item = &'a Ticket>) -> Counts {
 fn has_match(tickets: &[Ticket], group_size: u8, window_at: impl Fn(&Ticket) -> u32) -> bool {
     let mut table = CompositionTable::new(group_size);
     (1u32..1 << tickets.len()).any(|mask| {
-        let members = || (0..tickets.len()).filter(|at| mask >> at & 1 == 1).map(|at| &tickets[at]);
-        let spread =
-            members().map(|t| t.skill).max().unwrap().abs_diff(members().map(|t| t.skill).min().unwrap());
+        let members = || {
+            (0..tickets.len())
+                .filter(|at| mask >> at & 1 == 1)
+                .map(|at| &tickets[at])
+        };
+        let spread = members()
+            .map(|t| t.skill)
+            .max()
+            .unwrap()
+            .abs_diff(members().map(|t| t.skill).min().unwrap());
         spread <= window_at(members().next().unwrap()) && table.fits(&counts(members()), &[0; 5])
     })
 }
@@ -70,9 +85,18 @@ fn two_full_parties_meet_and_the_longer_waiting_is_first() {
     matcher.queue(ticket(1, 5, 0, 6)).unwrap();
     let (matches, _) = run(&mut matcher, 10);
     assert_eq!(matches.len(), 1);
-    assert_eq!(matches[0].groups, [vec![ticket(2, 5, 3, 4)], vec![ticket(1, 5, 0, 6)]]);
+    assert_eq!(
+        matches[0].groups,
+        [vec![ticket(2, 5, 3, 4)], vec![ticket(1, 5, 0, 6)]]
+    );
     assert_eq!(matches[0].power, [50, 50]);
-    assert_eq!((matches[0].quality.spread, matches[0].quality.waited_ticks_max), (3, 6));
+    assert_eq!(
+        (
+            matches[0].quality.spread,
+            matches[0].quality.waited_ticks_max
+        ),
+        (3, 6)
+    );
     assert_eq!(matcher.waiting(), 0);
 }
 
@@ -88,10 +112,24 @@ fn arrival_packing_takes_no_notice_of_skill() {
 
 #[test]
 fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
-    let settings = ModeSettings { power_gap_start: 10, power_gap_widen_per_s: 10, ..mode(1) };
+    let settings = ModeSettings {
+        power_gap_start: 10,
+        power_gap_widen_per_s: 10,
+        ..mode(1)
+    };
     let mut matcher = matcher(settings);
-    matcher.queue(Ticket { power: 100, ..ticket(1, 1, 0, 0) }).unwrap();
-    matcher.queue(Ticket { power: 130, ..ticket(2, 1, 0, 0) }).unwrap();
+    matcher
+        .queue(Ticket {
+            power: 100,
+            ..ticket(1, 1, 0, 0)
+        })
+        .unwrap();
+    matcher
+        .queue(Ticket {
+            power: 130,
+            ..ticket(2, 1, 0, 0)
+        })
+        .unwrap();
     assert!(run(&mut matcher, 39).0.is_empty());
     assert!(matcher.stats(ModeId(0)).unwrap().gap_refusals > 0);
     assert_eq!(run(&mut matcher, 40).0[0].quality.power_gap, 30);
@@ -99,11 +137,26 @@ fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
 
 #[test]
 fn matches_a_heartbeat_are_limited_and_the_longest_waiting_come_first() {
-    let mut matcher = matcher(ModeSettings { matches_per_heartbeat_max: 2, ..mode(1) });
+    let mut matcher = matcher(ModeSettings {
+        matches_per_heartbeat_max: 2,
+        ..mode(1)
+    });
     for party in 0..8 {
-        matcher.queue(ticket(party, 1, 100 * (party as i32 / 2), 20 - u64::from(party))).unwrap();
+        matcher
+            .queue(ticket(
+                party,
+                1,
+                100 * (party as i32 / 2),
+                20 - u64::from(party),
+            ))
+            .unwrap();
     }
-    let oldest = |matches: &[Match]| matches.iter().map(|m| m.groups[0][0].party).collect::<Vec<_>>();
+    let oldest = |matches: &[Match]| {
+        matches
+            .iter()
+            .map(|m| m.groups[0][0].party)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(oldest(&run(&mut matcher, 20).0), [7, 5]);
     assert_eq!(oldest(&run(&mut matcher, 30).0), [3, 1]);
     assert_eq!(matcher.stats(ModeId(0)).unwrap().matches_exhausted, 2);
@@ -114,7 +167,10 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
     for group_size in [5u8, 7, 10, 50] {
         for size in 1..=5 {
             // Far above everybody else in skill, so that only the bound can help it.
-            let mut matcher = matcher(ModeSettings { open_after_s: 30.0, ..mode(group_size) });
+            let mut matcher = matcher(ModeSettings {
+                open_after_s: 30.0,
+                ..mode(group_size)
+            });
             matcher.queue(ticket(0, size, 1_000_000, 0)).unwrap();
             let (mut party, mut matched_at) = (0, None);
             for now_tick in (0..=610).step_by(10) {
@@ -124,18 +180,29 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
                     matcher.queue(ticket(party, size, skill, now_tick)).unwrap();
                 }
                 let (matches, _) = run(&mut matcher, now_tick);
-                if matches.iter().flat_map(|m| m.groups.iter().flatten()).any(|ticket| ticket.party == 0) {
+                if matches
+                    .iter()
+                    .flat_map(|m| m.groups.iter().flatten())
+                    .any(|ticket| ticket.party == 0)
+                {
                     matched_at = Some(now_tick);
                 }
             }
-            assert_eq!(matched_at, Some(600), "a party of {size} among groups of {group_size}");
+            assert_eq!(
+                matched_at,
+                Some(600),
+                "a party of {size} among groups of {group_size}"
+            );
         }
     }
 }
 
 #[test]
 fn parties_expire_in_order_of_age_at_the_tick_stated() {
-    let mut matcher = matcher(ModeSettings { expire_after_s: 10.0, ..mode(5) });
+    let mut matcher = matcher(ModeSettings {
+        expire_after_s: 10.0,
+        ..mode(5)
+    });
     matcher.queue(ticket(1, 5, 0, 5)).unwrap();
     matcher.queue(ticket(2, 1, 0, 0)).unwrap();
     assert!(run(&mut matcher, 199).1.is_empty());
@@ -150,7 +217,12 @@ fn the_largest_numbers_of_all_kinds_do_no_harm() {
     for party in 0..200u32 {
         let skill = if party % 2 == 0 { i32::MIN } else { i32::MAX };
         let since = if party % 3 == 0 { u64::MAX } else { 0 };
-        matcher.queue(Ticket { power: u32::MAX, ..ticket(party, 1, skill, since) }).unwrap();
+        matcher
+            .queue(Ticket {
+                power: u32::MAX,
+                ..ticket(party, 1, skill, since)
+            })
+            .unwrap();
     }
     let (matches, _) = run(&mut matcher, u64::MAX);
     assert_eq!(matches.len(), 2);
@@ -159,10 +231,15 @@ fn the_largest_numbers_of_all_kinds_do_no_harm() {
 
 #[test]
 fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
-    let mut matcher = matcher(ModeSettings { matches_per_heartbeat_max: 10_000, ..mode(5) });
+    let mut matcher = matcher(ModeSettings {
+        matches_per_heartbeat_max: 10_000,
+        ..mode(5)
+    });
     let mut state = 1u64;
     let mut draw = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
     let mut players = 0;
@@ -176,11 +253,20 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
         };
         let skill = (0..4).map(|_| draw(1000) as i32).sum::<i32>() / 2;
         let power = 1000 * u32::from(size) + draw(500) as u32;
-        matcher.queue(Ticket { power, ..ticket(party, size, skill, 0) }).unwrap();
+        matcher
+            .queue(Ticket {
+                power,
+                ..ticket(party, size, skill, 0)
+            })
+            .unwrap();
         players += usize::from(size);
     }
     let (matches, _) = run(&mut matcher, 0);
-    assert!(matches.len() * 10 > players * 9 / 10, "{} matches of {players} players", matches.len());
+    assert!(
+        matches.len() * 10 > players * 9 / 10,
+        "{} matches of {players} players",
+        matches.len()
+    );
     assert_eq!(matches.len() * 10 + matcher.waiting_players(), players);
     assert!(matches.iter().all(|made| made.quality.spread <= 20));
 }
@@ -188,14 +274,30 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
 /// One step of a script of requests.
 #[derive(Clone, Debug)]
 enum Step {
-    Queue { size: u8, skill: i32, power: u32, given_back_ticks: u64 },
-    Cancel { party: u32 },
-    Leave { player: u64 },
-    Run { ticks: u64 },
+    Queue {
+        size: u8,
+        skill: i32,
+        power: u32,
+        given_back_ticks: u64,
+    },
+    Cancel {
+        party: u32,
+    },
+    Leave {
+        player: u64,
+    },
+    Run {
+        ticks: u64,
+    },
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let queue = (0u8..=6, -40i32..40, 0u32..1000, prop::sample::select(vec![0u64, 0, 0, 50]));
+    let queue = (
+        0u8..=6,
+        -40i32..40,
+        0u32..1000,
+        prop::sample::select(vec![0u64, 0, 0, 50]),
+    );
     let step = prop_oneof![
         8 => queue.prop_map(|(size, skill, power, given_back_ticks)| Step::Queue { size, skill, power, given_back_ticks }),
         1 => (0u32..60).prop_map(|party| Step::Cancel { party }),
@@ -207,16 +309,25 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 fn script_mode() -> impl Strategy<Value = ModeSettings> {
     let packing = prop::sample::select(vec![Packing::Windows, Packing::Arrival]);
-    (1u8..=10, packing, 1u32..4, prop::sample::select(vec![0u32, 100, OPEN]), 2u64..8).prop_map(
-        |(group_size, packing, matches_per_heartbeat_max, power_gap_start, expire)| ModeSettings {
-            packing,
-            matches_per_heartbeat_max,
-            power_gap_start,
-            expire_after_s: expire as f64,
-            open_after_s: 4.0,
-            ..mode(group_size)
-        },
+    (
+        1u8..=10,
+        packing,
+        1u32..4,
+        prop::sample::select(vec![0u32, 100, OPEN]),
+        2u64..8,
     )
+        .prop_map(
+            |(group_size, packing, matches_per_heartbeat_max, power_gap_start, expire)| {
+                ModeSettings {
+                    packing,
+                    matches_per_heartbeat_max,
+                    power_gap_start,
+                    expire_after_s: expire as f64,
+                    open_after_s: 4.0,
+                    ..mode(group_size)
+                }
+            },
+        )
 }
 
 /// Plays a script, checks every match and the books after every heartbeat, and returns all matches.
@@ -226,12 +337,24 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
     let mut all = Vec::new();
     for step in script {
         match *step {
-            Step::Queue { size, skill, power, given_back_ticks } => {
+            Step::Queue {
+                size,
+                skill,
+                power,
+                given_back_ticks,
+            } => {
                 party += 1;
                 // Valid or not: a refusal must leave the books right as well.
                 let since_tick = now_tick.saturating_sub(given_back_ticks);
-                let members = (0..u64::from(size.min(5))).map(|at| 10 * u64::from(party) + at).collect();
-                let _ = matcher.queue(Ticket { size, power, members, ..ticket(party, 1, skill, since_tick) });
+                let members = (0..u64::from(size.min(5)))
+                    .map(|at| 10 * u64::from(party) + at)
+                    .collect();
+                let _ = matcher.queue(Ticket {
+                    size,
+                    power,
+                    members,
+                    ..ticket(party, 1, skill, since_tick)
+                });
             }
             Step::Cancel { party } => drop(matcher.cancel(party)),
             Step::Leave { player } => drop(matcher.remove_player(player)),
@@ -247,13 +370,19 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
                 let gone = stats.matched_parties + stats.cancelled + stats.expired;
                 prop_assert_eq!(stats.queued, gone + matcher.waiting() as u64);
                 prop_assert_eq!(matcher.waiting(), waiting(&matcher).len());
-                let players: usize = waiting(&matcher).iter().map(|ticket| usize::from(ticket.size)).sum();
+                let players: usize = waiting(&matcher)
+                    .iter()
+                    .map(|ticket| usize::from(ticket.size))
+                    .sum();
                 prop_assert_eq!(matcher.waiting_players(), players);
             }
         }
     }
-    let mut players: Vec<u64> =
-        all.iter().flat_map(|m| m.groups.iter().flatten()).flat_map(|t| t.members.iter().copied()).collect();
+    let mut players: Vec<u64> = all
+        .iter()
+        .flat_map(|m| m.groups.iter().flatten())
+        .flat_map(|t| t.members.iter().copied())
+        .collect();
     let matched = players.len();
     players.sort_unstable();
     players.dedup();
@@ -264,15 +393,35 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
 fn check_match(made: &Match, matcher: &Matcher, now_tick: u64) -> Result<(), TestCaseError> {
     let rules = *matcher.modes()[0].rules();
     for (group, power) in made.groups.iter().zip(made.power) {
-        prop_assert_eq!(group.iter().map(|ticket| ticket.size).sum::<u8>(), rules.group_size);
-        prop_assert_eq!(group.iter().map(|ticket| u64::from(ticket.power)).sum::<u64>(), power);
+        prop_assert_eq!(
+            group.iter().map(|ticket| ticket.size).sum::<u8>(),
+            rules.group_size
+        );
+        prop_assert_eq!(
+            group
+                .iter()
+                .map(|ticket| u64::from(ticket.power))
+                .sum::<u64>(),
+            power
+        );
     }
     let all = || made.groups.iter().flatten();
     for ticket in all() {
-        prop_assert_eq!(ticket.members.len(), usize::from(ticket.size), "parties stay whole");
-        prop_assert_eq!(matcher.ticket(ticket.party), None, "who is matched waits no more");
+        prop_assert_eq!(
+            ticket.members.len(),
+            usize::from(ticket.size),
+            "parties stay whole"
+        );
+        prop_assert_eq!(
+            matcher.ticket(ticket.party),
+            None,
+            "who is matched waits no more"
+        );
     }
-    let waited = all().map(|ticket| ticket.waited_ticks(now_tick)).max().unwrap();
+    let waited = all()
+        .map(|ticket| ticket.waited_ticks(now_tick))
+        .max()
+        .unwrap();
     prop_assert_eq!(made.groups[0][0].waited_ticks(now_tick), waited);
     prop_assert!(made.quality.spread <= rules.window_at(waited));
     let limit = rules.power_gap_at(waited);

@@ -42,18 +42,32 @@ impl Ticket {
     /// [`TicketError::MemberTwice`].
     pub fn check(&self, group_size: u8) -> Result<(), TicketError> {
         if self.size == 0 || self.size > PARTY_SIZE_MAX {
-            return Err(TicketError::Size { party: self.party, size: self.size });
+            return Err(TicketError::Size {
+                party: self.party,
+                size: self.size,
+            });
         }
         if self.size > group_size {
-            return Err(TicketError::LargerThanGroup { party: self.party, size: self.size, group_size });
+            return Err(TicketError::LargerThanGroup {
+                party: self.party,
+                size: self.size,
+                group_size,
+            });
         }
         if self.members.len() != usize::from(self.size) {
             let members = self.members.len();
-            return Err(TicketError::MembersMismatch { party: self.party, size: self.size, members });
+            return Err(TicketError::MembersMismatch {
+                party: self.party,
+                size: self.size,
+                members,
+            });
         }
         for (at, &player) in self.members.iter().enumerate() {
             if self.members[..at].contains(&player) {
-                return Err(TicketError::MemberTwice { party: self.party, player });
+                return Err(TicketError::MemberTwice {
+                    party: self.party,
+                    player,
+                });
             }
         }
         Ok(())
@@ -177,23 +191,52 @@ mod tests {
 
     #[test]
     fn sizes_outside_one_to_five_are_refused() {
-        assert_eq!(ticket(0, &[]).check(5), Err(TicketError::Size { party: 1, size: 0 }));
-        assert_eq!(ticket(6, &[1, 2, 3, 4, 5]).check(50), Err(TicketError::Size { party: 1, size: 6 }));
+        assert_eq!(
+            ticket(0, &[]).check(5),
+            Err(TicketError::Size { party: 1, size: 0 })
+        );
+        assert_eq!(
+            ticket(6, &[1, 2, 3, 4, 5]).check(50),
+            Err(TicketError::Size { party: 1, size: 6 })
+        );
         assert_eq!(ticket(5, &[1, 2, 3, 4, 5]).check(5), Ok(()));
     }
 
     #[test]
     fn a_party_larger_than_a_group_is_refused() {
         let error = ticket(3, &[1, 2, 3]).check(2).unwrap_err();
-        assert_eq!(error, TicketError::LargerThanGroup { party: 1, size: 3, group_size: 2 });
-        assert_eq!(error.to_string(), "party 1: expected at most 2 players in this mode, found 3");
+        assert_eq!(
+            error,
+            TicketError::LargerThanGroup {
+                party: 1,
+                size: 3,
+                group_size: 2
+            }
+        );
+        assert_eq!(
+            error.to_string(),
+            "party 1: expected at most 2 players in this mode, found 3"
+        );
     }
 
     #[test]
     fn members_must_be_distinct_and_as_many_as_the_size() {
         let short = ticket(3, &[1, 2]).check(5);
-        assert_eq!(short, Err(TicketError::MembersMismatch { party: 1, size: 3, members: 2 }));
-        assert_eq!(ticket(2, &[7, 7]).check(5), Err(TicketError::MemberTwice { party: 1, player: 7 }));
+        assert_eq!(
+            short,
+            Err(TicketError::MembersMismatch {
+                party: 1,
+                size: 3,
+                members: 2
+            })
+        );
+        assert_eq!(
+            ticket(2, &[7, 7]).check(5),
+            Err(TicketError::MemberTwice {
+                party: 1,
+                player: 7
+            })
+        );
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub struct MoveRules {
     pub tolerance: f32,
     /// For how long a player can save up time without moving, in seconds.
     pub burst_s_max: f32,
-    /// What rounding of positions on the wire may add to a move or shave off a corner, in metres.
+    /// What rounding of positions on the wire may add to a move, in metres. Corners are judged without: a client that
+    /// keeps a quantum away from them is never refused for one.
     pub slack_m: f32,
 }
 
@@ -82,15 +83,23 @@ pub fn check_move(
     if distance_m > (credit.0 + rules.slack_m).max(0.0) {
         return Err(Refusal::TooFar);
     }
-    let Some(ground) = ground else { return Ok(distance_m) };
+    let Some(ground) = ground else {
+        return Ok(distance_m);
+    };
     if !ground.is_free_at(to) {
         return Err(Refusal::Blocked);
     }
-    // Clients may walk between the middles of tiles, or anywhere within them: each is judged by its own line.
-    let slack_tiles = f64::from(rules.slack_m) / f64::from(ground.tile_m);
-    let is_free = ground.is_segment_free(from, to, -slack_tiles.min(0.25))
-        || ground.tiles.line_is_free(ground.tile_at(from), ground.tile_at(to));
-    if is_free { Ok(distance_m) } else { Err(Refusal::InTheWay) }
+    // The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then
+    // the line of the tiles says that there is nothing in the way.
+    let is_free = ground.is_step_free(from, to)
+        || ground
+            .tiles
+            .line_is_free(ground.tile_at(from), ground.tile_at(to));
+    if is_free {
+        Ok(distance_m)
+    } else {
+        Err(Refusal::InTheWay)
+    }
 }
 
 #[cfg(test)]
@@ -99,13 +108,27 @@ mod tests {
     use crate::map::TileMap;
     use proptest::prelude::*;
 
-    const RULES: MoveRules = MoveRules { tolerance: 0.1, burst_s_max: 1.0, slack_m: 1.0 / 64.0 };
+    const RULES: MoveRules = MoveRules {
+        tolerance: 0.1,
+        burst_s_max: 1.0,
+        slack_m: 1.0 / 64.0,
+    };
     const FULL: Credit = Credit(100.0);
 
     fn check(map: &str, from: (f32, f32), to: (f32, f32)) -> Result<f32, Refusal> {
         let tiles = TileMap::from_ascii(map).unwrap();
         let size_m = Vec2::new(tiles.width() as f32, tiles.height() as f32);
-        check_move(Some(Ground { tiles: &tiles, tile_m: 1.0 }), size_m, from.into(), to.into(), FULL, &RULES)
+        check_move(
+            Some(Ground {
+                tiles: &tiles,
+                tile_m: 1.0,
+            }),
+            size_m,
+            from.into(),
+            to.into(),
+            FULL,
+            &RULES,
+        )
     }
 
     #[test]
@@ -113,8 +136,15 @@ mod tests {
         assert_eq!(check("...", (0.5, 0.5), (2.5, 0.5)), Ok(2.0));
         assert_eq!(check(".@.", (0.5, 0.5), (2.5, 0.5)), Err(Refusal::InTheWay));
         assert_eq!(check(".@.", (0.5, 0.5), (1.5, 0.5)), Err(Refusal::Blocked));
-        assert_eq!(check(".@\n..", (0.5, 0.5), (1.5, 1.5)), Err(Refusal::InTheWay));
-        assert_eq!(check(".@\n..", (0.5, 0.7), (1.4, 1.5)).map(|_| ()), Ok(()), "past the corner");
+        assert_eq!(
+            check(".@\n..", (0.5, 0.5), (1.5, 1.5)),
+            Err(Refusal::InTheWay)
+        );
+        assert_eq!(
+            check(".@\n..", (0.5, 0.7), (1.4, 1.5)).map(|_| ()),
+            Ok(()),
+            "past the corner"
+        );
     }
 
     #[test]
@@ -126,8 +156,17 @@ mod tests {
 
     #[test]
     fn targets_outside_are_refused_with_and_without_a_map() {
-        for bad in [(f32::NAN, 0.0), (0.5, f32::INFINITY), (-0.1, 0.0), (3.1, 0.5)] {
-            assert_eq!(check("...", (0.5, 0.5), bad), Err(Refusal::Outside), "{bad:?}");
+        for bad in [
+            (f32::NAN, 0.0),
+            (0.5, f32::INFINITY),
+            (-0.1, 0.0),
+            (3.1, 0.5),
+        ] {
+            assert_eq!(
+                check("...", (0.5, 0.5), bad),
+                Err(Refusal::Outside),
+                "{bad:?}"
+            );
             let free = check_move(None, Vec2::ONE, Vec2::ZERO, bad.into(), FULL, &RULES);
             assert_eq!(free, Err(Refusal::Outside), "{bad:?}");
         }
@@ -137,10 +176,24 @@ mod tests {
     fn delayed_messages_that_come_together_are_all_accepted() {
         let mut credit = Credit(0.0).after(0.3, 5.0, &RULES);
         for _ in 0..3 {
-            let way = check_move(None, Vec2::splat(10.0), Vec2::ZERO, Vec2::new(0.5, 0.0), credit, &RULES);
+            let way = check_move(
+                None,
+                Vec2::splat(10.0),
+                Vec2::ZERO,
+                Vec2::new(0.5, 0.0),
+                credit,
+                &RULES,
+            );
             credit = credit.spent(way.unwrap());
         }
-        let more = check_move(None, Vec2::splat(10.0), Vec2::ZERO, Vec2::new(0.5, 0.0), credit, &RULES);
+        let more = check_move(
+            None,
+            Vec2::splat(10.0),
+            Vec2::ZERO,
+            Vec2::new(0.5, 0.0),
+            credit,
+            &RULES,
+        );
         assert_eq!(more, Err(Refusal::TooFar));
     }
 

@@ -120,14 +120,22 @@ mod tests {
             return false;
         }
         let side = |x: f64, y: f64| (b - a).perp_dot(DVec2::new(x, y) - a);
-        let sides = [side(low.x, low.y), side(high.x, low.y), side(low.x, high.y), side(high.x, high.y)];
+        let sides = [
+            side(low.x, low.y),
+            side(high.x, low.y),
+            side(low.x, high.y),
+            side(high.x, high.y),
+        ];
         !(sides.iter().all(|&s| s > 0.0) || sides.iter().all(|&s| s < 0.0))
     }
 
     #[test]
     fn a_step_that_touches_a_corner_needs_all_four_tiles() {
         let tiles = TileMap::from_ascii("..\n.@").unwrap();
-        let ground = Ground { tiles: &tiles, tile_m: 0.5 };
+        let ground = Ground {
+            tiles: &tiles,
+            tile_m: 0.5,
+        };
         assert!(!ground.is_step_free(Vec2::new(0.25, 0.75), Vec2::new(0.75, 0.25)));
         assert!(ground.is_step_free(Vec2::new(0.25, 0.7), Vec2::new(0.7, 0.25)));
         assert!(!ground.is_segment_free(Vec2::new(0.25, 0.7), Vec2::new(0.7, 0.25), 0.1));
@@ -137,7 +145,10 @@ mod tests {
     #[test]
     fn points_that_are_none_are_never_free() {
         let tiles = TileMap::new(4, 4, false).unwrap();
-        let ground = Ground { tiles: &tiles, tile_m: 0.5 };
+        let ground = Ground {
+            tiles: &tiles,
+            tile_m: 0.5,
+        };
         for bad in [Vec2::NAN, Vec2::INFINITY, Vec2::NEG_ONE, Vec2::splat(2.01)] {
             assert!(!ground.is_free_at(bad), "{bad}");
             assert!(!ground.is_step_free(Vec2::ONE, bad), "{bad}");

@@ -31,6 +31,7 @@ mod walk;
 pub use check::{Credit, MoveRules, Refusal, check_move};
 pub use ground::Ground;
 pub use plugin::{
-    Arrived, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats, MovementSystems, Speed, Walker,
+    Arrived, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
+    MovementSystems, Speed, Walker,
 };
 pub use walk::{Walk, WalkEnd, advance};

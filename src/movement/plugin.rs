@@ -33,7 +33,10 @@ impl Plugin for MovementPlugin {
             .add_message::<MoveRefused>()
             .configure_sets(
                 FixedUpdate,
-                (Push, Players, Walkers, Rest).chain().after(NavSystems::ClearStale).in_set(SimSystems::Move),
+                (Push, Players, Walkers, Rest)
+                    .chain()
+                    .after(NavSystems::ClearStale)
+                    .in_set(SimSystems::Move),
             )
             .add_systems(
                 FixedUpdate,
@@ -135,7 +138,11 @@ impl Speed {
     /// The speed; 0 for what is negative or not finite.
     #[must_use]
     pub fn m_s(self) -> f32 {
-        if self.0.is_finite() { self.0.max(0.0) } else { 0.0 }
+        if self.0.is_finite() {
+            self.0.max(0.0)
+        } else {
+            0.0
+        }
     }
 }
 
@@ -209,7 +216,10 @@ impl<'a, 'w, 's> Grounds<'a, 'w, 's> {
             Some((last, ground)) if last == scene => ground,
             _ => {
                 let map = self.maps.get(scene).ok();
-                let ground = map.map(|map| Ground { tiles: map.tiles(), tile_m: map.tile_m() });
+                let ground = map.map(|map| Ground {
+                    tiles: map.tiles(),
+                    tile_m: map.tile_m(),
+                });
                 self.last = Some((scene, ground));
                 ground
             }
@@ -223,7 +233,15 @@ type Placed = (Entity, &'static Object, &'static Position);
 type Standing<'w, 's> = (
     MessageReader<'w, 's, MapEdited>,
     Query<'w, 's, Placed, With<Speed>>,
-    Query<'w, 's, Placed, (With<Speed>, Or<(Changed<Position>, Changed<Object>, Added<Speed>)>)>,
+    Query<
+        'w,
+        's,
+        Placed,
+        (
+            With<Speed>,
+            Or<(Changed<Position>, Changed<Object>, Added<Speed>)>,
+        ),
+    >,
     Maps<'w, 's>,
     Res<'w, MovementSettings>,
 );
@@ -238,21 +256,40 @@ struct PushBuffers {
 
 /// Puts whoever stands on a blocked tile on the nearest free one, be it that the tile was blocked or that the object was
 /// put there. A walker asks for a new way to where it was going.
-fn push_out(world: &mut World, standing: &mut SystemState<Standing>, mut buffers: Local<PushBuffers>) {
+fn push_out(
+    world: &mut World,
+    standing: &mut SystemState<Standing>,
+    mut buffers: Local<PushBuffers>,
+) {
     let PushBuffers { edits, pushed } = &mut *buffers;
-    let Ok((mut edited, all, moved, maps, settings)) = standing.get_mut(world) else { return };
+    let Ok((mut edited, all, moved, maps, settings)) = standing.get_mut(world) else {
+        return;
+    };
     edits.clear();
     edits.extend(edited.read().map(|edit| (edit.scene_entity, edit.rect)));
     pushed.clear();
     let mut grounds = Grounds::new(&maps);
-    let mut look = |(entity, object, position): (Entity, &Object, &Position), edits: Option<&[(Entity, TileRect)]>| {
+    let mut look = |(entity, object, position): (Entity, &Object, &Position),
+                    edits: Option<&[(Entity, TileRect)]>| {
         let scene = object.scene_entity();
-        let Some(ground) = grounds.of(scene) else { return };
+        let Some(ground) = grounds.of(scene) else {
+            return;
+        };
         let tile = ground.tile_at(position.0);
-        let is_edited = |edits: &[(Entity, TileRect)]| edits.iter().any(|edit| edit.0 == scene && edit.1.contains(tile));
+        let is_edited = |edits: &[(Entity, TileRect)]| {
+            edits
+                .iter()
+                .any(|edit| edit.0 == scene && edit.1.contains(tile))
+        };
         if !ground.tiles.is_free(tile) && edits.is_none_or(is_edited) {
-            let free = ground.tiles.nearest_free(tile, settings.push_radius_tiles_max);
-            pushed.push((object.key(), entity, free.map(|tile| ground.centre_of(tile))));
+            let free = ground
+                .tiles
+                .nearest_free(tile, settings.push_radius_tiles_max);
+            pushed.push((
+                object.key(),
+                entity,
+                free.map(|tile| ground.centre_of(tile)),
+            ));
         }
     };
     moved.iter().for_each(|placed| look(placed, None));
@@ -264,7 +301,11 @@ fn push_out(world: &mut World, standing: &mut SystemState<Standing>, mut buffers
     for &(_, entity, to) in &*pushed {
         let is_pushed = to.is_some_and(|to| teleport(world, entity, to).is_ok());
         let mut stats = world.resource_mut::<MovementStats>();
-        *(if is_pushed { &mut stats.pushed } else { &mut stats.stranded }) += 1;
+        *(if is_pushed {
+            &mut stats.pushed
+        } else {
+            &mut stats.stranded
+        }) += 1;
         if is_pushed {
             renew_path(world, entity);
         }
@@ -274,17 +315,27 @@ fn push_out(world: &mut World, standing: &mut SystemState<Standing>, mut buffers
 /// Ends the path of an object that was pushed; a walker asks for the way from where it is now, unless it has already asked
 /// for another.
 fn renew_path(world: &mut World, entity: Entity) {
-    let Some(mut path) = world.get_mut::<Path>(entity) else { return };
-    let (class, Some(goal)) = (path.class(), path.goal()) else { return };
+    let Some(mut path) = world.get_mut::<Path>(entity) else {
+        return;
+    };
+    let (class, Some(goal)) = (path.class(), path.goal()) else {
+        return;
+    };
     path.clear();
     let scene = world.get::<Object>(entity).map(Object::scene_entity);
-    let goal = scene.and_then(|scene| world.get::<SceneMap>(scene)).map(|map| map.centre_of(goal));
+    let goal = scene
+        .and_then(|scene| world.get::<SceneMap>(scene))
+        .map(|map| map.centre_of(goal));
     let is_walker = world.get::<Walker>(entity).is_some();
     if let Some(goal) = goal
         && is_walker
         && !world.resource::<Navigator>().is_waiting(entity)
     {
-        world.write_message(PathRequest { entity, goal, class });
+        world.write_message(PathRequest {
+            entity,
+            goal,
+            class,
+        });
     }
 }
 
@@ -297,7 +348,6 @@ type Played = (
 );
 
 /// Checks and applies what players sent, in the order of the messages.
-#[expect(clippy::too_many_arguments, reason = "who moves, over what ground, by which rules, and who is told")]
 fn move_players(
     mut inputs: MessageReader<MoveInput>,
     settings: Res<MovementSettings>,
@@ -312,25 +362,41 @@ fn move_players(
     let rules = settings.rules();
     let tick_s = time.timestep().as_secs_f32();
     let mut grounds = Grounds::new(&maps);
-    for &MoveInput { entity, to, heading: towards } in inputs.read() {
+    for &MoveInput {
+        entity,
+        to,
+        heading: towards,
+    } in inputs.read()
+    {
         let moved = match objects.get_mut(entity) {
             Ok((object, position, velocity, mut heading, walks)) => {
                 heading.set_if_neq(Heading(towards));
                 let Some(to) = to else { continue };
                 let scene = object.scene_entity();
                 let size_m = scenes.get(scene).map_or(Vec2::ZERO, Scene::size_m);
-                walks.ok_or(Refusal::NotMovable).and_then(|(speed, mut last)| {
-                    let speed = speed.m_s();
-                    let since = tick.0.saturating_sub(last.tick);
-                    let credit = last.credit.after(since as f32 * tick_s, speed, &rules);
-                    let way_m = check_move(grounds.of(scene), size_m, position.0, to, credit, &rules)?;
-                    *last = LastMove { tick: tick.0, credit: credit.spent(way_m) };
-                    // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
-                    let ticks = since.clamp(1, u64::from(settings.rest_after_ticks.max(1)));
-                    let pace = (to - position.0) / (ticks as f32 * tick_s);
-                    put(position, velocity, to, pace.clamp_length_max(speed * (1.0 + rules.tolerance)));
-                    Ok(())
-                })
+                walks
+                    .ok_or(Refusal::NotMovable)
+                    .and_then(|(speed, mut last)| {
+                        let speed = speed.m_s();
+                        let since = tick.0.saturating_sub(last.tick);
+                        let credit = last.credit.after(since as f32 * tick_s, speed, &rules);
+                        let way_m =
+                            check_move(grounds.of(scene), size_m, position.0, to, credit, &rules)?;
+                        *last = LastMove {
+                            tick: tick.0,
+                            credit: credit.spent(way_m),
+                        };
+                        // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
+                        let ticks = since.clamp(1, u64::from(settings.rest_after_ticks.max(1)));
+                        let pace = (to - position.0) / (ticks as f32 * tick_s);
+                        put(
+                            position,
+                            velocity,
+                            to,
+                            pace.clamp_length_max(speed * (1.0 + rules.tolerance)),
+                        );
+                        Ok(())
+                    })
             }
             Err(_) if to.is_none() => continue,
             Err(_) => Err(Refusal::NotMovable),
@@ -369,7 +435,6 @@ enum Told {
 }
 
 /// Walkers follow their paths.
-#[expect(clippy::too_many_arguments, reason = "who walks, over what ground, how fast, and who is told")]
 fn walk(
     mut walkers: Query<Walking, With<Walker>>,
     maps: Maps,
@@ -390,9 +455,18 @@ fn walk(
             velocity.set_if_neq(Velocity::default());
             continue;
         };
-        let Some(ground) = grounds.of(object.scene_entity()) else { continue };
+        let Some(ground) = grounds.of(object.scene_entity()) else {
+            continue;
+        };
         let speed = speed.m_s();
-        let step = advance(ground, position.0, path.waypoints(), path.next(), speed * tick_s, looks_max);
+        let step = advance(
+            ground,
+            position.0,
+            path.waypoints(),
+            path.next(),
+            speed * tick_s,
+            looks_max,
+        );
         stats.walked += 1;
         position.set_if_neq(Position(step.position));
         if let Some(towards) = Heading::of(step.direction) {
@@ -410,7 +484,10 @@ fn walk(
                 Vec2::ZERO
             }
             WalkEnd::Blocked => {
-                let blocked = Told::Blocked { goal: ground.centre_of(goal), class: path.class() };
+                let blocked = Told::Blocked {
+                    goal: ground.centre_of(goal),
+                    class: path.class(),
+                };
                 told.push((object.key(), entity, blocked));
                 Vec2::ZERO
             }
@@ -431,7 +508,11 @@ fn walk(
             Told::Blocked { goal, class } => {
                 stats.blocked += 1;
                 if !navigator.is_waiting(entity) {
-                    requests.write(PathRequest { entity, goal, class });
+                    requests.write(PathRequest {
+                        entity,
+                        goal,
+                        class,
+                    });
                 }
             }
         }

@@ -12,7 +12,11 @@ pub(super) fn expand_all(run: &mut Run) {
     while let Some(current) = run.next() {
         let rows = run.map.rows();
         let (x, y) = (current.tile.x, current.tile.y);
-        let around = [rows.word_at(x - 1, y - 1), rows.word_at(x - 1, y), rows.word_at(x - 1, y + 1)];
+        let around = [
+            rows.word_at(x - 1, y - 1),
+            rows.word_at(x - 1, y),
+            rows.word_at(x - 1, y + 1),
+        ];
         let is_free = |dx: i32, dy: i32| around[(dy + 1) as usize] >> (dx + 1) & 1 == 0;
         for direction in Direction::ALL {
             let step = direction.step();
@@ -21,7 +25,12 @@ pub(super) fn expand_all(run: &mut Run) {
                 continue;
             }
             let tile = current.tile + step;
-            let g = current.g + if direction.is_diagonal() { Cost::DIAGONAL } else { Cost::STRAIGHT };
+            let g = current.g
+                + if direction.is_diagonal() {
+                    Cost::DIAGONAL
+                } else {
+                    Cost::STRAIGHT
+                };
             if tile == run.goal {
                 run.reach_goal(current.node, g);
             } else {

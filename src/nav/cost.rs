@@ -19,8 +19,12 @@ const STRAIGHT: u64 = 543_339_720;
 /// The cost of a diagonal step: p of the same convergent.
 const DIAGONAL: u64 = 768_398_401;
 
-const _: () = assert!(DIAGONAL as u128 * DIAGONAL as u128 == 2 * STRAIGHT as u128 * STRAIGHT as u128 + 1);
-const _: () = assert!(STRAIGHT > 1 << 28, "counts of the largest map must stay below the denominator");
+const _: () =
+    assert!(DIAGONAL as u128 * DIAGONAL as u128 == 2 * STRAIGHT as u128 * STRAIGHT as u128 + 1);
+const _: () = assert!(
+    STRAIGHT > 1 << 28,
+    "counts of the largest map must stay below the denominator"
+);
 
 /// The length of a path in exact integer units; compares as the true lengths do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +67,10 @@ impl Cost {
     pub const fn steps(self) -> Steps {
         let diagonal = (self.0 % STRAIGHT) * (DIAGONAL % STRAIGHT) % STRAIGHT;
         let straight = self.0.saturating_sub(diagonal * DIAGONAL) / STRAIGHT;
-        Steps { straight: straight as u32, diagonal: diagonal as u32 }
+        Steps {
+            straight: straight as u32,
+            diagonal: diagonal as u32,
+        }
     }
 }
 
@@ -94,7 +101,11 @@ impl Steps {
 #[inline]
 pub fn octile(a: IVec2, b: IVec2) -> Cost {
     let (dx, dy) = (a.x.abs_diff(b.x), a.y.abs_diff(b.y));
-    Steps { straight: dx.abs_diff(dy), diagonal: dx.min(dy) }.cost()
+    Steps {
+        straight: dx.abs_diff(dy),
+        diagonal: dx.min(dy),
+    }
+    .cost()
 }
 
 /// The length of a cost in tiles; see [`Cost::steps`] and [`Steps::length_tiles`].
@@ -117,7 +128,11 @@ mod tests {
             (s, d) if s == d => s.cmp(&0),
             (s, d) => {
                 let by_straight = (straight * straight).cmp(&(2 * diagonal * diagonal));
-                if by_straight.is_gt() { s.cmp(&0) } else { d.cmp(&0) }
+                if by_straight.is_gt() {
+                    s.cmp(&0)
+                } else {
+                    d.cmp(&0)
+                }
             }
         }
     }
@@ -153,9 +168,18 @@ mod tests {
     #[test]
     fn neighbouring_convergents_are_told_apart_at_the_largest_counts() {
         // 93,222,358·√2 and 131,836,323 differ by less than 10⁻⁸.
-        let diagonals = Steps { straight: 0, diagonal: 93_222_358 };
-        let straights = Steps { straight: 131_836_323, diagonal: 0 };
-        assert_eq!(diagonals.cost().cmp(&straights.cost()), compare_true_lengths(diagonals, straights));
+        let diagonals = Steps {
+            straight: 0,
+            diagonal: 93_222_358,
+        };
+        let straights = Steps {
+            straight: 131_836_323,
+            diagonal: 0,
+        };
+        assert_eq!(
+            diagonals.cost().cmp(&straights.cost()),
+            compare_true_lengths(diagonals, straights)
+        );
         assert_ne!(diagonals.cost(), straights.cost());
     }
 
@@ -163,6 +187,8 @@ mod tests {
     fn the_longest_path_does_not_overflow() {
         let longest = Cost::diagonal(1 << 28) + octile(IVec2::ZERO, IVec2::splat(65_535));
         assert!(longest < Cost::MAX);
-        assert!(to_tiles(Cost::straight(3) + Cost::diagonal(2)) == 3.0 + 2.0 * std::f64::consts::SQRT_2);
+        assert!(
+            to_tiles(Cost::straight(3) + Cost::diagonal(2)) == 3.0 + 2.0 * std::f64::consts::SQRT_2
+        );
     }
 }

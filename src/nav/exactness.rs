@@ -8,7 +8,9 @@ use crate::map::{TileEdit, TileMap, TileRect};
 
 /// The movement rule, word for word.
 fn may_step(map: &TileMap, tile: IVec2, step: IVec2) -> bool {
-    [step, IVec2::new(step.x, 0), IVec2::new(0, step.y)].into_iter().all(|part| map.is_free(tile + part))
+    [step, IVec2::new(step.x, 0), IVec2::new(0, step.y)]
+        .into_iter()
+        .all(|part| map.is_free(tile + part))
 }
 
 /// The cost from one tile to all others by relaxing every step until nothing changes; `None` where no walk leads.
@@ -22,11 +24,18 @@ fn costs_from(map: &TileMap, from: IVec2) -> Vec<Option<Cost>> {
     loop {
         let mut is_changed = false;
         for tile in (0..height).flat_map(|y| (0..width).map(move |x| IVec2::new(x, y))) {
-            let Some(cost) = costs[index(tile)] else { continue };
-            for direction in
-                Direction::ALL.into_iter().filter(|direction| may_step(map, tile, direction.step()))
+            let Some(cost) = costs[index(tile)] else {
+                continue;
+            };
+            for direction in Direction::ALL
+                .into_iter()
+                .filter(|direction| may_step(map, tile, direction.step()))
             {
-                let step_cost = if direction.is_diagonal() { Cost::DIAGONAL } else { Cost::STRAIGHT };
+                let step_cost = if direction.is_diagonal() {
+                    Cost::DIAGONAL
+                } else {
+                    Cost::STRAIGHT
+                };
                 let (next, next_cost) = (index(tile + direction.step()), cost + step_cost);
                 if costs[next].is_none_or(|known| next_cost < known) {
                     costs[next] = Some(next_cost);
@@ -43,7 +52,10 @@ fn costs_from(map: &TileMap, from: IVec2) -> Vec<Option<Cost>> {
 /// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.
 fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String> {
     if waypoints.first() != Some(&query.from) || waypoints.last() != Some(&query.to) {
-        return Err(format!("{waypoints:?} does not lead from {} to {}", query.from, query.to));
+        return Err(format!(
+            "{waypoints:?} does not lead from {} to {}",
+            query.from, query.to
+        ));
     }
     let mut steps = Steps::default();
     let mut step_before = IVec2::ZERO;
@@ -51,7 +63,10 @@ fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String
         let way = ends[1] - ends[0];
         let step = way.signum();
         if way != step * way.abs().max_element() || way == IVec2::ZERO {
-            return Err(format!("{} to {} is neither straight nor diagonal", ends[0], ends[1]));
+            return Err(format!(
+                "{} to {} is neither straight nor diagonal",
+                ends[0], ends[1]
+            ));
         }
         if step == step_before {
             return Err(format!("the walk does not turn at {}", ends[0]));
@@ -63,7 +78,11 @@ fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String
                 return Err(format!("the step {step} from {tile} is not allowed"));
             }
             tile += step;
-            if step.x != 0 && step.y != 0 { steps.diagonal += 1 } else { steps.straight += 1 }
+            if step.x != 0 && step.y != 0 {
+                steps.diagonal += 1
+            } else {
+                steps.straight += 1
+            }
         }
     }
     Ok(steps.cost())
@@ -71,13 +90,21 @@ fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String
 
 /// The map in text, as a failing case shows it.
 fn picture(map: &TileMap) -> String {
-    let row =
-        |y| (0..map.width() as i32).map(move |x| if map.is_blocked(x, y) { '@' } else { '.' }).chain(['\n']);
+    let row = |y| {
+        (0..map.width() as i32)
+            .map(move |x| if map.is_blocked(x, y) { '@' } else { '.' })
+            .chain(['\n'])
+    };
     (0..map.height() as i32).flat_map(row).collect()
 }
 
 /// Compares the answers of all algorithms to queries from one tile with brute force.
-fn check(map: &TileMap, search: &mut Search, from: IVec2, goals: &[IVec2]) -> Result<(), TestCaseError> {
+fn check(
+    map: &TileMap,
+    search: &mut Search,
+    from: IVec2,
+    goals: &[IVec2],
+) -> Result<(), TestCaseError> {
     let costs = costs_from(map, from);
     let mut waypoints = Vec::new();
     for &to in goals {
@@ -107,7 +134,9 @@ fn check(map: &TileMap, search: &mut Search, from: IVec2, goals: &[IVec2]) -> Re
                         picture(map)
                     );
                 }
-                Outcome::Unreachable => prop_assert_eq!(None, expected, "{}\n{}", algorithm, picture(map)),
+                Outcome::Unreachable => {
+                    prop_assert_eq!(None, expected, "{}\n{}", algorithm, picture(map))
+                }
                 Outcome::Blocked => prop_assert!(!map.is_free(from) || !map.is_free(to)),
                 other => prop_assert!(false, "{algorithm} answers {other:?}"),
             }
@@ -219,9 +248,12 @@ fn shapes_that_break_jump_points_are_answered_exactly() {
     for shape in shapes {
         let map = TileMap::from_ascii(shape).expect("a valid shape");
         let (width, height) = (map.width() as i32, map.height() as i32);
-        let tiles: Vec<IVec2> = (0..height).flat_map(|y| (0..width).map(move |x| IVec2::new(x, y))).collect();
+        let tiles: Vec<IVec2> = (0..height)
+            .flat_map(|y| (0..width).map(move |x| IVec2::new(x, y)))
+            .collect();
         for &from in &tiles {
-            check(&map, &mut search, from, &tiles).unwrap_or_else(|error| panic!("{error}\n{shape}"));
+            check(&map, &mut search, from, &tiles)
+                .unwrap_or_else(|error| panic!("{error}\n{shape}"));
         }
     }
 }
@@ -231,14 +263,27 @@ fn shapes_that_break_jump_points_are_answered_exactly() {
 fn no_jump_point_is_lost_between_two_words() {
     let mut search = Search::new();
     for wall_end in 55..75 {
-        let row = TileMap::from_fn(140, 3, |x, y| y == 0 && x < wall_end || y == 2 && x > wall_end + 4)
-            .expect("small");
-        let column = TileMap::from_fn(3, 140, |x, y| row.is_blocked(y as i32, x as i32)).expect("small");
+        let row = TileMap::from_fn(140, 3, |x, y| {
+            y == 0 && x < wall_end || y == 2 && x > wall_end + 4
+        })
+        .expect("small");
+        let column =
+            TileMap::from_fn(3, 140, |x, y| row.is_blocked(y as i32, x as i32)).expect("small");
         for start in [0, 1, 30, 63, 64, 65, 100, 139] {
-            let goals = [IVec2::new(139, 0), IVec2::new(0, 2), IVec2::new(139, 1), IVec2::new(0, 1)];
+            let goals = [
+                IVec2::new(139, 0),
+                IVec2::new(0, 2),
+                IVec2::new(139, 1),
+                IVec2::new(0, 1),
+            ];
             check(&row, &mut search, IVec2::new(start, 1), &goals).expect("along a row");
-            check(&column, &mut search, IVec2::new(1, start), &goals.map(|goal| goal.yx()))
-                .expect("along a column");
+            check(
+                &column,
+                &mut search,
+                IVec2::new(1, start),
+                &goals.map(|goal| goal.yx()),
+            )
+            .expect("along a column");
         }
     }
 }

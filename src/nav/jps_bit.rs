@@ -35,7 +35,10 @@ use crate::map::BitPlane;
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
 pub(super) fn expand_all<const PRUNE: bool>(run: &mut Run) {
     while let Some(current) = run.next() {
-        let mut jumps = Jumps::<PRUNE> { run: &mut *run, current };
+        let mut jumps = Jumps::<PRUNE> {
+            run: &mut *run,
+            current,
+        };
         match current.direction {
             None => jumps.start(),
             Some(Direction::North) => jumps.straight_on::<0, -1>(),
@@ -72,9 +75,12 @@ impl<const PRUNE: bool> Jumps<'_, '_, PRUNE> {
     fn start(&mut self) {
         if self.sees_goal() {
             let length = octile(self.current.tile, self.run.goal);
-            self.run.reach_goal(self.current.node, self.current.g + length);
+            self.run
+                .reach_goal(self.current.node, self.current.g + length);
         } else {
-            Direction::ALL.into_iter().for_each(|direction| self.go(direction));
+            Direction::ALL
+                .into_iter()
+                .for_each(|direction| self.go(direction));
         }
     }
 
@@ -101,8 +107,8 @@ impl<const PRUNE: bool> Jumps<'_, '_, PRUNE> {
         for side in [-1, 1] {
             let (side_x, side_y) = (DY * side, DX * side);
             let rows = self.run.map.rows();
-            let is_forced =
-                rows.is_blocked(x - DX + side_x, y - DY + side_y) && !rows.is_blocked(x + side_x, y + side_y);
+            let is_forced = rows.is_blocked(x - DX + side_x, y - DY + side_y)
+                && !rows.is_blocked(x + side_x, y + side_y);
             if is_forced {
                 self.go_step(side_x, side_y);
                 self.go_step(DX + side_x, DY + side_y);
@@ -149,19 +155,23 @@ impl<const PRUNE: bool> Jumps<'_, '_, PRUNE> {
     fn straight<const DX: i32, const DY: i32>(&mut self, x: i32, y: i32, g: Cost) {
         let reach = self.scan::<DX, DY>(x, y);
         if let Some(steps) = self.steps_to_goal::<DX, DY>(x, y, reach) {
-            self.run.reach_goal(self.current.node, g + Cost::straight(steps));
+            self.run
+                .reach_goal(self.current.node, g + Cost::straight(steps));
         } else if reach.is_jump_point {
             let steps = reach.steps as i32;
             let tile = IVec2::new(x + DX * steps, y + DY * steps);
             let g = g + Cost::straight(reach.steps);
-            self.run.reach(self.current.node, tile, g, Direction::of_step(DX, DY));
+            self.run
+                .reach(self.current.node, tile, g, Direction::of_step(DX, DY));
         }
     }
 
     /// Walks diagonally from the current node, looking along both straight parts at every step.
     fn diagonal<const DX: i32, const DY: i32>(&mut self) {
         let rows = self.run.map.rows();
-        let Current { node, tile, mut g, .. } = self.current;
+        let Current {
+            node, tile, mut g, ..
+        } = self.current;
         let (mut x, mut y) = (tile.x, tile.y);
         while is_step_free(rows, x, y, DX, DY) {
             x += DX;
@@ -175,7 +185,8 @@ impl<const PRUNE: bool> Jumps<'_, '_, PRUNE> {
                 self.straight::<DX, 0>(x, y, g);
                 self.straight::<0, DY>(x, y, g);
             } else if self.leads_somewhere::<DX, 0>(x, y) || self.leads_somewhere::<0, DY>(x, y) {
-                self.run.reach(node, IVec2::new(x, y), g, Direction::of_step(DX, DY));
+                self.run
+                    .reach(node, IVec2::new(x, y), g, Direction::of_step(DX, DY));
                 return;
             }
             if self.run.is_settled() {
@@ -193,10 +204,18 @@ impl<const PRUNE: bool> Jumps<'_, '_, PRUNE> {
 
     /// How many steps along a straight walk the goal lies, if the walk meets it.
     #[inline]
-    fn steps_to_goal<const DX: i32, const DY: i32>(&self, x: i32, y: i32, reach: Reach) -> Option<u32> {
+    fn steps_to_goal<const DX: i32, const DY: i32>(
+        &self,
+        x: i32,
+        y: i32,
+        reach: Reach,
+    ) -> Option<u32> {
         let goal = self.run.goal;
-        let (ahead, beside) =
-            if DX != 0 { ((goal.x - x) * DX, goal.y - y) } else { ((goal.y - y) * DY, goal.x - x) };
+        let (ahead, beside) = if DX != 0 {
+            ((goal.x - x) * DX, goal.y - y)
+        } else {
+            ((goal.y - y) * DY, goal.x - x)
+        };
         (beside == 0 && ahead > 0 && ahead as u32 <= reach.steps).then_some(ahead as u32)
     }
 
@@ -260,5 +279,8 @@ fn scan_down(plane: &BitPlane, position: i32, line: i32) -> Reach {
 
 #[inline]
 fn reach_at(stop: u32, is_wall: bool) -> Reach {
-    Reach { steps: stop - u32::from(is_wall), is_jump_point: !is_wall }
+    Reach {
+        steps: stop - u32::from(is_wall),
+        is_jump_point: !is_wall,
+    }
 }

@@ -43,8 +43,8 @@ mod smooth;
 pub use cost::{Cost, Steps, octile, to_tiles};
 pub use direction::Direction;
 pub use plugin::{
-    NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathAnswered, PathClass, PathRequest, PathResult,
-    SearchTimes,
+    NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathAnswered, PathClass,
+    PathRequest, PathResult, SearchTimes,
 };
 pub use scen::{ScenError, ScenProblem, ScenQuery, parse_scen};
 pub use search::{Algorithm, FoundPath, NODES_MAX, Outcome, Query, Search, UnknownAlgorithm};

@@ -176,7 +176,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn node(tile: TileId) -> Node {
-        Node { g: Cost::ZERO, tile, parent: NONE, place: NONE, direction: None }
+        Node {
+            g: Cost::ZERO,
+            tile,
+            parent: NONE,
+            place: NONE,
+            direction: None,
+        }
     }
 
     proptest! {
@@ -230,7 +236,12 @@ mod tests {
 
     #[test]
     fn the_corners_of_the_largest_map_have_ids() {
-        for tile in [IVec2::ZERO, IVec2::new(65_535, 0), IVec2::new(0, 65_535), IVec2::splat(65_535)] {
+        for tile in [
+            IVec2::ZERO,
+            IVec2::new(65_535, 0),
+            IVec2::new(0, 65_535),
+            IVec2::splat(65_535),
+        ] {
             assert_eq!(TileId::new(tile).tile(), tile);
         }
     }

@@ -43,7 +43,11 @@ impl OpenList {
     /// Adds a node that is not on the list.
     #[inline]
     pub(super) fn push(&mut self, nodes: &mut [Node], node: NodeId, f: Cost) {
-        let entry = Entry { f, tile: nodes[node as usize].tile, node };
+        let entry = Entry {
+            f,
+            tile: nodes[node as usize].tile,
+            node,
+        };
         self.heap.push(entry);
         self.sift_up(nodes, self.heap.len() - 1, entry);
     }
@@ -53,7 +57,10 @@ impl OpenList {
     pub(super) fn decrease(&mut self, nodes: &mut [Node], node: NodeId, f: Cost) {
         let place = nodes[node as usize].place as usize;
         debug_assert!(self.heap[place].node == node && self.heap[place].f >= f);
-        let entry = Entry { f, ..self.heap[place] };
+        let entry = Entry {
+            f,
+            ..self.heap[place]
+        };
         self.sift_up(nodes, place, entry);
     }
 
@@ -127,7 +134,11 @@ fn is_before(nodes: &[Node], a: Entry, b: Entry) -> bool {
         return a.f < b.f;
     }
     let (g_a, g_b) = (nodes[a.node as usize].g, nodes[b.node as usize].g);
-    if g_a != g_b { g_a > g_b } else { a.tile < b.tile }
+    if g_a != g_b {
+        g_a > g_b
+    } else {
+        a.tile < b.tile
+    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use glam::IVec2;
 use thiserror::Error;
 
 /// The columns of a line, in order, as errors name them.
-const FIELDS: [&str; 9] =
-    ["bucket", "map name", "width", "height", "start x", "start y", "goal x", "goal y", "length"];
+const FIELDS: [&str; 9] = [
+    "bucket", "map name", "width", "height", "start x", "start y", "goal x", "goal y", "length",
+];
 
 /// One line of a `.scen` file. Its map name is not kept, as the folder in it is that of another machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,14 +96,24 @@ pub fn parse_scen(file: &str, text: &str) -> Result<Vec<ScenQuery>, ScenError> {
         let version = line.strip_prefix("version").filter(|_| index == 0);
         let parsed = match version.map(str::trim) {
             Some("1" | "1.0") => continue,
-            Some(found) => Err((1, ScenProblem::Version { found: excerpt(found) })),
+            Some(found) => Err((
+                1,
+                ScenProblem::Version {
+                    found: excerpt(found),
+                },
+            )),
             None if line.trim().is_empty() => continue,
             None => parse_line(line),
         };
         match parsed {
             Ok(query) => queries.push(query),
             Err((column, problem)) => {
-                return Err(ScenError { file: file.into(), line: index as u32 + 1, column, problem });
+                return Err(ScenError {
+                    file: file.into(),
+                    line: index as u32 + 1,
+                    column,
+                    problem,
+                });
             }
         }
     }
@@ -128,10 +139,20 @@ fn parse_line(line: &str) -> Result<ScenQuery, (u32, ScenProblem)> {
     }
     let problem = |index: usize, expected| {
         let (field, found) = (FIELDS[index], excerpt(fields[index]));
-        (columns[index], ScenProblem::Number { field, expected, found })
+        (
+            columns[index],
+            ScenProblem::Number {
+                field,
+                expected,
+                found,
+            },
+        )
     };
-    let whole =
-        |index: usize| fields[index].parse::<u32>().map_err(|_| problem(index, "a whole number from 0"));
+    let whole = |index: usize| {
+        fields[index]
+            .parse::<u32>()
+            .map_err(|_| problem(index, "a whole number from 0"))
+    };
     let tile = |index: usize| {
         let coordinate = |index: usize| {
             fields[index]
@@ -166,8 +187,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TWO: &str =
-        "version 1\n0\tmaps/dao/a.map\t10\t20\t1\t2\t3\t4\t2.82843\n7\ta.map\t10\t20\t9\t19\t0\t0\t30\n";
+    const TWO: &str = "version 1\n0\tmaps/dao/a.map\t10\t20\t1\t2\t3\t4\t2.82843\n7\ta.map\t10\t20\t9\t19\t0\t0\t30\n";
 
     #[test]
     fn queries_are_read_with_either_line_end() {
@@ -184,13 +204,19 @@ mod tests {
                 length_tiles: 2.82843
             }
         );
-        assert_eq!(parse_scen("a.scen", &TWO.replace('\n', "\r\n")), Ok(queries));
+        assert_eq!(
+            parse_scen("a.scen", &TWO.replace('\n', "\r\n")),
+            Ok(queries)
+        );
     }
 
     #[test]
     fn errors_name_file_line_and_column() {
         let message = |text: &str| parse_scen("a.scen", text).unwrap_err().to_string();
-        assert_eq!(message("version 2\n"), "a.scen:1:1: expected version 1, found `2`");
+        assert_eq!(
+            message("version 2\n"),
+            "a.scen:1:1: expected version 1, found `2`"
+        );
         assert_eq!(
             message("version 1\n0\ta.map\t10\n"),
             "a.scen:2:1: expected 9 fields separated by tabs, found 3"

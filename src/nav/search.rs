@@ -95,12 +95,19 @@ pub struct Query {
 impl Query {
     /// A question without a limit.
     pub const fn new(from: IVec2, to: IVec2) -> Self {
-        Self { from, to, node_limit: None }
+        Self {
+            from,
+            to,
+            node_limit: None,
+        }
     }
 
     /// The same question, given up after `nodes` generated nodes.
     pub const fn with_node_limit(self, nodes: u32) -> Self {
-        Self { node_limit: Some(nodes), ..self }
+        Self {
+            node_limit: Some(nodes),
+            ..self
+        }
     }
 }
 
@@ -169,7 +176,11 @@ impl Search {
         self.nodes.reset(map.width(), map.height());
         self.open.clear();
         self.expanded = 0;
-        let Query { from, to, node_limit } = query;
+        let Query {
+            from,
+            to,
+            node_limit,
+        } = query;
         if !is_inside(map, from) || !is_inside(map, to) {
             return Outcome::OutOfBounds;
         }
@@ -217,7 +228,10 @@ impl Search {
 
     /// The tiles the last search put on its open list, in that order, and whether it expanded them.
     pub fn touched(&self) -> impl Iterator<Item = (IVec2, bool)> + '_ {
-        self.nodes.as_slice().iter().map(|node| (node.tile.tile(), node.place == NONE))
+        self.nodes
+            .as_slice()
+            .iter()
+            .map(|node| (node.tile.tile(), node.place == NONE))
     }
 
     /// Bytes this scratch holds.
@@ -300,7 +314,11 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(search: &'a mut Search, map: &'a TileMap, goal: IVec2, node_limit: u32) -> Self {
-        let Search { nodes, open, expanded } = search;
+        let Search {
+            nodes,
+            open,
+            expanded,
+        } = search;
         Self {
             map,
             goal,
@@ -325,13 +343,26 @@ impl<'a> Run<'a> {
         debug_assert!(f >= self.least_f);
         self.least_f = f;
         *self.expanded += 1;
-        let Node { g, tile, direction, .. } = self.nodes.as_slice()[id as usize];
-        Some(Current { node: id, tile: tile.tile(), g, direction })
+        let Node {
+            g, tile, direction, ..
+        } = self.nodes.as_slice()[id as usize];
+        Some(Current {
+            node: id,
+            tile: tile.tile(),
+            g,
+            direction,
+        })
     }
 
     /// Offers a way of cost `g` from a node to a tile that is not the goal.
     #[inline]
-    pub(super) fn reach(&mut self, parent: NodeId, tile: IVec2, g: Cost, direction: Option<Direction>) {
+    pub(super) fn reach(
+        &mut self,
+        parent: NodeId,
+        tile: IVec2,
+        g: Cost,
+        direction: Option<Direction>,
+    ) {
         let f = g + octile(tile, self.goal);
         if f >= self.goal_cost {
             return;
@@ -347,7 +378,13 @@ impl<'a> Run<'a> {
             }
             Err(_) if self.nodes.len() >= self.node_limit => self.is_capped = true,
             Err(vacancy) => {
-                let node = Node { g, tile: TileId::new(tile), parent, place: NONE, direction };
+                let node = Node {
+                    g,
+                    tile: TileId::new(tile),
+                    parent,
+                    place: NONE,
+                    direction,
+                };
                 let id = self.nodes.add(vacancy, node);
                 self.open.push(self.nodes.as_mut_slice(), id, f);
             }
@@ -373,7 +410,10 @@ impl<'a> Run<'a> {
         if self.is_capped && !self.is_settled() {
             End::Capped
         } else if self.goal_cost < Cost::MAX {
-            End::Goal { cost: self.goal_cost, parent: self.goal_parent }
+            End::Goal {
+                cost: self.goal_cost,
+                parent: self.goal_parent,
+            }
         } else {
             End::Exhausted
         }
@@ -389,7 +429,10 @@ mod tests {
         let mut search = Search::new();
         let mut answer = |algorithm| {
             let mut waypoints = vec![IVec2::MAX];
-            (search.find(&map, algorithm, query, &mut waypoints), waypoints)
+            (
+                search.find(&map, algorithm, query, &mut waypoints),
+                waypoints,
+            )
         };
         Algorithm::ALL.into_iter().map(&mut answer).collect()
     }
@@ -419,7 +462,10 @@ mod tests {
 
     #[test]
     fn start_and_goal_the_same_is_one_waypoint_of_length_zero() {
-        for (outcome, waypoints) in find(WALLED, Query::new(IVec2::ONE, IVec2::ONE).with_node_limit(0)) {
+        for (outcome, waypoints) in find(
+            WALLED,
+            Query::new(IVec2::ONE, IVec2::ONE).with_node_limit(0),
+        ) {
             assert_eq!(outcome, Outcome::Found(FoundPath::default()));
             assert_eq!(waypoints, [IVec2::ONE]);
         }
@@ -427,11 +473,20 @@ mod tests {
 
     #[test]
     fn a_path_is_its_turning_points_and_its_step_counts() {
-        for (outcome, waypoints) in
-            find("......\n.@@@@.\n......\n", Query::new(IVec2::new(0, 1), IVec2::new(5, 1)))
-        {
-            let Outcome::Found(path) = outcome else { panic!("{outcome:?}") };
-            assert_eq!(path.steps, Steps { straight: 7, diagonal: 0 });
+        for (outcome, waypoints) in find(
+            "......\n.@@@@.\n......\n",
+            Query::new(IVec2::new(0, 1), IVec2::new(5, 1)),
+        ) {
+            let Outcome::Found(path) = outcome else {
+                panic!("{outcome:?}")
+            };
+            assert_eq!(
+                path.steps,
+                Steps {
+                    straight: 7,
+                    diagonal: 0
+                }
+            );
             assert_eq!(path.length_tiles(), 7.0);
             assert_eq!(
                 (waypoints.len(), waypoints[0], waypoints[3]),
@@ -444,7 +499,10 @@ mod tests {
     fn a_search_at_its_limit_says_so_and_not_that_there_is_no_path() {
         let query = Query::new(IVec2::new(0, 1), IVec2::new(5, 1));
         for node_limit in [0, 1] {
-            for (outcome, waypoints) in find("......\n.@@@@.\n......\n", query.with_node_limit(node_limit)) {
+            for (outcome, waypoints) in find(
+                "......\n.@@@@.\n......\n",
+                query.with_node_limit(node_limit),
+            ) {
                 assert_eq!(outcome, Outcome::Capped);
                 assert!(waypoints.is_empty());
             }
@@ -462,7 +520,12 @@ mod tests {
             run.reach(NONE, start, Cost::ZERO, None);
             let current = run.next().unwrap();
             run.reach_goal(current.node, Cost::straight(steps));
-            run.reach(current.node, IVec2::X, Cost::STRAIGHT, Some(Direction::East));
+            run.reach(
+                current.node,
+                IVec2::X,
+                Cost::STRAIGHT,
+                Some(Direction::East),
+            );
             assert!(run.next().is_none());
             assert_eq!(matches!(run.end(), End::Goal { .. }), is_answer);
             assert_eq!(matches!(run.end(), End::Capped), !is_answer);
@@ -480,12 +543,18 @@ mod tests {
             search.find(&map, algorithm, query, &mut waypoints);
             expanded.push(search.expanded());
             assert_eq!(
-                search.touched().filter(|&(_, is_expanded)| is_expanded).count() as u32,
+                search
+                    .touched()
+                    .filter(|&(_, is_expanded)| is_expanded)
+                    .count() as u32,
                 search.expanded()
             );
             assert_eq!(search.touched().count() as u32, search.generated());
         }
-        assert!(expanded[0] > expanded[1] && expanded[1] > expanded[2], "{expanded:?}");
+        assert!(
+            expanded[0] > expanded[1] && expanded[1] > expanded[2],
+            "{expanded:?}"
+        );
         let warm_bytes = search.memory_bytes();
         for algorithm in Algorithm::ALL {
             search.find(&map, algorithm, query, &mut waypoints);

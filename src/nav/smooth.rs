@@ -16,9 +16,20 @@ use crate::map::{TileMap, TileRect};
 /// `ahead` are the waypoints still to come; the first is taken to be in sight, as it is on a path that was just
 /// found. Waypoints after it are tried one by one until the first that is out of sight, at most `looks_max` of them.
 /// `None` if there are no waypoints ahead. Cost: the tiles along the lines tried.
-pub fn farthest_in_sight(map: &TileMap, from: IVec2, ahead: &[IVec2], looks_max: usize) -> Option<usize> {
+pub fn farthest_in_sight(
+    map: &TileMap,
+    from: IVec2,
+    ahead: &[IVec2],
+    looks_max: usize,
+) -> Option<usize> {
     let later = ahead.get(1..)?;
-    Some(later.iter().take(looks_max).take_while(|&&waypoint| map.line_is_free(from, waypoint)).count())
+    Some(
+        later
+            .iter()
+            .take(looks_max)
+            .take_while(|&&waypoint| map.line_is_free(from, waypoint))
+            .count(),
+    )
 }
 
 /// The waypoints that are left when a walker looks ahead at each of them, both ends included.
@@ -46,7 +57,9 @@ pub fn path_crosses(waypoints: &[IVec2], rect: TileRect) -> bool {
     match waypoints {
         [] => false,
         &[only] => segment_touches(only, only, rect),
-        _ => waypoints.windows(2).any(|ends| segment_touches(ends[0], ends[1], rect)),
+        _ => waypoints
+            .windows(2)
+            .any(|ends| segment_touches(ends[0], ends[1], rect)),
     }
 }
 
@@ -66,8 +79,12 @@ fn segment_touches(a: IVec2, b: IVec2, rect: TileRect) -> bool {
     }
     let way = b - a;
     let side_of = |x: i64, y: i64| (way.x * (y - a.y) - way.y * (x - a.x)).signum();
-    let sides =
-        [side_of(low.x, low.y), side_of(high.x, low.y), side_of(low.x, high.y), side_of(high.x, high.y)];
+    let sides = [
+        side_of(low.x, low.y),
+        side_of(high.x, low.y),
+        side_of(low.x, high.y),
+        side_of(high.x, high.y),
+    ];
     !(sides == [1; 4] || sides == [-1; 4])
 }
 
@@ -79,7 +96,12 @@ mod tests {
 
     fn path(map: &TileMap, from: IVec2, to: IVec2) -> Vec<IVec2> {
         let mut waypoints = Vec::new();
-        let outcome = Search::new().find(map, Algorithm::default(), Query::new(from, to), &mut waypoints);
+        let outcome = Search::new().find(
+            map,
+            Algorithm::default(),
+            Query::new(from, to),
+            &mut waypoints,
+        );
         assert!(matches!(outcome, Outcome::Found(_)), "{outcome:?}");
         waypoints
     }
@@ -98,7 +120,12 @@ mod tests {
 
     #[test]
     fn an_empty_path_or_rectangle_touches_nothing() {
-        let rect = |width, height| TileRect { x: 1, y: 1, width, height };
+        let rect = |width, height| TileRect {
+            x: 1,
+            y: 1,
+            width,
+            height,
+        };
         let walk = [IVec2::ZERO, IVec2::splat(5)];
         assert!(path_crosses(&walk, rect(1, 1)));
         assert!(!path_crosses(&walk, rect(0, 3)));
@@ -109,7 +136,10 @@ mod tests {
     }
 
     fn length(waypoints: &[IVec2]) -> f64 {
-        waypoints.windows(2).map(|ends| (ends[1] - ends[0]).as_dvec2().length()).sum()
+        waypoints
+            .windows(2)
+            .map(|ends| (ends[1] - ends[0]).as_dvec2().length())
+            .sum()
     }
 
     proptest! {

@@ -17,7 +17,11 @@ where
     if range.contains(&found) {
         return Ok(());
     }
-    let message = format!("expected {place} from {} to {}, found {found}", range.start(), range.end());
+    let message = format!(
+        "expected {place} from {} to {}, found {found}",
+        range.start(),
+        range.end()
+    );
     Err(Problem::new(place.clone(), message))
 }
 
@@ -43,17 +47,28 @@ pub(super) fn ordered(place: &Place, min: Vec2, max: Vec2) -> Result<(), Problem
 }
 
 /// A list or text that is not too long.
-pub(super) fn at_most(place: &Place, what: &str, found: usize, limit: usize) -> Result<(), Problem> {
+pub(super) fn at_most(
+    place: &Place,
+    what: &str,
+    found: usize,
+    limit: usize,
+) -> Result<(), Problem> {
     if found <= limit {
         return Ok(());
     }
-    Err(Problem::new(place.clone(), format!("expected at most {limit} {what} in {place}, found {found}")))
+    Err(Problem::new(
+        place.clone(),
+        format!("expected at most {limit} {what} in {place}, found {found}"),
+    ))
 }
 
 /// A name that is there and not too long.
 pub(super) fn name(place: &Place, what: &str, found: &str) -> Result<(), Problem> {
     if found.is_empty() {
-        return Err(Problem::new(place.clone(), format!("expected a name for the {what}, found none")));
+        return Err(Problem::new(
+            place.clone(),
+            format!("expected a name for the {what}, found none"),
+        ));
     }
     at_most(place, "characters", found.chars().count(), NAME_CHARS_MAX)
 }
@@ -68,7 +83,8 @@ pub(super) fn distinct<'a>(
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
         if !seen.insert(name) {
-            let message = format!("expected a different name for each {what}, found `{name}` twice");
+            let message =
+                format!("expected a different name for each {what}, found `{name}` twice");
             return Err(Problem::new(place.item(index).field(field), message));
         }
     }
@@ -76,18 +92,27 @@ pub(super) fn distinct<'a>(
 }
 
 /// A name that is among the known ones.
-pub(super) fn known(place: &Place, what: &str, found: &str, known: &BTreeSet<&str>) -> Result<(), Problem> {
+pub(super) fn known(
+    place: &Place,
+    what: &str,
+    found: &str,
+    known: &BTreeSet<&str>,
+) -> Result<(), Problem> {
     if known.contains(found) {
         return Ok(());
     }
     Err(match closest(found, known.iter().copied()) {
-        Some(name) => {
-            Problem::new(place.clone(), format!("unknown {what} `{found}`, did you mean `{name}`?"))
-        }
+        Some(name) => Problem::new(
+            place.clone(),
+            format!("unknown {what} `{found}`, did you mean `{name}`?"),
+        ),
         None => Problem {
             place: place.clone(),
             message: format!("unknown {what} `{found}`"),
-            help: Some(format!("the known names are {}", one_of(&Vec::from_iter(known)))),
+            help: Some(format!(
+                "the known names are {}",
+                one_of(&Vec::from_iter(known))
+            )),
         },
     })
 }

@@ -11,13 +11,21 @@ pub struct BuiltIn {
 
 macro_rules! built_in {
     ($name:literal) => {
-        BuiltIn { name: $name, text: include_str!(concat!("../../assets/scenarios/", $name, ".ron")) }
+        BuiltIn {
+            name: $name,
+            text: include_str!(concat!("../../assets/scenarios/", $name, ".ron")),
+        }
     };
 }
 
 /// All built-in scenarios; the first is the default.
-pub const BUILT_IN: [BuiltIn; 5] =
-    [built_in!("town"), built_in!("siege"), built_in!("boss"), built_in!("arena_night"), built_in!("churn")];
+pub const BUILT_IN: [BuiltIn; 5] = [
+    built_in!("town"),
+    built_in!("siege"),
+    built_in!("boss"),
+    built_in!("arena_night"),
+    built_in!("churn"),
+];
 
 /// The built-in scenario of a name.
 #[must_use]

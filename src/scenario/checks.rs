@@ -14,7 +14,7 @@ use crate::sim::SimTick;
 use crate::world::{KindClass, Object, Position, SceneId};
 
 /// Paths of a run that are searched anew by A*, spread over its ticks.
-const PATHS_CHECKED_MAX: u64 = 400;
+const PATHS_CHECKED_MAX: u64 = 200;
 
 /// Nodes that such a search may generate; a longer one counts as not checked.
 const PATH_NODES_MAX: u32 = 4_000_000;
@@ -78,19 +78,28 @@ pub(super) fn watch(
     let tick = tick.0;
     if watch.cap || watch.blocked {
         for (object, position) in &objects {
-            let Ok((map, interest)) = scenes.get(object.scene_entity()) else { continue };
+            let Ok((map, interest)) = scenes.get(object.scene_entity()) else {
+                continue;
+            };
             if watch.blocked && !map.is_free_at(position.0) {
                 let (id, at) = (object.id(), position.0);
-                watch.on_blocked.add(|| format!("object {id} at {at} in tick {tick}"));
+                watch
+                    .on_blocked
+                    .add(|| format!("object {id} at {at} in tick {tick}"));
             }
-            if watch.cap && let Some(interest) = interest {
+            if watch.cap
+                && let Some(interest) = interest
+            {
                 watch_cap(&mut watch, tick, interest, object);
             }
         }
     }
     // A search by A* takes milliseconds; one a tick, of the first found, is spread evenly enough.
     let mut one = watch.paths;
-    for answer in answered.read().filter(|answer| answer.result == PathResult::Found) {
+    for answer in answered
+        .read()
+        .filter(|answer| answer.result == PathResult::Found)
+    {
         watch.found_paths += 1;
         if one && watch.checked_paths < PATHS_CHECKED_MAX {
             one = !check_path(&mut watch, tick, answer, &paths, &scenes);
@@ -102,9 +111,14 @@ fn watch_cap(watch: &mut Watch, tick: u64, interest: &SceneInterest, object: &Ob
     let (views, id) = (interest.views(), object.id().0);
     let Some(caps) = views.caps(id) else { return };
     for class in KindClass::ALL {
-        let (found, cap) = (views.list_len(id, class), usize::from(caps.by_class()[class.index()]));
+        let (found, cap) = (
+            views.list_len(id, class),
+            usize::from(caps.by_class()[class.index()]),
+        );
         if found > cap {
-            watch.over_cap.add(|| format!("object {id} saw {found} of at most {cap} in tick {tick}"));
+            watch
+                .over_cap
+                .add(|| format!("object {id} saw {found} of at most {cap} in tick {tick}"));
         }
     }
 }
@@ -117,19 +131,28 @@ fn check_path(
     paths: &Query<&Path>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) -> bool {
-    let Ok((map, _)) = scenes.get(answer.object.scene_entity()) else { return false };
+    let Ok((map, _)) = scenes.get(answer.object.scene_entity()) else {
+        return false;
+    };
     // The map as it was searched: nothing edits it between Navigate and the end of the tick.
-    let is_kept = paths.get(answer.entity).is_ok_and(|path| path.goal() == Some(answer.to));
+    let is_kept = paths
+        .get(answer.entity)
+        .is_ok_and(|path| path.goal() == Some(answer.to));
     if !is_kept {
         return false;
     }
     let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);
-    match watch.search.find(map.tiles(), Algorithm::AStar, query, &mut Vec::new()) {
+    match watch
+        .search
+        .find(map.tiles(), Algorithm::AStar, query, &mut Vec::new())
+    {
         Outcome::Capped => return false,
         Outcome::Found(found) if (found.length_tiles() - answer.length_tiles).abs() < 1e-6 => {}
         other => {
             let (from, to, length) = (answer.from, answer.to, answer.length_tiles);
-            watch.inexact.add(|| format!("{from} to {to} is {length:.3} tiles, A* says {other:?} in tick {tick}"));
+            watch.inexact.add(|| {
+                format!("{from} to {to} is {length:.3} tiles, A* says {other:?} in tick {tick}")
+            });
         }
     }
     watch.checked_paths += 1;
@@ -148,19 +171,32 @@ pub(super) fn judge(
     let judge = |expectation: &Expectation| {
         let (holds, found) = find(world, expectation, report, at_rest);
         let skipped = expectation.is_timing() && !judge_timing;
-        Judged { text: expectation.to_string(), holds: (!skipped).then_some(holds), found }
+        Judged {
+            text: expectation.to_string(),
+            holds: (!skipped).then_some(holds),
+            found,
+        }
     };
     scenario.expect.iter().map(judge).collect()
 }
 
-fn find(world: &World, expectation: &Expectation, report: &Report, at_rest: bool) -> (bool, String) {
+fn find(
+    world: &World,
+    expectation: &Expectation,
+    report: &Report,
+    at_rest: bool,
+) -> (bool, String) {
     let watch = world.resource::<Watch>();
     match expectation {
-        Expectation::ViewsWithinCap => watch.over_cap.judged(format!("longest list {}", report.views.max_list)),
+        Expectation::ViewsWithinCap => watch
+            .over_cap
+            .judged(format!("longest list {}", report.views.max_list)),
         Expectation::NobodyOnBlocked => watch.on_blocked.judged("nobody".into()),
         Expectation::PathsExact => {
             let (checked, found) = (watch.checked_paths, watch.found_paths);
-            let (holds, text) = watch.inexact.judged(format!("{checked} of {found} checked against A*"));
+            let (holds, text) = watch
+                .inexact
+                .judged(format!("{checked} of {found} checked against A*"));
             (holds && checked > 0, text)
         }
         Expectation::ViewsStable => views_stable(world, at_rest),
@@ -172,20 +208,28 @@ fn find(world: &World, expectation: &Expectation, report: &Report, at_rest: bool
                 None => (mirrors > 0, format!("{mirrors} mirrors")),
             }
         }
-        Expectation::NoUnreachable => {
-            (report.paths.unreachable == 0, format!("{} of {}", report.paths.unreachable, report.paths.requested))
-        }
-        Expectation::MatchesAtLeast(count) => {
-            (report.matchmaking.matches >= *count, format!("{} matches", report.matchmaking.matches))
-        }
+        Expectation::NoUnreachable => (
+            report.paths.unreachable == 0,
+            format!("{} of {}", report.paths.unreachable, report.paths.requested),
+        ),
+        Expectation::MatchesAtLeast(count) => (
+            report.matchmaking.matches >= *count,
+            format!("{} matches", report.matchmaking.matches),
+        ),
         Expectation::WaitUnderS(seconds) => {
             let longest = report.matchmaking.max_wait_s;
             (longest < *seconds, format!("{longest:.1} s"))
         }
         Expectation::Conserved => conserved(world, report),
-        Expectation::TickP99UnderMs(ms) => (report.tick_ms.p99 < *ms, format!("{:.2} ms", report.tick_ms.p99)),
+        Expectation::TickP99UnderMs(ms) => (
+            report.tick_ms.p99 < *ms,
+            format!("{:.2} ms", report.tick_ms.p99),
+        ),
         Expectation::SetP99UnderMs(set, ms) => {
-            let p99 = report.systems.get(set.name()).map_or(f64::INFINITY, |set| set.p99_ms);
+            let p99 = report
+                .systems
+                .get(set.name())
+                .map_or(f64::INFINITY, |set| set.p99_ms);
             (p99 < *ms, format!("{p99:.2} ms"))
         }
         Expectation::BytesPerClientUnder(bytes) => {
@@ -202,7 +246,9 @@ fn views_stable(world: &World, at_rest: bool) -> (bool, String) {
     }
     let mut links = 0;
     for (id, scene) in world.resource::<crate::world::Scenes>().iter() {
-        let Some(interest) = world.get::<SceneInterest>(scene) else { continue };
+        let Some(interest) = world.get::<SceneInterest>(scene) else {
+            continue;
+        };
         links += interest.views().link_count();
         if let Err(fault) = interest.views().validate() {
             let SceneId(id) = id;
@@ -220,7 +266,10 @@ fn conserved(world: &World, report: &Report) -> (bool, String) {
     // The figures are of the end of the run; what came in while it came to rest is counted on both sides.
     let counters = world.resource::<Inbox>().counters();
     let messages = counters.received == counters.handled + counters.refused + backlog;
-    let found = format!("{} parties, {} messages", report.matchmaking.queued, inbox.received);
+    let found = format!(
+        "{} parties, {} messages",
+        report.matchmaking.queued, inbox.received
+    );
     (parties && messages, found)
 }
 

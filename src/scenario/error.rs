@@ -13,7 +13,9 @@ use super::place::Problem;
 #[non_exhaustive]
 pub enum ScenarioError {
     /// Neither a file nor a built-in scenario has this name.
-    #[error("no scenario `{source_name}`: found no such file and no built-in scenario of this name{hint}")]
+    #[error(
+        "no scenario `{source_name}`: found no such file and no built-in scenario of this name{hint}"
+    )]
     NotFound {
         /// What was asked for.
         source_name: String,

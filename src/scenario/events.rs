@@ -13,14 +13,19 @@ use serde::Serialize;
 
 use super::stage::Stage;
 use crate::aoi::grid::GridCell;
-use crate::aoi::{Entered, InterestSpec, LeaveReason, Left, SceneInterest, ViewCaps, Viewable, Viewer};
+use crate::aoi::{
+    Entered, InterestSpec, LeaveReason, Left, SceneInterest, ViewCaps, Viewable, Viewer,
+};
 use crate::map::{MapEdited, SceneMap};
-use crate::matchmaking::{MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued};
+use crate::matchmaking::{
+    MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued,
+};
 use crate::nav::{Path, PathAnswered};
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::{SimTick, state_hash};
 use crate::world::{
-    Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Spawned, TeamId, Visibility,
+    Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Spawned,
+    TeamId, Visibility,
 };
 
 /// Writes what happens.
@@ -191,7 +196,12 @@ impl EventLog {
     /// A log into `to`; with a line for the position of every object and tick if wanted.
     #[must_use]
     pub fn new(to: Box<dyn Write + Send + Sync>, positions: bool) -> Self {
-        Self { to, positions, known: BTreeMap::new(), failed: None }
+        Self {
+            to,
+            positions,
+            known: BTreeMap::new(),
+            failed: None,
+        }
     }
 
     /// Writes out what is buffered.
@@ -206,14 +216,24 @@ impl EventLog {
         if self.failed.is_some() {
             return;
         }
-        let line = Line { event, tick, scene: scene.map(|scene| scene.0) };
+        let line = Line {
+            event,
+            tick,
+            scene: scene.map(|scene| scene.0),
+        };
         let written = serde_json::to_writer(&mut self.to, &line).map_err(io::Error::from);
         self.failed = written.and_then(|()| self.to.write_all(b"\n")).err();
     }
 }
 
-type Logins<'w, 's> = (MessageReader<'w, 's, LoggedIn>, MessageReader<'w, 's, LoggedOut>);
-type Objects<'w, 's> = (MessageReader<'w, 's, Spawned>, MessageReader<'w, 's, Despawned>);
+type Logins<'w, 's> = (
+    MessageReader<'w, 's, LoggedIn>,
+    MessageReader<'w, 's, LoggedOut>,
+);
+type Objects<'w, 's> = (
+    MessageReader<'w, 's, Spawned>,
+    MessageReader<'w, 's, Despawned>,
+);
 type Tickets<'w, 's> = (
     MessageReader<'w, 's, TicketQueued>,
     MessageReader<'w, 's, TicketCancelled>,
@@ -236,14 +256,21 @@ pub(super) fn log_world(
 ) {
     let tick = tick.0;
     for opened in opened.read() {
-        let Ok((scene, map, interest)) = scenes.get(opened.entity) else { continue };
-        let caps = stage.as_ref().and_then(|stage| stage.caps(opened.entity)).map_or([0; 3], ViewCaps::by_class);
+        let Ok((scene, map, interest)) = scenes.get(opened.entity) else {
+            continue;
+        };
+        let caps = stage
+            .as_ref()
+            .and_then(|stage| stage.caps(opened.entity))
+            .map_or([0; 3], ViewCaps::by_class);
         log.write(
             tick,
             Some(scene.id()),
             Event::Scene {
                 name: scene.name(),
-                map: map.map_or_else(String::new, |map| format!("{:016x}", map.tiles().fingerprint())),
+                map: map.map_or_else(String::new, |map| {
+                    format!("{:016x}", map.tiles().fingerprint())
+                }),
                 width: map.map_or(0, |map| map.tiles().width()),
                 height: map.map_or(0, |map| map.tiles().height()),
                 tile_m: map.map_or(0.0, SceneMap::tile_m),
@@ -256,29 +283,55 @@ pub(super) fn log_world(
         );
     }
     for login in logged_in.read() {
-        log.write(tick, None, Event::Login { client: login.client.0, player: login.player.0 });
+        log.write(
+            tick,
+            None,
+            Event::Login {
+                client: login.client.0,
+                player: login.player.0,
+            },
+        );
     }
     for logout in logged_out.read() {
         let reason = logout.reason.name();
-        log.write(tick, None, Event::Logout { client: logout.client.0, player: logout.player.0, reason });
+        log.write(
+            tick,
+            None,
+            Event::Logout {
+                client: logout.client.0,
+                player: logout.player.0,
+                reason,
+            },
+        );
     }
     let mut came: Vec<&Spawned> = spawned.read().collect();
     came.sort_by_key(|spawned| spawned.object.reference());
     let mut gone: Vec<Object> = despawned.read().map(|despawned| despawned.object).collect();
     gone.sort_by_key(|object| object.reference());
     let came_now = |object: &Object| {
-        came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference()).is_ok()
+        came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
+            .is_ok()
     };
     // Who came and went in one tick came first; all others made room before.
     let (at_once, before): (Vec<Object>, Vec<Object>) = gone.into_iter().partition(came_now);
-    before.into_iter().for_each(|object| log_despawn(&mut log, tick, object));
+    before
+        .into_iter()
+        .for_each(|object| log_despawn(&mut log, tick, object));
     for spawned in &came {
         let object = spawned.object;
         let (team, viewer) = objects.get(spawned.entity).unwrap_or((None, None));
         let kind = kinds.get(object.kind());
         let team = team.map(|team| team.0);
         let cap = viewer.map(|viewer| viewer.caps.players);
-        log.known.insert(object.reference(), Known { team, hidden: false, cap, cell: None });
+        log.known.insert(
+            object.reference(),
+            Known {
+                team,
+                hidden: false,
+                cap,
+                cell: None,
+            },
+        );
         log.write(
             tick,
             Some(object.scene()),
@@ -294,25 +347,39 @@ pub(super) fn log_world(
             },
         );
     }
-    at_once.into_iter().for_each(|object| log_despawn(&mut log, tick, object));
+    at_once
+        .into_iter()
+        .for_each(|object| log_despawn(&mut log, tick, object));
     for edited in edited.read() {
         let rect = edited.rect;
-        let Ok((_, Some(map), _)) = scenes.get(edited.scene_entity) else { continue };
-        let tiles = (rect.y..rect.bottom()).flat_map(|y| (rect.x..rect.right()).map(move |x| (x as i32, y as i32)));
+        let Ok((_, Some(map), _)) = scenes.get(edited.scene_entity) else {
+            continue;
+        };
+        let tiles = (rect.y..rect.bottom())
+            .flat_map(|y| (rect.x..rect.right()).map(move |x| (x as i32, y as i32)));
         let blocked = tiles.filter(|&(x, y)| map.tiles().is_blocked(x, y)).count() as u64;
         let blocked = match blocked {
             0 => Blocked::All(false),
             all if all == rect.tile_count() => Blocked::All(true),
             _ => Blocked::Mixed("pattern"),
         };
-        let event = Event::Edit { x: rect.x, y: rect.y, w: rect.width, h: rect.height, blocked };
+        let event = Event::Edit {
+            x: rect.x,
+            y: rect.y,
+            w: rect.width,
+            h: rect.height,
+            blocked,
+        };
         log.write(tick, Some(edited.scene), event);
     }
 }
 
 fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
     log.known.remove(&object.reference());
-    let event = Event::Despawn { id: object.id().0, generation: object.generation().0 };
+    let event = Event::Despawn {
+        id: object.id().0,
+        generation: object.generation().0,
+    };
     log.write(tick, Some(object.scene()), event);
 }
 
@@ -330,7 +397,10 @@ pub(super) fn log_objects(
     answers.sort_by_key(|answer| answer.object.reference());
     for answer in answers {
         // A path that was found may have been given up in the same tick; then its waypoints are gone.
-        let found = paths.get(answer.entity).ok().filter(|path| path.goal() == Some(answer.to));
+        let found = paths
+            .get(answer.entity)
+            .ok()
+            .filter(|path| path.goal() == Some(answer.to));
         let event = Event::Path {
             id: answer.object.id().0,
             from: answer.from,
@@ -344,7 +414,10 @@ pub(super) fn log_objects(
     let mut all: Vec<_> = objects.iter().collect();
     all.sort_unstable_by_key(|(object, ..)| object.key());
     for (object, team, viewer, viewable) in all {
-        let cell = interests.get(object.scene_entity()).ok().and_then(|i| i.views().cell(object.id().0));
+        let cell = interests
+            .get(object.scene_entity())
+            .ok()
+            .and_then(|i| i.views().cell(object.id().0));
         let now = Known {
             team: team.map(|team| team.0),
             hidden: viewable.is_some_and(|viewable| viewable.hidden),
@@ -361,13 +434,35 @@ pub(super) fn log_objects(
             log.write(tick, scene, Event::Team { id, team: now.team });
         }
         if before.hidden != now.hidden {
-            log.write(tick, scene, Event::Hide { id, hidden: now.hidden });
+            log.write(
+                tick,
+                scene,
+                Event::Hide {
+                    id,
+                    hidden: now.hidden,
+                },
+            );
         }
         if before.cap != now.cap {
-            log.write(tick, scene, Event::Cap { id, view_cap: now.cap });
+            log.write(
+                tick,
+                scene,
+                Event::Cap {
+                    id,
+                    view_cap: now.cap,
+                },
+            );
         }
         if let Some(cell) = now.cell.filter(|_| before.cell != now.cell) {
-            log.write(tick, scene, Event::Cell { id, cx: cell.x, cy: cell.y });
+            log.write(
+                tick,
+                scene,
+                Event::Cell {
+                    id,
+                    cx: cell.x,
+                    cy: cell.y,
+                },
+            );
         }
     }
 }
@@ -384,23 +479,74 @@ pub(super) fn log_views_and_matches(
     let tick = tick.0;
     for left in left.read() {
         let reason = reason_name(left.reason);
-        let event = Event::Leave { viewer: left.viewer.0, target: left.target.0, reason };
+        let event = Event::Leave {
+            viewer: left.viewer.0,
+            target: left.target.0,
+            reason,
+        };
         log.write(tick, Some(left.scene), event);
     }
     for entered in entered.read() {
-        let Entered { scene, viewer, target, priority } = *entered;
-        log.write(tick, Some(scene), Event::Enter { viewer: viewer.0, target: target.0, priority });
+        let Entered {
+            scene,
+            viewer,
+            target,
+            priority,
+        } = *entered;
+        log.write(
+            tick,
+            Some(scene),
+            Event::Enter {
+                viewer: viewer.0,
+                target: target.0,
+                priority,
+            },
+        );
     }
-    let name = |mode: ModeId| matchmaker.names().get(usize::from(mode.0)).map_or("", String::as_str);
+    let name = |mode: ModeId| {
+        matchmaker
+            .names()
+            .get(usize::from(mode.0))
+            .map_or("", String::as_str)
+    };
     for TicketQueued { ticket } in queued.read() {
-        let &Ticket { party, size, power, skill, mode, .. } = ticket;
-        log.write(tick, None, Event::Ticket { party, size, power, skill, mode: name(mode) });
+        let &Ticket {
+            party,
+            size,
+            power,
+            skill,
+            mode,
+            ..
+        } = ticket;
+        log.write(
+            tick,
+            None,
+            Event::Ticket {
+                party,
+                size,
+                power,
+                skill,
+                mode: name(mode),
+            },
+        );
     }
     for ticket in cancelled.read() {
-        log.write(tick, None, Event::Cancel { party: ticket.party });
+        log.write(
+            tick,
+            None,
+            Event::Cancel {
+                party: ticket.party,
+            },
+        );
     }
     for ticket in expired.read() {
-        log.write(tick, None, Event::Expire { party: ticket.party });
+        log.write(
+            tick,
+            None,
+            Event::Expire {
+                party: ticket.party,
+            },
+        );
     }
     for MatchFormed { found } in formed.read() {
         let parties = |group: &Vec<Ticket>| group.iter().map(|ticket| ticket.party).collect();
@@ -423,10 +569,17 @@ pub(super) fn log_tick_end(world: &mut World) {
     world.resource_scope(|world, mut log: Mut<EventLog>| {
         if log.positions {
             let mut query = world.query::<(&Object, &Position)>();
-            let mut all: Vec<_> = query.iter(world).map(|(object, position)| (*object, position.0)).collect();
+            let mut all: Vec<_> = query
+                .iter(world)
+                .map(|(object, position)| (*object, position.0))
+                .collect();
             all.sort_unstable_by_key(|(object, _)| object.key());
             for (object, at) in all {
-                let event = Event::Pos { id: object.id().0, x: at.x, y: at.y };
+                let event = Event::Pos {
+                    id: object.id().0,
+                    x: at.x,
+                    y: at.y,
+                };
                 log.write(tick, Some(object.scene()), event);
             }
         }

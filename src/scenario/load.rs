@@ -40,22 +40,39 @@ pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
     if path.is_file() {
         let text = read_text(path)?;
         let scenario = parse(source, &text)?;
-        return Ok(Loaded { scenario, path: Some(path.to_owned()), file: source.to_owned(), text });
+        return Ok(Loaded {
+            scenario,
+            path: Some(path.to_owned()),
+            file: source.to_owned(),
+            text,
+        });
     }
     if let Some(found) = built_in(source) {
         let file = format!("{}.ron", found.name);
         let scenario = parse(&file, found.text)?;
-        return Ok(Loaded { scenario, path: None, file, text: found.text.to_owned() });
+        return Ok(Loaded {
+            scenario,
+            path: None,
+            file,
+            text: found.text.to_owned(),
+        });
     }
     if path.exists() {
         let error = std::io::Error::other("it is no file");
-        return Err(ScenarioError::Read { path: path.to_owned(), source: error });
+        return Err(ScenarioError::Read {
+            path: path.to_owned(),
+            source: error,
+        });
     }
     let names = BUILT_IN.map(|built_in| built_in.name);
     Err(ScenarioError::NotFound {
         source_name: source.to_owned(),
-        hint: closest(source, names).map_or_else(String::new, |name| format!(", did you mean `{name}`?")),
-        help: format!("give a file, or one of the built-in scenarios {}", one_of(&names)),
+        hint: closest(source, names)
+            .map_or_else(String::new, |name| format!(", did you mean `{name}`?")),
+        help: format!(
+            "give a file, or one of the built-in scenarios {}",
+            one_of(&names)
+        ),
     })
 }
 
@@ -73,7 +90,8 @@ impl Loaded {
     /// # Errors
     /// [`ScenarioError::Invalid`] for the first problem.
     pub fn check(&self, attributes: &[&str]) -> Result<(), ScenarioError> {
-        validate(&self.scenario, attributes).map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
+        validate(&self.scenario, attributes)
+            .map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
     }
 
     /// Points into the text at a problem that was found elsewhere.
@@ -87,8 +105,14 @@ impl Loaded {
     /// in the working directory.
     #[must_use]
     pub fn map_path(&self, named: &Path) -> PathBuf {
-        let beside = self.path.as_deref().and_then(Path::parent).map(|folder| folder.join(named));
-        beside.filter(|path| path.is_file()).unwrap_or_else(|| named.to_owned())
+        let beside = self
+            .path
+            .as_deref()
+            .and_then(Path::parent)
+            .map(|folder| folder.join(named));
+        beside
+            .filter(|path| path.is_file())
+            .unwrap_or_else(|| named.to_owned())
     }
 
     /// Reads or generates the map of a scene of this scenario.
@@ -130,7 +154,10 @@ impl Loaded {
     pub fn check_maps(&self) -> Result<(), ScenarioError> {
         let mut seen: Vec<(&MapSource, TileRect)> = Vec::new();
         for (_, scene) in scenes_with_places(&self.scenario) {
-            let known = seen.iter().find(|(source, _)| *source == &scene.map).map(|(_, size)| *size);
+            let known = seen
+                .iter()
+                .find(|(source, _)| *source == &scene.map)
+                .map(|(_, size)| *size);
             let size = match known {
                 Some(size) => size,
                 None => {
@@ -149,7 +176,10 @@ impl Loaded {
 
 /// Reads a file as text, unless it is larger than any scenario.
 fn read_text(path: &Path) -> Result<String, ScenarioError> {
-    let failed = |source| ScenarioError::Read { path: path.to_owned(), source };
+    let failed = |source| ScenarioError::Read {
+        path: path.to_owned(),
+        source,
+    };
     let too_large = |found_bytes| ScenarioError::TooLarge {
         path: path.to_owned(),
         found_bytes,
@@ -162,14 +192,19 @@ fn read_text(path: &Path) -> Result<String, ScenarioError> {
     }
     // The file may grow while it is read, so the reader has the limit as well.
     let mut bytes = Vec::new();
-    file.take(SCENARIO_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(SCENARIO_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     if bytes.len() as u64 > SCENARIO_BYTES_MAX {
         return Err(too_large(bytes.len() as u64));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        let message = format!("expected text in UTF-8, found byte {:#04x}", error.as_bytes()[valid]);
+        let message = format!(
+            "expected text in UTF-8, found byte {:#04x}",
+            error.as_bytes()[valid]
+        );
         let span = valid..valid + char::REPLACEMENT_CHARACTER.len_utf8();
         let mistake = Mistake::new(&path.display().to_string(), &text, span, (message, None));
         ScenarioError::Syntax(Box::new(mistake))
@@ -187,7 +222,8 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("throng-load-{}-{name}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("throng-load-{}-{name}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
             Self(path)
         }
@@ -213,7 +249,12 @@ mod tests {
     #[test]
     fn a_built_in_is_found_by_its_name_and_a_slip_is_corrected() {
         assert_eq!(load("town").unwrap().scenario.name, "town");
-        assert!(load("twon").unwrap_err().to_string().ends_with("did you mean `town`?"));
+        assert!(
+            load("twon")
+                .unwrap_err()
+                .to_string()
+                .ends_with("did you mean `town`?")
+        );
     }
 
     #[test]
@@ -222,24 +263,38 @@ mod tests {
         folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
         let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
-        assert_eq!(loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(), 3);
+        assert_eq!(
+            loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(),
+            3
+        );
         assert!(loaded.check_maps().is_ok());
     }
 
     #[test]
     fn a_missing_map_is_shown_where_it_is_named() {
         let folder = Folder::new("missing");
-        let scenario = "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
+        let scenario =
+            "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         let error = loaded.check_maps().unwrap_err();
-        assert!(told(&error).starts_with("2:38: none.map: "), "{}", told(&error));
+        assert!(
+            told(&error).starts_with("2:38: none.map: "),
+            "{}",
+            told(&error)
+        );
     }
 
     #[test]
     fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
-        let text = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
+        let text =
+            r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
         let scenario = parse("x.ron", text).unwrap();
-        let loaded = Loaded { scenario, path: None, file: "x.ron".to_owned(), text: text.to_owned() };
+        let loaded = Loaded {
+            scenario,
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+        };
         assert!(told(&loaded.check_maps().unwrap_err()).starts_with("1:74: "));
     }
 
@@ -249,7 +304,12 @@ mod tests {
             scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
             script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
         let scenario = parse("x.ron", text).unwrap();
-        let loaded = Loaded { scenario, path: None, file: "x.ron".to_owned(), text: text.to_owned() };
+        let loaded = Loaded {
+            scenario,
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+        };
         let error = loaded.check_maps().unwrap_err();
         assert_eq!(
             told(&error),
@@ -265,6 +325,9 @@ mod tests {
         let large = vec![b' '; SCENARIO_BYTES_MAX as usize + 1];
         let error = load(&folder.write("large.ron", &large)).unwrap_err();
         assert!(matches!(error, ScenarioError::TooLarge { .. }));
-        assert!(matches!(load(&folder.0.display().to_string()), Err(ScenarioError::Read { .. })));
+        assert!(matches!(
+            load(&folder.0.display().to_string()),
+            Err(ScenarioError::Read { .. })
+        ));
     }
 }

@@ -34,14 +34,14 @@ mod validate;
 
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use error::{Mistake, ScenarioError};
-pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};
 pub use events::EventLog;
+pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};
 pub use place::{Place, Problem, Step};
 pub use report::{Judged, Memory, Report};
 pub use runner::{Run, RunOptions};
 pub use schema::{
-    Action, Area, Behaviour, Crowd, Cue, Expectation, MapSource, Queue, Scenario, Scene, SetName, Settings,
-    Sight,
+    Action, Area, Behaviour, Crowd, Cue, Expectation, MapSource, Queue, Scenario, Scene, SetName,
+    Settings, Sight,
 };
 pub use script::ScenarioScript;
 pub use suggest::{closest, one_of};

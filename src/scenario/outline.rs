@@ -64,7 +64,11 @@ impl<'a> Outline<'a> {
     pub fn new(text: &'a str) -> Self {
         let tokens = tokens(text);
         let values = values(&tokens, text.len());
-        Self { text, tokens, values }
+        Self {
+            text,
+            tokens,
+            values,
+        }
     }
 
     /// The name that the whole text begins with, as in `Scenario(…)`.
@@ -86,7 +90,9 @@ impl<'a> Outline<'a> {
         }
         let mut at = 0;
         for &step in place.steps() {
-            let Some(next) = self.step_into(at, step) else { break };
+            let Some(next) = self.step_into(at, step) else {
+                break;
+            };
             at = next;
         }
         self.short_span(at)
@@ -94,7 +100,9 @@ impl<'a> Outline<'a> {
 
     /// The token that contains a byte, or the last one before it.
     pub fn token_before(&self, byte: usize) -> Option<usize> {
-        self.tokens.partition_point(|token| token.span.start < byte).checked_sub(1)
+        self.tokens
+            .partition_point(|token| token.span.start < byte)
+            .checked_sub(1)
     }
 
     /// The token that contains a byte, or the first one after it.
@@ -126,25 +134,42 @@ impl<'a> Outline<'a> {
     pub fn field_before(&self, index: usize) -> Option<&'a str> {
         let colon = self.tokens.get(index.checked_sub(1)?)?;
         let name = self.tokens.get(index.checked_sub(2)?)?;
-        (colon.kind == TokenKind::Mark(b':') && name.kind == TokenKind::Word).then(|| self.words(&name.span))
+        (colon.kind == TokenKind::Mark(b':') && name.kind == TokenKind::Word)
+            .then(|| self.words(&name.span))
     }
 
     /// The part of a value that a step names. A bracket with a single unnamed value, as in `Some(…)` or
     /// `Generate(Town(…))`, is passed through.
     fn step_into(&self, mut at: usize, step: Step) -> Option<usize> {
         loop {
-            let child = self.values.iter().enumerate().skip(at + 1).find(|(_, value)| {
-                value.parent == at
-                    && match step {
-                        Step::Field(name) => value.key.as_ref().is_some_and(|key| self.words(key) == name),
-                        Step::Item(index) => value.index == index,
-                    }
-            });
+            let child = self
+                .values
+                .iter()
+                .enumerate()
+                .skip(at + 1)
+                .find(|(_, value)| {
+                    value.parent == at
+                        && match step {
+                            Step::Field(name) => value
+                                .key
+                                .as_ref()
+                                .is_some_and(|key| self.words(key) == name),
+                            Step::Item(index) => value.index == index,
+                        }
+                });
             if let Some((child, _)) = child {
                 return Some(child);
             }
-            let only = self.values.iter().enumerate().skip(at + 1).find(|(_, value)| value.parent == at)?;
-            if self.values[at].child_count != 1 || only.1.key.is_some() || matches!(step, Step::Item(_)) {
+            let only = self
+                .values
+                .iter()
+                .enumerate()
+                .skip(at + 1)
+                .find(|(_, value)| value.parent == at)?;
+            if self.values[at].child_count != 1
+                || only.1.key.is_some()
+                || matches!(step, Step::Item(_))
+            {
                 return None;
             }
             at = only.0;
@@ -177,12 +202,16 @@ fn tokens(text: &str) -> Vec<Token> {
             b'r' if raw_text_length(rest).is_some() => {
                 (Some(TokenKind::Quoted), raw_text_length(rest).unwrap_or(1))
             }
-            _ if is_word_byte(byte) => {
-                (Some(TokenKind::Word), rest.iter().take_while(|&&byte| is_word_byte(byte)).count())
-            }
+            _ if is_word_byte(byte) => (
+                Some(TokenKind::Word),
+                rest.iter().take_while(|&&byte| is_word_byte(byte)).count(),
+            ),
             _ => (Some(TokenKind::Mark(byte)), 1),
         };
-        tokens.extend(kind.map(|kind| Token { kind, span: at..at + length }));
+        tokens.extend(kind.map(|kind| Token {
+            kind,
+            span: at..at + length,
+        }));
         at += length;
     }
     tokens
@@ -194,7 +223,9 @@ const fn is_word_byte(byte: u8) -> bool {
 }
 
 fn line_length(rest: &[u8]) -> usize {
-    rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
+    rest.iter()
+        .position(|&byte| byte == b'\n')
+        .unwrap_or(rest.len())
 }
 
 /// Block comments nest.
@@ -229,16 +260,29 @@ fn quoted_length(rest: &[u8], quote: u8) -> usize {
 
 /// `r"…"` and `r#"…"#`, with any number of `#`.
 fn raw_text_length(rest: &[u8]) -> Option<usize> {
-    let hashes = rest.iter().skip(1).take_while(|&&byte| byte == b'#').count();
+    let hashes = rest
+        .iter()
+        .skip(1)
+        .take_while(|&&byte| byte == b'#')
+        .count();
     if rest.get(1 + hashes) != Some(&b'"') {
         return None;
     }
     let body = &rest[2 + hashes..];
     let ends = |at: &usize| {
         body[*at] == b'"'
-            && body[at + 1..].iter().take(hashes).filter(|&&byte| byte == b'#').count() == hashes
+            && body[at + 1..]
+                .iter()
+                .take(hashes)
+                .filter(|&&byte| byte == b'#')
+                .count()
+                == hashes
     };
-    Some((0..body.len()).find(ends).map_or(rest.len(), |at| 2 + hashes + at + 1 + hashes))
+    Some(
+        (0..body.len())
+            .find(ends)
+            .map_or(rest.len(), |at| 2 + hashes + at + 1 + hashes),
+    )
 }
 
 /// Makes the tree of values. Brackets that are never closed reach to the end; closing ones too many are skipped.
@@ -256,7 +300,9 @@ fn values(tokens: &[Token], end: usize) -> Vec<Value> {
                 key = Some(token.span.clone());
                 index += 1;
             }
-            TokenKind::Word if next == Some(TokenKind::Mark(b'(')) => head = Some(token.span.clone()),
+            TokenKind::Word if next == Some(TokenKind::Mark(b'(')) => {
+                head = Some(token.span.clone())
+            }
             TokenKind::Mark(b',') => key = None,
             TokenKind::Mark(b')' | b']' | b'}') => {
                 key = None;
@@ -304,8 +350,13 @@ fn values(tokens: &[Token], end: usize) -> Vec<Value> {
 /// The number of tokens of the `#![enable(…)]` lines on top.
 fn attributes_end(tokens: &[Token]) -> usize {
     let mut end = 0;
-    while tokens.get(end).is_some_and(|token| token.kind == TokenKind::Mark(b'#')) {
-        let closing = tokens[end..].iter().position(|token| token.kind == TokenKind::Mark(b']'));
+    while tokens
+        .get(end)
+        .is_some_and(|token| token.kind == TokenKind::Mark(b'#'))
+    {
+        let closing = tokens[end..]
+            .iter()
+            .position(|token| token.kind == TokenKind::Mark(b']'));
         end += closing.map_or(tokens.len(), |closing| closing + 1);
     }
     end
@@ -340,8 +391,15 @@ Scenario(
         assert_eq!(shown(&scenes.item(0)), "Scene");
         assert_eq!(shown(&scenes.item(0).field("name")), r##"r#"x"y"#"##);
         assert_eq!(shown(&scenes.item(1).field("name")), "\"z\"");
-        assert_eq!(shown(&scenes.item(0).field("map").field("width_tiles")), "5");
-        let tile = root.field("queues").item(0).field("battle_scene").field("tile_m");
+        assert_eq!(
+            shown(&scenes.item(0).field("map").field("width_tiles")),
+            "5"
+        );
+        let tile = root
+            .field("queues")
+            .item(0)
+            .field("battle_scene")
+            .field("tile_m");
         assert_eq!(shown(&tile), "-0.5");
     }
 
@@ -357,7 +415,10 @@ Scenario(
     fn the_innermost_bracket_around_a_byte_is_found() {
         let outline = Outline::new(TEXT);
         let byte = TEXT.find("width_tiles").unwrap();
-        assert_eq!(outline.group_around(byte).map(|span| outline.words(&span)), Some("Town"));
+        assert_eq!(
+            outline.group_around(byte).map(|span| outline.words(&span)),
+            Some("Town")
+        );
         assert_eq!(outline.group_around(0), None);
     }
 

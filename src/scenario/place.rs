@@ -78,7 +78,11 @@ pub struct Problem {
 impl Problem {
     /// A problem without further help.
     pub fn new(place: Place, message: impl Into<String>) -> Self {
-        Self { place, message: message.into(), help: None }
+        Self {
+            place,
+            message: message.into(),
+            help: None,
+        }
     }
 }
 
@@ -88,7 +92,14 @@ mod tests {
 
     #[test]
     fn a_place_is_written_as_a_path() {
-        assert_eq!(Place::root().field("cast").item(2).field("kind").to_string(), "cast[2].kind");
+        assert_eq!(
+            Place::root()
+                .field("cast")
+                .item(2)
+                .field("kind")
+                .to_string(),
+            "cast[2].kind"
+        );
         assert_eq!(Place::root().to_string(), "scenario");
     }
 }

@@ -18,7 +18,10 @@ use crate::world::{KindClass, Object, ObjectKinds};
 
 /// A run's figures. Every name is part of the program's interface.
 #[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "the names say it, and the interface explains them")]
+#[expect(
+    missing_docs,
+    reason = "the names say it, and the interface explains them"
+)]
 pub struct Report {
     pub scenario: String,
     pub seed: u64,
@@ -188,13 +191,22 @@ pub(super) fn count_objects(world: &mut World) -> Objects {
     let mut query = world.query::<&Object>();
     let kinds = world.resource::<ObjectKinds>();
     for object in query.iter(world) {
-        let class = kinds.get(object.kind()).map_or(KindClass::Thing, |kind| kind.class);
+        let class = kinds
+            .get(object.kind())
+            .map_or(KindClass::Thing, |kind| kind.class);
         counts[class.index()] += 1;
     }
-    Objects { players: counts[0], npcs: counts[1], other: counts[2], peak: counts.iter().sum() }
+    Objects {
+        players: counts[0],
+        npcs: counts[1],
+        other: counts[2],
+        peak: counts.iter().sum(),
+    }
 }
 
-pub(super) fn tick_times(timings: &TickTimings) -> (Milliseconds, BTreeMap<&'static str, SystemMilliseconds>) {
+pub(super) fn tick_times(
+    timings: &TickTimings,
+) -> (Milliseconds, BTreeMap<&'static str, SystemMilliseconds>) {
     let of = |timing: SetTiming| SystemMilliseconds {
         mean_ms: timing.mean_ms,
         p50_ms: timing.p50_ms,
@@ -202,9 +214,21 @@ pub(super) fn tick_times(timings: &TickTimings) -> (Milliseconds, BTreeMap<&'sta
         max_ms: timing.max_ms,
     };
     let tick = timings.tick();
-    let whole = Milliseconds { mean: tick.mean_ms, p50: tick.p50_ms, p99: tick.p99_ms, max: tick.max_ms };
-    let shown = SimSystems::ALL.into_iter().filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
-    (whole, shown.map(|set| (set.name(), of(timings.set(set)))).collect())
+    let whole = Milliseconds {
+        mean: tick.mean_ms,
+        p50: tick.p50_ms,
+        p99: tick.p99_ms,
+        max: tick.max_ms,
+    };
+    let shown = SimSystems::ALL
+        .into_iter()
+        .filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
+    (
+        whole,
+        shown
+            .map(|set| (set.name(), of(timings.set(set))))
+            .collect(),
+    )
 }
 
 pub(super) fn clients(world: &World) -> Clients {
@@ -235,7 +259,9 @@ pub(super) fn paths(world: &World) -> Paths {
 }
 
 pub(super) fn views(world: &World, cap: u16) -> Views {
-    let AoiStats { counters, links, .. } = *world.resource::<AoiStats>();
+    let AoiStats {
+        counters, links, ..
+    } = *world.resource::<AoiStats>();
     Views {
         cap,
         links,
@@ -250,7 +276,11 @@ pub(super) fn views(world: &World, cap: u16) -> Views {
 
 /// `client_seconds` is how long clients were there, all added up.
 pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
-    let SyncStats { attributes_dirty, sent, .. } = *world.resource::<SyncStats>();
+    let SyncStats {
+        attributes_dirty,
+        sent,
+        ..
+    } = *world.resource::<SyncStats>();
     Sync {
         attributes_dirty,
         deltas: sent.deltas,
@@ -259,7 +289,11 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
         moves: sent.motions,
         packets: sent.packets,
         bytes: sent.bytes,
-        bytes_per_client_s: if client_seconds > 0.0 { sent.bytes as f64 / client_seconds } else { 0.0 },
+        bytes_per_client_s: if client_seconds > 0.0 {
+            sent.bytes as f64 / client_seconds
+        } else {
+            0.0
+        },
     }
 }
 

@@ -17,7 +17,7 @@ use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
 use crate::map;
 use crate::outbox::Outbox;
 use crate::sim::clock::Stopwatch;
-use crate::sim::{SimSystems, TickTimings};
+use crate::sim::{SimSystems, TickObservers, TickTimings};
 use crate::testing::TestServer;
 use crate::world::Scenes;
 
@@ -93,7 +93,9 @@ impl Run {
         stage::set_up(world, &loaded, options.map.map(Arc::new))?;
         let sink = world.resource::<SyntheticClients>().sink();
         world.resource_mut::<Outbox>().set_sink(sink);
-        let ticks = options.ticks.unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
+        let ticks = options
+            .ticks
+            .unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
         Ok(Self {
             threads: options.threads.max(1),
             judge_timing: options.judge_timing,
@@ -185,10 +187,16 @@ impl Run {
             state_hash,
             tick_ms,
             systems,
-            objects: Objects { peak: self.peak_objects.max(counted.peak), ..counted },
+            objects: Objects {
+                peak: self.peak_objects.max(counted.peak),
+                ..counted
+            },
             clients: report::clients(world),
             paths: report::paths(world),
-            views: report::views(world, scenario.scenes.first().map_or(0, |scene| scene.view_cap)),
+            views: report::views(
+                world,
+                scenario.scenes.first().map_or(0, |scene| scene.view_cap),
+            ),
             sync: report::sync(world, self.client_ticks as f64 / hz),
             matchmaking: report::matchmaking(world, hz),
             inbox: report::inbox(world, hz),
@@ -230,7 +238,7 @@ fn add_script(app: &mut App) {
                 .in_set(SimSystems::Think)
                 .run_if(resource_exists::<ScenarioScript>)
                 .before(crate::crowd::CrowdSystems),
-            checks::watch.after(SimSystems::Last),
+            checks::watch.in_set(TickObservers),
         ),
     );
 }
@@ -246,6 +254,7 @@ fn add_events(app: &mut App, log: EventLog) {
         )
             .chain()
             .after(checks::watch)
+            .in_set(TickObservers)
             .run_if(resource_exists::<EventLog>),
     );
 }

@@ -51,17 +51,33 @@ impl ScenarioScript {
         // The tick that ends at time t is number t × hz; what is to happen at t happens in the one after.
         let tick = |t_s: f64| (t_s * scenario.tick_hz).floor() as u64 + 1;
         let timed = |cue: &Cue| match cue {
-            Cue::At { t_s, run } => {
-                Timed { next: Some(tick(*t_s)), every: 0, until: u64::MAX, action: run.clone() }
-            }
-            Cue::Every { t_s, from_s, until_s, run } => {
+            Cue::At { t_s, run } => Timed {
+                next: Some(tick(*t_s)),
+                every: 0,
+                until: u64::MAX,
+                action: run.clone(),
+            },
+            Cue::Every {
+                t_s,
+                from_s,
+                until_s,
+                run,
+            } => {
                 let first = if *from_s > 0.0 { *from_s } else { *t_s };
                 let every = ((t_s * scenario.tick_hz).round() as u64).max(1);
                 let until = until_s.map_or(u64::MAX, tick);
-                Timed { next: Some(tick(first)), every, until, action: run.clone() }
+                Timed {
+                    next: Some(tick(first)),
+                    every,
+                    until,
+                    action: run.clone(),
+                }
             }
         };
-        Self { cues: scenario.script.iter().map(timed).collect(), ..Self::default() }
+        Self {
+            cues: scenario.script.iter().map(timed).collect(),
+            ..Self::default()
+        }
     }
 
     /// What could not be done: the first few in words, and how many in all.
@@ -88,7 +104,9 @@ pub(super) fn run_script(world: &mut World) {
             if cue.next != Some(tick) {
                 continue;
             }
-            cue.next = (cue.every > 0).then_some(tick + cue.every).filter(|&next| next <= cue.until);
+            cue.next = (cue.every > 0)
+                .then_some(tick + cue.every)
+                .filter(|&next| next <= cue.until);
             let action = cue.action.clone();
             if let Err(what) = perform(world, &action) {
                 script.fault(format!("tick {tick}: {what}"));
@@ -104,27 +122,50 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
         Action::Spawn(crowd) => stage::spawn(world, crowd).map_err(|e| text(&e))?,
         Action::Despawn { tag, count } => crowd::despawn_some(world, tag, *count),
         Action::Teleport { tag, count, to } => {
-            let Some(scene) = scene_of(world, tag) else { return Ok(()) };
+            let Some(scene) = scene_of(world, tag) else {
+                return Ok(());
+            };
             let place = world.resource::<Stage>().place(world, scene, to);
             crowd::teleport_some(world, tag, *count, &place).map_err(|e| text(&e))?;
         }
-        Action::SetTeam { tag, count, team } => crowd::set_team_of(world, tag, *count, team.map(TeamId)),
-        Action::SetAttribute { tag, count, attribute, value } => {
+        Action::SetTeam { tag, count, team } => {
+            crowd::set_team_of(world, tag, *count, team.map(TeamId))
+        }
+        Action::SetAttribute {
+            tag,
+            count,
+            attribute,
+            value,
+        } => {
             if !crowd::set_attribute_of(world, tag, *count, attribute, *value) {
                 return Err(format!("some of `{tag}` have no attribute `{attribute}`"));
             }
         }
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour),
         Action::Gather { tag, at } => set_behaviour(world, tag, &Behaviour::Gather { at: *at }),
-        Action::Block { scene, rect_tiles } => edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Block)?,
-        Action::Free { scene, rect_tiles } => edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Free)?,
-        Action::Toggle { scene, rect_tiles } => edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Toggle)?,
-        Action::Paint { scene, at_tile: (x, y), rows } => {
+        Action::Block { scene, rect_tiles } => {
+            edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Block)?
+        }
+        Action::Free { scene, rect_tiles } => {
+            edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Free)?
+        }
+        Action::Toggle { scene, rect_tiles } => {
+            edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Toggle)?
+        }
+        Action::Paint {
+            scene,
+            at_tile: (x, y),
+            rows,
+        } => {
             let pattern = TilePattern::from_ascii(&rows.join("\n")).map_err(|e| text(&e))?;
             let rect = TileRect::new(*x, *y, pattern.width(), pattern.height());
             edit(world, scene.as_deref(), rect, &TileEdit::Write(pattern))?;
         }
-        Action::Queue { mode, parties, size } => {
+        Action::Queue {
+            mode,
+            parties,
+            size,
+        } => {
             crowd::queue_parties(world, mode, *parties, *size).map_err(|e| text(&e))?;
         }
         Action::Cancel { mode, parties } => {
@@ -132,7 +173,9 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
         }
         Action::Login { tag, count } => crowd::login_some(world, tag, *count),
         Action::Logout { tag, count } => crowd::logout_some(world, tag, *count),
-        Action::OpenScene(scene) => drop(stage::open(world, scene, Vec2::ONE).map_err(|e| text(&e))?),
+        Action::OpenScene(scene) => {
+            stage::open(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
+        }
         Action::CloseScene { scene } => {
             let entity = named(world, Some(scene))?;
             close_scene(world, entity).map_err(|e| text(&e))?;
@@ -158,20 +201,33 @@ fn scene_of(world: &World, tag: &str) -> Option<Entity> {
 }
 
 fn set_behaviour(world: &mut World, tag: &str, behaviour: &Behaviour) {
-    let Some(scene) = scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None)) else { return };
+    let Some(scene) = scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None))
+    else {
+        return;
+    };
     let behaviour = world.resource::<Stage>().behaviour(world, scene, behaviour);
     crowd::set_behaviour_of(world, tag, &behaviour);
 }
 
-fn edit(world: &mut World, scene: Option<&str>, rect: TileRect, edit: &TileEdit) -> Result<(), String> {
+fn edit(
+    world: &mut World,
+    scene: Option<&str>,
+    rect: TileRect,
+    edit: &TileEdit,
+) -> Result<(), String> {
     let scene = named(world, scene)?;
-    edit_map(world, scene, rect, edit).map(drop).map_err(|error| error.to_string())
+    edit_map(world, scene, rect, edit)
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 /// Matches whose queue has a battle scene are fought there for a while.
 fn fight(world: &mut World, script: &mut ScenarioScript, tick: u64) {
-    let over: Vec<Entity> =
-        script.battles.extract_if(.., |battle| battle.ends <= tick).map(|battle| battle.scene).collect();
+    let over: Vec<Entity> = script
+        .battles
+        .extract_if(.., |battle| battle.ends <= tick)
+        .map(|battle| battle.scene)
+        .collect();
     for scene in over {
         // A script may have closed it before.
         let _ = close_scene(world, scene);
@@ -180,16 +236,29 @@ fn fight(world: &mut World, script: &mut ScenarioScript, tick: u64) {
     let formed: Vec<_> = formed.map(|message| message.found.clone()).collect();
     for found in formed {
         let names = world.resource::<Matchmaker>().names();
-        let Some(mode) = names.get(usize::from(found.mode.0)).cloned() else { continue };
+        let Some(mode) = names.get(usize::from(found.mode.0)).cloned() else {
+            continue;
+        };
         let stage = world.resource::<Stage>();
-        let Some(queue) = stage.scenario.queues.iter().find(|queue| queue.mode == mode).cloned() else { continue };
+        let Some(queue) = stage
+            .scenario
+            .queues
+            .iter()
+            .find(|queue| queue.mode == mode)
+            .cloned()
+        else {
+            continue;
+        };
         if script.battles.len() >= BATTLES_MAX {
             continue;
         }
         match open_battle(world, &queue, &found) {
             Ok(Some(scene)) => {
                 let hz = world.resource::<Stage>().scenario.tick_hz;
-                script.battles.push(Battle { scene, ends: tick + (f64::from(queue.battle_s) * hz) as u64 });
+                script.battles.push(Battle {
+                    scene,
+                    ends: tick + (f64::from(queue.battle_s) * hz) as u64,
+                });
             }
             Ok(None) => {}
             Err(what) => script.fault(format!("tick {tick}: battle {}: {what}", found.id)),
@@ -203,20 +272,31 @@ fn open_battle(
     queue: &Queue,
     found: &crate::matchmaking::Match,
 ) -> Result<Option<Entity>, String> {
-    let Some(spec) = &queue.battle_scene else { return Ok(None) };
+    let Some(spec) = &queue.battle_scene else {
+        return Ok(None);
+    };
     let scene = stage::open(world, spec, Vec2::ONE).map_err(|error| error.to_string())?;
-    let kind = world.resource::<ObjectKinds>().find("player").unwrap_or_default();
-    let at = world.resource::<Stage>().place(world, scene, &super::schema::Area::default());
+    let kind = world
+        .resource::<ObjectKinds>()
+        .find("player")
+        .unwrap_or_default();
+    let at = world
+        .resource::<Stage>()
+        .place(world, scene, &super::schema::Area::default());
     for (side, group) in (1..).zip(&found.groups) {
         let fighter = CrowdSpec {
             team: Some(TeamId(side)),
-            behaviour: crowd::Behaviour::Chase { kind, sight_m: 15.0 },
+            behaviour: crowd::Behaviour::Chase {
+                kind,
+                sight_m: 15.0,
+            },
             speed_m_s: 4.0,
             ..CrowdSpec::new("", kind, 1, scene, at)
         };
         for player in group.iter().flat_map(|ticket| &ticket.members) {
             let player_id = crate::world::PlayerId(*player);
-            spawn_individual(world, &fighter, *player, (Walker, player_id)).map_err(|error| error.to_string())?;
+            spawn_individual(world, &fighter, *player, (Walker, player_id))
+                .map_err(|error| error.to_string())?;
         }
     }
     Ok(Some(scene))

@@ -13,6 +13,7 @@ use crate::aoi::{InterestSpec, ViewCaps};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, add_crowd};
 use crate::map::{SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
+use crate::nav::NavSettings;
 use crate::sim::SimSettings;
 use crate::world::{GuildId, KindId, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene};
 
@@ -37,7 +38,10 @@ struct Opened {
 
 impl Stage {
     /// Reads all maps. `map` stands in for the first scene's.
-    pub fn prepare(loaded: &Loaded, map: Option<Arc<TileMap>>) -> Result<(Self, Vec2), ScenarioError> {
+    pub fn prepare(
+        loaded: &Loaded,
+        map: Option<Arc<TileMap>>,
+    ) -> Result<(Self, Vec2), ScenarioError> {
         let mut maps: Vec<(MapSource, Arc<TileMap>)> = Vec::new();
         for (_, scene) in scenes_with_places(&loaded.scenario) {
             if !maps.iter().any(|(source, _)| *source == scene.map) {
@@ -52,14 +56,26 @@ impl Stage {
             // In front, so that it is found first; scenes that open later with the same source get it too.
             maps.insert(0, (first.map.clone(), map));
         }
-        Ok((Self { scenario: loaded.scenario.clone(), scenes: Vec::new(), maps }, scale))
+        Ok((
+            Self {
+                scenario: loaded.scenario.clone(),
+                scenes: Vec::new(),
+                maps,
+            },
+            scale,
+        ))
     }
 
     /// The open scene of this name, the newest first; the scenario's first scene without a name.
     pub fn scene(&self, world: &World, name: Option<&str>) -> Option<Entity> {
         let open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
         match name {
-            Some(name) => self.scenes.iter().rev().filter(open).find(|opened| opened.name == name),
+            Some(name) => self
+                .scenes
+                .iter()
+                .rev()
+                .filter(open)
+                .find(|opened| opened.name == name),
             None => self.scenes.first().filter(open),
         }
         .map(|opened| opened.entity)
@@ -67,51 +83,92 @@ impl Stage {
 
     /// The caps of viewers in a scene.
     pub fn caps(&self, scene: Entity) -> Option<ViewCaps> {
-        self.scenes.iter().find(|opened| opened.entity == scene).map(|opened| opened.caps)
+        self.scenes
+            .iter()
+            .find(|opened| opened.entity == scene)
+            .map(|opened| opened.caps)
     }
 
     /// An area of a scene, in metres.
     pub fn place(&self, world: &World, scene: Entity, area: &Area) -> Place {
-        let scale = self.scenes.iter().find(|opened| opened.entity == scene).map_or(Vec2::ONE, |o| o.scale);
-        let size_m = world.get::<SceneMap>(scene).map_or(Vec2::ZERO, SceneMap::size_m);
+        let scale = self
+            .scenes
+            .iter()
+            .find(|opened| opened.entity == scene)
+            .map_or(Vec2::ONE, |o| o.scale);
+        let size_m = world
+            .get::<SceneMap>(scene)
+            .map_or(Vec2::ZERO, SceneMap::size_m);
         match *area {
-            Area::Rect { min_m, max_m } => Place::Rect { min: min_m * scale, max: max_m * scale },
-            Area::Ring { center_m, radius_m, width_m } => {
+            Area::Rect { min_m, max_m } => Place::Rect {
+                min: min_m * scale,
+                max: max_m * scale,
+            },
+            Area::Ring {
+                center_m,
+                radius_m,
+                width_m,
+            } => {
                 let mean = (scale.x + scale.y) / 2.0;
-                Place::Ring { center: center_m * scale, radius: radius_m * mean, width: width_m * mean }
+                Place::Ring {
+                    center: center_m * scale,
+                    radius: radius_m * mean,
+                    width: width_m * mean,
+                }
             }
             Area::Point { center_m } => Place::Point(center_m * scale),
-            Area::Share(min, max) => Place::Rect { min: min * size_m, max: max * size_m },
+            Area::Share(min, max) => Place::Rect {
+                min: min * size_m,
+                max: max * size_m,
+            },
         }
     }
 
     /// A behaviour with its areas in metres and its kinds resolved.
-    pub fn behaviour(&self, world: &World, scene: Entity, behaviour: &schema::Behaviour) -> Behaviour {
+    pub fn behaviour(
+        &self,
+        world: &World,
+        scene: Entity,
+        behaviour: &schema::Behaviour,
+    ) -> Behaviour {
         let kind = |name: &str| kind(world, name);
-        let scale = self.scenes.iter().find(|opened| opened.entity == scene).map_or(Vec2::ONE, |o| o.scale);
+        let scale = self
+            .scenes
+            .iter()
+            .find(|opened| opened.entity == scene)
+            .map_or(Vec2::ONE, |o| o.scale);
         match behaviour {
             schema::Behaviour::Idle => Behaviour::Idle,
-            schema::Behaviour::Wander { radius_m } => Behaviour::Wander { radius_m: *radius_m },
-            schema::Behaviour::Patrol { points } => {
-                Behaviour::Patrol { points: points.iter().map(|&point| point * scale).collect() }
-            }
-            schema::Behaviour::Chase { kind: of, sight_m } => {
-                Behaviour::Chase { kind: kind(of), sight_m: *sight_m }
-            }
-            schema::Behaviour::Flee { kind: of, sight_m } => {
-                Behaviour::Flee { kind: kind(of), sight_m: *sight_m }
-            }
-            schema::Behaviour::Commute { between: (a, b) } => {
-                Behaviour::Commute { between: [self.place(world, scene, a), self.place(world, scene, b)] }
-            }
-            schema::Behaviour::Gather { at } => Behaviour::Gather { at: self.place(world, scene, at) },
+            schema::Behaviour::Wander { radius_m } => Behaviour::Wander {
+                radius_m: *radius_m,
+            },
+            schema::Behaviour::Patrol { points } => Behaviour::Patrol {
+                points: points.iter().map(|&point| point * scale).collect(),
+            },
+            schema::Behaviour::Chase { kind: of, sight_m } => Behaviour::Chase {
+                kind: kind(of),
+                sight_m: *sight_m,
+            },
+            schema::Behaviour::Flee { kind: of, sight_m } => Behaviour::Flee {
+                kind: kind(of),
+                sight_m: *sight_m,
+            },
+            schema::Behaviour::Commute { between: (a, b) } => Behaviour::Commute {
+                between: [self.place(world, scene, a), self.place(world, scene, b)],
+            },
+            schema::Behaviour::Gather { at } => Behaviour::Gather {
+                at: self.place(world, scene, at),
+            },
         }
     }
 }
 
 /// The kind of this name; validation has seen to it that there is one.
 fn kind(world: &World, name: &str) -> KindId {
-    world.resource::<ObjectKinds>().find(name).unwrap_or_default()
+    world
+        .resource::<ObjectKinds>()
+        .find(name)
+        .unwrap_or_default()
 }
 
 /// Puts everything that is there from the start on the server.
@@ -121,18 +178,37 @@ pub(super) fn set_up(
     map: Option<Arc<TileMap>>,
 ) -> Result<(), ScenarioError> {
     let (stage, scale) = Stage::prepare(loaded, map)?;
-    let Scenario { settings, kinds, heartbeat_ticks, tick_hz, queues, .. } = &loaded.scenario;
-    world.insert_resource(SimSettings { heartbeat_ticks: *heartbeat_ticks });
+    let Scenario {
+        settings,
+        kinds,
+        heartbeat_ticks,
+        tick_hz,
+        queues,
+        ..
+    } = &loaded.scenario;
+    world.insert_resource(SimSettings {
+        heartbeat_ticks: *heartbeat_ticks,
+    });
     world.insert_resource(settings.view.clone());
-    world.insert_resource(settings.nav.clone());
+    world.insert_resource(NavSettings {
+        time_searches: true,
+        ..settings.nav.clone()
+    });
     world.insert_resource(settings.inbox.clone());
     world.insert_resource(settings.sync.clone());
     for kind in kinds {
         world.resource_mut::<ObjectKinds>().register(kind.clone());
     }
-    let modes: Vec<QueueMode> = queues.iter().map(schema::Queue::named_rules).chain(settings.matchmaking.modes.clone()).collect();
+    let modes: Vec<QueueMode> = queues
+        .iter()
+        .map(schema::Queue::named_rules)
+        .chain(settings.matchmaking.modes.clone())
+        .collect();
     let matchmaker = Matchmaker::new(&modes, *tick_hz).map_err(|error| {
-        ScenarioError::Invalid(loaded.mistake(Problem::new(Where::root().field("queues"), error.to_string())))
+        ScenarioError::Invalid(loaded.mistake(Problem::new(
+            Where::root().field("queues"),
+            error.to_string(),
+        )))
     })?;
     world.insert_resource(matchmaker);
     for queue in queues {
@@ -171,20 +247,41 @@ fn arrivals(queue: &schema::Queue) -> ArrivalSpec {
 }
 
 /// Opens a scene of the scenario.
-pub(super) fn open(world: &mut World, scene: &schema::Scene, scale: Vec2) -> Result<Entity, WorldError> {
+pub(super) fn open(
+    world: &mut World,
+    scene: &schema::Scene,
+    scale: Vec2,
+) -> Result<Entity, WorldError> {
     world.resource_scope(|world, mut stage: Mut<Stage>| {
         let Some((_, map)) = stage.maps.iter().find(|(source, _)| *source == scene.map) else {
             return Err(WorldError::NoSuchScene);
         };
         let map = SceneMap::new(map.clone(), scene.tile_m);
-        let spec =
-            SceneSpec { name: scene.name.clone(), size_m: map.size_m(), max_objects: scene.max_objects };
-        let interest = InterestSpec { cell_m: scene.cell_m, margin_m: scene.margin_m };
+        let spec = SceneSpec {
+            name: scene.name.clone(),
+            size_m: map.size_m(),
+            max_objects: scene.max_objects,
+        };
+        let interest = InterestSpec {
+            cell_m: scene.cell_m,
+            margin_m: scene.margin_m,
+        };
         let entity = open_scene(world, spec, (map, interest))?;
-        let caps = ViewCaps { players: scene.view_cap, npcs: scene.npc_cap, things: scene.thing_cap };
+        let caps = ViewCaps {
+            players: scene.view_cap,
+            npcs: scene.npc_cap,
+            things: scene.thing_cap,
+        };
         // A name that opens again has only one open scene at a time worth finding; battles would pile up otherwise.
-        stage.scenes.retain(|opened| opened.entity == entity || world.get_entity(opened.entity).is_ok());
-        stage.scenes.push(Opened { name: scene.name.clone(), entity, scale, caps });
+        stage
+            .scenes
+            .retain(|opened| opened.entity == entity || world.get_entity(opened.entity).is_ok());
+        stage.scenes.push(Opened {
+            name: scene.name.clone(),
+            entity,
+            scale,
+            caps,
+        });
         Ok(entity)
     })
 }
@@ -206,7 +303,13 @@ fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Option<CrowdSpec> {
         messages_per_s: crowd.messages_per_s,
         churn_per_s: crowd.churn_per_s,
         caps,
-        ..CrowdSpec::new(crowd.tag.clone(), kind(world, &crowd.kind), crowd.count, scene, at)
+        ..CrowdSpec::new(
+            crowd.tag.clone(),
+            kind(world, &crowd.kind),
+            crowd.count,
+            scene,
+            at,
+        )
     })
 }
 

@@ -7,13 +7,21 @@
 /// differ. Upper and lower case count as equal; of equally close names the first wins. O(names × length²), and names
 /// that are too long to be meant cost nothing.
 pub fn closest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let found: Vec<char> = found.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+    let found: Vec<char> = found
+        .chars()
+        .take(LENGTH_MAX + 1)
+        .flat_map(char::to_lowercase)
+        .collect();
     if found.is_empty() || found.len() > LENGTH_MAX {
         return None;
     }
     let mut best: Option<(usize, &str)> = None;
     for name in known {
-        let letters: Vec<char> = name.chars().take(LENGTH_MAX + 1).flat_map(char::to_lowercase).collect();
+        let letters: Vec<char> = name
+            .chars()
+            .take(LENGTH_MAX + 1)
+            .flat_map(char::to_lowercase)
+            .collect();
         let limit = letters.len().div_ceil(3);
         if letters.len() > LENGTH_MAX || letters.len().abs_diff(found.len()) > limit {
             continue;
@@ -33,12 +41,17 @@ const LENGTH_MAX: usize = 64;
 #[must_use]
 pub fn one_of<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN_MAX: usize = 20;
-    let quoted: Vec<String> =
-        names.iter().take(SHOWN_MAX).map(|name| format!("`{}`", name.as_ref())).collect();
+    let quoted: Vec<String> = names
+        .iter()
+        .take(SHOWN_MAX)
+        .map(|name| format!("`{}`", name.as_ref()))
+        .collect();
     match quoted.as_slice() {
         [] => "none".to_owned(),
         [only] => only.clone(),
-        _ if names.len() > SHOWN_MAX => format!("{} and {} more", quoted.join(", "), names.len() - SHOWN_MAX),
+        _ if names.len() > SHOWN_MAX => {
+            format!("{} and {} more", quoted.join(", "), names.len() - SHOWN_MAX)
+        }
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
 }
@@ -50,7 +63,9 @@ fn distance(a: &[char], b: &[char]) -> usize {
     for i in 0..a.len() {
         let mut row = vec![i + 1];
         for j in 0..b.len() {
-            let mut least = (last[j] + usize::from(a[i] != b[j])).min(last[j + 1] + 1).min(row[j] + 1);
+            let mut least = (last[j] + usize::from(a[i] != b[j]))
+                .min(last[j + 1] + 1)
+                .min(row[j] + 1);
             if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
                 least = least.min(before[j - 1] + 1);
             }

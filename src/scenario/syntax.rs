@@ -35,7 +35,11 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
         .with_default_extension(Extensions::IMPLICIT_SOME)
         .with_recursion_limit(DEPTH_MAX);
     options.from_str(text).map_err(|error| {
-        let Explained { span, message, help } = explain(&outline, text, &error);
+        let Explained {
+            span,
+            message,
+            help,
+        } = explain(&outline, text, &error);
         failed(span, message, help)
     })
 }
@@ -49,18 +53,30 @@ struct Explained {
 
 impl Explained {
     fn new(span: Span, message: String) -> Self {
-        Self { span, message, help: None }
+        Self {
+            span,
+            message,
+            help: None,
+        }
     }
 }
 
 fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
     let reached = byte_of(text, error.span.end);
     match &error.code {
-        Error::NoSuchStructField { expected, found, outer } => {
-            unknown_field(outline, reached, expected, found, outer.as_deref())
-        }
-        Error::NoSuchEnumVariant { expected, found, outer } => {
-            let of = outer.as_ref().map_or_else(String::new, |outer| format!(" of `{outer}`"));
+        Error::NoSuchStructField {
+            expected,
+            found,
+            outer,
+        } => unknown_field(outline, reached, expected, found, outer.as_deref()),
+        Error::NoSuchEnumVariant {
+            expected,
+            found,
+            outer,
+        } => {
+            let of = outer
+                .as_ref()
+                .map_or_else(String::new, |outer| format!(" of `{outer}`"));
             unknown(
                 outline.word_before(reached, found),
                 &format!("variant `{}`{of}", shortened(found)),
@@ -72,16 +88,23 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
             outline.word_before(reached, found),
             format!("expected `{expected}(`, found `{}`", shortened(found)),
         ),
-        Error::DuplicateStructField { field, .. } => {
-            Explained::new(outline.word_before(reached, field), format!("the field `{field}` is given twice"))
-        }
+        Error::DuplicateStructField { field, .. } => Explained::new(
+            outline.word_before(reached, field),
+            format!("the field `{field}` is given twice"),
+        ),
         Error::MissingStructField { field, outer } => {
-            let of = outer.as_ref().map_or_else(String::new, |outer| format!(" of `{outer}`"));
-            let span = outline.group_around(reached).unwrap_or_else(|| outline.root_span());
+            let of = outer
+                .as_ref()
+                .map_or_else(String::new, |outer| format!(" of `{outer}`"));
+            let span = outline
+                .group_around(reached)
+                .unwrap_or_else(|| outline.root_span());
             Explained::new(span, format!("the field `{field}`{of} is missing"))
         }
         Error::ExpectedDifferentLength { expected, found } => {
-            let span = outline.group_around(reached).unwrap_or_else(|| outline.root_span());
+            let span = outline
+                .group_around(reached)
+                .unwrap_or_else(|| outline.root_span());
             Explained::new(span, format!("expected {expected}, found {found}"))
         }
         Error::IntegerOutOfBounds => out_of_range(outline, reached),
@@ -104,7 +127,10 @@ fn explain(outline: &Outline, text: &str, error: &SpannedError) -> Explained {
         | Error::NoSuchExtension(_)
         | Error::Message(_) => {
             let start = byte_of(text, error.span.start);
-            Explained::new(start..reached.max(start), lower_first(&error.code.to_string()))
+            Explained::new(
+                start..reached.max(start),
+                lower_first(&error.code.to_string()),
+            )
         }
         code => match expected_words(code) {
             Some(expected) => wrong_token(outline, text, reached, &expected),
@@ -121,7 +147,9 @@ fn unknown_field(
     outer: Option<&str>,
 ) -> Explained {
     let span = outline.word_before(reached, found);
-    let next = outline.token_from(span.end).and_then(|token| outline.token(token));
+    let next = outline
+        .token_from(span.end)
+        .and_then(|token| outline.token(token));
     if let (Some(outer), Some(first)) = (outer, expected.first())
         && next.is_some_and(|token| token.kind == TokenKind::Mark(b'('))
     {
@@ -131,7 +159,12 @@ fn unknown_field(
         );
         return Explained::new(span, message);
     }
-    unknown(span, &format!("field `{}`", shortened(found)), found, expected)
+    unknown(
+        span,
+        &format!("field `{}`", shortened(found)),
+        found,
+        expected,
+    )
 }
 
 /// An unknown name: the closest known one, or all of them.
@@ -147,13 +180,16 @@ fn unknown(span: Span, what: &str, found: &str, known: &[&str]) -> Explained {
 }
 
 fn out_of_range(outline: &Outline, reached: usize) -> Explained {
-    let Some((index, token)) =
-        outline.token_before(reached).and_then(|index| Some((index, outline.token(index)?)))
+    let Some((index, token)) = outline
+        .token_before(reached)
+        .and_then(|index| Some((index, outline.token(index)?)))
     else {
         return Explained::new(0..0, "a number is out of range".to_owned());
     };
     let words = outline.words(&token.span);
-    let field = outline.field_before(index).map_or_else(String::new, |field| format!(" for `{field}`"));
+    let field = outline
+        .field_before(index)
+        .map_or_else(String::new, |field| format!(" for `{field}`"));
     // The signed fields have 32 bits or more, so a small negative number can only be too small for an unsigned one.
     let message = if words.parse::<i32>().is_ok_and(|number| number < 0) {
         format!("expected 0 or more{field}, found `{words}`")
@@ -172,15 +208,25 @@ fn wrong_token(outline: &Outline, text: &str, reached: usize, expected: &str) ->
                 format!("expected {expected}, found the end of the file"),
             );
         };
-        let message =
-            format!("expected a closing bracket for `{}`, found the end of the file", outline.words(&span));
+        let message = format!(
+            "expected a closing bracket for `{}`, found the end of the file",
+            outline.words(&span)
+        );
         return Explained::new(span, message);
     };
-    let span = outline.token(index).map_or(reached..reached, |token| token.span.clone());
+    let span = outline
+        .token(index)
+        .map_or(reached..reached, |token| token.span.clone());
     let words = shortened(outline.words(&span));
-    let field = outline.field_before(index).map_or_else(String::new, |field| format!(" for `{field}`"));
+    let field = outline
+        .field_before(index)
+        .map_or_else(String::new, |field| format!(" for `{field}`"));
     // Only whole numbers end within a word: the reader has taken `1` of `1.5`.
-    let expected = if span.start < reached { "a whole number" } else { expected };
+    let expected = if span.start < reached {
+        "a whole number"
+    } else {
+        expected
+    };
     Explained::new(span, format!("expected {expected}{field}, found `{words}`"))
 }
 
@@ -197,7 +243,9 @@ fn expected_words(code: &Error) -> Option<String> {
         Error::ExpectedMapColon => "`:`",
         Error::ExpectedMapEnd => "`,` or `}`",
         Error::ExpectedNamedStructLike("Vec2") => "`(x, y)`",
-        Error::ExpectedNamedStructLike(name) if !name.is_empty() => return Some(format!("`{name}(…)`")),
+        Error::ExpectedNamedStructLike(name) if !name.is_empty() => {
+            return Some(format!("`{name}(…)`"));
+        }
         Error::ExpectedStructLike | Error::ExpectedNamedStructLike(_) => "`(`",
         Error::ExpectedStructLikeEnd | Error::ExpectedOptionEnd => "`)`",
         Error::ExpectedString | Error::ExpectedChar => "a text in quotes",
@@ -228,10 +276,17 @@ impl Outline<'_> {
 fn byte_of(text: &str, position: Position) -> usize {
     let line_start = match position.line.checked_sub(2) {
         None => 0,
-        Some(newline) => text.match_indices('\n').nth(newline).map_or(text.len(), |(byte, _)| byte + 1),
+        Some(newline) => text
+            .match_indices('\n')
+            .nth(newline)
+            .map_or(text.len(), |(byte, _)| byte + 1),
     };
     let rest = &text[line_start..];
-    line_start + rest.char_indices().nth(position.col.saturating_sub(1)).map_or(rest.len(), |(byte, _)| byte)
+    line_start
+        + rest
+            .char_indices()
+            .nth(position.col.saturating_sub(1))
+            .map_or(rest.len(), |(byte, _)| byte)
 }
 
 /// The first line of some words, at most forty characters of it.
@@ -247,7 +302,9 @@ fn shortened(words: &str) -> String {
 
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 #[cfg(test)]
@@ -271,7 +328,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, said: &str, underlined: &str) {
         let (message, words, _) = told(text);
-        assert_eq!((message.as_str(), words.as_str()), (said, underlined), "for {text}");
+        assert_eq!(
+            (message.as_str(), words.as_str()),
+            (said, underlined),
+            "for {text}"
+        );
     }
 
     #[test]
@@ -286,7 +347,10 @@ Scenario(
     expect: [ ViewsWithinCap, PathsExact, NobodyOnBlocked, TickP99UnderMs(50), SetP99UnderMs(View, 10), HashIs("00") ],
 )"#;
         let scenario = parse("siege.ron", text).unwrap();
-        assert_eq!((scenario.seed, scenario.cast[0].count, scenario.expect.len()), (20, 800, 6));
+        assert_eq!(
+            (scenario.seed, scenario.cast[0].count, scenario.expect.len()),
+            (20, 800, 6)
+        );
         assert_eq!(scenario.script.len(), 2);
     }
 
@@ -302,7 +366,11 @@ Scenario(
             "1:34: unknown variant `Gahter` of `Behaviour`, did you mean `Gather`?",
             "Gahter",
         );
-        check("Scenario(cast: [Crwod(count: 1)])", "1:17: expected `Crowd(`, found `Crwod`", "Crwod");
+        check(
+            "Scenario(cast: [Crwod(count: 1)])",
+            "1:17: expected `Crowd(`, found `Crwod`",
+            "Crwod",
+        );
         check(
             "Scenario(script: [At(t_s: 1, run: Spawn(Crowd(tag: \"a\")))])",
             "1:41: expected the fields at once, as in `Spawn(tag: …)`, found `Crowd(`",
@@ -310,12 +378,19 @@ Scenario(
         );
         let (message, _, help) = told("Scenario(colour: 1)");
         assert_eq!(message, "1:10: unknown field `colour`");
-        assert!(help.unwrap().starts_with("expected `name`, `seed`, `tick_hz`"));
+        assert!(
+            help.unwrap()
+                .starts_with("expected `name`, `seed`, `tick_hz`")
+        );
     }
 
     #[test]
     fn wrong_values_are_underlined_and_named_with_their_field() {
-        check("Scenario(cast: [Crowd(count: -5)])", "1:30: expected 0 or more for `count`, found `-5`", "-5");
+        check(
+            "Scenario(cast: [Crowd(count: -5)])",
+            "1:30: expected 0 or more for `count`, found `-5`",
+            "-5",
+        );
         check(
             "Scenario(cast: [Crowd(count: \"five\")])",
             "1:30: expected a whole number for `count`, found `\"five\"`",
@@ -336,9 +411,21 @@ Scenario(
             "1:30: `5000000000` is out of range for `count`",
             "5000000000",
         );
-        check("Scenario(name: 5)", "1:16: expected a text in quotes for `name`, found `5`", "5");
-        check("Scenario(tick_hz: fast)", "1:19: expected a number for `tick_hz`, found `fast`", "fast");
-        check("Scenario(cast: (Crowd()))", "1:16: expected `[` for `cast`, found `(`", "(");
+        check(
+            "Scenario(name: 5)",
+            "1:16: expected a text in quotes for `name`, found `5`",
+            "5",
+        );
+        check(
+            "Scenario(tick_hz: fast)",
+            "1:19: expected a number for `tick_hz`, found `fast`",
+            "fast",
+        );
+        check(
+            "Scenario(cast: (Crowd()))",
+            "1:16: expected `[` for `cast`, found `(`",
+            "(",
+        );
         check(
             "Scenario(cast: [Crowd(at: Point(center_m: 4))])",
             "1:43: expected `(x, y)` for `center_m`, found `4`",
@@ -358,26 +445,50 @@ Scenario(
             "1:19: the field `t_s` of `At` is missing",
             "At",
         );
-        check("Scenario(seed: 1, seed: 2)", "1:19: the field `seed` is given twice", "seed");
+        check(
+            "Scenario(seed: 1, seed: 2)",
+            "1:19: the field `seed` is given twice",
+            "seed",
+        );
     }
 
     #[test]
     fn broken_syntax_is_shown_where_it_breaks() {
-        check("", "1:1: expected the file to begin with `Scenario(`, found nothing", "");
-        check("Town(name: \"a\")", "1:1: expected the file to begin with `Scenario(`, found `Town`", "Town");
+        check(
+            "",
+            "1:1: expected the file to begin with `Scenario(`, found nothing",
+            "",
+        );
+        check(
+            "Town(name: \"a\")",
+            "1:1: expected the file to begin with `Scenario(`, found `Town`",
+            "Town",
+        );
         check(
             "Scenario(name: \"a\" seed: 1)",
             "1:20: expected `,` or a closing bracket, found `seed`",
             "seed",
         );
-        check("Scenario(name \"a\")", "1:15: expected `:`, found `\"a\"`", "\"a\"");
+        check(
+            "Scenario(name \"a\")",
+            "1:15: expected `:`, found `\"a\"`",
+            "\"a\"",
+        );
         check(
             "Scenario(cast: [Crowd(count: 1",
             "1:17: expected a closing bracket for `Crowd`, found the end of the file",
             "Crowd",
         );
-        check("Scenario(name: \"a", "1:16: expected a closing quote, found the end of the file", "\"a");
-        check("Scenario() x", "1:12: expected the end of the file, found `x`", "x");
+        check(
+            "Scenario(name: \"a",
+            "1:16: expected a closing quote, found the end of the file",
+            "\"a",
+        );
+        check(
+            "Scenario() x",
+            "1:12: expected the end of the file, found `x`",
+            "x",
+        );
     }
 
     #[test]
@@ -391,7 +502,10 @@ Scenario(
     #[test]
     fn the_built_in_scenarios_read() {
         for built_in in BUILT_IN {
-            assert!(parse(built_in.name, built_in.text).is_ok_and(|scenario| scenario.name == built_in.name));
+            assert!(
+                parse(built_in.name, built_in.text)
+                    .is_ok_and(|scenario| scenario.name == built_in.name)
+            );
         }
     }
 
@@ -463,7 +577,10 @@ Scenario(
                 Change::Swap { a, b } => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     let outline = Outline::new(&text);
-                    let count = (0..).take_while(|&token| outline.token(token).is_some()).count().max(1);
+                    let count = (0..)
+                        .take_while(|&token| outline.token(token).is_some())
+                        .count()
+                        .max(1);
                     let spans = (outline.token(a % count), outline.token(b % count));
                     if let (Some(from), Some(to)) = spans {
                         let word = text[from.span.clone()].as_bytes().to_vec();

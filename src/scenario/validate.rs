@@ -9,12 +9,15 @@ use std::collections::BTreeSet;
 
 use super::bounds::{at_most, distinct, known, metres, name, ordered, within};
 use super::limits::{
-    CELL_M, CROWD_RATE_MAX, CROWDS_MAX, CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX, HEARTBEAT_TICKS_MAX,
-    KINDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX, PARTY_SIZE_MAX, PERIOD_S_MIN,
-    POINTS_MAX, QUEUES_MAX, RATING_MAX, SCENES_MAX, SPEED_M_S_MAX, TICK_HZ_MAX, TILE_M,
+    CELL_M, CROWD_RATE_MAX, CROWDS_MAX, CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX,
+    HEARTBEAT_TICKS_MAX, KINDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
+    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, QUEUES_MAX, RATING_MAX, SCENES_MAX, SPEED_M_S_MAX,
+    TICK_HZ_MAX, TILE_M,
 };
 use super::place::{Place, Problem};
-use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, MapSource, Queue, Scenario, Scene};
+use super::schema::{
+    Action, Area, Behaviour, Crowd, Cue, Expectation, MapSource, Queue, Scenario, Scene,
+};
 use crate::map::{MapRecipe, TILES_MAX, TilePattern, TileRect};
 use crate::matchmaking::{ModeError, ModeSettings, QueueMode};
 use crate::world::{ObjectKinds, Visibility};
@@ -29,9 +32,22 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
     let root = Place::root();
     name(&root.field("name"), "scenario", &scenario.name)?;
     within(&root.field("tick_hz"), scenario.tick_hz, 1.0..=TICK_HZ_MAX)?;
-    within(&root.field("heartbeat_ticks"), scenario.heartbeat_ticks, 1..=HEARTBEAT_TICKS_MAX)?;
-    within(&root.field("duration_s"), scenario.duration_s, 0.0..=DURATION_S_MAX)?;
-    at_most(&root.field("kinds"), "items", scenario.kinds.len(), KINDS_MAX)?;
+    within(
+        &root.field("heartbeat_ticks"),
+        scenario.heartbeat_ticks,
+        1..=HEARTBEAT_TICKS_MAX,
+    )?;
+    within(
+        &root.field("duration_s"),
+        scenario.duration_s,
+        0.0..=DURATION_S_MAX,
+    )?;
+    at_most(
+        &root.field("kinds"),
+        "items",
+        scenario.kinds.len(),
+        KINDS_MAX,
+    )?;
     for (index, kind) in scenario.kinds.iter().enumerate() {
         let place = root.field("kinds").item(index);
         name(&place.field("name"), "kind", &kind.name)?;
@@ -42,15 +58,30 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
             ));
         }
     }
-    distinct(&root.field("kinds"), "kind", "name", scenario.kinds.iter().map(|kind| kind.name.as_str()))?;
+    distinct(
+        &root.field("kinds"),
+        "kind",
+        "name",
+        scenario.kinds.iter().map(|kind| kind.name.as_str()),
+    )?;
     scenes(scenario)?;
     cast(scenario, &names)?;
     queues(scenario)?;
-    at_most(&root.field("script"), "items", scenario.script.len(), CUES_MAX)?;
+    at_most(
+        &root.field("script"),
+        "items",
+        scenario.script.len(),
+        CUES_MAX,
+    )?;
     for (index, cue) in scenario.script.iter().enumerate() {
         check_cue(&root.field("script").item(index), cue, &names)?;
     }
-    at_most(&root.field("expect"), "items", scenario.expect.len(), EXPECTATIONS_MAX)?;
+    at_most(
+        &root.field("expect"),
+        "items",
+        scenario.expect.len(),
+        EXPECTATIONS_MAX,
+    )?;
     for (index, expectation) in scenario.expect.iter().enumerate() {
         check_expectation(&root.field("expect").item(index), expectation)?;
     }
@@ -61,16 +92,29 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
 /// the script opens.
 pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(Place, &Scene)> {
     let root = Place::root();
-    let first =
-        scenario.scenes.iter().enumerate().map(|(index, scene)| (root.field("scenes").item(index), scene));
-    let battles = scenario.queues.iter().enumerate().filter_map(|(index, queue)| {
-        let place = root.field("queues").item(index).field("battle_scene");
-        queue.battle_scene.as_ref().map(|scene| (place, scene))
-    });
-    let opened = scenario.script.iter().enumerate().filter_map(|(index, cue)| match cue.action() {
-        Action::OpenScene(scene) => Some((root.field("script").item(index).field("run"), scene)),
-        _ => None,
-    });
+    let first = scenario
+        .scenes
+        .iter()
+        .enumerate()
+        .map(|(index, scene)| (root.field("scenes").item(index), scene));
+    let battles = scenario
+        .queues
+        .iter()
+        .enumerate()
+        .filter_map(|(index, queue)| {
+            let place = root.field("queues").item(index).field("battle_scene");
+            queue.battle_scene.as_ref().map(|scene| (place, scene))
+        });
+    let opened = scenario
+        .script
+        .iter()
+        .enumerate()
+        .filter_map(|(index, cue)| match cue.action() {
+            Action::OpenScene(scene) => {
+                Some((root.field("script").item(index).field("run"), scene))
+            }
+            _ => None,
+        });
     first.chain(battles).chain(opened).collect()
 }
 
@@ -82,17 +126,29 @@ pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Re
             Action::Block { scene, rect_tiles }
             | Action::Free { scene, rect_tiles }
             | Action::Toggle { scene, rect_tiles } => (scene, *rect_tiles, "rect_tiles"),
-            Action::Paint { scene, at_tile: (x, y), rows } => {
+            Action::Paint {
+                scene,
+                at_tile: (x, y),
+                rows,
+            } => {
                 let width = rows.first().map_or(0, |row| row.trim().len());
                 let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-                (scene, TileRect::new(*x, *y, side(width), side(rows.len())), "at_tile")
+                (
+                    scene,
+                    TileRect::new(*x, *y, side(width), side(rows.len())),
+                    "at_tile",
+                )
             }
             _ => continue,
         };
         let fits = u64::from(rect.x) + u64::from(rect.width) <= u64::from(map.width)
             && u64::from(rect.y) + u64::from(rect.height) <= u64::from(map.height);
         if named.as_deref().or(first) == Some(scene.name.as_str()) && !fits {
-            let place = Place::root().field("script").item(index).field("run").field(field);
+            let place = Place::root()
+                .field("script")
+                .item(index)
+                .field("run")
+                .field(field);
             let (width, height, name) = (map.width, map.height, &scene.name);
             let message = format!(
                 "expected a rectangle within the {width} × {height} tiles of scene `{name}`, found {rect}"
@@ -117,9 +173,17 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn of(scenario: &'a Scenario, built_in: &'a ObjectKinds, attributes: &[&'a str]) -> Self {
-        let scenes: BTreeSet<_> = scenario.scenes.iter().map(|scene| scene.name.as_str()).collect();
+        let scenes: BTreeSet<_> = scenario
+            .scenes
+            .iter()
+            .map(|scene| scene.name.as_str())
+            .collect();
         let mut all_scenes = scenes.clone();
-        let mut tags: BTreeSet<_> = scenario.cast.iter().map(|crowd| crowd.tag.as_str()).collect();
+        let mut tags: BTreeSet<_> = scenario
+            .cast
+            .iter()
+            .map(|crowd| crowd.tag.as_str())
+            .collect();
         for cue in &scenario.script {
             match cue.action() {
                 Action::Spawn(crowd) => _ = tags.insert(&crowd.tag),
@@ -129,11 +193,19 @@ impl<'a> Names<'a> {
         }
         tags.remove("");
         Self {
-            kinds: built_in.iter().chain(&scenario.kinds).map(|kind| kind.name.as_str()).collect(),
+            kinds: built_in
+                .iter()
+                .chain(&scenario.kinds)
+                .map(|kind| kind.name.as_str())
+                .collect(),
             scenes,
             all_scenes,
             tags,
-            modes: scenario.queues.iter().map(|queue| queue.mode.as_str()).collect(),
+            modes: scenario
+                .queues
+                .iter()
+                .map(|queue| queue.mode.as_str())
+                .collect(),
             attributes: attributes.iter().copied().collect(),
         }
     }
@@ -145,7 +217,12 @@ fn scenes(scenario: &Scenario) -> Result<(), Problem> {
     for (index, scene) in scenario.scenes.iter().enumerate() {
         check_scene(&place.item(index), scene)?;
     }
-    distinct(&place, "scene", "name", scenario.scenes.iter().map(|scene| scene.name.as_str()))?;
+    distinct(
+        &place,
+        "scene",
+        "name",
+        scenario.scenes.iter().map(|scene| scene.name.as_str()),
+    )?;
     check_tiles(scenario)
 }
 
@@ -156,15 +233,18 @@ fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
     let mut recipes: Vec<&MapRecipe> = Vec::new();
     let mut total = 0_u64;
     for (place, scene) in scenes {
-        let MapSource::Generate(recipe) = &scene.map else { continue };
+        let MapSource::Generate(recipe) = &scene.map else {
+            continue;
+        };
         if recipes.contains(&recipe) {
             continue;
         }
         recipes.push(recipe);
         total = total.saturating_add(tile_count(recipe));
         if total > TILES_MAX {
-            let message =
-                format!("expected at most {TILES_MAX} tiles in all generated maps, found {total} up to here");
+            let message = format!(
+                "expected at most {TILES_MAX} tiles in all generated maps, found {total} up to here"
+            );
             return Err(Problem::new(place.field("map"), message));
         }
     }
@@ -186,8 +266,16 @@ fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
     name(&place.field("name"), "scene", &scene.name)?;
     within(&place.field("tile_m"), scene.tile_m, TILE_M.0..=TILE_M.1)?;
     within(&place.field("cell_m"), scene.cell_m, CELL_M.0..=CELL_M.1)?;
-    within(&place.field("margin_m"), scene.margin_m, 0.0..=scene.cell_m / 4.0)?;
-    within(&place.field("max_objects"), scene.max_objects, 1..=OBJECTS_MAX)
+    within(
+        &place.field("margin_m"),
+        scene.margin_m,
+        0.0..=scene.cell_m / 4.0,
+    )?;
+    within(
+        &place.field("max_objects"),
+        scene.max_objects,
+        1..=OBJECTS_MAX,
+    )
 }
 
 fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
@@ -198,17 +286,24 @@ fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
     for (index, crowd) in scenario.cast.iter().enumerate() {
         let place = place.item(index);
         if scenario.scenes.is_empty() {
-            return Err(Problem::new(place, "expected a scene for this crowd, found none in `scenes`"));
+            return Err(Problem::new(
+                place,
+                "expected a scene for this crowd, found none in `scenes`",
+            ));
         }
         check_crowd(&place, crowd, names, &names.scenes)?;
         total += u64::from(crowd.count);
         if total > u64::from(OBJECTS_MAX) {
-            let message =
-                format!("expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here");
+            let message = format!(
+                "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
+            );
             return Err(Problem::new(place.field("count"), message));
         }
         let of_scene = crowd.scene.as_deref();
-        let home = scenario.scenes.iter().position(|scene| of_scene.is_none_or(|name| name == scene.name));
+        let home = scenario
+            .scenes
+            .iter()
+            .position(|scene| of_scene.is_none_or(|name| name == scene.name));
         if let Some(home) = home {
             let scene = &scenario.scenes[home];
             in_scenes[home] += u64::from(crowd.count);
@@ -224,40 +319,80 @@ fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_crowd(place: &Place, crowd: &Crowd, names: &Names, scenes: &BTreeSet<&str>) -> Result<(), Problem> {
-    at_most(&place.field("tag"), "characters", crowd.tag.chars().count(), NAME_CHARS_MAX)?;
+fn check_crowd(
+    place: &Place,
+    crowd: &Crowd,
+    names: &Names,
+    scenes: &BTreeSet<&str>,
+) -> Result<(), Problem> {
+    at_most(
+        &place.field("tag"),
+        "characters",
+        crowd.tag.chars().count(),
+        NAME_CHARS_MAX,
+    )?;
     known(&place.field("kind"), "kind", &crowd.kind, &names.kinds)?;
     within(&place.field("count"), crowd.count, 0..=OBJECTS_MAX)?;
     if let Some(scene) = &crowd.scene {
         known(&place.field("scene"), "scene", scene, scenes)?;
     }
     check_area(&place.field("at"), &crowd.at)?;
-    within(&place.field("party_size"), crowd.party_size, 0..=PARTY_SIZE_MAX)?;
+    within(
+        &place.field("party_size"),
+        crowd.party_size,
+        0..=PARTY_SIZE_MAX,
+    )?;
     check_behaviour(&place.field("behaviour"), &crowd.behaviour, names)?;
-    within(&place.field("speed_m_s"), crowd.speed_m_s, 0.0..=SPEED_M_S_MAX)?;
-    within(&place.field("attributes_per_s"), crowd.attributes_per_s, 0.0..=OBJECT_RATE_MAX)?;
+    within(
+        &place.field("speed_m_s"),
+        crowd.speed_m_s,
+        0.0..=SPEED_M_S_MAX,
+    )?;
+    within(
+        &place.field("attributes_per_s"),
+        crowd.attributes_per_s,
+        0.0..=OBJECT_RATE_MAX,
+    )?;
     within(&place.field("clients"), crowd.clients, 0.0..=1.0)?;
-    within(&place.field("messages_per_s"), crowd.messages_per_s, 0.0..=OBJECT_RATE_MAX)?;
-    within(&place.field("churn_per_s"), crowd.churn_per_s, 0.0..=CROWD_RATE_MAX)
+    within(
+        &place.field("messages_per_s"),
+        crowd.messages_per_s,
+        0.0..=OBJECT_RATE_MAX,
+    )?;
+    within(
+        &place.field("churn_per_s"),
+        crowd.churn_per_s,
+        0.0..=CROWD_RATE_MAX,
+    )
 }
 
 fn check_behaviour(place: &Place, behaviour: &Behaviour, names: &Names) -> Result<(), Problem> {
     match behaviour {
         Behaviour::Idle => Ok(()),
-        Behaviour::Wander { radius_m } => within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX),
+        Behaviour::Wander { radius_m } => {
+            within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX)
+        }
         Behaviour::Patrol { points } => {
             let place = place.field("points");
             if points.is_empty() {
-                return Err(Problem::new(place, "expected at least one point to patrol, found none"));
+                return Err(Problem::new(
+                    place,
+                    "expected at least one point to patrol, found none",
+                ));
             }
             at_most(&place, "items", points.len(), POINTS_MAX)?;
-            points.iter().enumerate().try_for_each(|(index, point)| metres(&place.item(index), *point))
+            points
+                .iter()
+                .enumerate()
+                .try_for_each(|(index, point)| metres(&place.item(index), *point))
         }
         Behaviour::Chase { kind, sight_m } | Behaviour::Flee { kind, sight_m } => {
             known(&place.field("kind"), "kind", kind, &names.kinds)?;
             within(&place.field("sight_m"), *sight_m, 0.0..=METRES_MAX)
         }
-        Behaviour::Commute { between: (from, to) } => {
+        Behaviour::Commute {
+            between: (from, to),
+        } => {
             check_area(&place.field("between").item(0), from)?;
             check_area(&place.field("between").item(1), to)
         }
@@ -272,7 +407,11 @@ fn check_area(place: &Place, area: &Area) -> Result<(), Problem> {
             metres(&place.field("max_m"), max_m)?;
             ordered(&place.field("max_m"), min_m, max_m)
         }
-        Area::Ring { center_m, radius_m, width_m } => {
+        Area::Ring {
+            center_m,
+            radius_m,
+            width_m,
+        } => {
             metres(&place.field("center_m"), center_m)?;
             within(&place.field("radius_m"), radius_m, 0.0..=METRES_MAX)?;
             within(&place.field("width_m"), width_m, 0.0..=METRES_MAX)
@@ -295,7 +434,12 @@ fn queues(scenario: &Scenario) -> Result<(), Problem> {
     for (index, queue) in scenario.queues.iter().enumerate() {
         check_queue(&place.item(index), queue, scenario.tick_hz)?;
     }
-    distinct(&place, "queue", "mode", scenario.queues.iter().map(|queue| queue.mode.as_str()))
+    distinct(
+        &place,
+        "queue",
+        "mode",
+        scenario.queues.iter().map(|queue| queue.mode.as_str()),
+    )
 }
 
 fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem> {
@@ -303,8 +447,10 @@ fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem
     let rules = place.field("rules");
     let QueueMode::Groups(settings) = &queue.rules;
     if settings.name != ModeSettings::default().name && settings.name != queue.mode {
-        let message =
-            format!("expected the queue's own name `{}` or none, found `{}`", queue.mode, settings.name);
+        let message = format!(
+            "expected the queue's own name `{}` or none, found `{}`",
+            queue.mode, settings.name
+        );
         return Err(Problem::new(rules.field("name"), message));
     }
     if let Err(error) = settings.rules(tick_hz) {
@@ -315,7 +461,11 @@ fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem
         return Err(Problem::new(place, error.to_string()));
     }
     within(&place.field("parties"), queue.parties, 0..=OBJECTS_MAX)?;
-    within(&place.field("parties_per_s"), queue.parties_per_s, 0.0..=CROWD_RATE_MAX)?;
+    within(
+        &place.field("parties_per_s"),
+        queue.parties_per_s,
+        0.0..=CROWD_RATE_MAX,
+    )?;
     if queue.size_weights.iter().all(|&weight| weight == 0) {
         return Err(Problem::new(
             place.field("size_weights"),
@@ -324,18 +474,45 @@ fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem
     }
     let rating_max = i32::try_from(RATING_MAX).unwrap_or(i32::MAX);
     within(&place.field("skill_mean"), queue.skill_mean, 0..=rating_max)?;
-    within(&place.field("skill_deviation"), queue.skill_deviation, 0..=RATING_MAX)?;
-    within(&place.field("power_per_player"), queue.power_per_player, 0..=RATING_MAX)?;
-    within(&place.field("power_deviation"), queue.power_deviation, 0..=RATING_MAX)?;
-    within(&place.field("cancels_per_s"), queue.cancels_per_s, 0.0..=CROWD_RATE_MAX)?;
-    within(&place.field("battle_s"), f64::from(queue.battle_s), 0.0..=DURATION_S_MAX)?;
-    queue.battle_scene.as_ref().map_or(Ok(()), |scene| check_scene(&place.field("battle_scene"), scene))
+    within(
+        &place.field("skill_deviation"),
+        queue.skill_deviation,
+        0..=RATING_MAX,
+    )?;
+    within(
+        &place.field("power_per_player"),
+        queue.power_per_player,
+        0..=RATING_MAX,
+    )?;
+    within(
+        &place.field("power_deviation"),
+        queue.power_deviation,
+        0..=RATING_MAX,
+    )?;
+    within(
+        &place.field("cancels_per_s"),
+        queue.cancels_per_s,
+        0.0..=CROWD_RATE_MAX,
+    )?;
+    within(
+        &place.field("battle_s"),
+        f64::from(queue.battle_s),
+        0.0..=DURATION_S_MAX,
+    )?;
+    queue.battle_scene.as_ref().map_or(Ok(()), |scene| {
+        check_scene(&place.field("battle_scene"), scene)
+    })
 }
 
 fn check_cue(place: &Place, cue: &Cue, names: &Names) -> Result<(), Problem> {
     match cue {
         Cue::At { t_s, .. } => within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX)?,
-        Cue::Every { t_s, from_s, until_s, .. } => {
+        Cue::Every {
+            t_s,
+            from_s,
+            until_s,
+            ..
+        } => {
             within(&place.field("t_s"), *t_s, PERIOD_S_MIN..=DURATION_S_MAX)?;
             within(&place.field("from_s"), *from_s, 0.0..=DURATION_S_MAX)?;
             if let Some(until_s) = until_s {
@@ -361,9 +538,12 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
             check_crowd(place, crowd, names, &names.all_scenes)
         }
         Action::Teleport { to, .. } => check_area(&place.field("to"), to),
-        Action::SetAttribute { attribute, .. } => {
-            known(&place.field("attribute"), "attribute", attribute, &names.attributes)
-        }
+        Action::SetAttribute { attribute, .. } => known(
+            &place.field("attribute"),
+            "attribute",
+            attribute,
+            &names.attributes,
+        ),
         Action::SetBehaviour { behaviour, .. } => {
             check_behaviour(&place.field("behaviour"), behaviour, names)
         }
@@ -381,30 +561,40 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
                 Err(error) => Err(Problem::new(place.field("rows"), error.to_string())),
             }
         }
-        Action::Queue { mode, parties, size } => {
+        Action::Queue {
+            mode,
+            parties,
+            size,
+        } => {
             known(&place.field("mode"), "queue", mode, &names.modes)?;
             within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
-            size.map_or(Ok(()), |size| within(&place.field("size"), size, 1..=PARTY_SIZE_MAX))
+            size.map_or(Ok(()), |size| {
+                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
+            })
         }
         Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
         Action::OpenScene(scene) => check_scene(place, scene),
-        Action::CloseScene { scene } => known(&place.field("scene"), "scene", scene, &names.all_scenes),
+        Action::CloseScene { scene } => {
+            known(&place.field("scene"), "scene", scene, &names.all_scenes)
+        }
         Action::ChangeScene { to, at, .. } => {
             known(&place.field("to"), "scene", to, &names.all_scenes)?;
             check_area(&place.field("at"), at)
         }
-        Action::Despawn { .. } | Action::SetTeam { .. } | Action::Login { .. } | Action::Logout { .. } => {
-            Ok(())
-        }
+        Action::Despawn { .. }
+        | Action::SetTeam { .. }
+        | Action::Login { .. }
+        | Action::Logout { .. } => Ok(()),
     }
 }
 
 fn check_edited_scene(place: &Place, scene: Option<&str>, names: &Names) -> Result<(), Problem> {
     match scene {
         Some(scene) => known(&place.field("scene"), "scene", scene, &names.all_scenes),
-        None if names.scenes.is_empty() => {
-            Err(Problem::new(place.clone(), "expected a scene to edit, found none in `scenes`"))
-        }
+        None if names.scenes.is_empty() => Err(Problem::new(
+            place.clone(),
+            "expected a scene to edit, found none in `scenes`",
+        )),
         None => Ok(()),
     }
 }
@@ -426,7 +616,11 @@ fn check_expectation(place: &Place, expectation: &Expectation) -> Result<(), Pro
         | Expectation::BytesPerClientUnder(limit) => within(&place.item(0), *limit, 0.0..=f64::MAX),
         Expectation::SetP99UnderMs(_, limit) => within(&place.item(1), *limit, 0.0..=f64::MAX),
         Expectation::HashIs(hash) => {
-            if hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            if hash.len() == 16
+                && hash
+                    .bytes()
+                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            {
                 return Ok(());
             }
             let message = format!("expected 16 digits of 0–9 and a–f, found `{hash}`");
@@ -452,11 +646,14 @@ mod tests {
     fn told(fields: &str) -> String {
         let text = format!("Scenario(name: \"x\", {fields})");
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
-        validate(&scenario, &["health"]).map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
+        validate(&scenario, &["health"])
+            .map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
     }
 
     fn with_crowd(fields: &str) -> String {
-        told(&format!("scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"))
+        told(&format!(
+            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
+        ))
     }
 
     fn with_action(action: &str) -> String {
@@ -485,14 +682,35 @@ mod tests {
             ("duration_s: inf", "duration_s"),
             ("duration_s: -1", "duration_s"),
             ("duration_s: 700000", "duration_s"),
-            ("kinds: [ObjectKind(name: \"k\", visibility: Far(0))]", "kinds[0].visibility"),
-            ("scenes: [Scene(name: \"a\", tile_m: 0)]", "scenes[0].tile_m"),
-            ("scenes: [Scene(name: \"a\", cell_m: NaN)]", "scenes[0].cell_m"),
-            ("scenes: [Scene(name: \"a\", margin_m: 13)]", "scenes[0].margin_m"),
-            ("scenes: [Scene(name: \"a\", max_objects: 1048577)]", "scenes[0].max_objects"),
+            (
+                "kinds: [ObjectKind(name: \"k\", visibility: Far(0))]",
+                "kinds[0].visibility",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", tile_m: 0)]",
+                "scenes[0].tile_m",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", cell_m: NaN)]",
+                "scenes[0].cell_m",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", margin_m: 13)]",
+                "scenes[0].margin_m",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", max_objects: 1048577)]",
+                "scenes[0].max_objects",
+            ),
             ("queues: [Queue(parties: 1048577)]", "queues[0].parties"),
-            ("queues: [Queue(size_weights: (0, 0, 0, 0, 0))]", "queues[0].size_weights"),
-            ("queues: [Queue(rules: Groups(group_size: 51))]", "queues[0].rules.group_size: queue `arena`"),
+            (
+                "queues: [Queue(size_weights: (0, 0, 0, 0, 0))]",
+                "queues[0].size_weights",
+            ),
+            (
+                "queues: [Queue(rules: Groups(group_size: 51))]",
+                "queues[0].rules.group_size: queue `arena`",
+            ),
             ("queues: [Queue(skill_mean: -1)]", "queues[0].skill_mean"),
             (
                 "queues: [Queue(battle_scene: Scene(name: \"b\", tile_m: -1))]",
@@ -502,7 +720,11 @@ mod tests {
             ("expect: [SetP99UnderMs(View, inf)]", "expect[0][1]"),
             ("expect: [HashIs(\"12\")]", "expect[0][0]"),
         ] {
-            assert!(told(fields).starts_with(&format!("{place}: expected ")), "{fields}: {}", told(fields));
+            assert!(
+                told(fields).starts_with(&format!("{place}: expected ")),
+                "{fields}: {}",
+                told(fields)
+            );
         }
         for (fields, field) in [
             ("count: 1048577", "count"),
@@ -518,12 +740,21 @@ mod tests {
             ("at: Ring(center_m: (0, 0), radius_m: -1)", "at.radius_m"),
             ("at: Point(center_m: (inf, 0))", "at.center_m[0]"),
             ("behaviour: Patrol(points: [])", "behaviour.points"),
-            ("behaviour: Patrol(points: [(1, 1), (NaN, 1)])", "behaviour.points[1][0]"),
+            (
+                "behaviour: Patrol(points: [(1, 1), (NaN, 1)])",
+                "behaviour.points[1][0]",
+            ),
             ("behaviour: Wander(radius_m: -1)", "behaviour.radius_m"),
-            ("behaviour: Chase(kind: \"npc\", sight_m: inf)", "behaviour.sight_m"),
+            (
+                "behaviour: Chase(kind: \"npc\", sight_m: inf)",
+                "behaviour.sight_m",
+            ),
         ] {
             let told = with_crowd(fields);
-            assert!(told.starts_with(&format!("cast[0].{field}: expected ")), "{fields}: {told}");
+            assert!(
+                told.starts_with(&format!("cast[0].{field}: expected ")),
+                "{fields}: {told}"
+            );
         }
     }
 
@@ -533,21 +764,36 @@ mod tests {
             with_crowd("kind: \"playr\""),
             "cast[0].kind: unknown kind `playr`, did you mean `player`?"
         );
-        assert_eq!(with_crowd("scene: \"z9\""), "cast[0].scene: unknown scene `z9`");
+        assert_eq!(
+            with_crowd("scene: \"z9\""),
+            "cast[0].scene: unknown scene `z9`"
+        );
         let of_action = |action: &str| with_action(action).replace("script[0].run.", "");
         assert_eq!(of_action("Despawn(tag: \"u_u\")"), "tag: unknown tag `u_u`");
         assert_eq!(
             of_action("SetAttribute(tag: \"t\", attribute: \"helth\", value: 1)"),
             "attribute: unknown attribute `helth`, did you mean `health`?"
         );
-        assert_eq!(of_action("Cancel(mode: \"pvp\", parties: 1)"), "mode: unknown queue `pvp`");
-        assert_eq!(of_action("CloseScene(scene: \"zzz\")"), "scene: unknown scene `zzz`");
-        assert_eq!(of_action("ChangeScene(tag: \"t\", to: \"zzz\")"), "to: unknown scene `zzz`");
+        assert_eq!(
+            of_action("Cancel(mode: \"pvp\", parties: 1)"),
+            "mode: unknown queue `pvp`"
+        );
+        assert_eq!(
+            of_action("CloseScene(scene: \"zzz\")"),
+            "scene: unknown scene `zzz`"
+        );
+        assert_eq!(
+            of_action("ChangeScene(tag: \"t\", to: \"zzz\")"),
+            "to: unknown scene `zzz`"
+        );
         assert_eq!(
             of_action("Block(scene: \"zzz\", rect_tiles: (0, 0, 1, 1))"),
             "scene: unknown scene `zzz`"
         );
-        assert_eq!(of_action("Spawn(kind: \"zzz\")"), "kind: unknown kind `zzz`");
+        assert_eq!(
+            of_action("Spawn(kind: \"zzz\")"),
+            "kind: unknown kind `zzz`"
+        );
     }
 
     #[test]
@@ -560,25 +806,35 @@ mod tests {
 
     #[test]
     fn names_must_differ() {
-        assert!(told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]").starts_with("scenes[1].name: "));
+        assert!(
+            told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
+                .starts_with("scenes[1].name: ")
+        );
         assert!(told("queues: [Queue(), Queue()]").starts_with("queues[1].mode: "));
     }
 
     #[test]
     fn edits_must_have_tiles() {
-        assert!(with_action("Free(rect_tiles: (1, 1, 0, 5))").starts_with("script[0].run.rect_tiles: "));
         assert!(
-            with_action("Paint(at_tile: (1, 1), rows: [\"..\", \".\"])").starts_with("script[0].run.rows: ")
+            with_action("Free(rect_tiles: (1, 1, 0, 5))").starts_with("script[0].run.rect_tiles: ")
         );
-        assert_eq!(with_action("Paint(at_tile: (1, 1), rows: [\"..\", \".@\"])"), "ok");
+        assert!(
+            with_action("Paint(at_tile: (1, 1), rows: [\"..\", \".\"])")
+                .starts_with("script[0].run.rows: ")
+        );
+        assert_eq!(
+            with_action("Paint(at_tile: (1, 1), rows: [\"..\", \".@\"])"),
+            "ok"
+        );
     }
 
     #[test]
     fn a_crowd_needs_a_scene_with_room_for_it() {
         assert!(told("cast: [Crowd()]").starts_with("cast[0]: expected a scene"));
-        let fields =
-            "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
-        assert!(told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`"));
+        let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
+        assert!(
+            told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`")
+        );
     }
 
     #[test]

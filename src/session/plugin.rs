@@ -153,9 +153,14 @@ pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
             reason,
         });
         // A party that lost a member cannot fight; where nobody matches, nobody waits.
-        let waiting = world.get_resource::<Matchmaker>().and_then(|matchmaker| matchmaker.party_of(player.0));
+        let waiting = world
+            .get_resource::<Matchmaker>()
+            .and_then(|matchmaker| matchmaker.party_of(player.0));
         if let Some(party) = waiting {
-            world.write_message(CancelRequest { party, player: Some(player.0) });
+            world.write_message(CancelRequest {
+                party,
+                player: Some(player.0),
+            });
         }
     }
 }

@@ -72,6 +72,10 @@ impl SimSystems {
     }
 }
 
+/// Those who watch a tick from outside: runs after [`SimSystems::Last`] and after all timings were taken.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TickObservers;
+
 /// Runs every [`SimSettings::heartbeat_ticks`] ticks, within [`SimSystems::Heartbeat`].
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Heartbeat;
@@ -168,6 +172,7 @@ pub fn install(app: &mut App) {
             )
                 .chain()
         })
+        .configure_sets(FixedUpdate, TickObservers.after(SimSystems::Last))
         .configure_sets(
             self::Heartbeat,
             (HeartbeatSystems::Match, HeartbeatSystems::Collect).chain(),

@@ -7,7 +7,7 @@ use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
 use super::clock::Stopwatch;
-use super::{SimSystems, install};
+use super::{SimSystems, TickObservers, install};
 
 /// Ticks whose times are kept for percentiles.
 pub const SAMPLES_MAX: usize = 1 << 16;
@@ -25,7 +25,7 @@ impl Plugin for TimingPlugin {
             let mark = move |mut timings: ResMut<TickTimings>| timings.mark(index);
             match SimSystems::ALL.get(index + 1) {
                 Some(&next) => app.add_systems(FixedUpdate, mark.after(set).before(next)),
-                None => app.add_systems(FixedUpdate, mark.after(set)),
+                None => app.add_systems(FixedUpdate, mark.after(set).before(TickObservers)),
             };
         }
     }

@@ -47,7 +47,9 @@ pub struct AttributeSpec {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RegisterError {
     /// The name or number is another's.
-    #[error("attribute `{name}` ({id}): an attribute with that name or number is registered already")]
+    #[error(
+        "attribute `{name}` ({id}): an attribute with that name or number is registered already"
+    )]
     Taken {
         /// The name asked for.
         name: &'static str,
@@ -55,7 +57,9 @@ pub enum RegisterError {
         id: u16,
     },
     /// Values could be longer than the wire allows.
-    #[error("attribute `{name}`: values of up to {found} bytes, at most {ATTRIBUTE_BYTES_MAX} are allowed")]
+    #[error(
+        "attribute `{name}`: values of up to {found} bytes, at most {ATTRIBUTE_BYTES_MAX} are allowed"
+    )]
     TooLong {
         /// The attribute.
         name: &'static str,
@@ -88,7 +92,10 @@ impl Attributes {
     /// The bit of the attribute with this name.
     #[must_use]
     pub fn bit(&self, name: &str) -> Option<u32> {
-        let place = self.0.iter().position(|registered| registered.spec.name == name)?;
+        let place = self
+            .0
+            .iter()
+            .position(|registered| registered.spec.name == name)?;
         u32::try_from(place).ok()
     }
 
@@ -97,12 +104,23 @@ impl Attributes {
     }
 
     fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
-        let AttributeSpec { name, id, bytes_max, .. } = registered.spec;
-        if self.specs().any(|other| other.name == name || other.id == id) {
+        let AttributeSpec {
+            name,
+            id,
+            bytes_max,
+            ..
+        } = registered.spec;
+        if self
+            .specs()
+            .any(|other| other.name == name || other.id == id)
+        {
             return Err(RegisterError::Taken { name, id });
         }
         if bytes_max > ATTRIBUTE_BYTES_MAX {
-            return Err(RegisterError::TooLong { name, found: bytes_max });
+            return Err(RegisterError::TooLong {
+                name,
+                found: bytes_max,
+            });
         }
         if self.0.len() == ATTRIBUTES_MAX {
             return Err(RegisterError::TooMany(name));
@@ -168,7 +186,10 @@ impl SentValues {
 
     /// The values, by ascending bit.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        self.0.iter().enumerate().filter_map(|(bit, value)| Some((bit, value.as_deref()?)))
+        self.0
+            .iter()
+            .enumerate()
+            .filter_map(|(bit, value)| Some((bit, value.as_deref()?)))
     }
 }
 
@@ -183,22 +204,33 @@ pub trait ReplicateAppExt {
 
 impl ReplicateAppExt for App {
     fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<(), RegisterError> {
-        let registered = Registered { spec, encode: encode::<C> };
-        let bit = self.world_mut().get_resource_or_init::<Attributes>().register(registered)?;
+        let registered = Registered {
+            spec,
+            encode: encode::<C>,
+        };
+        let bit = self
+            .world_mut()
+            .get_resource_or_init::<Attributes>()
+            .register(registered)?;
         self.register_required_components::<C, DirtyMask>();
         self.register_required_components::<C, SentValues>();
         let mark = move |mut changed: Query<&mut DirtyMask, Changed<C>>| {
             changed.iter_mut().for_each(|mut mask| mask.mark(bit));
         };
         // Each sets a bit of its own, so their order cannot show.
-        let mark = mark.in_set(SyncSystems::Mark).ambiguous_with(SyncSystems::Mark);
+        let mark = mark
+            .in_set(SyncSystems::Mark)
+            .ambiguous_with(SyncSystems::Mark);
         self.add_systems(FixedUpdate, mark);
         Ok(())
     }
 }
 
 fn encode<C: Replicate>(entity: EntityRef, bytes: &mut Vec<u8>) -> bool {
-    entity.get::<C>().map(|component| component.encode(bytes)).is_some()
+    entity
+        .get::<C>()
+        .map(|component| component.encode(bytes))
+        .is_some()
 }
 
 #[cfg(test)]
@@ -217,13 +249,39 @@ mod tests {
     fn names_numbers_and_lengths_are_checked() {
         let mut attributes = Attributes::default();
         let mut register = |name, id, bytes_max| {
-            let spec = AttributeSpec { name, id, audience: Audience::Viewers, bytes_max };
-            attributes.register(Registered { spec, encode: |_, _| false })
+            let spec = AttributeSpec {
+                name,
+                id,
+                audience: Audience::Viewers,
+                bytes_max,
+            };
+            attributes.register(Registered {
+                spec,
+                encode: |_, _| false,
+            })
         };
         assert_eq!(register("health", 1, 5), Ok(0));
-        assert_eq!(register("mana", 2, 256), Err(RegisterError::TooLong { name: "mana", found: 256 }));
-        assert_eq!(register("mana", 1, 5), Err(RegisterError::Taken { name: "mana", id: 1 }));
-        assert_eq!(register("health", 2, 5), Err(RegisterError::Taken { name: "health", id: 2 }));
+        assert_eq!(
+            register("mana", 2, 256),
+            Err(RegisterError::TooLong {
+                name: "mana",
+                found: 256
+            })
+        );
+        assert_eq!(
+            register("mana", 1, 5),
+            Err(RegisterError::Taken {
+                name: "mana",
+                id: 1
+            })
+        );
+        assert_eq!(
+            register("health", 2, 5),
+            Err(RegisterError::Taken {
+                name: "health",
+                id: 2
+            })
+        );
         assert_eq!(register("mana", 2, 5), Ok(1));
     }
 

@@ -85,14 +85,20 @@ impl Mirror {
         let header = Header::read(&mut reader)?;
         if self.packets > 0 && header.sequence != self.sequence.wrapping_add(1) {
             let expected = self.sequence.wrapping_add(1);
-            return Err(MirrorError::Sequence { found: header.sequence, expected });
+            return Err(MirrorError::Sequence {
+                found: header.sequence,
+                expected,
+            });
         }
         (self.sequence, self.tick) = (header.sequence, header.tick);
         self.packets += 1;
         while !reader.is_empty() {
             let message = ServerMessage::read(&mut reader)?;
             if header.epoch != self.epoch && !matches!(message, ServerMessage::Scene { .. }) {
-                return Err(MirrorError::Epoch { found: header.epoch, expected: self.epoch });
+                return Err(MirrorError::Epoch {
+                    found: header.epoch,
+                    expected: self.epoch,
+                });
             }
             self.epoch = header.epoch;
             self.apply(message)?;
@@ -111,24 +117,46 @@ impl Mirror {
                 self.known(id, generation)?;
                 self.objects.remove(&id);
             }
-            ServerMessage::Snapshot { id, generation, kind, motion, attributes } => {
+            ServerMessage::Snapshot {
+                id,
+                generation,
+                kind,
+                motion,
+                attributes,
+            } => {
                 if self.objects.contains_key(&id) {
                     return Err(MirrorError::Known { id, generation });
                 }
-                let mut object = MirrorObject { generation, kind, motion, attributes: Vec::new() };
+                let mut object = MirrorObject {
+                    generation,
+                    kind,
+                    motion,
+                    attributes: Vec::new(),
+                };
                 object.set(&attributes);
                 self.objects.insert(id, object);
             }
-            ServerMessage::Delta { id, generation, attributes } => {
+            ServerMessage::Delta {
+                id,
+                generation,
+                attributes,
+            } => {
                 self.known(id, generation)?.set(&attributes);
             }
-            ServerMessage::Motion { id, generation, motion } => self.known(id, generation)?.motion = motion,
+            ServerMessage::Motion {
+                id,
+                generation,
+                motion,
+            } => self.known(id, generation)?.motion = motion,
         }
         Ok(())
     }
 
     fn known(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
-        let object = self.objects.get_mut(&id).filter(|object| object.generation == generation);
+        let object = self
+            .objects
+            .get_mut(&id)
+            .filter(|object| object.generation == generation);
         object.ok_or(MirrorError::Unknown { id, generation })
     }
 
@@ -180,13 +208,18 @@ impl Mirror {
 impl MirrorObject {
     fn set(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
-            match self.attributes.binary_search_by_key(&attribute.id, |&(id, _)| id) {
+            match self
+                .attributes
+                .binary_search_by_key(&attribute.id, |&(id, _)| id)
+            {
                 Ok(place) => {
                     let value = &mut self.attributes[place].1;
                     value.clear();
                     value.extend_from_slice(attribute.value);
                 }
-                Err(place) => self.attributes.insert(place, (attribute.id, attribute.value.to_vec())),
+                Err(place) => self
+                    .attributes
+                    .insert(place, (attribute.id, attribute.value.to_vec())),
             }
         }
     }
@@ -195,12 +228,19 @@ impl MirrorObject {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{write_delta_head, write_despawn, write_own, write_scene, write_snapshot_head};
+    use crate::wire::{
+        write_delta_head, write_despawn, write_own, write_scene, write_snapshot_head,
+    };
     use proptest::prelude::*;
 
     fn packet(sequence: u16, epoch: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Header { epoch, sequence, tick: u32::from(sequence) }.write(&mut bytes);
+        Header {
+            epoch,
+            sequence,
+            tick: u32::from(sequence),
+        }
+        .write(&mut bytes);
         write(&mut bytes);
         bytes
     }
@@ -219,22 +259,60 @@ mod tests {
     #[test]
     fn a_new_scene_forgets_the_objects_of_the_old_one() {
         let mut mirror = greeted();
-        assert_eq!((mirror.ids(), mirror.own(), mirror.scene()), (vec![7], Some((7, 0)), Some(4)));
-        mirror.receive(&packet(1, 2, |bytes| write_scene(bytes, 5, Vec2::ONE))).unwrap();
-        assert_eq!((mirror.ids(), mirror.own(), mirror.scene()), (vec![], None, Some(5)));
+        assert_eq!(
+            (mirror.ids(), mirror.own(), mirror.scene()),
+            (vec![7], Some((7, 0)), Some(4))
+        );
+        mirror
+            .receive(&packet(1, 2, |bytes| write_scene(bytes, 5, Vec2::ONE)))
+            .unwrap();
+        assert_eq!(
+            (mirror.ids(), mirror.own(), mirror.scene()),
+            (vec![], None, Some(5))
+        );
     }
 
     #[test]
     fn what_does_not_follow_is_an_error() {
-        let despawn = |id, generation| move |bytes: &mut Vec<u8>| write_despawn(bytes, id, generation);
+        let despawn =
+            |id, generation| move |bytes: &mut Vec<u8>| write_despawn(bytes, id, generation);
         let cases: [(Vec<u8>, MirrorError); 5] = [
-            (packet(2, 1, |_| ()), MirrorError::Sequence { found: 2, expected: 1 }),
-            (packet(1, 2, despawn(7, 0)), MirrorError::Epoch { found: 2, expected: 1 }),
-            (packet(1, 1, despawn(7, 1)), MirrorError::Unknown { id: 7, generation: 1 }),
-            (packet(1, 1, |bytes| write_delta_head(bytes, 8, 0, 0)), MirrorError::Unknown { id: 8, generation: 0 }),
             (
-                packet(1, 1, |bytes| write_snapshot_head(bytes, 7, 1, 0, Motion::default(), 0)),
-                MirrorError::Known { id: 7, generation: 1 },
+                packet(2, 1, |_| ()),
+                MirrorError::Sequence {
+                    found: 2,
+                    expected: 1,
+                },
+            ),
+            (
+                packet(1, 2, despawn(7, 0)),
+                MirrorError::Epoch {
+                    found: 2,
+                    expected: 1,
+                },
+            ),
+            (
+                packet(1, 1, despawn(7, 1)),
+                MirrorError::Unknown {
+                    id: 7,
+                    generation: 1,
+                },
+            ),
+            (
+                packet(1, 1, |bytes| write_delta_head(bytes, 8, 0, 0)),
+                MirrorError::Unknown {
+                    id: 8,
+                    generation: 0,
+                },
+            ),
+            (
+                packet(1, 1, |bytes| {
+                    write_snapshot_head(bytes, 7, 1, 0, Motion::default(), 0)
+                }),
+                MirrorError::Known {
+                    id: 7,
+                    generation: 1,
+                },
             ),
         ];
         for (packet, error) in cases {

@@ -21,7 +21,9 @@ mod packets;
 mod plugin;
 mod records;
 
-pub use attributes::{AttributeSpec, Attributes, Audience, DirtyMask, RegisterError, Replicate, ReplicateAppExt};
+pub use attributes::{
+    AttributeSpec, Attributes, Audience, DirtyMask, RegisterError, Replicate, ReplicateAppExt,
+};
 pub use mirror::{Mirror, MirrorError, MirrorObject};
 pub use packets::PacketCounters;
 pub use plugin::{SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror};

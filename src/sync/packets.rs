@@ -81,11 +81,27 @@ pub fn write_packet<I: Iterator<Item = u32>>(
     scratch: &mut Scratch,
     seen: impl Fn() -> I,
 ) {
-    let Scratch { frames, counters, new_to, job: round } = scratch;
+    let Scratch {
+        frames,
+        counters,
+        new_to,
+        job: round,
+    } = scratch;
     *round += 1;
-    let header = Header { epoch: job.state.epoch, sequence: job.state.sequence, tick: tick as u32 };
+    let header = Header {
+        epoch: job.state.epoch,
+        sequence: job.state.sequence,
+        tick: tick as u32,
+    };
     let fresh = job.own_snapshot.is_some();
-    let header = if fresh { Header { epoch: header.epoch.wrapping_add(1), ..header } } else { header };
+    let header = if fresh {
+        Header {
+            epoch: header.epoch.wrapping_add(1),
+            ..header
+        }
+    } else {
+        header
+    };
     let (scene, own, generation) = job.own;
     let records = job.records;
     let mut made = PacketCounters::default();
@@ -112,7 +128,9 @@ pub fn write_packet<I: Iterator<Item = u32>>(
             let old = || seen().filter(|&id| new_to.get(id as usize) != Some(round));
             made.deltas += copy(bytes, std::iter::once(own), |id| records.own_deltas.get(id));
             made.deltas += copy(bytes, old(), |id| records.deltas.get(id));
-            made.motions += copy(bytes, std::iter::once(own).chain(old()), |id| records.motions.get(id));
+            made.motions += copy(bytes, std::iter::once(own).chain(old()), |id| {
+                records.motions.get(id)
+            });
         }
         let length = bytes.len() - start;
         if length == HEADER_BYTES {
@@ -134,10 +152,10 @@ pub fn write_packet<I: Iterator<Item = u32>>(
 fn copy<'a>(
     bytes: &mut Vec<u8>,
     ids: impl Iterator<Item = u32>,
-    mut record: impl FnMut(u32) -> Option<&'a [u8]>,
+    record: impl FnMut(u32) -> Option<&'a [u8]>,
 ) -> u64 {
     let mut copied = 0;
-    for record in ids.filter_map(|id| record(id)) {
+    for record in ids.filter_map(record) {
         bytes.extend_from_slice(record);
         copied += 1;
     }

@@ -13,11 +13,15 @@ use super::records::{Change, SceneRecords};
 use crate::aoi::{AoiPlugin, Entered, Left, SceneInterest};
 use crate::outbox::{Outbox, OutboxPlugin};
 use crate::session::{ControlledBy, SessionPlugin, Sessions};
-use crate::sim::{self, HashAppExt, HeartbeatPhase, HeartbeatSystems, SimSystems, SimTick, Workers};
-use crate::wire::{ClientId, Motion, write_attribute, write_delta_head, write_motion, write_snapshot_head};
+use crate::sim::{
+    self, HashAppExt, HeartbeatPhase, HeartbeatSystems, SimSystems, SimTick, Workers,
+};
+use crate::wire::{
+    ClientId, Motion, write_attribute, write_delta_head, write_motion, write_snapshot_head,
+};
 use crate::world::{
-    Floor, Heading, Object, ObjectHashAppExt, ObjectId, ObjectRef, Position, Scene, SceneClosed, SceneId, SceneObjects,
-    Scenes, Teleported, Velocity,
+    Floor, Heading, Object, ObjectHashAppExt, ObjectId, ObjectRef, Position, Scene, SceneClosed,
+    SceneId, SceneObjects, Scenes, Teleported, Velocity,
 };
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
@@ -53,8 +57,12 @@ impl Plugin for SyncPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    (gather_changes, collect).chain().in_set(HeartbeatSystems::Collect),
-                    (record_motions, record_snapshots, write_packets).chain().in_set(SimSystems::Replicate),
+                    (gather_changes, collect)
+                        .chain()
+                        .in_set(HeartbeatSystems::Collect),
+                    (record_motions, record_snapshots, write_packets)
+                        .chain()
+                        .in_set(SimSystems::Replicate),
                 ),
             )
             .hash_component::<DirtyMask>("dirty")
@@ -84,7 +92,9 @@ pub struct SyncSettings {
 
 impl Default for SyncSettings {
     fn default() -> Self {
-        Self { motion_every_ticks: 1 }
+        Self {
+            motion_every_ticks: 1,
+        }
     }
 }
 
@@ -138,8 +148,15 @@ fn gather_changes(
     objects: Query<&Object>,
     interests: Query<&SceneInterest>,
 ) {
-    let Replicator { scenes: records, clients, wanted, .. } = &mut *replicator;
-    closed.read().for_each(|scene| drop(records.remove(&scene.id)));
+    let Replicator {
+        scenes: records,
+        clients,
+        wanted,
+        ..
+    } = &mut *replicator;
+    closed
+        .read()
+        .for_each(|scene| drop(records.remove(&scene.id)));
     for (scene, _) in scenes.iter() {
         records.entry(scene).or_default().clear();
     }
@@ -151,18 +168,26 @@ fn gather_changes(
     }
     for entered in entered.read() {
         if let Some(records) = records.get_mut(&entered.scene) {
-            records.changes.add(entered.viewer.0, entered.target.0, Change::Entered);
+            records
+                .changes
+                .add(entered.viewer.0, entered.target.0, Change::Entered);
         }
     }
-    records.values_mut().for_each(|records| records.changes.fold());
+    records
+        .values_mut()
+        .for_each(|records| records.changes.fold());
 
     follow_sessions(clients, &sessions);
     wanted.clear();
     let mut next = clients.iter().peekable();
     for (client, object) in own_objects(&sessions, &objects) {
         while next.next_if(|state| state.client < client).is_some() {}
-        let Some(state) = next.peek().filter(|state| state.client == client) else { continue };
-        let Some(records) = records.get(&object.scene()) else { continue };
+        let Some(state) = next.peek().filter(|state| state.client == client) else {
+            continue;
+        };
+        let Some(records) = records.get(&object.scene()) else {
+            continue;
+        };
         if state.own == Some(words(object.reference())) {
             let entered = records.changes.entered(object.id().0);
             wanted.extend(entered.map(|target| (object.scene(), target)));
@@ -184,26 +209,44 @@ fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions) {
     clients.retain(|state| is_open(state.client));
     let last = clients.last().map(|state| state.client);
     // Numbers only grow, so whoever is new stands behind all that are known.
-    let new = sessions.iter().filter(|&(client, session)| session.receives && last.is_none_or(|last| client > last));
-    clients.extend(new.map(|(client, _)| ClientState { client, epoch: 0, sequence: 0, own: None }));
+    let new = sessions
+        .iter()
+        .filter(|&(client, session)| session.receives && last.is_none_or(|last| client > last));
+    clients.extend(new.map(|(client, _)| ClientState {
+        client,
+        epoch: 0,
+        sequence: 0,
+        own: None,
+    }));
 }
 
 /// Dirty masks become deltas: this tick's share of the objects, and those whose full state somebody needs now.
-fn collect(world: &mut World, mut due: Local<Vec<(SceneId, u32, Entity)>>, mut value: Local<Vec<u8>>) {
+fn collect(
+    world: &mut World,
+    mut due: Local<Vec<(SceneId, u32, Entity)>>,
+    mut value: Local<Vec<u8>>,
+) {
     let phase = *world.resource::<HeartbeatPhase>();
     world.resource_scope(|world, mut replicator: Mut<Replicator>| {
         let Replicator { scenes, wanted, .. } = &mut *replicator;
         due.clear();
         let mut dirty = world.query::<(Entity, &Object, &DirtyMask)>();
-        due.extend(dirty.iter(world).filter(|(.., mask)| mask.is_dirty()).filter_map(|(entity, object, _)| {
-            let (scene, id) = (object.scene(), object.id().0);
-            let now = phase.covers(id) || wanted.binary_search(&(scene, id)).is_ok();
-            now.then_some((scene, id, entity))
-        }));
+        due.extend(
+            dirty
+                .iter(world)
+                .filter(|(.., mask)| mask.is_dirty())
+                .filter_map(|(entity, object, _)| {
+                    let (scene, id) = (object.scene(), object.id().0);
+                    let now = phase.covers(id) || wanted.binary_search(&(scene, id)).is_ok();
+                    now.then_some((scene, id, entity))
+                }),
+        );
         due.sort_unstable_by_key(|&(scene, id, _)| (scene, id));
         world.resource_scope(|world, attributes: Mut<Attributes>| {
             for &(scene, _, entity) in &*due {
-                let Some(records) = scenes.get_mut(&scene) else { continue };
+                let Some(records) = scenes.get_mut(&scene) else {
+                    continue;
+                };
                 collect_object(world, entity, &attributes, records, &mut value);
             }
         });
@@ -218,10 +261,16 @@ fn collect_object(
     records: &mut SceneRecords,
     value: &mut Vec<u8>,
 ) {
-    let Ok(mut object) = world.get_entity_mut(entity) else { return };
+    let Ok(mut object) = world.get_entity_mut(entity) else {
+        return;
+    };
     let (Some(mut mask), Some(mut sent)) = (
-        object.get_mut::<DirtyMask>().map(|mut mask| std::mem::take(&mut *mask)),
-        object.get_mut::<SentValues>().map(|mut sent| std::mem::take(&mut *sent)),
+        object
+            .get_mut::<DirtyMask>()
+            .map(|mut mask| std::mem::take(&mut *mask)),
+        object
+            .get_mut::<SentValues>()
+            .map(|mut sent| std::mem::take(&mut *sent)),
     ) else {
         return;
     };
@@ -242,7 +291,11 @@ fn collect_object(
         let (id, generation) = (own.id().0, own.generation().0);
         let delta = |mask: u64, bytes: &mut Vec<u8>| {
             write_delta_head(bytes, id, generation, mask.count_ones() as u8);
-            write_values(bytes, attributes, sent.iter().filter(|&(bit, _)| mask >> bit & 1 == 1));
+            write_values(
+                bytes,
+                attributes,
+                sent.iter().filter(|&(bit, _)| mask >> bit & 1 == 1),
+            );
         };
         if public != 0 {
             records.deltas.write(id, |bytes| delta(public, bytes));
@@ -269,9 +322,16 @@ fn write_values<'a>(
     }
 }
 
-type Moving = (&'static Position, &'static Velocity, &'static Heading, &'static Floor);
+type Moving = (
+    &'static Position,
+    &'static Velocity,
+    &'static Heading,
+    &'static Floor,
+);
 
-fn motion_of((position, velocity, heading, floor): (&Position, &Velocity, &Heading, &Floor)) -> Motion {
+fn motion_of(
+    (position, velocity, heading, floor): (&Position, &Velocity, &Heading, &Floor),
+) -> Motion {
     Motion::of(position.0, velocity.0, heading.0, floor.0, false)
 }
 
@@ -295,14 +355,22 @@ fn record_motions(
         if !due && !discontinuity {
             continue;
         }
-        let motion = Motion { discontinuity, ..motion_of(moving) };
+        let motion = Motion {
+            discontinuity,
+            ..motion_of(moving)
+        };
         if sent.0 == Some(motion) {
             continue;
         }
         // What clients compare with next time is where it is, not how it came there.
-        sent.0 = Some(Motion { discontinuity: false, ..motion });
+        sent.0 = Some(Motion {
+            discontinuity: false,
+            ..motion
+        });
         if let Some(records) = replicator.scenes.get_mut(&object.scene()) {
-            records.motions.write(id, |bytes| write_motion(bytes, id, object.generation().0, motion));
+            records.motions.write(id, |bytes| {
+                write_motion(bytes, id, object.generation().0, motion)
+            });
         }
     }
 }
@@ -315,11 +383,18 @@ fn record_snapshots(
     ids: Query<&SceneObjects>,
     objects: Query<(&Object, Moving, &SentMotion, &SentValues)>,
 ) {
-    let Replicator { scenes: records, wanted, .. } = &mut *replicator;
+    let Replicator {
+        scenes: records,
+        wanted,
+        ..
+    } = &mut *replicator;
     for &(scene, id) in &*wanted {
-        let Some(ids) = scenes.entity(scene).and_then(|entity| ids.get(entity).ok()) else { continue };
-        let Some((object, moving, sent_motion, sent)) =
-            ids.entity(ObjectId(id)).and_then(|entity| objects.get(entity).ok())
+        let Some(ids) = scenes.entity(scene).and_then(|entity| ids.get(entity).ok()) else {
+            continue;
+        };
+        let Some((object, moving, sent_motion, sent)) = ids
+            .entity(ObjectId(id))
+            .and_then(|entity| objects.get(entity).ok())
         else {
             continue;
         };
@@ -346,11 +421,14 @@ fn write_snapshot(
     let count = sent.iter().filter(|&(bit, _)| is_told(bit)).count() as u8;
     let (id, generation) = (object.id().0, object.generation().0);
     write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
-    write_values(bytes, attributes, sent.iter().filter(|&(bit, _)| is_told(bit)));
+    write_values(
+        bytes,
+        attributes,
+        sent.iter().filter(|&(bit, _)| is_told(bit)),
+    );
 }
 
 /// A packet for every client that receives, put together in parallel and handed to the outbox by ascending client.
-#[expect(clippy::too_many_arguments, reason = "everything that a packet is made of meets here")]
 fn write_packets(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
@@ -363,35 +441,59 @@ fn write_packets(
     states: Query<(Moving, &SentMotion, &SentValues)>,
     scenes: Query<(&Scene, &SceneInterest)>,
 ) {
-    let Replicator { scenes: records, clients, scratch, .. } = &mut *replicator;
+    let Replicator {
+        scenes: records,
+        clients,
+        scratch,
+        ..
+    } = &mut *replicator;
     let mut jobs = Vec::with_capacity(clients.len());
     let mut next = clients.iter_mut().peekable();
     for (client, object) in own_objects(&sessions, &objects) {
         while next.next_if(|state| state.client < client).is_some() {}
-        let Some(state) = next.next_if(|state| state.client == client) else { continue };
-        let (Some(records), Ok((scene, interest))) =
-            (records.get(&object.scene()), scenes.get(object.scene_entity()))
-        else {
+        let Some(state) = next.next_if(|state| state.client == client) else {
+            continue;
+        };
+        let (Some(records), Ok((scene, interest))) = (
+            records.get(&object.scene()),
+            scenes.get(object.scene_entity()),
+        ) else {
             continue;
         };
         let own = words(object.reference());
         let mut own_snapshot = None;
         if state.own != Some(own)
-            && let Some((moving, sent_motion, sent)) =
-                sessions.get(client).and_then(|session| states.get(session.controls?).ok())
+            && let Some((moving, sent_motion, sent)) = sessions
+                .get(client)
+                .and_then(|session| states.get(session.controls?).ok())
         {
             let mut bytes = Vec::new();
             let motion = sent_motion.0.unwrap_or_else(|| motion_of(moving));
-            write_snapshot(&mut bytes, &object, motion, &attributes, sent, Audience::Owner);
+            write_snapshot(
+                &mut bytes,
+                &object,
+                motion,
+                &attributes,
+                sent,
+                Audience::Owner,
+            );
             own_snapshot = Some(bytes);
         }
-        let job = Job { state, own, records, size_m: scene.size_m(), own_snapshot };
+        let job = Job {
+            state,
+            own,
+            records,
+            size_m: scene.size_m(),
+            own_snapshot,
+        };
         jobs.push((job, interest));
     }
     workers.for_each_chunk(&mut jobs, 32, scratch, |scratch, _, jobs| {
         for (job, interest) in jobs {
             let own = job.own.1;
-            write_packet(job, tick.0, scratch, || interest.views().seen_by(own).map(|(target, _)| target));
+            write_packet(job, tick.0, scratch, || {
+                interest.views().seen_by(own).map(|(target, _)| target)
+            });
         }
     });
     // Chunks are consecutive, so their frames are too.
@@ -406,40 +508,63 @@ fn write_packets(
 /// # Errors
 /// What differs first, for a person to read.
 pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Result<(), String> {
-    let session = world.get_resource::<Sessions>().and_then(|sessions| sessions.get(client));
+    let session = world
+        .get_resource::<Sessions>()
+        .and_then(|sessions| sessions.get(client));
     let own = session.and_then(|session| world.get::<Object>(session.controls?));
     let Some(own) = own else { return Ok(()) };
     let reference = words(own.reference());
     if (mirror.scene(), mirror.own()) != (Some(reference.0), Some((reference.1, reference.2))) {
-        return Err(format!("it controls {:?} of scene {:?}, not {reference:?}", mirror.own(), mirror.scene()));
+        return Err(format!(
+            "it controls {:?} of scene {:?}, not {reference:?}",
+            mirror.own(),
+            mirror.scene()
+        ));
     }
     let interest = world.get::<SceneInterest>(own.scene_entity());
     let mut expected: Vec<u32> = std::iter::once(own.id().0)
-        .chain(interest.into_iter().flat_map(|interest| interest.views().seen_by(own.id().0)).map(|(id, _)| id))
+        .chain(
+            interest
+                .into_iter()
+                .flat_map(|interest| interest.views().seen_by(own.id().0))
+                .map(|(id, _)| id),
+        )
         .collect();
     expected.sort_unstable();
     if mirror.ids() != expected {
-        return Err(format!("it knows the objects {:?}, not {expected:?}", mirror.ids()));
+        return Err(format!(
+            "it knows the objects {:?}, not {expected:?}",
+            mirror.ids()
+        ));
     }
     let ids = world.get::<SceneObjects>(own.scene_entity());
     for id in expected {
         let Some(entity) = ids.and_then(|ids| ids.entity(ObjectId(id))) else {
             return Err(format!("it knows object {id}, which does not exist"));
         };
-        compare_object(world, entity, mirror, id == own.id().0).map_err(|what| format!("object {id}: {what}"))?;
+        compare_object(world, entity, mirror, id == own.id().0)
+            .map_err(|what| format!("object {id}: {what}"))?;
     }
     Ok(())
 }
 
 fn compare_object(world: &World, entity: Entity, mirror: &Mirror, own: bool) -> Result<(), String> {
-    let entity = world.get_entity(entity).map_err(|error| error.to_string())?;
+    let entity = world
+        .get_entity(entity)
+        .map_err(|error| error.to_string())?;
     let object = entity.get::<Object>().ok_or("it is no object")?;
     let known = mirror.object(object.id().0).ok_or("it is not known")?;
     if (known.generation, known.kind) != (object.generation().0, object.kind().0) {
-        return Err(format!("generation and kind {:?}", (known.generation, known.kind)));
+        return Err(format!(
+            "generation and kind {:?}",
+            (known.generation, known.kind)
+        ));
     }
     let moving = entity.components::<(&Position, &Velocity, &Heading, &Floor)>();
-    let motion = Motion { discontinuity: known.motion.discontinuity, ..motion_of(moving) };
+    let motion = Motion {
+        discontinuity: known.motion.discontinuity,
+        ..motion_of(moving)
+    };
     if known.motion != motion {
         return Err(format!("motion {:?}, not {motion:?}", known.motion));
     }
@@ -457,7 +582,10 @@ fn compare_object(world: &World, entity: Entity, mirror: &Mirror, own: bool) -> 
     if known.attributes == expected {
         Ok(())
     } else {
-        Err(format!("attributes {:?}, not {expected:?}", known.attributes))
+        Err(format!(
+            "attributes {:?}, not {expected:?}",
+            known.attributes
+        ))
     }
 }
 
@@ -501,7 +629,9 @@ mod tests {
     impl Sink for Mirrors {
         fn deliver(&mut self, client: ClientId, frame: &[u8]) {
             let mut mirrors = self.0.lock().unwrap();
-            let (mirror, result) = mirrors.entry(client).or_insert_with(|| (Mirror::default(), Ok(())));
+            let (mirror, result) = mirrors
+                .entry(client)
+                .or_insert_with(|| (Mirror::default(), Ok(())));
             if result.is_ok() {
                 *result = mirror.receive(frame).map_err(|error| error.to_string());
             }
@@ -519,14 +649,29 @@ mod tests {
         fn new(cap: u16) -> Self {
             let mut app = App::new();
             app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
-            let spec = |name, id, audience| AttributeSpec { name, id, audience, bytes_max: 4 };
-            app.replicate::<Health>(spec("health", 1, Audience::Viewers)).unwrap();
-            app.replicate::<Gold>(spec("gold", 9, Audience::Owner)).unwrap();
+            let spec = |name, id, audience| AttributeSpec {
+                name,
+                id,
+                audience,
+                bytes_max: 4,
+            };
+            app.replicate::<Health>(spec("health", 1, Audience::Viewers))
+                .unwrap();
+            app.replicate::<Gold>(spec("gold", 9, Audience::Owner))
+                .unwrap();
             sim::clock::one_tick_an_update(&mut app);
             let mirrors = Mirrors::default();
-            app.world_mut().resource_mut::<Outbox>().set_sink(Box::new(mirrors.clone()));
-            let scenes = [(); 2].map(|()| open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap());
-            let mut rig = Self { app, mirrors, scenes, players: Vec::new() };
+            app.world_mut()
+                .resource_mut::<Outbox>()
+                .set_sink(Box::new(mirrors.clone()));
+            let scenes =
+                [(); 2].map(|()| open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap());
+            let mut rig = Self {
+                app,
+                mirrors,
+                scenes,
+                players: Vec::new(),
+            };
             (0..6).for_each(|nth| rig.join(cap, nth));
             rig
         }
@@ -536,7 +681,8 @@ mod tests {
             let at = Vec2::new(20.0 + 30.0 * nth as f32, 50.0);
             let values = (Health(100), Gold(nth));
             let world = self.app.world_mut();
-            let entity = spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
+            let entity =
+                spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
             let client = world.resource_mut::<Sessions>().connect(100, true).unwrap();
             assert!(control(world, client, entity));
             self.players.push(entity);
@@ -546,7 +692,12 @@ mod tests {
             (0..12).for_each(|_| self.app.update());
             for (client, (mirror, result)) in &*self.mirrors.0.lock().unwrap() {
                 assert_eq!(*result, Ok(()), "client {}", client.0);
-                assert_eq!(compare_mirror(self.app.world(), *client, mirror), Ok(()), "client {}", client.0);
+                assert_eq!(
+                    compare_mirror(self.app.world(), *client, mirror),
+                    Ok(()),
+                    "client {}",
+                    client.0
+                );
             }
         }
 
@@ -569,10 +720,18 @@ mod tests {
         let mut rig = Rig::new(10);
         rig.rest_and_compare();
         let before = rig.sent();
-        rig.app.world_mut().get_mut::<Health>(rig.players[0]).unwrap().0 = 100;
+        rig.app
+            .world_mut()
+            .get_mut::<Health>(rig.players[0])
+            .unwrap()
+            .0 = 100;
         rig.rest_and_compare();
         assert_eq!(rig.sent(), before);
-        rig.app.world_mut().get_mut::<Gold>(rig.players[0]).unwrap().0 = 77;
+        rig.app
+            .world_mut()
+            .get_mut::<Gold>(rig.players[0])
+            .unwrap()
+            .0 = 77;
         rig.rest_and_compare();
         assert_eq!(rig.sent().deltas, before.deltas + 1);
     }

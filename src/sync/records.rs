@@ -34,13 +34,20 @@ impl Records {
         if self.spans.len() <= id {
             self.spans.resize(id + 1, Span::default());
         }
-        self.spans[id] = Span { round: self.round, start, end: self.bytes.len() as u32 };
+        self.spans[id] = Span {
+            round: self.round,
+            start,
+            end: self.bytes.len() as u32,
+        };
     }
 
     /// The record of an object, if it was written in this round. O(1).
     #[inline]
     pub fn get(&self, id: u32) -> Option<&[u8]> {
-        let span = self.spans.get(id as usize).filter(|span| span.round == self.round)?;
+        let span = self
+            .spans
+            .get(id as usize)
+            .filter(|span| span.round == self.round)?;
         Some(&self.bytes[span.start as usize..span.end as usize])
     }
 }
@@ -106,7 +113,11 @@ impl ViewChanges {
 
     /// Adds an event; the order of a tick's events does not matter.
     pub fn add(&mut self, viewer: u32, target: u32, change: Change) {
-        self.events.push(PairChange { viewer, target, change });
+        self.events.push(PairChange {
+            viewer,
+            target,
+            change,
+        });
     }
 
     /// Folds the events of each pair; call it once, after the last event. O(n log n).
@@ -114,9 +125,17 @@ impl ViewChanges {
     /// Enters and leaves of a pair alternate, and an id has one bearer a tick: as many of the one as of the other leave
     /// the viewer with what it had.
     pub fn fold(&mut self) {
-        self.events.sort_unstable_by_key(|event| (event.viewer, event.target, event.change == Change::Entered));
-        for run in self.events.chunk_by(|a, b| (a.viewer, a.target) == (b.viewer, b.target)) {
-            let enters = run.iter().filter(|event| event.change == Change::Entered).count();
+        self.events.sort_unstable_by_key(|event| {
+            (event.viewer, event.target, event.change == Change::Entered)
+        });
+        for run in self
+            .events
+            .chunk_by(|a, b| (a.viewer, a.target) == (b.viewer, b.target))
+        {
+            let enters = run
+                .iter()
+                .filter(|event| event.change == Change::Entered)
+                .count();
             let leaves = run.len() - enters;
             debug_assert!(enters.abs_diff(leaves) <= 1, "enters and leaves alternate");
             // Leaves are sorted before enters.
@@ -137,7 +156,10 @@ impl ViewChanges {
 
     /// Those whom a viewer came to see, ascending.
     pub fn entered(&self, viewer: u32) -> impl Iterator<Item = u32> {
-        self.of(viewer).iter().filter(|pair| pair.change == Change::Entered).map(|pair| pair.target)
+        self.of(viewer)
+            .iter()
+            .filter(|pair| pair.change == Change::Entered)
+            .map(|pair| pair.target)
     }
 }
 
@@ -152,7 +174,10 @@ mod tests {
         assert_eq!(records.get(3), None);
         records.write(3, |bytes| bytes.extend([1, 2]));
         records.write(1, |bytes| bytes.push(3));
-        assert_eq!((records.get(3), records.get(1), records.get(2)), (Some(&[1, 2][..]), Some(&[3][..]), None));
+        assert_eq!(
+            (records.get(3), records.get(1), records.get(2)),
+            (Some(&[1, 2][..]), Some(&[3][..]), None)
+        );
         records.clear();
         assert_eq!(records.get(3), None);
     }
@@ -174,8 +199,15 @@ mod tests {
             changes.add(viewer, target, change);
         }
         changes.fold();
-        let pair = |viewer, target, change| PairChange { viewer, target, change };
-        assert_eq!(changes.of(1), [pair(1, 7, Change::Left(4)), pair(1, 8, Change::Entered)]);
+        let pair = |viewer, target, change| PairChange {
+            viewer,
+            target,
+            change,
+        };
+        assert_eq!(
+            changes.of(1),
+            [pair(1, 7, Change::Left(4)), pair(1, 8, Change::Entered)]
+        );
         assert_eq!(changes.of(2), [pair(2, 9, Change::Entered)]);
         assert_eq!(changes.of(3), []);
         assert_eq!(changes.entered(1).collect::<Vec<_>>(), [8]);

@@ -50,13 +50,20 @@ impl MapFormat {
     /// Errors: [`MapError::UnknownFormat`], which lists the known ones.
     pub fn of(path: impl AsRef<std::path::Path>) -> Result<Self, MapError> {
         let path = path.as_ref();
-        let extension = path.extension().map(|extension| extension.to_string_lossy());
+        let extension = path
+            .extension()
+            .map(|extension| extension.to_string_lossy());
         let known = extension.as_ref().and_then(|extension| {
-            Self::ALL.into_iter().find(|format| extension.eq_ignore_ascii_case(format.extension()))
+            Self::ALL
+                .into_iter()
+                .find(|format| extension.eq_ignore_ascii_case(format.extension()))
         });
         known.ok_or_else(|| MapError::UnknownFormat {
             place: Place::file(&path.to_string_lossy()),
-            found: extension.map_or_else(|| "without an extension".into(), |found| format!("`.{found}`")),
+            found: extension.map_or_else(
+                || "without an extension".into(),
+                |found| format!("`.{found}`"),
+            ),
         })
     }
 }
@@ -106,8 +113,10 @@ mod tests {
 
     fn maps() -> impl Strategy<Value = TileMap> {
         (1u32..150, 1u32..20, any::<u64>()).prop_map(|(width, height, seed)| {
-            TileMap::from_fn(width, height, |x, y| mix(seed ^ u64::from(y) << 32 ^ u64::from(x)) % 100 < 35)
-                .unwrap()
+            TileMap::from_fn(width, height, |x, y| {
+                mix(seed ^ u64::from(y) << 32 ^ u64::from(x)) % 100 < 35
+            })
+            .unwrap()
         })
     }
 
@@ -179,13 +188,28 @@ mod tests {
     #[test]
     fn a_name_tells_its_format_and_an_unknown_one_lists_those_known() {
         for format in MapFormat::ALL {
-            assert_eq!(MapFormat::of(format!("a/b.c/town.{}", format.extension())).unwrap(), format);
-            assert_eq!(MapFormat::of(format!("TOWN.{}", format.extension().to_uppercase())).unwrap(), format);
+            assert_eq!(
+                MapFormat::of(format!("a/b.c/town.{}", format.extension())).unwrap(),
+                format
+            );
+            assert_eq!(
+                MapFormat::of(format!("TOWN.{}", format.extension().to_uppercase())).unwrap(),
+                format
+            );
         }
-        for (name, found) in [("town.bmp", "`.bmp`"), ("town", "without an extension"), ("", "without")] {
+        for (name, found) in [
+            ("town.bmp", "`.bmp`"),
+            ("town", "without an extension"),
+            ("", "without"),
+        ] {
             let error = MapFormat::of(name).unwrap_err().to_string();
             assert!(error.contains(found), "{error}");
-            assert!(MapFormat::ALL.iter().all(|format| error.contains(format.extension())), "{error}");
+            assert!(
+                MapFormat::ALL
+                    .iter()
+                    .all(|format| error.contains(format.extension())),
+                "{error}"
+            );
         }
     }
 }

@@ -31,46 +31,76 @@ impl<'a> Lines<'a> {
             return None;
         }
         self.number += 1;
-        let end = self.rest.iter().position(|byte| *byte == b'\n').unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(self.rest.len());
         let line = &self.rest[..end];
         self.rest = self.rest.get(end + 1..).unwrap_or_default();
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
     fn place(&self, column: usize) -> Place {
-        Place::text(self.file, self.number, u32::try_from(column).unwrap_or(u32::MAX))
+        Place::text(
+            self.file,
+            self.number,
+            u32::try_from(column).unwrap_or(u32::MAX),
+        )
     }
 }
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let mut lines = Lines { file, rest: bytes, number: 0 };
+    let mut lines = Lines {
+        file,
+        rest: bytes,
+        number: 0,
+    };
     let (width, height) = header(&mut lines)?;
     let mut rows = BitPlane::blocked(width, height);
     for y in 0..height {
         let Some(line) = lines.next() else {
             let place = Place::text(file, lines.number + 1, 1);
-            return Err(MapError::RowCount { place, found: u64::from(y), expected: height });
+            return Err(MapError::RowCount {
+                place,
+                found: u64::from(y),
+                expected: height,
+            });
         };
         // A row's letters are looked at first: a wrong one explains a wrong length better than the length does.
         let letters = &line[..line.len().min(width as usize)];
         if let Some(column) = letters.iter().position(|letter| tile(*letter).is_none()) {
             let found = char::from(letters[column]);
             let expected = "`.` or `G` (free), `@`, `O`, `T`, `W` or `S` (blocked)";
-            return Err(MapError::Letter { place: lines.place(column + 1), found, expected });
+            return Err(MapError::Letter {
+                place: lines.place(column + 1),
+                found,
+                expected,
+            });
         }
         if line.len() != width as usize {
             let place = lines.place(letters.len() + 1);
-            return Err(MapError::RowLength { place, found: line.len() as u64, expected: width });
+            return Err(MapError::RowLength {
+                place,
+                found: line.len() as u64,
+                expected: width,
+            });
         }
         let word = |letters: &[u8]| {
-            letters.iter().rev().fold(0, |word, letter| word << 1 | u64::from(!matches!(letter, b'.' | b'G')))
+            letters.iter().rev().fold(0, |word, letter| {
+                word << 1 | u64::from(!matches!(letter, b'.' | b'G'))
+            })
         };
         rows.set_row(y, line.chunks(64).map(word));
     }
     while let Some(line) = lines.next() {
         if !line.trim_ascii().is_empty() {
             let found = u64::from(height) + 1;
-            return Err(MapError::RowCount { place: lines.place(1), found, expected: height });
+            return Err(MapError::RowCount {
+                place: lines.place(1),
+                found,
+                expected: height,
+            });
         }
     }
     Ok(TileMap::from_rows(rows))
@@ -100,25 +130,46 @@ fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
         let Some(line) = lines.next() else {
             let place = Place::text(lines.file, lines.number + 1, 1);
             let found = "the end of the file".into();
-            return Err(MapError::Header { place, found, expected: missing.into() });
+            return Err(MapError::Header {
+                place,
+                found,
+                expected: missing.into(),
+            });
         };
         let error = |column: usize, found: &[u8], expected: &str| {
             // A line may be as long as the file.
             let shown: String = String::from_utf8_lossy(&found[..found.len().min(40)]).into_owned();
-            let found = if found.is_empty() { "nothing".into() } else { format!("{shown:?}") };
-            MapError::Header { place: lines.place(column), found, expected: expected.into() }
+            let found = if found.is_empty() {
+                "nothing".into()
+            } else {
+                format!("{shown:?}")
+            };
+            MapError::Header {
+                place: lines.place(column),
+                found,
+                expected: expected.into(),
+            }
         };
-        let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        let end = line
+            .iter()
+            .position(u8::is_ascii_whitespace)
+            .unwrap_or(line.len());
         let (key, rest) = line.split_at(end);
         let value = rest.trim_ascii();
         let value_column = 1 + line.len() - rest.trim_ascii_start().len();
         let number = || {
             let text = std::str::from_utf8(value).ok();
             let number = text.and_then(|text| text.parse::<u64>().ok());
-            number.map(|number| (number, lines.place(value_column))).ok_or_else(|| {
-                let key = String::from_utf8_lossy(key).to_ascii_lowercase();
-                error(value_column, value, &format!("a whole number of tiles after `{key}`"))
-            })
+            number
+                .map(|number| (number, lines.place(value_column)))
+                .ok_or_else(|| {
+                    let key = String::from_utf8_lossy(key).to_ascii_lowercase();
+                    error(
+                        value_column,
+                        value,
+                        &format!("a whole number of tiles after `{key}`"),
+                    )
+                })
         };
         let is_new = match key.to_ascii_lowercase().as_slice() {
             b"type" => !std::mem::replace(&mut has_type, true),
@@ -127,7 +178,11 @@ fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
             b"map" if value.is_empty() => match (has_type, &width, &height) {
                 (true, Some((width, width_place)), Some((height, height_place))) => {
                     // The place of the side that is worse is of more help.
-                    let place = if height > width { height_place } else { width_place };
+                    let place = if height > width {
+                        height_place
+                    } else {
+                        width_place
+                    };
                     check_size(*width, *height, place)?;
                     return Ok((*width as u32, *height as u32));
                 }
@@ -142,10 +197,17 @@ fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
 }
 
 pub(super) fn encode(map: &TileMap) -> Vec<u8> {
-    let mut text = format!("type octile\nheight {}\nwidth {}\nmap\n", map.height(), map.width()).into_bytes();
+    let mut text = format!(
+        "type octile\nheight {}\nwidth {}\nmap\n",
+        map.height(),
+        map.width()
+    )
+    .into_bytes();
     text.reserve((map.width() as usize + 1) * map.height() as usize);
     for y in 0..map.height() as i32 {
-        text.extend((0..map.width() as i32).map(|x| if map.is_blocked(x, y) { b'@' } else { b'.' }));
+        text.extend(
+            (0..map.width() as i32).map(|x| if map.is_blocked(x, y) { b'@' } else { b'.' }),
+        );
         text.push(b'\n');
     }
     text
@@ -183,19 +245,55 @@ mod tests {
             ("", (1, 1), "`type octile`"),
             ("type octile\nwidth 3\n", (3, 1), "`height`"),
             ("type octile\nheight 2\nmap\n", (3, 1), "`width`"),
-            ("type octile\nheight 2\nwidht 3\nmap\n", (3, 1), "\"widht 3\""),
-            ("type octile\nheight -2\n", (2, 8), "a whole number of tiles after `height`"),
+            (
+                "type octile\nheight 2\nwidht 3\nmap\n",
+                (3, 1),
+                "\"widht 3\"",
+            ),
+            (
+                "type octile\nheight -2\n",
+                (2, 8),
+                "a whole number of tiles after `height`",
+            ),
             ("type octile\nheight  2x\n", (2, 9), "\"2x\""),
             ("type octile\nheight\n", (2, 7), "nothing"),
             ("type octile\nheight 2\nheight 2\n", (3, 1), "once"),
-            ("type octile\nheight 2\nwidth 100000\nmap\n", (3, 7), "100000 × 2"),
+            (
+                "type octile\nheight 2\nwidth 100000\nmap\n",
+                (3, 7),
+                "100000 × 2",
+            ),
             ("type octile\nheight 0\nwidth 3\nmap\n", (3, 7), "3 × 0"),
-            ("type octile\nheight 100000\nwidth 100000\nmap\n", (3, 7), "100000 × 100000"),
-            ("type octile\nheight 2\nwidth 3\nmap\n...\n.x.\n", (6, 2), "'x'"),
-            ("type octile\nheight 2\nwidth 3\nmap\n..\n...\n", (5, 3), "2 tiles, expected 3"),
-            ("type octile\nheight 2\nwidth 3\nmap\n...\n....\n", (6, 4), "4 tiles, expected 3"),
-            ("type octile\nheight 2\nwidth 3\nmap\n...\n", (6, 1), "1 rows, expected 2"),
-            ("type octile\nheight 2\nwidth 3\nmap\n...\n...\n\n...\n", (8, 1), "3 rows, expected 2"),
+            (
+                "type octile\nheight 100000\nwidth 100000\nmap\n",
+                (3, 7),
+                "100000 × 100000",
+            ),
+            (
+                "type octile\nheight 2\nwidth 3\nmap\n...\n.x.\n",
+                (6, 2),
+                "'x'",
+            ),
+            (
+                "type octile\nheight 2\nwidth 3\nmap\n..\n...\n",
+                (5, 3),
+                "2 tiles, expected 3",
+            ),
+            (
+                "type octile\nheight 2\nwidth 3\nmap\n...\n....\n",
+                (6, 4),
+                "4 tiles, expected 3",
+            ),
+            (
+                "type octile\nheight 2\nwidth 3\nmap\n...\n",
+                (6, 1),
+                "1 rows, expected 2",
+            ),
+            (
+                "type octile\nheight 2\nwidth 3\nmap\n...\n...\n\n...\n",
+                (8, 1),
+                "3 rows, expected 2",
+            ),
         ];
         for (text, location, part) in cases {
             let error = read(text).unwrap_err();

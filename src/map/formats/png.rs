@@ -17,20 +17,39 @@ const DECODER_BYTES_MAX: usize = 16 << 20;
 
 /// The first pixel and the step of each of the seven passes of an interlaced image, as (x, y, step x, step y)
 /// (PNG specification, third edition, section 8.1).
-const PASSES: [(u32, u32, u32, u32); 7] =
-    [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
+const PASSES: [(u32, u32, u32, u32); 7] = [
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+];
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let fail = |found: String| MapError::Png { place: Place::file(file), found };
-    let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: DECODER_BYTES_MAX });
+    let fail = |found: String| MapError::Png {
+        place: Place::file(file),
+        found,
+    };
+    let mut decoder = Decoder::new_with_limits(
+        Cursor::new(bytes),
+        Limits {
+            bytes: DECODER_BYTES_MAX,
+        },
+    );
     decoder.set_transformations(Transformations::normalize_to_color8());
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(true);
-    let header = decoder.read_header_info().map_err(|error| fail(error.to_string()))?;
+    let header = decoder
+        .read_header_info()
+        .map_err(|error| fail(error.to_string()))?;
     let (width, height, is_interlaced) = (header.width, header.height, header.interlaced);
     // The header always ends the first 24 bytes with width and height.
     check_size(u64::from(width), u64::from(height), &Place::byte(file, 16))?;
-    let mut reader = decoder.read_info().map_err(|error| fail(error.to_string()))?;
+    let mut reader = decoder
+        .read_info()
+        .map_err(|error| fail(error.to_string()))?;
     let (color, depth) = reader.output_color_type();
     let channels = match (color, depth) {
         (ColorType::Grayscale, BitDepth::Eight) => 1,
@@ -41,7 +60,11 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     };
 
     let mut rows = BitPlane::blocked(width, height);
-    let passes = if is_interlaced { &PASSES[..] } else { &[(0, 0, 1, 1)] };
+    let passes = if is_interlaced {
+        &PASSES[..]
+    } else {
+        &[(0, 0, 1, 1)]
+    };
     for (left, top, step_x, step_y) in passes {
         let xs = || (*left..width).step_by(*step_x as usize);
         let pixels = xs().len();
@@ -59,7 +82,14 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
                 rows.set_row(y, words(blocked));
             } else {
                 for (x, _) in xs().zip(blocked).filter(|(_, blocked)| !blocked) {
-                    rows.set_run(Run { y, start: x, end: x }, false);
+                    rows.set_run(
+                        Run {
+                            y,
+                            start: x,
+                            end: x,
+                        },
+                        false,
+                    );
                 }
             }
         }
@@ -89,7 +119,12 @@ fn words(bits: impl Iterator<Item = bool>) -> impl Iterator<Item = u64> {
     let mut bits = bits.peekable();
     std::iter::from_fn(move || {
         bits.peek()?;
-        Some(bits.by_ref().take(64).enumerate().fold(0, |word, (i, bit)| word | u64::from(bit) << i))
+        Some(
+            bits.by_ref()
+                .take(64)
+                .enumerate()
+                .fold(0, |word, (i, bit)| word | u64::from(bit) << i),
+        )
     })
 }
 
@@ -110,7 +145,10 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
         writer.write_image_data(&pixels)?;
         writer.finish()
     });
-    written.map_err(|error| MapError::Png { place: Place::default(), found: error.to_string() })?;
+    written.map_err(|error| MapError::Png {
+        place: Place::default(),
+        found: error.to_string(),
+    })?;
     Ok(bytes)
 }
 
@@ -127,7 +165,11 @@ mod tests {
             encoder.set_palette(&[255, 255, 255, 0, 0, 0, 255, 255, 255][..]);
             encoder.set_trns(&[255, 255, 0][..]);
         }
-        encoder.write_header().unwrap().write_image_data(data).unwrap();
+        encoder
+            .write_header()
+            .unwrap()
+            .write_image_data(data)
+            .unwrap();
         bytes
     }
 
@@ -142,9 +184,17 @@ mod tests {
             (Grayscale, Eight, &[128, 127, 255]),
             (Grayscale, Sixteen, &[0x80, 0, 0x7F, 0xFF, 0xFF, 0xFF]),
             (GrayscaleAlpha, Eight, &[255, 255, 255, 127, 128, 128]),
-            (GrayscaleAlpha, Sixteen, &[255, 0, 255, 0, 255, 0, 0, 0, 255, 0, 255, 0]),
+            (
+                GrayscaleAlpha,
+                Sixteen,
+                &[255, 0, 255, 0, 255, 0, 0, 0, 255, 0, 255, 0],
+            ),
             (Rgb, Eight, &[255, 255, 0, 0, 0, 255, 0, 255, 0]),
-            (Rgba, Eight, &[255, 255, 255, 255, 255, 255, 255, 0, 200, 200, 200, 255]),
+            (
+                Rgba,
+                Eight,
+                &[255, 255, 255, 255, 255, 255, 255, 0, 200, 200, 200, 255],
+            ),
             (Indexed, Two, &[0b0001_0000]),
             (Indexed, Eight, &[0, 2, 0]),
         ];
@@ -160,14 +210,17 @@ mod tests {
         // 3 × 3, one bit a pixel, interlaced: the passes hold, in order, pixels
         // (0,0); none; none; (2,0); (0,2) (2,2); (1,0) (1,2); row 1.
         let bytes: &[u8] = &[
-            0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 3,
-            0, 0, 0, 3, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, b'I', b'D', b'A', b'T',
+            0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0,
+            0, 0, 3, 0, 0, 0, 3, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, b'I', b'D', b'A', b'T',
             // A zlib stream with one stored block of 12 bytes: a filter byte and a byte of pixels a row.
-            0x78, 0x01, 0x01, 12, 0, 0xF3, 0xFF, 0, 0x80, 0, 0x00, 0, 0x40, 0, 0x00, 0, 0x80, 0, 0xC0, 0, 0,
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0, 0, 0, 0,
+            0x78, 0x01, 0x01, 12, 0, 0xF3, 0xFF, 0, 0x80, 0, 0x00, 0, 0x40, 0, 0x00, 0, 0x80, 0,
+            0xC0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0, 0, 0, 0,
         ];
         let bytes = with_checksums(bytes);
-        assert_eq!(decode("test.png", &bytes).unwrap(), TileMap::from_ascii(".@@\n..@\n@..").unwrap());
+        assert_eq!(
+            decode("test.png", &bytes).unwrap(),
+            TileMap::from_ascii(".@@\n..@\n@..").unwrap()
+        );
     }
 
     /// Fills in the CRC of each chunk and the Adler-32 of the stored block.
@@ -210,6 +263,16 @@ mod tests {
         }
         bytes[29..33].copy_from_slice(&(!crc).to_be_bytes());
         let error = decode("test.png", &bytes).unwrap_err();
-        assert!(matches!(error, MapError::Size { width: 65_537, height: 65_537, .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                MapError::Size {
+                    width: 65_537,
+                    height: 65_537,
+                    ..
+                }
+            ),
+            "{error}"
+        );
     }
 }

@@ -15,7 +15,11 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             check_size(width, height, &place)?;
             if width * height != len {
                 let expected = format!("{width} × {height} = {}, as the name says", width * height);
-                return Err(MapError::Length { place: Place::byte(file, len), found: len, expected });
+                return Err(MapError::Length {
+                    place: Place::byte(file, len),
+                    found: len,
+                    expected,
+                });
             }
             (width, height)
         }
@@ -30,7 +34,12 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     };
     let mut rows = BitPlane::blocked(width as u32, height as u32);
     for (y, row) in (0..).zip(bytes.chunks_exact(width as usize)) {
-        let word = |tiles: &[u8]| tiles.iter().rev().fold(0, |word, tile| word << 1 | u64::from(*tile != 0));
+        let word = |tiles: &[u8]| {
+            tiles
+                .iter()
+                .rev()
+                .fold(0, |word, tile| word << 1 | u64::from(*tile != 0))
+        };
         rows.set_row(y, row.chunks(64).map(word));
     }
     Ok(TileMap::from_rows(rows))
@@ -50,14 +59,21 @@ pub(super) fn check_name(file: &str, map: &TileMap) -> Result<(), MapError> {
             found: format!("the name says {} × {} tiles", size.0, size.1),
             expected: format!("{width} × {height}, as the map has"),
         }),
-        None if width != height => Err(not_square(file, format!("a map of {width} × {height} tiles"))),
+        None if width != height => Err(not_square(
+            file,
+            format!("a map of {width} × {height} tiles"),
+        )),
         _ => Ok(()),
     }
 }
 
 fn not_square(file: &str, found: String) -> MapError {
     let expected = "a square, or the width and height in the name, as in `town.300x200.raw`".into();
-    MapError::RawSize { place: Place::file(file), found, expected }
+    MapError::RawSize {
+        place: Place::file(file),
+        found,
+        expected,
+    }
 }
 
 /// The size in a name such as `town.300x200.raw`.
@@ -93,7 +109,9 @@ mod tests {
     fn sizes_that_do_not_fit_are_refused() {
         let message = |name, bytes: &[u8]| decode(name, bytes).unwrap_err().to_string();
         assert!(message("town.raw", &[0; 5]).contains("5 bytes, expected a square"));
-        assert!(message("town.3x2.raw", &[0; 5]).contains("found 5 bytes in all, expected 3 × 2 = 6"));
+        assert!(
+            message("town.3x2.raw", &[0; 5]).contains("found 5 bytes in all, expected 3 × 2 = 6")
+        );
         assert!(message("town.0x2.raw", &[]).contains("0 × 2"));
         assert!(message("town.raw", &[]).contains("0 × 0"));
         assert!(message("town.99999999999999999999x1.raw", &[]).contains("expected 1 to"));
@@ -103,8 +121,18 @@ mod tests {
     fn a_name_under_which_the_map_could_not_be_read_back_is_refused() {
         let map = TileMap::new(3, 2, false).unwrap();
         assert!(check_name("town.3x2.raw", &map).is_ok());
-        assert!(check_name("town.raw", &map).unwrap_err().to_string().contains("3 × 2"));
-        assert!(check_name("town.2x3.raw", &map).unwrap_err().to_string().contains("2 × 3"));
+        assert!(
+            check_name("town.raw", &map)
+                .unwrap_err()
+                .to_string()
+                .contains("3 × 2")
+        );
+        assert!(
+            check_name("town.2x3.raw", &map)
+                .unwrap_err()
+                .to_string()
+                .contains("2 × 3")
+        );
         assert!(check_name("town.raw", &TileMap::new(2, 2, false).unwrap()).is_ok());
     }
 }

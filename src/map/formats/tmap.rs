@@ -29,49 +29,88 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     let start = &bytes[..bytes.len().min(MAGIC.len())];
     if start != MAGIC {
         let found = format!("\"{}\"", start.escape_ascii());
-        return Err(MapError::Magic { place: Place::byte(file, 0), found, expected: "\"TMAP\"" });
+        return Err(MapError::Magic {
+            place: Place::byte(file, 0),
+            found,
+            expected: "\"TMAP\"",
+        });
     }
     let found_bytes = bytes.len() as u64;
     let length_error = |expected: String| {
         let place = Place::byte(file, found_bytes);
-        MapError::Length { place, found: found_bytes, expected }
+        MapError::Length {
+            place,
+            found: found_bytes,
+            expected,
+        }
     };
     let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-        return Err(length_error(format!("at least the {HEADER_BYTES} of the header")));
+        return Err(length_error(format!(
+            "at least the {HEADER_BYTES} of the header"
+        )));
     };
-    let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let u32_at = |at: usize| {
+        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    };
     let (version, reserved) = (u32_at(4) as u16, u32_at(4) >> 16);
     if version != VERSION {
-        return Err(MapError::Version { place: Place::byte(file, 4), found: version, expected: VERSION });
+        return Err(MapError::Version {
+            place: Place::byte(file, 4),
+            found: version,
+            expected: VERSION,
+        });
     }
     if reserved != 0 {
         let (place, found) = (Place::byte(file, 6), u64::from(reserved));
-        return Err(MapError::Field { place, field: "the reserved field", found, expected: "0".into() });
+        return Err(MapError::Field {
+            place,
+            field: "the reserved field",
+            found,
+            expected: "0".into(),
+        });
     }
     let (width, height) = (u32_at(8), u32_at(12));
     check_size(u64::from(width), u64::from(height), &Place::byte(file, 8))?;
     let tiles = width as usize * height as usize;
     if payload.len() != tiles.div_ceil(8) {
         let expected = HEADER_BYTES + tiles.div_ceil(8);
-        return Err(length_error(format!("{expected} for {width} × {height} tiles")));
+        return Err(length_error(format!(
+            "{expected} for {width} × {height} tiles"
+        )));
     }
     let found = u64::from(u32_at(CHECKSUM_AT)) | u64::from(u32_at(CHECKSUM_AT + 4)) << 32;
     let expected = checksum(&header[..CHECKSUM_AT], payload);
     if found != expected {
         let place = Place::byte(file, CHECKSUM_AT as u64);
-        return Err(MapError::Checksum { place, found, expected });
+        return Err(MapError::Checksum {
+            place,
+            found,
+            expected,
+        });
     }
-    let spare = payload.last().map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
+    let spare = payload
+        .last()
+        .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
     if spare != 0 {
         let place = Place::byte(file, found_bytes - 1);
         let field = "the number in the spare bits";
-        return Err(MapError::Field { place, field, found: spare, expected: "0".into() });
+        return Err(MapError::Field {
+            place,
+            field,
+            found: spare,
+            expected: "0".into(),
+        });
     }
 
     let mut rows = BitPlane::blocked(width, height);
     for y in 0..height {
         let first = y as usize * width as usize;
-        rows.set_row(y, (0..width as usize).step_by(64).map(|x| word_at(payload, first + x)));
+        rows.set_row(
+            y,
+            (0..width as usize)
+                .step_by(64)
+                .map(|x| word_at(payload, first + x)),
+        );
     }
     Ok(TileMap::from_rows(rows))
 }
@@ -110,14 +149,18 @@ fn word_at(payload: &[u8], bit: usize) -> u64 {
     let from = &payload[bit / 8..];
     let len = from.len().min(bytes.len());
     bytes[..len].copy_from_slice(&from[..len]);
-    let low =
-        u64::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]]);
+    let low = u64::from_le_bytes([
+        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+    ]);
     low >> (bit % 8) | u64::from(bytes[8]) << 1 << (63 - bit % 8)
 }
 
 fn checksum(header: &[u8], payload: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-    header.iter().chain(payload).fold(0xCBF2_9CE4_8422_2325, step)
+    header
+        .iter()
+        .chain(payload)
+        .fold(0xCBF2_9CE4_8422_2325, step)
 }
 
 #[cfg(test)]
@@ -149,15 +192,46 @@ mod tests {
             decode("test.tmap", &bytes).unwrap_err()
         };
         let magic = broken(&|bytes| bytes[0] = b'X');
-        assert!(matches!(magic, MapError::Magic { .. }) && magic.to_string().contains("XMAP"), "{magic}");
+        assert!(
+            matches!(magic, MapError::Magic { .. }) && magic.to_string().contains("XMAP"),
+            "{magic}"
+        );
         let version = broken(&|bytes| bytes[4] = 2);
-        assert!(matches!(version, MapError::Version { found: 2, expected: 1, .. }), "{version}");
-        assert!(matches!(broken(&|bytes| bytes[6] = 1), MapError::Field { .. }));
-        assert!(matches!(broken(&|bytes| bytes[11] = 1), MapError::Size { .. }));
-        assert!(matches!(broken(&|bytes| bytes.truncate(25)), MapError::Length { found: 25, .. }));
-        assert!(matches!(broken(&|bytes| bytes.truncate(20)), MapError::Length { found: 20, .. }));
-        assert!(matches!(broken(&|bytes| bytes.push(0)), MapError::Length { .. }));
-        assert!(matches!(broken(&|bytes| bytes[24] ^= 1), MapError::Checksum { .. }));
+        assert!(
+            matches!(
+                version,
+                MapError::Version {
+                    found: 2,
+                    expected: 1,
+                    ..
+                }
+            ),
+            "{version}"
+        );
+        assert!(matches!(
+            broken(&|bytes| bytes[6] = 1),
+            MapError::Field { .. }
+        ));
+        assert!(matches!(
+            broken(&|bytes| bytes[11] = 1),
+            MapError::Size { .. }
+        ));
+        assert!(matches!(
+            broken(&|bytes| bytes.truncate(25)),
+            MapError::Length { found: 25, .. }
+        ));
+        assert!(matches!(
+            broken(&|bytes| bytes.truncate(20)),
+            MapError::Length { found: 20, .. }
+        ));
+        assert!(matches!(
+            broken(&|bytes| bytes.push(0)),
+            MapError::Length { .. }
+        ));
+        assert!(matches!(
+            broken(&|bytes| bytes[24] ^= 1),
+            MapError::Checksum { .. }
+        ));
         let spare = broken(&|bytes| {
             bytes[25] |= 0x80;
             let sum = checksum(&bytes[..16], &bytes[24..]);
@@ -170,8 +244,14 @@ mod tests {
     fn a_header_of_a_huge_map_is_refused_before_anything_is_allocated() {
         let mut bytes = sample();
         bytes[8..16].fill(0xFF);
-        assert!(matches!(decode("test.tmap", &bytes), Err(MapError::Size { .. })));
+        assert!(matches!(
+            decode("test.tmap", &bytes),
+            Err(MapError::Size { .. })
+        ));
         bytes[8..16].copy_from_slice(&[0, 0x40, 0, 0, 0, 0x40, 0, 0]);
-        assert!(matches!(decode("test.tmap", &bytes), Err(MapError::Length { .. })));
+        assert!(matches!(
+            decode("test.tmap", &bytes),
+            Err(MapError::Length { .. })
+        ));
     }
 }

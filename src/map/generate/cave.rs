@@ -17,7 +17,9 @@ pub(super) fn generate(recipe: &CaveRecipe, rng: &mut Pcg64Mcg) -> Result<TileMa
     let mut next = plane.clone();
     for _ in 0..recipe.smoothing_rounds {
         for y in 0..height {
-            let words = (0..width).step_by(64).map(|x| majority(&plane, x as i32, y as i32));
+            let words = (0..width)
+                .step_by(64)
+                .map(|x| majority(&plane, x as i32, y as i32));
             next.set_row(y, words);
         }
         std::mem::swap(&mut plane, &mut next);

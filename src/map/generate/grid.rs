@@ -19,7 +19,10 @@ pub(super) fn generate_maze(recipe: &MazeRecipe, rng: &mut Pcg64Mcg) -> Result<T
     Ok(TileMap::from_rows(canvas.plane))
 }
 
-pub(super) fn generate_rooms(recipe: &RoomsRecipe, rng: &mut Pcg64Mcg) -> Result<TileMap, MapError> {
+pub(super) fn generate_rooms(
+    recipe: &RoomsRecipe,
+    rng: &mut Pcg64Mcg,
+) -> Result<TileMap, MapError> {
     let (width, height) = (recipe.width_tiles, recipe.height_tiles);
     check_sides(width, height)?;
     let grid = Grid::new("room_tiles", width, height, recipe.room_tiles)?;
@@ -44,8 +47,12 @@ struct Side {
 }
 
 /// East, south, west, north; the opposite of a side is two further.
-const SIDES: [Side; 4] =
-    [Side { dx: 1, dy: 0 }, Side { dx: 0, dy: 1 }, Side { dx: -1, dy: 0 }, Side { dx: 0, dy: -1 }];
+const SIDES: [Side; 4] = [
+    Side { dx: 1, dy: 0 },
+    Side { dx: 0, dy: 1 },
+    Side { dx: -1, dy: 0 },
+    Side { dx: 0, dy: -1 },
+];
 
 /// Marks a cell that was not entered yet, and the one the walk began in.
 const NOT_ENTERED: u8 = 4;
@@ -65,16 +72,28 @@ impl Grid {
         // A cell and the walls around it must fit at least once.
         let cell_max = width.min(height).saturating_sub(2);
         if cell_max == 0 {
-            let narrow = if width < height { "width_tiles" } else { "height_tiles" };
+            let narrow = if width < height {
+                "width_tiles"
+            } else {
+                "height_tiles"
+            };
             check_range(narrow, width.min(height), 3, super::SIDE_MAX)?;
         }
         check_range(field, cell, 1, cell_max)?;
         let count = |side: u32| ((side - 1) / (cell + 1)) as i32;
-        Ok(Self { width, height, cell: cell as i32, columns: count(width), rows: count(height) })
+        Ok(Self {
+            width,
+            height,
+            cell: cell as i32,
+            columns: count(width),
+            rows: count(height),
+        })
     }
 
     fn carve_cells(&self) -> Canvas {
-        let mut canvas = Canvas { plane: BitPlane::blocked(self.width, self.height) };
+        let mut canvas = Canvas {
+            plane: BitPlane::blocked(self.width, self.height),
+        };
         for row in 0..self.rows {
             for column in 0..self.columns {
                 let (x, y) = self.corner(row * self.columns + column);
@@ -87,7 +106,10 @@ impl Grid {
     /// The top left tile of a cell.
     fn corner(&self, cell: i32) -> (i32, i32) {
         let pitch = self.cell + 1;
-        (1 + cell % self.columns * pitch, 1 + cell / self.columns * pitch)
+        (
+            1 + cell % self.columns * pitch,
+            1 + cell / self.columns * pitch,
+        )
     }
 
     /// The cell behind a side.
@@ -116,7 +138,9 @@ impl Grid {
             if open.is_empty() {
                 // Back to where this cell was entered from; the walk ends where it began.
                 let back = entered_from[cell as usize];
-                let Some(side) = SIDES.get(back as usize) else { break };
+                let Some(side) = SIDES.get(back as usize) else {
+                    break;
+                };
                 cell = self.neighbour(cell, *side).unwrap_or(0);
                 continue;
             }
@@ -129,7 +153,8 @@ impl Grid {
         let walls = (0..self.columns * self.rows).flat_map(|cell| [(cell, 0u8), (cell, 1u8)]);
         walls.filter_map(move |(cell, side)| {
             let neighbour = self.neighbour(cell, SIDES[side as usize])?;
-            let is_open = entered_from[cell as usize] == side || entered_from[neighbour as usize] == side + 2;
+            let is_open =
+                entered_from[cell as usize] == side || entered_from[neighbour as usize] == side + 2;
             (!is_open).then_some((cell, SIDES[side as usize]))
         })
     }
@@ -140,10 +165,22 @@ impl Grid {
         let at = between(0, self.cell - door, rng);
         match side {
             Side { dx: 0, dy } => {
-                canvas.fill(x + at, if dy > 0 { y + self.cell } else { y - 1 }, door, 1, false);
+                canvas.fill(
+                    x + at,
+                    if dy > 0 { y + self.cell } else { y - 1 },
+                    door,
+                    1,
+                    false,
+                );
             }
             Side { dx, .. } => {
-                canvas.fill(if dx > 0 { x + self.cell } else { x - 1 }, y + at, 1, door, false);
+                canvas.fill(
+                    if dx > 0 { x + self.cell } else { x - 1 },
+                    y + at,
+                    1,
+                    door,
+                    false,
+                );
             }
         }
     }

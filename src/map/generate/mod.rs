@@ -93,7 +93,12 @@ pub struct CaveRecipe {
 
 impl Default for CaveRecipe {
     fn default() -> Self {
-        Self { width_tiles: 512, height_tiles: 512, fill: 0.47, smoothing_rounds: 6 }
+        Self {
+            width_tiles: 512,
+            height_tiles: 512,
+            fill: 0.47,
+            smoothing_rounds: 6,
+        }
     }
 }
 
@@ -111,7 +116,11 @@ pub struct MazeRecipe {
 
 impl Default for MazeRecipe {
     fn default() -> Self {
-        Self { width_tiles: 512, height_tiles: 512, corridor_tiles: 4 }
+        Self {
+            width_tiles: 512,
+            height_tiles: 512,
+            corridor_tiles: 4,
+        }
     }
 }
 
@@ -133,7 +142,13 @@ pub struct RoomsRecipe {
 
 impl Default for RoomsRecipe {
     fn default() -> Self {
-        Self { width_tiles: 512, height_tiles: 512, room_tiles: 15, door_tiles: 2, extra_doors: 0.25 }
+        Self {
+            width_tiles: 512,
+            height_tiles: 512,
+            room_tiles: 15,
+            door_tiles: 2,
+            extra_doors: 0.25,
+        }
     }
 }
 
@@ -151,7 +166,11 @@ pub struct RandomRecipe {
 
 impl Default for RandomRecipe {
     fn default() -> Self {
-        Self { width_tiles: 512, height_tiles: 512, fill: 0.25 }
+        Self {
+            width_tiles: 512,
+            height_tiles: 512,
+            fill: 0.25,
+        }
     }
 }
 
@@ -168,7 +187,12 @@ pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
         MapRecipe::Random(recipe) => {
             check_sides(recipe.width_tiles, recipe.height_tiles)?;
             let chance = Chance::new("fill", recipe.fill)?;
-            Ok(TileMap::from_rows(noise(recipe.width_tiles, recipe.height_tiles, chance, &mut rng)))
+            Ok(TileMap::from_rows(noise(
+                recipe.width_tiles,
+                recipe.height_tiles,
+                chance,
+                &mut rng,
+            )))
         }
     }
 }
@@ -182,12 +206,20 @@ fn close_pockets(map: TileMap, tiles_min: u64) -> TileMap {
     let mut rows = map.rows.clone();
     for y in 0..map.height() {
         for run in map.rows.runs(y) {
-            if map.regions.at(run.start, y).is_some_and(|region| map.region_size(region) < tiles_min) {
+            if map
+                .regions
+                .at(run.start, y)
+                .is_some_and(|region| map.region_size(region) < tiles_min)
+            {
                 rows.set_run(run, true);
             }
         }
     }
-    if rows == map.rows { map } else { TileMap::from_rows(rows) }
+    if rows == map.rows {
+        map
+    } else {
+        TileMap::from_rows(rows)
+    }
 }
 
 /// A chance in steps of 2⁻³², so that draws compare integers.
@@ -220,8 +252,16 @@ fn between(low: i32, high: i32, rng: &mut Pcg64Mcg) -> i32 {
     low + ((i64::from(rng.next_u32()) * count) >> 32) as i32
 }
 
-fn recipe_error(field: &'static str, found: impl ToString, expected: impl Into<String>) -> MapError {
-    MapError::Recipe { field, found: found.to_string(), expected: expected.into() }
+fn recipe_error(
+    field: &'static str,
+    found: impl ToString,
+    expected: impl Into<String>,
+) -> MapError {
+    MapError::Recipe {
+        field,
+        found: found.to_string(),
+        expected: expected.into(),
+    }
 }
 
 fn check_sides(width: u32, height: u32) -> Result<(), MapError> {
@@ -230,7 +270,11 @@ fn check_sides(width: u32, height: u32) -> Result<(), MapError> {
     }
     check_size(u64::from(width), u64::from(height), &Place::default()).map_err(|_| {
         let found = format!("{height} with a width of {width}");
-        recipe_error("height_tiles", found, format!("at most {TILES_MAX} tiles in all"))
+        recipe_error(
+            "height_tiles",
+            found,
+            format!("at most {TILES_MAX} tiles in all"),
+        )
     })
 }
 
@@ -238,7 +282,11 @@ fn check_range(field: &'static str, found: u32, min: u32, max: u32) -> Result<()
     if (min..=max).contains(&found) {
         Ok(())
     } else {
-        Err(recipe_error(field, found, format!("a whole number from {min} to {max}")))
+        Err(recipe_error(
+            field,
+            found,
+            format!("a whole number from {min} to {max}"),
+        ))
     }
 }
 
@@ -254,7 +302,14 @@ impl Canvas {
             return;
         }
         for y in y.max(0)..(y + height).min(self.plane.height() as i32) {
-            self.plane.set_run(Run { y: y as u32, start: left as u32, end: right as u32 - 1 }, blocked);
+            self.plane.set_run(
+                Run {
+                    y: y as u32,
+                    start: left as u32,
+                    end: right as u32 - 1,
+                },
+                blocked,
+            );
         }
     }
 }
@@ -266,16 +321,36 @@ mod tests {
     use super::*;
 
     fn town(width_tiles: u32, height_tiles: u32) -> MapRecipe {
-        MapRecipe::Town(TownRecipe { width_tiles, height_tiles, ..TownRecipe::default() })
+        MapRecipe::Town(TownRecipe {
+            width_tiles,
+            height_tiles,
+            ..TownRecipe::default()
+        })
     }
 
     fn recipes() -> [MapRecipe; 5] {
         [
             town(400, 300),
-            MapRecipe::Cave(CaveRecipe { width_tiles: 200, height_tiles: 150, ..CaveRecipe::default() }),
-            MapRecipe::Maze(MazeRecipe { width_tiles: 200, height_tiles: 150, corridor_tiles: 3 }),
-            MapRecipe::Rooms(RoomsRecipe { width_tiles: 200, height_tiles: 150, ..RoomsRecipe::default() }),
-            MapRecipe::Random(RandomRecipe { width_tiles: 200, height_tiles: 150, fill: 0.3 }),
+            MapRecipe::Cave(CaveRecipe {
+                width_tiles: 200,
+                height_tiles: 150,
+                ..CaveRecipe::default()
+            }),
+            MapRecipe::Maze(MazeRecipe {
+                width_tiles: 200,
+                height_tiles: 150,
+                corridor_tiles: 3,
+            }),
+            MapRecipe::Rooms(RoomsRecipe {
+                width_tiles: 200,
+                height_tiles: 150,
+                ..RoomsRecipe::default()
+            }),
+            MapRecipe::Random(RandomRecipe {
+                width_tiles: 200,
+                height_tiles: 150,
+                fill: 0.3,
+            }),
         ]
     }
 
@@ -304,17 +379,29 @@ mod tests {
 
     #[test]
     fn almost_all_of_a_town_is_connected_and_its_middle_is_open() {
-        for (width, height) in
-            [(2_000, 2_000), (1_000, 1_000), (1_200, 500), (256, 256), (64, 64), (7, 3), (1, 1)]
-        {
+        for (width, height) in [
+            (2_000, 2_000),
+            (1_000, 1_000),
+            (1_200, 500),
+            (256, 256),
+            (64, 64),
+            (7, 3),
+            (1, 1),
+        ] {
             for seed in 0..2 {
                 let map = generate(&town(width, height), seed).unwrap();
                 let (_, largest) = map.largest_region().unwrap();
                 assert!(largest * 10 > map.free_count() * 9, "{width} × {height}");
-                assert!(map.is_free(IVec2::new(width as i32 / 2, height as i32 / 2)), "{width} × {height}");
+                assert!(
+                    map.is_free(IVec2::new(width as i32 / 2, height as i32 / 2)),
+                    "{width} × {height}"
+                );
                 if width >= 256 && height >= 256 {
                     let free_percent = map.free_count() * 100 / map.rect().tile_count();
-                    assert!((50..85).contains(&free_percent), "{width} × {height}: {free_percent} % free");
+                    assert!(
+                        (50..85).contains(&free_percent),
+                        "{width} × {height}: {free_percent} % free"
+                    );
                 }
             }
         }
@@ -323,16 +410,25 @@ mod tests {
     #[test]
     fn a_towns_gates_are_the_only_ways_through_its_wall() {
         let with_gates = |gates| {
-            let recipe = TownRecipe { gates, ..TownRecipe::default() };
+            let recipe = TownRecipe {
+                gates,
+                ..TownRecipe::default()
+            };
             generate(&MapRecipe::Town(recipe), 3).unwrap()
         };
         let (middle, outside) = (IVec2::new(500, 500), IVec2::new(500, 100));
         let closed = with_gates(0);
-        assert!(closed.is_free(middle) && closed.is_free(outside) && !closed.connected(middle, outside));
+        assert!(
+            closed.is_free(middle) && closed.is_free(outside) && !closed.connected(middle, outside)
+        );
         let mut siege = with_gates(1);
         assert!(siege.connected(middle, outside));
         let gate = crate::map::TileRect::new(490, 300, 20, 4);
-        assert_eq!(siege.edit(gate, &crate::map::TileEdit::Block).unwrap(), Some(gate), "the gate is there");
+        assert_eq!(
+            siege.edit(gate, &crate::map::TileEdit::Block).unwrap(),
+            Some(gate),
+            "the gate is there"
+        );
         assert!(!siege.connected(middle, outside));
     }
 
@@ -350,7 +446,11 @@ mod tests {
     #[test]
     fn a_maze_has_exactly_one_way_between_any_two_places() {
         for corridor_tiles in [1, 2, 5] {
-            let recipe = MazeRecipe { width_tiles: 61, height_tiles: 43, corridor_tiles };
+            let recipe = MazeRecipe {
+                width_tiles: 61,
+                height_tiles: 43,
+                corridor_tiles,
+            };
             let map = generate(&MapRecipe::Maze(recipe), 5).unwrap();
             // Cells and open walls are the nodes and edges of a tree.
             let pitch = corridor_tiles as i32 + 1;
@@ -372,10 +472,17 @@ mod tests {
     #[test]
     fn noise_has_the_share_it_was_asked_for() {
         for (fill, low, high) in [(0.0, 0, 0), (0.25, 24, 26), (1.0, 100, 100)] {
-            let recipe = RandomRecipe { width_tiles: 300, height_tiles: 300, fill };
+            let recipe = RandomRecipe {
+                width_tiles: 300,
+                height_tiles: 300,
+                fill,
+            };
             let map = generate(&MapRecipe::Random(recipe), 1).unwrap();
             let blocked = 90_000 - map.free_count();
-            assert!((low * 900..=high * 900).contains(&blocked), "{fill}: {blocked}");
+            assert!(
+                (low * 900..=high * 900).contains(&blocked),
+                "{fill}: {blocked}"
+            );
         }
     }
 
@@ -389,7 +496,10 @@ mod tests {
         for (text, field) in [
             ("Town(width_tiles: 0)", "width_tiles"),
             ("Town(height_tiles: 70000)", "height_tiles"),
-            ("Town(width_tiles: 65536, height_tiles: 65536)", "height_tiles"),
+            (
+                "Town(width_tiles: 65536, height_tiles: 65536)",
+                "height_tiles",
+            ),
             ("Town(block_tiles: 3)", "block_tiles"),
             ("Town(street_tiles: 0)", "street_tiles"),
             ("Town(gates: 5)", "gates"),
@@ -426,10 +536,25 @@ mod tests {
                 park_share: 1.0,
                 ..TownRecipe::default()
             }),
-            MapRecipe::Town(TownRecipe { block_tiles: big, core_share: 0.0, ..TownRecipe::default() }),
-            MapRecipe::Cave(CaveRecipe { fill: 1.0, ..CaveRecipe::default() }),
-            MapRecipe::Maze(MazeRecipe { width_tiles: 3, height_tiles: 3, corridor_tiles: 1 }),
-            MapRecipe::Rooms(RoomsRecipe { door_tiles: 15, extra_doors: 1.0, ..RoomsRecipe::default() }),
+            MapRecipe::Town(TownRecipe {
+                block_tiles: big,
+                core_share: 0.0,
+                ..TownRecipe::default()
+            }),
+            MapRecipe::Cave(CaveRecipe {
+                fill: 1.0,
+                ..CaveRecipe::default()
+            }),
+            MapRecipe::Maze(MazeRecipe {
+                width_tiles: 3,
+                height_tiles: 3,
+                corridor_tiles: 1,
+            }),
+            MapRecipe::Rooms(RoomsRecipe {
+                door_tiles: 15,
+                extra_doors: 1.0,
+                ..RoomsRecipe::default()
+            }),
         ] {
             generate(&recipe, 1).unwrap();
         }

@@ -42,11 +42,31 @@ impl Land {
         let first = (long - road).max(0) * between(36, 64, rng) / 100;
         let second = first + road.min(long);
         if self.width >= self.height {
-            let right = Land { x: self.x + second, width: self.width - second, ..self };
-            [Land { width: first, ..self }, right]
+            let right = Land {
+                x: self.x + second,
+                width: self.width - second,
+                ..self
+            };
+            [
+                Land {
+                    width: first,
+                    ..self
+                },
+                right,
+            ]
         } else {
-            let lower = Land { y: self.y + second, height: self.height - second, ..self };
-            [Land { height: first, ..self }, lower]
+            let lower = Land {
+                y: self.y + second,
+                height: self.height - second,
+                ..self
+            };
+            [
+                Land {
+                    height: first,
+                    ..self
+                },
+                lower,
+            ]
         }
     }
 }
@@ -65,15 +85,27 @@ impl Octagon {
     fn grown(self, by: i32) -> Self {
         // Moving a diagonal edge out by one takes √2 along both sides together; 7/5 is near enough.
         let half = (self.half.0 + by, self.half.1 + by);
-        Self { half, cut: self.cut + 2 * by - by * 7 / 5, ..self }
+        Self {
+            half,
+            cut: self.cut + 2 * by - by * 7 / 5,
+            ..self
+        }
     }
 
     /// The tiles of a row inside the octagon, as start and length.
     fn row(self, y: i32) -> (i32, i32) {
         // The octagon covers half.1 tiles above its middle row and half.1 - 1 below, so that it is symmetric between tiles.
-        let dy = if y < self.middle.1 { self.middle.1 - y } else { y - self.middle.1 + 1 };
+        let dy = if y < self.middle.1 {
+            self.middle.1 - y
+        } else {
+            y - self.middle.1 + 1
+        };
         let slack = self.half.1 - dy;
-        let half = if slack < 0 { 0 } else { self.half.0.min(self.half.0 - self.cut + slack) };
+        let half = if slack < 0 {
+            0
+        } else {
+            self.half.0.min(self.half.0 - self.cut + slack)
+        };
         (self.middle.0 - half, 2 * half.max(0))
     }
 }
@@ -104,12 +136,29 @@ pub(super) fn generate(recipe: &TownRecipe, rng: &mut Pcg64Mcg) -> Result<TileMa
     let (width, height) = (recipe.width_tiles as i32, recipe.height_tiles as i32);
     let half = |side: i32| (f64::from(side) * recipe.core_share / 2.0) as i32;
     let half = (half(width), half(height));
-    let core = Octagon { middle: (width / 2, height / 2), half, cut: half.0.min(half.1) * 3 / 5 };
+    let core = Octagon {
+        middle: (width / 2, height / 2),
+        half,
+        cut: half.0.min(half.1) * 3 / 5,
+    };
     let mut plane = BitPlane::blocked(recipe.width_tiles, recipe.height_tiles);
     for y in 0..recipe.height_tiles {
-        plane.set_run(Run { y, start: 0, end: recipe.width_tiles - 1 }, false);
+        plane.set_run(
+            Run {
+                y,
+                start: 0,
+                end: recipe.width_tiles - 1,
+            },
+            false,
+        );
     }
-    let mut town = Town { canvas: Canvas { plane }, recipe, core, rng, park };
+    let mut town = Town {
+        canvas: Canvas { plane },
+        recipe,
+        core,
+        rng,
+        park,
+    };
     town.build_quarters();
     if half.0 > 0 && half.1 > 0 {
         town.build_wall();
@@ -128,14 +177,28 @@ impl Town<'_> {
     }
 
     fn build_quarters(&mut self) {
-        let (width, height) = (self.recipe.width_tiles as i32, self.recipe.height_tiles as i32);
+        let (width, height) = (
+            self.recipe.width_tiles as i32,
+            self.recipe.height_tiles as i32,
+        );
         let (middle_x, middle_y) = self.core.middle;
         let before = self.avenue() / 2;
         let after = self.avenue() - before;
         let margin = self.recipe.street_tiles as i32;
-        for (y, bottom) in [(margin, middle_y - before), (middle_y + after, height - margin)] {
-            for (x, right) in [(margin, middle_x - before), (middle_x + after, width - margin)] {
-                self.divide(Land { x, y, width: right - x, height: bottom - y });
+        for (y, bottom) in [
+            (margin, middle_y - before),
+            (middle_y + after, height - margin),
+        ] {
+            for (x, right) in [
+                (margin, middle_x - before),
+                (middle_x + after, width - margin),
+            ] {
+                self.divide(Land {
+                    x,
+                    y,
+                    width: right - x,
+                    height: bottom - y,
+                });
             }
         }
     }
@@ -148,7 +211,11 @@ impl Town<'_> {
             return;
         }
         if long > block {
-            let road = if long > 3 * block { self.recipe.street_tiles } else { self.recipe.alley_tiles };
+            let road = if long > 3 * block {
+                self.recipe.street_tiles
+            } else {
+                self.recipe.alley_tiles
+            };
             for part in land.cut(road as i32, self.rng) {
                 self.divide(part);
             }
@@ -177,11 +244,18 @@ impl Town<'_> {
             }
             return;
         }
-        let (dx, dy) =
-            (land.x + land.width / 2 - self.core.middle.0, land.y + land.height / 2 - self.core.middle.1);
-        let half_map = (self.recipe.width_tiles as i32 / 2 + 1, self.recipe.height_tiles as i32 / 2 + 1);
+        let (dx, dy) = (
+            land.x + land.width / 2 - self.core.middle.0,
+            land.y + land.height / 2 - self.core.middle.1,
+        );
+        let half_map = (
+            self.recipe.width_tiles as i32 / 2 + 1,
+            self.recipe.height_tiles as i32 / 2 + 1,
+        );
         // From 0 in the middle to 100 at the edge of the map, along the axis that is farther out.
-        let far = (dx.abs() * 100 / half_map.0).max(dy.abs() * 100 / half_map.1).clamp(0, 100);
+        let far = (dx.abs() * 100 / half_map.0)
+            .max(dy.abs() * 100 / half_map.1)
+            .clamp(0, 100);
         let is_core = dx.abs() < self.core.half.0 && dy.abs() < self.core.half.1;
         let built = if is_core { 96 } else { 108 - far * 6 / 10 };
         if Chance::percent(built.clamp(0, 100) as u64).draw(self.rng) {
@@ -203,7 +277,13 @@ impl Town<'_> {
             // A courtyard behind a door.
             0..=17 if width.min(height) >= 12 => {
                 let wall = between(2, 4, self.rng);
-                self.canvas.fill(x + wall, y + wall, width - 2 * wall, height - 2 * wall, false);
+                self.canvas.fill(
+                    x + wall,
+                    y + wall,
+                    width - 2 * wall,
+                    height - 2 * wall,
+                    false,
+                );
                 let (door_x, door_y) = (
                     x + between(wall, width - wall - 3, self.rng),
                     y + between(wall, height - wall - 3, self.rng),
@@ -217,8 +297,10 @@ impl Town<'_> {
             }
             // A house with a corner left out.
             18..=45 => {
-                let (cut_x, cut_y) =
-                    (width * between(30, 60, self.rng) / 100, height * between(30, 60, self.rng) / 100);
+                let (cut_x, cut_y) = (
+                    width * between(30, 60, self.rng) / 100,
+                    height * between(30, 60, self.rng) / 100,
+                );
                 let (at_x, at_y) = (between(0, 1, self.rng), between(0, 1, self.rng));
                 self.canvas.fill(
                     x + at_x * (width - cut_x),
@@ -237,7 +319,11 @@ impl Town<'_> {
         let street = self.recipe.street_tiles as i32;
         let (half_x, half_y) = self.core.half;
         let wall = (self.recipe.wall_tiles as i32).min(half_x).min(half_y);
-        self.fill_octagon_ring(self.core.grown(street), self.core.grown(-wall - street), false);
+        self.fill_octagon_ring(
+            self.core.grown(street),
+            self.core.grown(-wall - street),
+            false,
+        );
         self.fill_octagon_ring(self.core, self.core.grown(-wall), true);
         self.build_towers(wall);
 
@@ -265,7 +351,8 @@ impl Town<'_> {
             } else {
                 self.canvas.fill(outer_x, y, inner_x - outer_x, 1, blocked);
                 let right = inner_x + inner_width;
-                self.canvas.fill(right, y, outer_x + outer_width - right, 1, blocked);
+                self.canvas
+                    .fill(right, y, outer_x + outer_width - right, 1, blocked);
             }
         }
     }
@@ -285,21 +372,29 @@ impl Town<'_> {
                 // The centre is moved inwards by half the wall.
                 let x = middle_x + sign_x * (dx - wall / 2);
                 let y = middle_y + sign_y * (dy - wall / 2);
-                self.canvas.fill(x - side / 2, y - side / 2, side, side, true);
+                self.canvas
+                    .fill(x - side / 2, y - side / 2, side, side, true);
             }
         }
     }
 
     /// The square where the avenues cross, with four statues.
     fn clear_middle(&mut self) {
-        let (width, height) = (self.recipe.width_tiles as i32, self.recipe.height_tiles as i32);
+        let (width, height) = (
+            self.recipe.width_tiles as i32,
+            self.recipe.height_tiles as i32,
+        );
         let (middle_x, middle_y) = self.core.middle;
-        let side = (width.min(height) * 8 / 100).max(2 * self.avenue()).min(width.min(height));
-        self.canvas.fill(middle_x - side / 2, middle_y - side / 2, side, side, false);
+        let side = (width.min(height) * 8 / 100)
+            .max(2 * self.avenue())
+            .min(width.min(height));
+        self.canvas
+            .fill(middle_x - side / 2, middle_y - side / 2, side, side, false);
         let statue = side / 20;
         for (sign_x, sign_y) in [(-1, -1), (1, -1), (-1, 1), (1, 1)] {
             let (x, y) = (middle_x + sign_x * side / 4, middle_y + sign_y * side / 4);
-            self.canvas.fill(x - statue / 2, y - statue / 2, statue, statue, true);
+            self.canvas
+                .fill(x - statue / 2, y - statue / 2, statue, statue, true);
         }
     }
 }

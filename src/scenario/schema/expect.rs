@@ -103,9 +103,18 @@ mod tests {
 
     #[test]
     fn texts_carry_their_values() {
-        assert_eq!(Expectation::SetP99UnderMs(SetName::View, 10.0).to_string(), "view p99 under 10 ms");
-        assert_eq!(Expectation::MatchesAtLeast(7).to_string(), "at least 7 matches");
-        assert_eq!(Expectation::WaitUnderS(0.5).to_string(), "waits under 0.5 s");
+        assert_eq!(
+            Expectation::SetP99UnderMs(SetName::View, 10.0).to_string(),
+            "view p99 under 10 ms"
+        );
+        assert_eq!(
+            Expectation::MatchesAtLeast(7).to_string(),
+            "at least 7 matches"
+        );
+        assert_eq!(
+            Expectation::WaitUnderS(0.5).to_string(),
+            "waits under 0.5 s"
+        );
     }
 
     #[test]

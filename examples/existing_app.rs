@@ -1,0 +1,64 @@
+//! Look at `main`: an app that exists already, with a loop and positions of its own, takes only the interest management.
+//!
+//! ```sh
+//! cargo run --example existing_app
+//! ```
+
+#![allow(
+    clippy::print_stdout,
+    reason = "an example talks to the person who runs it"
+)]
+
+use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time, TimePlugin};
+use glam::Vec2;
+use throng::prelude::*;
+
+/// The game's own component; throng knows nothing of it.
+#[derive(Component)]
+struct Train {
+    speed_m_s: f32,
+}
+
+fn drive(time: Res<Time<Fixed>>, mut trains: Query<(&Train, &mut Position)>) {
+    for (train, mut position) in &mut trains {
+        position.0.x += train.speed_m_s * time.delta_secs();
+    }
+}
+
+fn tell(mut entered: MessageReader<Entered>, mut left: MessageReader<Left>) {
+    for Entered { viewer, target, .. } in entered.read() {
+        println!("{viewer} sees {target}");
+    }
+    for Left { viewer, target, .. } in left.read() {
+        println!("{viewer} has lost {target}");
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut app = App::new();
+    app.add_plugins((TaskPoolPlugin::default(), TimePlugin, AoiPlugin))
+        .add_systems(
+            FixedUpdate,
+            (
+                drive.before(SimSystems::Locate),
+                tell.after(SimSystems::View),
+            ),
+        );
+    throng::sim::clock::one_tick_an_update(&mut app);
+
+    let scene = open_scene(app.world_mut(), SceneSpec::default(), ())?;
+    let kind = app
+        .world()
+        .resource::<ObjectKinds>()
+        .find("npc")
+        .ok_or("no such kind")?;
+    let seen = || (Viewer::new(ViewCaps::all(10)), Viewable::default());
+    let world = app.world_mut();
+    spawn_object(world, scene, kind, Vec2::new(400.0, 500.0), seen())?;
+    let express = (Train { speed_m_s: 50.0 }, seen());
+    spawn_object(world, scene, kind, Vec2::new(100.0, 500.0), express)?;
+    (0..300).for_each(|_| app.update());
+    Ok(())
+}

@@ -1,0 +1,554 @@
+//! The plugin in an app: walkers, players, edits.
+
+use std::sync::Arc;
+
+use bevy_tasks::{ComputeTaskPool, TaskPool};
+use glam::IVec2;
+use proptest::prelude::*;
+
+use super::*;
+use crate::map::{TileEdit, TileMap, edit_map};
+use crate::nav::{NavStats, PathAnswered, PathResult, smooth};
+use crate::sim::{Workers, clock, state_hash};
+use crate::world::{KindId, SceneSpec, Teleported, open_scene, spawn_object};
+
+const TILE_M: f32 = 0.5;
+const TICK_S: f32 = 0.05;
+
+fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((
+        bevy_time::TimePlugin,
+        sim::SimPlugin {
+            tick_hz: Some(20.0),
+        },
+        MovementPlugin,
+    ));
+    clock::one_tick_an_update(&mut app);
+    app
+}
+
+fn scene(app: &mut App, tiles: TileMap) -> Entity {
+    let map = SceneMap::new(Arc::new(tiles), TILE_M);
+    let spec = SceneSpec {
+        size_m: map.size_m(),
+        ..Default::default()
+    };
+    open_scene(app.world_mut(), spec, map).unwrap()
+}
+
+fn ascii_scene(app: &mut App, ascii: &str) -> Entity {
+    scene(app, TileMap::from_ascii(ascii).unwrap())
+}
+
+fn centre(x: i32, y: i32) -> Vec2 {
+    (IVec2::new(x, y).as_vec2() + 0.5) * TILE_M
+}
+
+fn walker(app: &mut App, scene: Entity, at: Vec2, speed: f32) -> Entity {
+    spawn_object(
+        app.world_mut(),
+        scene,
+        KindId(1),
+        at,
+        (Speed(speed), Walker),
+    )
+    .unwrap()
+}
+
+fn player(app: &mut App, scene: Entity, at: Vec2, speed: f32) -> Entity {
+    spawn_object(app.world_mut(), scene, KindId(0), at, Speed(speed)).unwrap()
+}
+
+fn send(app: &mut App, entity: Entity, goal: Vec2) {
+    app.world_mut().write_message(PathRequest {
+        entity,
+        goal,
+        class: PathClass::Npc,
+    });
+}
+
+fn input(app: &mut App, entity: Entity, to: Vec2) {
+    app.world_mut().write_message(MoveInput {
+        entity,
+        to: Some(to),
+        heading: 7,
+    });
+}
+
+fn position(app: &App, entity: Entity) -> Vec2 {
+    app.world().get::<Position>(entity).unwrap().0
+}
+
+fn velocity(app: &App, entity: Entity) -> Vec2 {
+    app.world().get::<Velocity>(entity).unwrap().0
+}
+
+fn stats(app: &App) -> MovementStats {
+    *app.world().resource::<MovementStats>()
+}
+
+fn written<M: Message + Copy>(app: &App) -> Vec<M> {
+    app.world()
+        .resource::<Messages<M>>()
+        .iter_current_update_messages()
+        .copied()
+        .collect()
+}
+
+fn reasons(app: &App) -> Vec<Refusal> {
+    written::<MoveRefused>(app)
+        .into_iter()
+        .map(|refused| refused.reason)
+        .collect()
+}
+
+#[test]
+fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, ".........\n....@....\n....@....\n....@....");
+    let npc = walker(&mut app, scene, centre(1, 3), 3.0);
+    send(&mut app, npc, centre(7, 3));
+    app.update();
+    let waypoints = app.world().get::<Path>(npc).unwrap().waypoints().to_vec();
+    let map = app.world().get::<SceneMap>(scene).unwrap().clone();
+    let mut smoothed = Vec::new();
+    smooth(map.tiles(), &waypoints, &mut smoothed);
+    let length: f32 = smoothed
+        .windows(2)
+        .map(|ends| (ends[1] - ends[0]).as_vec2().length() * TILE_M)
+        .sum();
+    assert!(
+        (4.5..5.6).contains(&length),
+        "over the wall and down again: {length}"
+    );
+    let (mut walked, mut ticks, mut before) = (
+        centre(1, 3).distance(position(&app, npc)),
+        1,
+        position(&app, npc),
+    );
+    while written::<Arrived>(&app).is_empty() {
+        assert!((velocity(&app, npc).length() - 3.0).abs() < 1e-4);
+        app.update();
+        assert!(map.is_free_at(position(&app, npc)));
+        walked += before.distance(position(&app, npc));
+        before = position(&app, npc);
+        ticks += 1;
+        assert!(ticks < 100, "it should have arrived");
+    }
+    assert_eq!(ticks, (length / (3.0 * TICK_S)).ceil() as u32);
+    // Chords over the bends are a little shorter than the way.
+    assert!(
+        (length - 0.2..=length + 1e-3).contains(&walked),
+        "{walked} of {length}"
+    );
+    assert_eq!(
+        (position(&app, npc), velocity(&app, npc)),
+        (centre(7, 3), Vec2::ZERO)
+    );
+    assert_eq!(written::<Arrived>(&app), [Arrived { entity: npc }]);
+    assert!(app.world().get::<Path>(npc).unwrap().is_empty());
+    assert_eq!(
+        (stats(&app).arrived, stats(&app).walked),
+        (1, u64::from(ticks))
+    );
+}
+
+#[test]
+fn a_walker_looks_where_it_goes_and_without_a_path_or_speed_it_stands() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, "....\n....\n....");
+    let [down, lame, idle] = [(0, 4.0), (1, f32::NAN), (2, 4.0)]
+        .map(|(x, speed)| walker(&mut app, scene, centre(x, 0), speed));
+    send(&mut app, down, centre(0, 2));
+    send(&mut app, lame, centre(1, 2));
+    app.update();
+    assert_eq!(app.world().get::<Heading>(down), Some(&Heading(64)));
+    assert_eq!(velocity(&app, down), Vec2::new(0.0, 4.0));
+    for (npc, x) in [(lame, 1), (idle, 2)] {
+        assert_eq!(
+            (position(&app, npc), velocity(&app, npc)),
+            (centre(x, 0), Vec2::ZERO)
+        );
+    }
+    send(&mut app, down, Vec2::splat(99.0));
+    app.update();
+    assert_eq!(
+        velocity(&app, down),
+        Vec2::ZERO,
+        "an answer without a way ends the walk"
+    );
+}
+
+#[test]
+fn an_edit_on_the_way_turns_a_walker_before_it_gets_there() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, ".......\n.......\n.......");
+    let npc = walker(&mut app, scene, centre(0, 0), 2.0);
+    send(&mut app, npc, centre(6, 0));
+    (0..3).for_each(|_| app.update());
+    edit_map(
+        app.world_mut(),
+        scene,
+        TileRect::new(4, 0, 1, 2),
+        &TileEdit::Block,
+    )
+    .unwrap();
+    while written::<Arrived>(&app).is_empty() {
+        app.update();
+        assert!(
+            app.world()
+                .get::<SceneMap>(scene)
+                .unwrap()
+                .is_free_at(position(&app, npc))
+        );
+        assert!(
+            app.world().resource::<SimTick>().0 < 200,
+            "it should have arrived"
+        );
+    }
+    assert_eq!(
+        (position(&app, npc), stats(&app).blocked),
+        (centre(6, 0), 0)
+    );
+}
+
+#[test]
+fn an_edit_behind_navigate_stops_a_walker_at_the_edge_and_it_asks_anew() {
+    fn close(world: &mut World) {
+        if world.resource::<SimTick>().0 == 3 {
+            let scene = world
+                .query_filtered::<Entity, With<SceneMap>>()
+                .single(world)
+                .unwrap();
+            edit_map(world, scene, TileRect::new(3, 0, 1, 1), &TileEdit::Block).unwrap();
+        }
+    }
+    let mut app = app();
+    app.add_systems(
+        FixedUpdate,
+        close.after(SimSystems::Navigate).before(SimSystems::Move),
+    );
+    let scene = ascii_scene(&mut app, ".....\n.....");
+    let npc = walker(&mut app, scene, centre(0, 0), 9.0);
+    send(&mut app, npc, centre(4, 0));
+    while stats(&app).blocked == 0 {
+        app.update();
+        assert!(
+            app.world().resource::<SimTick>().0 < 9,
+            "it should have come to the wall"
+        );
+    }
+    assert_eq!(app.world().resource::<SimTick>().0, 3);
+    assert!(position(&app, npc).x < 3.0 * TILE_M);
+    assert_eq!(velocity(&app, npc), Vec2::ZERO);
+    app.update();
+    assert_eq!(
+        written::<PathAnswered>(&app)
+            .first()
+            .map(|answer| answer.result),
+        Some(PathResult::Found)
+    );
+    (0..12).for_each(|_| app.update());
+    assert_eq!(position(&app, npc), centre(4, 0));
+}
+
+#[test]
+fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, "......\n......");
+    let npc = walker(&mut app, scene, centre(1, 0), 1.0);
+    let someone = player(&mut app, scene, centre(1, 1), 1.0);
+    let door = spawn_object(app.world_mut(), scene, KindId(4), centre(1, 0), ()).unwrap();
+    send(&mut app, npc, centre(5, 0));
+    app.update();
+    edit_map(
+        app.world_mut(),
+        scene,
+        TileRect::new(1, 0, 1, 2),
+        &TileEdit::Block,
+    )
+    .unwrap();
+    app.update();
+    assert_eq!(
+        (position(&app, npc), position(&app, someone)),
+        (centre(0, 0), centre(0, 1))
+    );
+    assert_eq!(position(&app, door), centre(1, 0), "furniture stays");
+    assert_eq!(written::<Teleported>(&app).len(), 2);
+    app.update();
+    assert_eq!(
+        written::<PathAnswered>(&app)[0].result,
+        PathResult::Unreachable,
+        "asked from where it is now"
+    );
+    let late = walker(&mut app, scene, centre(1, 1), 1.0);
+    app.update();
+    assert_eq!(
+        position(&app, late),
+        centre(0, 1),
+        "spawned on a blocked tile"
+    );
+    assert_eq!((stats(&app).pushed, stats(&app).stranded), (3, 0));
+    edit_map(
+        app.world_mut(),
+        scene,
+        TileRect::new(0, 0, 6, 2),
+        &TileEdit::Block,
+    )
+    .unwrap();
+    app.update();
+    assert_eq!(
+        (stats(&app).pushed, stats(&app).stranded),
+        (3, 3),
+        "nowhere to go"
+    );
+}
+
+#[test]
+fn a_pushed_walker_goes_on_to_its_goal() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, "......\n......");
+    let npc = walker(&mut app, scene, centre(1, 0), 1.0);
+    send(&mut app, npc, centre(5, 0));
+    app.update();
+    edit_map(
+        app.world_mut(),
+        scene,
+        TileRect::new(1, 0, 1, 1),
+        &TileEdit::Block,
+    )
+    .unwrap();
+    (0..80).for_each(|_| app.update());
+    assert_eq!(
+        (position(&app, npc), stats(&app).pushed, stats(&app).arrived),
+        (centre(5, 0), 1, 1)
+    );
+}
+
+#[test]
+fn a_players_move_is_applied_with_its_velocity_and_heading_and_ends_at_rest() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, "........\n........");
+    let someone = player(&mut app, scene, centre(0, 0), 5.0);
+    (0..4).for_each(|_| app.update());
+    let from = centre(0, 0);
+    for step in 1..=3 {
+        input(&mut app, someone, from + Vec2::new(0.25 * step as f32, 0.0));
+        app.update();
+    }
+    assert_eq!(position(&app, someone), from + Vec2::new(0.75, 0.0));
+    assert!((velocity(&app, someone) - Vec2::new(5.0, 0.0)).length() < 1e-3);
+    assert_eq!(app.world().get::<Heading>(someone), Some(&Heading(7)));
+    (0..3).for_each(|_| app.update());
+    assert_ne!(velocity(&app, someone), Vec2::ZERO);
+    app.update();
+    assert_eq!(velocity(&app, someone), Vec2::ZERO);
+    app.world_mut().write_message(MoveInput {
+        entity: someone,
+        to: None,
+        heading: 200,
+    });
+    app.update();
+    assert_eq!(app.world().get::<Heading>(someone), Some(&Heading(200)));
+    assert_eq!(
+        (stats(&app).moves_accepted, stats(&app).moves_refused),
+        (3, 0)
+    );
+}
+
+#[test]
+fn moves_too_far_through_walls_and_round_corners_are_refused_and_only_turn() {
+    let mut app = app();
+    let scene = ascii_scene(&mut app, ".@..........\n............");
+    let someone = player(&mut app, scene, centre(0, 0), 2.0);
+    (0..30).for_each(|_| app.update());
+    let cases = [
+        (centre(11, 0), Refusal::TooFar),
+        (centre(1, 0), Refusal::Blocked),
+        (centre(2, 0), Refusal::InTheWay),
+        (centre(1, 1), Refusal::InTheWay),
+        (Vec2::new(f32::NAN, 0.0), Refusal::Outside),
+        (Vec2::new(-0.1, 0.0), Refusal::Outside),
+    ];
+    for (to, reason) in cases {
+        input(&mut app, someone, to);
+        app.update();
+        assert_eq!(reasons(&app), [reason], "{to}");
+        assert_eq!(
+            (position(&app, someone), velocity(&app, someone)),
+            (centre(0, 0), Vec2::ZERO)
+        );
+        assert_eq!(app.world().get::<Heading>(someone), Some(&Heading(7)));
+    }
+    let npc = walker(&mut app, scene, centre(5, 1), 2.0);
+    let door = spawn_object(app.world_mut(), scene, KindId(4), centre(5, 1), ()).unwrap();
+    for entity in [npc, door, scene] {
+        input(&mut app, entity, centre(5, 1));
+    }
+    app.update();
+    assert_eq!(reasons(&app), [Refusal::NotMovable; 3]);
+    assert_eq!(
+        (stats(&app).moves_accepted, stats(&app).moves_refused),
+        (0, 9)
+    );
+}
+
+#[test]
+fn a_speed_hack_comes_no_farther_however_many_messages_it_sends() {
+    let mut app = app();
+    let scene = scene(&mut app, TileMap::new(200, 4, false).unwrap());
+    let someone = player(&mut app, scene, centre(0, 0), 4.0);
+    for _ in 0..100 {
+        for step in 1..=20 {
+            let to = position(&app, someone) + Vec2::new(0.02 * step as f32, 0.0);
+            input(&mut app, someone, to);
+        }
+        app.update();
+    }
+    let allowed = 100.0 * TICK_S * 4.0 * 1.1 + 1.0 / 64.0;
+    let come = position(&app, someone).x - centre(0, 0).x;
+    assert!(
+        (allowed * 0.7..=allowed + 0.01).contains(&come),
+        "{come} of {allowed}"
+    );
+    assert!(stats(&app).moves_refused > 1000);
+    assert!(velocity(&app, someone).length() <= 4.4 + 1e-3);
+}
+
+/// A gate in a wall toggles while a crowd goes to and fro: positions and hash after every tick.
+fn siege(workers: usize) -> (Vec<u128>, NavStats) {
+    let mut app = app();
+    app.insert_resource(Workers::new(workers));
+    let tiles = TileMap::from_fn(40, 40, |x, y| x == 20 && y != 19 && y != 3).unwrap();
+    let scene = scene(&mut app, tiles);
+    let crowd: Vec<Entity> = (0..120)
+        .map(|i| {
+            walker(
+                &mut app,
+                scene,
+                centre(i % 18, i / 6 + 9),
+                2.0 + (i % 5) as f32,
+            )
+        })
+        .collect();
+    let mut hashes = Vec::new();
+    for tick in 0..120 {
+        if tick % 40 == 0 {
+            for (i, &npc) in crowd.iter().enumerate() {
+                send(
+                    &mut app,
+                    npc,
+                    centre(
+                        if tick % 80 == 0 {
+                            22 + i as i32 % 17
+                        } else {
+                            i as i32 % 19
+                        },
+                        i as i32 % 40,
+                    ),
+                );
+            }
+        }
+        if tick % 10 == 5 {
+            edit_map(
+                app.world_mut(),
+                scene,
+                TileRect::new(20, 19, 1, 1),
+                &TileEdit::Toggle,
+            )
+            .unwrap();
+        }
+        app.update();
+        hashes.push(state_hash(app.world_mut()).0);
+    }
+    (hashes, app.world().resource::<NavStats>().clone())
+}
+
+#[test]
+fn a_siege_is_the_same_with_any_number_of_workers() {
+    ComputeTaskPool::get_or_init(TaskPool::default);
+    let alone = siege(1);
+    assert_eq!(alone, siege(3));
+    assert!(alone.1.renewed > 0 && alone.1.found >= 360);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Toggle(TileRect),
+    Send(usize, i32, i32),
+    Tick,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => (0u32..20, 0u32..20, 1u32..5, 1u32..5).prop_map(|(x, y, w, h)| Step::Toggle(TileRect::new(x, y, w, h))),
+        2 => (0usize..20, 0i32..24, 0i32..24).prop_map(|(who, x, y)| Step::Send(who, x, y)),
+        5 => Just(Step::Tick),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn nobody_stands_on_a_blocked_tile_or_jumps_whatever_is_toggled(
+        blocked in prop::collection::vec(prop::bool::weighted(0.2), 576),
+        spawns in prop::collection::vec((0.0f32..12.0, 0.0f32..12.0, 3.0f32..14.0), 1..20),
+        steps in prop::collection::vec(step(), 0..80),
+    ) {
+        let mut app = app();
+        let tiles = TileMap::from_fn(24, 24, |x, y| blocked[(y * 24 + x) as usize]).unwrap();
+        let scene = scene(&mut app, tiles);
+        let crowd: Vec<(Entity, f32)> = spawns
+            .into_iter()
+            .map(|(x, y, speed)| (walker(&mut app, scene, Vec2::new(x, y), speed), speed))
+            .collect();
+        for step in steps {
+            match step {
+                Step::Toggle(rect) => {
+                    edit_map(app.world_mut(), scene, rect, &TileEdit::Toggle).unwrap();
+                }
+                Step::Send(who, x, y) => send(&mut app, crowd[who % crowd.len()].0, centre(x, y)),
+                Step::Tick => {
+                    let before: Vec<Vec2> = crowd.iter().map(|&(npc, _)| position(&app, npc)).collect();
+                    app.update();
+                    let jumped: Vec<Entity> = written::<Teleported>(&app).iter().map(|jump| jump.entity).collect();
+                    let map = app.world().get::<SceneMap>(scene).unwrap();
+                    for (&(npc, speed), from) in crowd.iter().zip(before) {
+                        let to = position(&app, npc);
+                        prop_assert!(map.is_free_at(to) || map.tiles().free_count() == 0, "{npc} stands at {to}");
+                        if jumped.contains(&npc) {
+                            continue;
+                        }
+                        prop_assert!(from.distance(to) <= speed * TICK_S + 1e-4, "{npc} from {from} to {to}");
+                        let path = app.world().get::<Path>(npc);
+                        prop_assert!(path.is_none_or(|path| path.is_empty() || path.next() < path.waypoints().len()));
+                    }
+                }
+            }
+        }
+        // Left alone, everybody comes to rest: no walker asks for ever.
+        let is_walking = |app: &App| {
+            let nav = app.world().resource::<NavStats>();
+            nav.waiting > 0
+                || crowd.iter().any(|&(npc, _)| app.world().get::<Path>(npc).is_some_and(|path| !path.is_empty()))
+        };
+        for left in (0..600).rev() {
+            app.update();
+            if !is_walking(&app) {
+                break;
+            }
+            prop_assert!(left > 0, "somebody walks for ever");
+        }
+        // The last answers and messages settle.
+        (0..2).for_each(|_| app.update());
+        let requested = app.world().resource::<NavStats>().requested;
+        app.update();
+        let nav = app.world().resource::<NavStats>();
+        prop_assert_eq!(nav.requested, requested);
+        let answered = nav.found + nav.unreachable + nav.blocked + nav.out_of_bounds + nav.capped + nav.cancelled;
+        prop_assert_eq!((nav.requested, nav.waiting), (answered, 0));
+        prop_assert!(crowd.iter().all(|&(npc, _)| velocity(&app, npc) == Vec2::ZERO));
+    }
+}
