@@ -1,13 +1,10 @@
-//! Look at `Hunger`: a component of the game's own, fed by throng's tick, replicated to clients and part of the state hash.
-//!
-//! ```sh
-//! cargo run --example embed
-//! ```
-
+//! Look at `Hunger`: a component of the game's own, replicated to its owner and part of the state hash.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
 )]
+
+use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
@@ -44,14 +41,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, ThrongPlugins))
         .add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
         .hash_component::<Hunger>("hunger");
+    let (name, audience) = ("hunger", Audience::Owner);
     app.replicate::<Hunger>(AttributeSpec {
-        name: "hunger",
+        name,
         id: 100,
-        audience: Audience::Owner,
+        audience,
         bytes_max: 1,
     })?;
 
-    // The server's own loop: one update is one tick, at the pace of the clock on the wall.
+    // The server's own loop: an update is a tick, at the pace of the clock on the wall.
     clock::one_tick_an_update(&mut app);
     let scene = open_scene(app.world_mut(), SceneSpec::default(), ())?;
     let player = app
@@ -65,15 +63,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Hunger(0),
     );
     let entity = spawn_object(app.world_mut(), scene, player, Vec2::splat(10.0), body)?;
-    let mut pacer = clock::Pacer::new(std::time::Duration::from_millis(50));
+    let mut pacer = clock::Pacer::new(Duration::from_millis(50));
     for _ in 0..40 {
         pacer.wait();
         app.update();
     }
     let hunger = app.world().get::<Hunger>(entity).map(|hunger| hunger.0);
-    println!(
-        "after two seconds: hunger {hunger:?}, state {:016x}",
-        state_hash(app.world_mut()).fold()
-    );
+    let hash = state_hash(app.world_mut()).fold();
+    println!("after two seconds: hunger {hunger:?}, state {hash:016x}");
     Ok(())
 }

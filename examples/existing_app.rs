@@ -1,9 +1,4 @@
-//! Look at `main`: an app that exists already, with a loop and positions of its own, takes only the interest management.
-//!
-//! ```sh
-//! cargo run --example existing_app
-//! ```
-
+//! Look at `main`: an app that has a loop and components of its own takes only the interest management.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -39,26 +34,23 @@ fn tell(mut entered: MessageReader<Entered>, mut left: MessageReader<Left>) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut app = App::new();
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, AoiPlugin))
-        .add_systems(
-            FixedUpdate,
-            (
-                drive.before(SimSystems::Locate),
-                tell.after(SimSystems::View),
-            ),
-        );
+        .insert_resource(Time::<Fixed>::from_hz(20.0))
+        .add_systems(FixedUpdate, drive.before(SimSystems::Locate))
+        .add_systems(FixedUpdate, tell.after(SimSystems::View));
     throng::sim::clock::one_tick_an_update(&mut app);
 
-    let scene = open_scene(app.world_mut(), SceneSpec::default(), ())?;
-    let kind = app
-        .world()
+    let world = app.world_mut();
+    let scene = open_scene(world, SceneSpec::default(), ())?;
+    let kind = world
         .resource::<ObjectKinds>()
         .find("npc")
         .ok_or("no such kind")?;
-    let seen = || (Viewer::new(ViewCaps::all(10)), Viewable::default());
-    let world = app.world_mut();
-    spawn_object(world, scene, kind, Vec2::new(400.0, 500.0), seen())?;
-    let express = (Train { speed_m_s: 50.0 }, seen());
+    let sight = || (Viewer::new(ViewCaps::all(10)), Viewable::default());
+    spawn_object(world, scene, kind, Vec2::new(400.0, 500.0), sight())?;
+    let express = (Train { speed_m_s: 50.0 }, sight());
     spawn_object(world, scene, kind, Vec2::new(100.0, 500.0), express)?;
-    (0..300).for_each(|_| app.update());
+    for _ in 0..300 {
+        app.update();
+    }
     Ok(())
 }

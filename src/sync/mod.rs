@@ -15,15 +15,14 @@
 //!
 //! Cost: O(changed attributes + moved objects) to encode, O(links of receiving clients) to put together.
 
-mod attributes;
 mod mirror;
 mod packets;
 mod plugin;
 mod records;
 
-pub use attributes::{
-    AttributeSpec, Attributes, Audience, DirtyMask, RegisterError, Replicate, ReplicateAppExt,
-};
 pub use mirror::{Mirror, MirrorError, MirrorObject};
 pub use packets::PacketCounters;
-pub use plugin::{SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror};
+pub use plugin::{
+    AttributeSpec, Attributes, Audience, DirtyMask, RegisterError, Replicate, ReplicateAppExt,
+    SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
+};

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::plugin::SyncSystems;
+use super::SyncSystems;
 use crate::sim::StateHasher;
 use crate::wire::ATTRIBUTE_BYTES_MAX;
 use crate::world::StateHashed;
@@ -73,7 +73,7 @@ pub enum RegisterError {
 
 /// An attribute with the function that encodes it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Registered {
+pub(in crate::sync) struct Registered {
     pub spec: AttributeSpec,
     /// Appends the value of an entity; `false` when it has none.
     pub encode: fn(EntityRef, &mut Vec<u8>) -> bool,
