@@ -92,7 +92,7 @@ impl Run {
         }
         let options = RunOptions {
             seed: self.seed,
-            map: self.map.as_deref().map(map::load).transpose()?,
+            map: self.map.as_deref().map(named_map).transpose()?,
             ticks: self.ticks,
             threads: self.threads.map_or_else(cores, usize::from),
             events: self
@@ -165,6 +165,10 @@ impl Run {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {
+    Ok((path.display().to_string(), map::load(path)?))
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, Failure> {

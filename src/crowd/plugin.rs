@@ -4,7 +4,7 @@ use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use glam::Vec2;
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::arrivals::{ArrivalsPlugin, arrive};
@@ -21,8 +21,9 @@ use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick, StateHash
 use crate::sync::SyncPlugin;
 use crate::wire::ClientId;
 use crate::world::{
-    Despawned, GuildId, KindClass, KindId, Object, ObjectHashAppExt, ObjectKinds,
-    PARTY_PLAYERS_MAX, Parties, PlayerId, Position, TeamId, WorldError, join_party, spawn_object,
+    Despawned, GuildId, KindClass, KindId, Object, ObjectHashAppExt, ObjectId, ObjectKinds,
+    PARTY_PLAYERS_MAX, Parties, PlayerId, Position, Scene, SceneObjects, TeamId, WorldError,
+    join_party, spawn_object,
 };
 
 /// The longest way of the class `Npc`, in metres.
@@ -301,7 +302,7 @@ pub fn spawn_individual(
     let mut random = individual_random(seed, 1 << 32, who, tick);
     let position = free_position(world, spec.scene, &spec.at, &mut random);
     let hz = 1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64();
-    let delay = rand::RngExt::random_range(&mut random, 0.0..STAGGER_S) * hz;
+    let delay = random.random_range(0.0..STAGGER_S) * hz;
     let mind = Mind {
         home: position,
         next_tick: tick + delay as u64,
@@ -359,7 +360,7 @@ pub(super) fn free_position(
     on_map.unwrap_or_else(|| {
         let size_m = world
             .get::<crate::world::Scene>(scene)
-            .map_or(Vec2::ZERO, crate::world::Scene::size_m);
+            .map_or(Vec2::ZERO, Scene::size_m);
         place.point(random).clamp(Vec2::ZERO, size_m)
     })
 }
@@ -452,11 +453,7 @@ fn think(
     streams: Res<RandomStreams>,
     mut individuals: Query<Thinking>,
     objects: Query<(&Object, &Position), Without<Mind>>,
-    scenes: Query<(
-        &SceneMap,
-        Option<&SceneInterest>,
-        &crate::world::SceneObjects,
-    )>,
+    scenes: Query<(&SceneMap, Option<&SceneInterest>, &SceneObjects)>,
     mut requests: MessageWriter<PathRequest>,
     mut due: Local<Vec<(u64, Entity)>>,
     mut near: Local<Vec<u32>>,
@@ -487,7 +484,7 @@ fn think(
                     .views()
                     .nearby(position.0, sight_m, u8::MAX, &mut near);
                 let found = near.iter().filter_map(|&id| {
-                    let other = ids.entity(crate::world::ObjectId(id))?;
+                    let other = ids.entity(ObjectId(id))?;
                     let (at, other_kind) = individuals
                         .get(other)
                         .map(|(_, other, at, ..)| (at.0, other.kind()))
@@ -510,8 +507,7 @@ fn think(
         }
         if seen.is_none() && !mind.resting && mind.goals > 0 {
             mind.resting = true;
-            mind.next_tick =
-                tick.0 + (rand::RngExt::random_range(&mut random, 0.5..4.0f32) * hz) as u64;
+            mind.next_tick = tick.0 + (random.random_range(0.5..4.0f32) * hz) as u64;
             continue;
         }
         mind.resting = false;
@@ -563,7 +559,7 @@ fn act(
             f64::from(crowd.spec.attributes_per_s) * crowd.members.len() as f64 * dt;
         while crowd.activity_due >= 1.0 {
             crowd.activity_due -= 1.0;
-            let nth = rand::RngExt::random_range(random, 0..crowd.members.len());
+            let nth = random.random_range(0..crowd.members.len());
             let Ok((mut health, mut mana, mut level, mut power, mut experience)) =
                 characters.get_mut(crowd.members[nth])
             else {

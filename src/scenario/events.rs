@@ -59,7 +59,7 @@ struct Line<'a> {
 enum Event<'a> {
     Scene {
         name: &'a str,
-        map: String,
+        map: &'a str,
         width: u32,
         height: u32,
         tile_m: f32,
@@ -268,9 +268,10 @@ pub(super) fn log_world(
             Some(scene.id()),
             Event::Scene {
                 name: scene.name(),
-                map: map.map_or_else(String::new, |map| {
-                    format!("{:016x}", map.tiles().fingerprint())
-                }),
+                map: stage
+                    .as_ref()
+                    .and_then(|stage| stage.map_name(opened.entity))
+                    .unwrap_or(""),
                 width: map.map_or(0, |map| map.tiles().width()),
                 height: map.map_or(0, |map| map.tiles().height()),
                 tile_m: map.map_or(0.0, SceneMap::tile_m),

@@ -1,7 +1,6 @@
 //! Playing a scenario: set up, tick by tick, to rest, judged.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
@@ -14,7 +13,7 @@ use super::report::{self, Memory, Objects, Report};
 use super::script::{ScenarioScript, run_script};
 use super::{ScenarioError, stage};
 use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
-use crate::map;
+use crate::map::TileMap;
 use crate::outbox::Outbox;
 use crate::sim::clock::Stopwatch;
 use crate::sim::{SimSystems, TickObservers, TickTimings};
@@ -32,8 +31,8 @@ const SETTLE_TICKS: u64 = 8;
 pub struct RunOptions {
     /// In place of the scenario's seed.
     pub seed: Option<u64>,
-    /// In place of the first scene's map.
-    pub map: Option<map::TileMap>,
+    /// In place of the first scene's map, with what the event log is to call it.
+    pub map: Option<(String, TileMap)>,
     /// In place of the scenario's duration.
     pub ticks: Option<u64>,
     /// On how many threads; 0 counts as 1.
@@ -90,7 +89,7 @@ impl Run {
         let world = server.world_mut();
         world.insert_resource(ScenarioScript::new(scenario));
         world.insert_resource(Watch::new(scenario));
-        stage::set_up(world, &loaded, options.map.map(Arc::new))?;
+        stage::set_up(world, &loaded, options.map)?;
         let sink = world.resource::<SyntheticClients>().sink();
         world.resource_mut::<Outbox>().set_sink(sink);
         let ticks = options

@@ -11,7 +11,7 @@ use super::validate::scenes_with_places;
 use super::{Place as Where, Problem, ScenarioError};
 use crate::aoi::{InterestSpec, ViewCaps};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, add_crowd};
-use crate::map::{SceneMap, TileMap};
+use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::sim::SimSettings;
@@ -24,7 +24,14 @@ pub(super) struct Stage {
     /// In the order in which they opened; a closed one stays until its name opens again.
     scenes: Vec<Opened>,
     /// Every map that the scenario can ever open, so that no tick waits for a file. Scenes with the same map share it.
-    maps: Vec<(MapSource, Arc<TileMap>)>,
+    maps: Vec<StageMap>,
+}
+
+#[derive(Debug)]
+struct StageMap {
+    source: MapSource,
+    name: String,
+    map: Arc<TileMap>,
 }
 
 #[derive(Debug)]
@@ -34,27 +41,40 @@ struct Opened {
     /// What areas in metres are multiplied by, where another map stands in for the scene's own.
     scale: Vec2,
     caps: ViewCaps,
+    map: String,
 }
 
 impl Stage {
-    /// Reads all maps. `map` stands in for the first scene's.
+    /// Reads all maps. `instead` stands in for the first scene's.
     pub fn prepare(
         loaded: &Loaded,
-        map: Option<Arc<TileMap>>,
+        instead: Option<(String, TileMap)>,
     ) -> Result<(Self, Vec2), ScenarioError> {
-        let mut maps: Vec<(MapSource, Arc<TileMap>)> = Vec::new();
+        let mut maps: Vec<StageMap> = Vec::new();
         for (_, scene) in scenes_with_places(&loaded.scenario) {
-            if !maps.iter().any(|(source, _)| *source == scene.map) {
-                maps.push((scene.map.clone(), Arc::new(loaded.open_map(scene)?)));
+            if !maps.iter().any(|known| known.source == scene.map) {
+                let map = Arc::new(loaded.open_map(scene)?);
+                maps.push(StageMap {
+                    source: scene.map.clone(),
+                    name: source_name(&scene.map),
+                    map,
+                });
             }
         }
         let mut scale = Vec2::ONE;
-        if let (Some(map), Some(first)) = (map, loaded.scenario.scenes.first()) {
+        if let (Some((name, map)), Some(first)) = (instead, loaded.scenario.scenes.first()) {
             let size = |map: &TileMap| Vec2::new(map.width() as f32, map.height() as f32);
-            let own = maps.iter().find(|(source, _)| *source == first.map);
-            scale = own.map_or(Vec2::ONE, |(_, own)| size(&map) / size(own));
+            let own = maps.iter().find(|known| known.source == first.map);
+            scale = own.map_or(Vec2::ONE, |own| size(&map) / size(&own.map));
             // In front, so that it is found first; scenes that open later with the same source get it too.
-            maps.insert(0, (first.map.clone(), map));
+            maps.insert(
+                0,
+                StageMap {
+                    source: first.map.clone(),
+                    name,
+                    map: Arc::new(map),
+                },
+            );
         }
         Ok((
             Self {
@@ -79,6 +99,14 @@ impl Stage {
             None => self.scenes.first().filter(open),
         }
         .map(|opened| opened.entity)
+    }
+
+    /// What the event log calls the map of a scene: its file, or the sort of map that was generated.
+    pub fn map_name(&self, scene: Entity) -> Option<&str> {
+        self.scenes
+            .iter()
+            .find(|opened| opened.entity == scene)
+            .map(|opened| opened.map.as_str())
     }
 
     /// The caps of viewers in a scene.
@@ -163,6 +191,21 @@ impl Stage {
     }
 }
 
+/// What reports call a map.
+fn source_name(source: &MapSource) -> String {
+    match source {
+        MapSource::File(path) => path.display().to_string(),
+        MapSource::Generate(recipe) => match recipe {
+            MapRecipe::Town(_) => "town",
+            MapRecipe::Cave(_) => "cave",
+            MapRecipe::Maze(_) => "maze",
+            MapRecipe::Rooms(_) => "rooms",
+            MapRecipe::Random(_) => "random",
+        }
+        .to_owned(),
+    }
+}
+
 /// The kind of this name; validation has seen to it that there is one.
 fn kind(world: &World, name: &str) -> KindId {
     world
@@ -175,7 +218,7 @@ fn kind(world: &World, name: &str) -> KindId {
 pub(super) fn set_up(
     world: &mut World,
     loaded: &Loaded,
-    map: Option<Arc<TileMap>>,
+    map: Option<(String, TileMap)>,
 ) -> Result<(), ScenarioError> {
     let (stage, scale) = Stage::prepare(loaded, map)?;
     let Scenario {
@@ -253,10 +296,13 @@ pub(super) fn open(
     scale: Vec2,
 ) -> Result<Entity, WorldError> {
     world.resource_scope(|world, mut stage: Mut<Stage>| {
-        let Some((_, map)) = stage.maps.iter().find(|(source, _)| *source == scene.map) else {
+        let Some(known) = stage.maps.iter().find(|known| known.source == scene.map) else {
             return Err(WorldError::NoSuchScene);
         };
-        let map = SceneMap::new(map.clone(), scene.tile_m);
+        let (map_name, map) = (
+            known.name.clone(),
+            SceneMap::new(known.map.clone(), scene.tile_m),
+        );
         let spec = SceneSpec {
             name: scene.name.clone(),
             size_m: map.size_m(),
@@ -281,6 +327,7 @@ pub(super) fn open(
             entity,
             scale,
             caps,
+            map: map_name,
         });
         Ok(entity)
     })
