@@ -26,6 +26,8 @@
 mod check;
 mod ground;
 mod plugin;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use check::{Credit, MoveRules, Refusal, check_move};
