@@ -1,0 +1,102 @@
+//! Promise: the same scenario, seed and inputs give the same state hash after every tick, on any number of threads and
+//! in whatever order the scheduler puts systems that may run in any order; another seed gives another.
+
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
+use bevy_ecs::schedule::{ScheduleBuildSettings, ScheduleLabel};
+use throng::scenario::{self, BUILT_IN};
+use throng::sim::Heartbeat;
+
+use crate::rig::{Play, hashes};
+
+/// How many ticks of each built-in scenario are compared: enough for its first cues, and no more than that.
+fn ticks_of(name: &str) -> u64 {
+    match name {
+        "town" | "boss" => 80,
+        "siege" | "churn" => 220,
+        _ => 300,
+    }
+}
+
+/// Plays a built-in scenario and fails at the first tick in which it differs from a run on one thread.
+fn assert_same(name: &str, what: &str, reference: &[u64], play: Play) {
+    let found = hashes(scenario::load(name).unwrap(), Play { ticks: reference.len() as u64, ..play });
+    let differs = (0..reference.len()).find(|&tick| found.get(tick) != reference.get(tick));
+    assert_eq!(differs.map(|tick| tick + 1), None, "{name} {what}: the first tick that differs");
+}
+
+fn shuffle(app: &mut App, seed: u64) {
+    fn one(app: &mut App, label: impl ScheduleLabel, seed: u64) {
+        app.edit_schedule(label, |schedule| {
+            let settings = schedule.get_build_settings();
+            schedule.set_build_settings(ScheduleBuildSettings { shuffle_seed: Some(seed), ..settings });
+        });
+    }
+    one(app, FixedPreUpdate, seed);
+    one(app, FixedUpdate, seed);
+    one(app, Heartbeat, seed);
+    one(app, FixedPostUpdate, seed);
+}
+
+fn is_the_same_however_it_is_played(name: &str) {
+    let ticks = ticks_of(name);
+    let reference = hashes(scenario::load(name).unwrap(), Play { ticks, threads: 1, ..Play::default() });
+    assert_eq!(reference.len() as u64, ticks);
+    assert_same(name, "on four threads", &reference, Play { threads: 4, ..Play::default() });
+    for seed in [1, 2] {
+        let shuffled = Play { threads: 1, configure: Some(shuffle), argument: seed, ..Play::default() };
+        assert_same(name, &format!("shuffled by {seed}"), &reference, shuffled);
+    }
+    let shuffled = Play { threads: 4, configure: Some(shuffle), argument: 3, ..Play::default() };
+    assert_same(name, "shuffled and on four threads", &reference, shuffled);
+}
+
+#[test]
+fn the_town_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("town");
+}
+
+#[test]
+fn the_siege_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("siege");
+}
+
+#[test]
+fn the_boss_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("boss");
+}
+
+#[test]
+fn the_arena_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("arena_night");
+}
+
+#[test]
+fn the_churn_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("churn");
+}
+
+#[test]
+fn every_built_in_scenario_is_compared() {
+    assert_eq!(BUILT_IN.map(|built_in| built_in.name), ["town", "siege", "boss", "arena_night", "churn"]);
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    for built_in in BUILT_IN {
+        let play = |seed| {
+            let play = Play { ticks: 3, threads: 1, seed: Some(seed), ..Play::default() };
+            hashes(scenario::load(built_in.name).unwrap(), play)
+        };
+        let (one, other) = (play(71), play(72));
+        assert!(one.iter().zip(&other).all(|(one, other)| one != other), "{}", built_in.name);
+    }
+}
+
+#[test]
+fn a_tick_that_does_nothing_has_a_hash_of_its_own() {
+    let loaded = scenario::load("arena_night").unwrap();
+    let mut found = hashes(loaded, Play { ticks: 40, threads: 1, ..Play::default() });
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), 40);
+}

@@ -1,0 +1,141 @@
+//! Plugins are good guests: each works alone, in pairs, and in a group from which another is missing; no two systems whose
+//! order could show run in an order that nobody chose.
+
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, PluginGroup, TaskPoolPlugin};
+use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
+use bevy_time::TimePlugin;
+use glam::Vec2;
+use throng::ThrongPlugins;
+use throng::prelude::*;
+use throng::sim::clock;
+use throng::world::KindId;
+
+/// An app of somebody else, to which throng's plugins are added.
+fn host() -> App {
+    let mut app = App::new();
+    app.add_plugins((TaskPoolPlugin::default(), TimePlugin));
+    app
+}
+
+/// Makes an order of systems that could show an error, and runs some ticks in which a little happens.
+fn live(mut app: App, what: &str) {
+    fn strict(app: &mut App, label: impl ScheduleLabel) {
+        app.edit_schedule(label, |schedule| {
+            let settings = schedule.get_build_settings();
+            let ambiguity_detection = LogLevel::Error;
+            schedule.set_build_settings(ScheduleBuildSettings { ambiguity_detection, ..settings });
+        });
+    }
+    strict(&mut app, FixedPreUpdate);
+    strict(&mut app, FixedUpdate);
+    strict(&mut app, Heartbeat);
+    strict(&mut app, FixedPostUpdate);
+    app.finish();
+    app.cleanup();
+    clock::one_tick_an_update(&mut app);
+    // A scene and somebody in it need the world, which most plugins bring along.
+    let has_world = app.is_plugin_added::<WorldPlugin>();
+    let someone = has_world.then(|| {
+        let world = app.world_mut();
+        let map = SceneMap::new(TileMap::new(40, 40, false).unwrap().into(), 0.5);
+        let spec = SceneSpec { size_m: map.size_m(), ..SceneSpec::default() };
+        let scene = open_scene(world, spec, map).unwrap();
+        let body = || (Viewable::default(), Walker, Speed(2.0));
+        let viewer = spawn_object(world, scene, KindId(0), Vec2::splat(5.0), body()).unwrap();
+        world.entity_mut(viewer).insert(Viewer::new(ViewCaps { players: 5, npcs: 5, things: 5 }));
+        let other = spawn_object(world, scene, KindId(0), Vec2::splat(7.0), body()).unwrap();
+        (viewer, other)
+    });
+    (0..6).for_each(|_| app.update());
+    if let Some((viewer, other)) = someone {
+        let world = app.world_mut();
+        if world.contains_resource::<bevy_ecs::message::Messages<PathRequest>>() {
+            world.write_message(PathRequest { entity: viewer, goal: Vec2::splat(15.0), class: PathClass::Travel });
+        }
+        teleport(world, viewer, Vec2::splat(3.0)).unwrap();
+        despawn_object(world, other).unwrap();
+        (0..18).for_each(|_| app.update());
+        assert!(app.world().get::<Object>(viewer).is_some(), "{what}");
+    }
+    assert!(app.world().resource::<SimTick>().0 >= 6, "{what}: no tick ran");
+}
+
+/// Calls a macro with every plugin of the group.
+macro_rules! for_each_plugin {
+    ($apply:ident) => {
+        $apply!(
+            SimPlugin,
+            WorldPlugin,
+            MapPlugin,
+            InboxPlugin,
+            SessionPlugin,
+            NavPlugin,
+            MovementPlugin,
+            AoiPlugin,
+            MatchmakingPlugin,
+            OutboxPlugin,
+            SyncPlugin
+        )
+    };
+}
+
+/// Adds a plugin unless another one has brought it along.
+fn add<P: bevy_app::Plugin + Default>(app: &mut App) {
+    if !app.is_plugin_added::<P>() {
+        app.add_plugins(P::default());
+    }
+}
+
+type Added = (&'static str, fn(&mut App));
+
+fn all() -> Vec<Added> {
+    macro_rules! list {
+        ($($plugin:ident),*) => { vec![$((stringify!($plugin), add::<$plugin> as fn(&mut App))),*] };
+    }
+    for_each_plugin!(list)
+}
+
+#[test]
+fn each_plugin_works_alone() {
+    for (name, add) in all() {
+        let mut app = host();
+        add(&mut app);
+        live(app, name);
+    }
+}
+
+#[test]
+fn each_pair_of_plugins_works_in_either_order() {
+    let all = all();
+    for (one, add_one) in &all {
+        for (other, add_other) in &all {
+            if one != other {
+                let mut app = host();
+                add_one(&mut app);
+                add_other(&mut app);
+                live(app, &format!("{one} and {other}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_group_works_without_any_one_of_its_plugins() {
+    macro_rules! without {
+        ($($plugin:ident),*) => {
+            $(
+                let mut app = host();
+                app.add_plugins(ThrongPlugins.build().disable::<$plugin>());
+                live(app, concat!("without ", stringify!($plugin)));
+            )*
+        };
+    }
+    for_each_plugin!(without);
+}
+
+#[test]
+fn the_whole_group_works_in_an_app_of_somebody_else() {
+    let mut app = host();
+    app.add_plugins(ThrongPlugins);
+    live(app, "the whole group");
+}
