@@ -19,16 +19,29 @@ fn ticks_of(name: &str) -> u64 {
 
 /// Plays a built-in scenario and fails at the first tick in which it differs from a run on one thread.
 fn assert_same(name: &str, what: &str, reference: &[u64], play: Play) {
-    let found = hashes(scenario::load(name).unwrap(), Play { ticks: reference.len() as u64, ..play });
+    let found = hashes(
+        scenario::load(name).unwrap(),
+        Play {
+            ticks: reference.len() as u64,
+            ..play
+        },
+    );
     let differs = (0..reference.len()).find(|&tick| found.get(tick) != reference.get(tick));
-    assert_eq!(differs.map(|tick| tick + 1), None, "{name} {what}: the first tick that differs");
+    assert_eq!(
+        differs.map(|tick| tick + 1),
+        None,
+        "{name} {what}: the first tick that differs"
+    );
 }
 
 fn shuffle(app: &mut App, seed: u64) {
     fn one(app: &mut App, label: impl ScheduleLabel, seed: u64) {
         app.edit_schedule(label, |schedule| {
             let settings = schedule.get_build_settings();
-            schedule.set_build_settings(ScheduleBuildSettings { shuffle_seed: Some(seed), ..settings });
+            schedule.set_build_settings(ScheduleBuildSettings {
+                shuffle_seed: Some(seed),
+                ..settings
+            });
         });
     }
     one(app, FixedPreUpdate, seed);
@@ -39,14 +52,39 @@ fn shuffle(app: &mut App, seed: u64) {
 
 fn is_the_same_however_it_is_played(name: &str) {
     let ticks = ticks_of(name);
-    let reference = hashes(scenario::load(name).unwrap(), Play { ticks, threads: 1, ..Play::default() });
+    let reference = hashes(
+        scenario::load(name).unwrap(),
+        Play {
+            ticks,
+            threads: 1,
+            ..Play::default()
+        },
+    );
     assert_eq!(reference.len() as u64, ticks);
-    assert_same(name, "on four threads", &reference, Play { threads: 4, ..Play::default() });
+    assert_same(
+        name,
+        "on four threads",
+        &reference,
+        Play {
+            threads: 4,
+            ..Play::default()
+        },
+    );
     for seed in [1, 2] {
-        let shuffled = Play { threads: 1, configure: Some(shuffle), argument: seed, ..Play::default() };
+        let shuffled = Play {
+            threads: 1,
+            configure: Some(shuffle),
+            argument: seed,
+            ..Play::default()
+        };
         assert_same(name, &format!("shuffled by {seed}"), &reference, shuffled);
     }
-    let shuffled = Play { threads: 4, configure: Some(shuffle), argument: 3, ..Play::default() };
+    let shuffled = Play {
+        threads: 4,
+        configure: Some(shuffle),
+        argument: 3,
+        ..Play::default()
+    };
     assert_same(name, "shuffled and on four threads", &reference, shuffled);
 }
 
@@ -77,25 +115,44 @@ fn the_churn_is_the_same_however_it_is_played() {
 
 #[test]
 fn every_built_in_scenario_is_compared() {
-    assert_eq!(BUILT_IN.map(|built_in| built_in.name), ["town", "siege", "boss", "arena_night", "churn"]);
+    assert_eq!(
+        BUILT_IN.map(|built_in| built_in.name),
+        ["town", "siege", "boss", "arena_night", "churn"]
+    );
 }
 
 #[test]
 fn another_seed_gives_another_run() {
     for built_in in BUILT_IN {
         let play = |seed| {
-            let play = Play { ticks: 3, threads: 1, seed: Some(seed), ..Play::default() };
+            let play = Play {
+                ticks: 3,
+                threads: 1,
+                seed: Some(seed),
+                ..Play::default()
+            };
             hashes(scenario::load(built_in.name).unwrap(), play)
         };
         let (one, other) = (play(71), play(72));
-        assert!(one.iter().zip(&other).all(|(one, other)| one != other), "{}", built_in.name);
+        assert!(
+            one.iter().zip(&other).all(|(one, other)| one != other),
+            "{}",
+            built_in.name
+        );
     }
 }
 
 #[test]
 fn a_tick_that_does_nothing_has_a_hash_of_its_own() {
     let loaded = scenario::load("arena_night").unwrap();
-    let mut found = hashes(loaded, Play { ticks: 40, threads: 1, ..Play::default() });
+    let mut found = hashes(
+        loaded,
+        Play {
+            ticks: 40,
+            threads: 1,
+            ..Play::default()
+        },
+    );
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), 40);

@@ -18,12 +18,21 @@ const GOLDEN: [(&str, u64, &str); 5] = [
 
 #[test]
 fn every_scenario_ends_in_its_golden_hash() {
-    assert_eq!(GOLDEN.map(|(name, ..)| name), BUILT_IN.map(|built_in| built_in.name));
+    assert_eq!(
+        GOLDEN.map(|(name, ..)| name),
+        BUILT_IN.map(|built_in| built_in.name)
+    );
     let mut table = String::new();
     let mut differs = Vec::new();
     for (name, ticks, golden) in GOLDEN {
-        let play = Play { ticks, threads: 2, ..Play::default() };
-        let last = hashes(scenario::load(name).unwrap(), play).pop().unwrap_or_default();
+        let play = Play {
+            ticks,
+            threads: 2,
+            ..Play::default()
+        };
+        let last = hashes(scenario::load(name).unwrap(), play)
+            .pop()
+            .unwrap_or_default();
         let found = format!("{last:016x}");
         table += &format!("    (\"{name}\", {ticks}, \"{found}\"),\n");
         if found != golden {

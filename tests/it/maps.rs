@@ -9,7 +9,9 @@ use throng::map::{self, MapFormat, TileEdit, TileMap, TileRect};
 /// The real maps and their queries, which are no part of the project; empty when they are not there.
 fn real_maps() -> Vec<PathBuf> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/movingai"));
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "map"));
     paths.sort();
@@ -18,7 +20,11 @@ fn real_maps() -> Vec<PathBuf> {
 
 /// The number after a header keyword, read apart from the decoder.
 fn header_number(text: &str, key: &str) -> u32 {
-    let line = text.lines().take(4).find_map(|line| line.strip_prefix(key)).unwrap();
+    let line = text
+        .lines()
+        .take(4)
+        .find_map(|line| line.strip_prefix(key))
+        .unwrap();
     line.trim().parse().unwrap()
 }
 
@@ -27,7 +33,10 @@ fn real_maps_read_letter_by_letter() {
     for path in real_maps() {
         let map = map::load(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        let size = (header_number(&text, "width"), header_number(&text, "height"));
+        let size = (
+            header_number(&text, "width"),
+            header_number(&text, "height"),
+        );
         assert_eq!((map.width(), map.height()), size, "{path:?}");
         for (y, row) in text.lines().skip(4).take(map.height() as usize).enumerate() {
             for (x, letter) in row.chars().enumerate() {
@@ -36,7 +45,10 @@ fn real_maps_read_letter_by_letter() {
                     !matches!(letter, '.' | 'G'),
                     "{path:?} ({x}, {y})"
                 );
-                assert_eq!(map.columns().is_blocked(y as i32, x as i32), map.is_blocked(x as i32, y as i32));
+                assert_eq!(
+                    map.columns().is_blocked(y as i32, x as i32),
+                    map.is_blocked(x as i32, y as i32)
+                );
             }
         }
     }
@@ -47,8 +59,14 @@ fn real_maps_survive_every_format() {
     for path in real_maps() {
         let original = map::load(&path).unwrap();
         for format in MapFormat::ALL {
-            let name = format!("real.{}x{}.{}", original.width(), original.height(), format.extension());
-            let decoded = map::decode(format, &name, &map::encode(format, &original).unwrap()).unwrap();
+            let name = format!(
+                "real.{}x{}.{}",
+                original.width(),
+                original.height(),
+                format.extension()
+            );
+            let decoded =
+                map::decode(format, &name, &map::encode(format, &original).unwrap()).unwrap();
             assert!(decoded == original, "{path:?} as {format:?}");
             assert_eq!(decoded.region_count(), original.region_count());
         }
@@ -60,11 +78,18 @@ fn the_ends_of_every_known_path_on_real_maps_are_connected() {
     for path in real_maps() {
         let map = map::load(&path).unwrap();
         let queries = fs::read_to_string(path.with_extension("map.scen")).unwrap();
-        for line in queries.lines().skip(1).filter(|line| !line.trim().is_empty()) {
+        for line in queries
+            .lines()
+            .skip(1)
+            .filter(|line| !line.trim().is_empty())
+        {
             // Some of the files part their fields by spaces instead of tabs.
             let fields: Vec<&str> = line.split_whitespace().collect();
             let number = |field: usize| fields[field].parse::<i32>().unwrap();
-            let (from, to) = (IVec2::new(number(4), number(5)), IVec2::new(number(6), number(7)));
+            let (from, to) = (
+                IVec2::new(number(4), number(5)),
+                IVec2::new(number(6), number(7)),
+            );
             assert!(map.connected(from, to), "{path:?}: {from} to {to}");
         }
     }
@@ -89,14 +114,22 @@ fn edits_of_real_maps_leave_what_a_rebuild_would() {
             };
             map.edit(rect, &edit).unwrap();
         }
-        let rebuilt = TileMap::from_fn(width, height, |x, y| map.is_blocked(x as i32, y as i32)).unwrap();
+        let rebuilt =
+            TileMap::from_fn(width, height, |x, y| map.is_blocked(x as i32, y as i32)).unwrap();
         assert_eq!(map.region_count(), rebuilt.region_count(), "{path:?}");
         // Numbers differ, but each of one side must stand for exactly one of the other.
         let mut twins = std::collections::BTreeMap::new();
         for y in 0..height as i32 {
             for x in 0..width as i32 {
-                let (edited, built) = (map.region(IVec2::new(x, y)), rebuilt.region(IVec2::new(x, y)));
-                assert_eq!(*twins.entry(built).or_insert(edited), edited, "{path:?} ({x}, {y})");
+                let (edited, built) = (
+                    map.region(IVec2::new(x, y)),
+                    rebuilt.region(IVec2::new(x, y)),
+                );
+                assert_eq!(
+                    *twins.entry(built).or_insert(edited),
+                    edited,
+                    "{path:?} ({x}, {y})"
+                );
             }
         }
     }

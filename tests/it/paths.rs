@@ -9,9 +9,16 @@ use throng::nav::{Algorithm, Outcome, Query, ScenQuery, Search, parse_scen};
 /// Calls `visit` with every real map that has a `.scen` file, in the order of names.
 fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &[ScenQuery])) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/movingai");
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let mut scens: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
-    scens.retain(|path| path.extension().is_some_and(|extension| extension == "scen"));
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut scens: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
+    scens.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "scen")
+    });
     scens.sort();
     for scen in scens {
         let name = scen.display().to_string();
@@ -20,7 +27,11 @@ fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &[ScenQuery])) {
         let map = map::load(&scen.with_extension("")).unwrap_or_else(|error| panic!("{error}"));
         assert!(!queries.is_empty(), "{name} has no queries");
         for query in &queries {
-            assert_eq!((query.width, query.height), (map.width(), map.height()), "{name}");
+            assert_eq!(
+                (query.width, query.height),
+                (map.width(), map.height()),
+                "{name}"
+            );
         }
         visit(&name, &map, &queries);
     }
@@ -32,7 +43,12 @@ fn check_lengths(algorithm: Algorithm, stride: usize) {
     let mut waypoints = Vec::new();
     for_each_map(|name, map, queries| {
         for query in queries.iter().skip(stride / 2).step_by(stride) {
-            let outcome = search.find(map, algorithm, Query::new(query.from, query.to), &mut waypoints);
+            let outcome = search.find(
+                map,
+                algorithm,
+                Query::new(query.from, query.to),
+                &mut waypoints,
+            );
             let Outcome::Found(path) = outcome else {
                 panic!("{name}: {algorithm} answers {outcome:?} to {query:?}");
             };
@@ -41,7 +57,11 @@ fn check_lengths(algorithm: Algorithm, stride: usize) {
                 query.agrees_with(length_tiles),
                 "{name}: {algorithm} finds {length_tiles} for {query:?}"
             );
-            assert_eq!((waypoints.first(), waypoints.last()), (Some(&query.from), Some(&query.to)), "{name}");
+            assert_eq!(
+                (waypoints.first(), waypoints.last()),
+                (Some(&query.from), Some(&query.to)),
+                "{name}"
+            );
         }
     });
 }

@@ -23,7 +23,10 @@ fn live(mut app: App, what: &str) {
         app.edit_schedule(label, |schedule| {
             let settings = schedule.get_build_settings();
             let ambiguity_detection = LogLevel::Error;
-            schedule.set_build_settings(ScheduleBuildSettings { ambiguity_detection, ..settings });
+            schedule.set_build_settings(ScheduleBuildSettings {
+                ambiguity_detection,
+                ..settings
+            });
         });
     }
     strict(&mut app, FixedPreUpdate);
@@ -38,11 +41,18 @@ fn live(mut app: App, what: &str) {
     let someone = has_world.then(|| {
         let world = app.world_mut();
         let map = SceneMap::new(TileMap::new(40, 40, false).unwrap().into(), 0.5);
-        let spec = SceneSpec { size_m: map.size_m(), ..SceneSpec::default() };
+        let spec = SceneSpec {
+            size_m: map.size_m(),
+            ..SceneSpec::default()
+        };
         let scene = open_scene(world, spec, map).unwrap();
         let body = || (Viewable::default(), Walker, Speed(2.0));
         let viewer = spawn_object(world, scene, KindId(0), Vec2::splat(5.0), body()).unwrap();
-        world.entity_mut(viewer).insert(Viewer::new(ViewCaps { players: 5, npcs: 5, things: 5 }));
+        world.entity_mut(viewer).insert(Viewer::new(ViewCaps {
+            players: 5,
+            npcs: 5,
+            things: 5,
+        }));
         let other = spawn_object(world, scene, KindId(0), Vec2::splat(7.0), body()).unwrap();
         (viewer, other)
     });
@@ -50,14 +60,21 @@ fn live(mut app: App, what: &str) {
     if let Some((viewer, other)) = someone {
         let world = app.world_mut();
         if world.contains_resource::<bevy_ecs::message::Messages<PathRequest>>() {
-            world.write_message(PathRequest { entity: viewer, goal: Vec2::splat(15.0), class: PathClass::Travel });
+            world.write_message(PathRequest {
+                entity: viewer,
+                goal: Vec2::splat(15.0),
+                class: PathClass::Travel,
+            });
         }
         teleport(world, viewer, Vec2::splat(3.0)).unwrap();
         despawn_object(world, other).unwrap();
         (0..18).for_each(|_| app.update());
         assert!(app.world().get::<Object>(viewer).is_some(), "{what}");
     }
-    assert!(app.world().resource::<SimTick>().0 >= 6, "{what}: no tick ran");
+    assert!(
+        app.world().resource::<SimTick>().0 >= 6,
+        "{what}: no tick ran"
+    );
 }
 
 /// Calls a macro with every plugin of the group.

@@ -49,7 +49,8 @@ pub struct Told {
 
 impl Told {
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {}\n{}", self.out, self.err))
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("{error} in {}\n{}", self.out, self.err))
     }
 }
 
@@ -59,36 +60,60 @@ impl From<Output> for Told {
         let (out, err) = (text(output.stdout), text(output.stderr));
         assert!(!err.contains("panicked"), "{err}");
         // No exit code means killed by a signal.
-        Self { code: output.status.code().expect("an exit code"), out, err }
+        Self {
+            code: output.status.code().expect("an exit code"),
+            out,
+            err,
+        }
     }
 }
 
 /// The program, without what the environment could change.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
-    command.args(arguments).env_remove("RUST_LOG").env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
     command
 }
 
 /// Runs the program to its end.
 pub fn throng(arguments: &[&str]) -> Told {
-    program(arguments).output().expect("the program starts").into()
+    program(arguments)
+        .output()
+        .expect("the program starts")
+        .into()
 }
 
 /// Runs the program with a text at its standard input.
 pub fn throng_fed(arguments: &[&str], input: &str) -> Told {
     let mut command = program(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     // Whoever does not read its input closes the pipe, which is no fault.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let _ = child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes());
     child.wait_with_output().expect("the program ends").into()
 }
 
 /// A scenario from its text.
 pub fn scenario_of(text: &str) -> Loaded {
-    let scenario = scenario::parse("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    Loaded { scenario, path: None, file: "test.ron".to_owned(), text: text.to_owned() }
+    let scenario =
+        scenario::parse("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    Loaded {
+        scenario,
+        path: None,
+        file: "test.ron".to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 /// How a scenario is played by [`start`].
@@ -106,10 +131,16 @@ pub struct Play {
 pub fn start(loaded: Loaded, play: Play) -> Run {
     // The first app of a process makes the pools; whichever test that is, there are threads enough for all.
     ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(4).build());
-    let mut options =
-        RunOptions { seed: play.seed, ticks: Some(play.ticks), threads: play.threads, ..RunOptions::default() };
+    let mut options = RunOptions {
+        seed: play.seed,
+        ticks: Some(play.ticks),
+        threads: play.threads,
+        ..RunOptions::default()
+    };
     if let Some(configure) = play.configure {
-        options.configure.push(Box::new(move |app| configure(app, play.argument)));
+        options
+            .configure
+            .push(Box::new(move |app| configure(app, play.argument)));
     }
     Run::new(loaded, options).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -140,7 +171,12 @@ pub fn assert_expectations(report: &Report) {
         .map(|judged| format!("{}: {}", judged.text, judged.found))
         .collect();
     assert!(broken.is_empty(), "{}: {broken:#?}", report.scenario);
-    assert_eq!(report.script_faults, Vec::<String>::new(), "{}", report.scenario);
+    assert_eq!(
+        report.script_faults,
+        Vec::<String>::new(),
+        "{}",
+        report.scenario
+    );
 }
 
 /// The root of the package.

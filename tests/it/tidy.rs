@@ -24,24 +24,42 @@ const TIERS: [&[&str]; 8] = [
 ];
 
 /// Who may import whom within a tier. Sessions say to which client what an object sees is sent.
-const BESIDE: [(&str, &str); 4] = [("world", "sim"), ("map", "sim"), ("map", "world"), ("sync", "session")];
+const BESIDE: [(&str, &str); 4] = [
+    ("world", "sim"),
+    ("map", "sim"),
+    ("map", "world"),
+    ("sync", "session"),
+];
 
 /// From here up, the group of all plugins at the crate's root may be named.
 const GROUP_FROM: &str = "testing";
 
 /// Folders and files that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
-const OF_THE_ECS: [&str; 10] =
-    ["sim", "world", "session", "crowd", "scenario", "cli", "testing", "prelude", "lib", "main"];
+const OF_THE_ECS: [&str; 10] = [
+    "sim", "world", "session", "crowd", "scenario", "cli", "testing", "prelude", "lib", "main",
+];
 
 /// Files outside these that are about the ECS all the same: the components that are replicated.
 const FILES_OF_THE_ECS: [&str; 1] = ["sync/attributes.rs"];
 
 /// Where a clock may be read.
-const CLOCKS: [&str; 5] = ["sim/clock.rs", "map/io.rs", "memory/os.rs", "outbox/", "cli/"];
+const CLOCKS: [&str; 5] = [
+    "sim/clock.rs",
+    "map/io.rs",
+    "memory/os.rs",
+    "outbox/",
+    "cli/",
+];
 
 /// Where files may be opened.
-const FILES: [&str; 6] =
-    ["map/io.rs", "memory/os.rs", "outbox/", "directory/", "scenario/load.rs", "cli/"];
+const FILES: [&str; 6] = [
+    "map/io.rs",
+    "memory/os.rs",
+    "outbox/",
+    "directory/",
+    "scenario/load.rs",
+    "cli/",
+];
 
 /// A file below `src`.
 struct Source {
@@ -59,7 +77,11 @@ impl Source {
 
     /// Its lines and their numbers, without comments.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self.text.lines().enumerate().map(|(nth, line)| (nth + 1, line));
+        let lines = self
+            .text
+            .lines()
+            .enumerate()
+            .map(|(nth, line)| (nth + 1, line));
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
@@ -73,14 +95,23 @@ impl Source {
     fn imports(&self) -> BTreeSet<String> {
         let code: Vec<&str> = self.code().map(|(_, line)| line).collect();
         let code = code.join("\n");
-        code.match_indices("crate::").flat_map(|(at, name)| names_at(&code[at + name.len()..])).collect()
+        code.match_indices("crate::")
+            .flat_map(|(at, name)| names_at(&code[at + name.len()..]))
+            .collect()
     }
 }
 
 /// The first names of the paths that follow `crate::`, a group in braces included.
 fn names_at(rest: &str) -> Vec<String> {
-    let word = |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    let Some(group) = rest.strip_prefix('{') else { return vec![word(rest)] };
+    let word = |text: &str| {
+        text.trim()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
+    let Some(group) = rest.strip_prefix('{') else {
+        return vec![word(rest)];
+    };
     let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, letter) in group.char_indices() {
         match letter {
@@ -116,7 +147,11 @@ fn sources_in(folder: &Path) -> Vec<Source> {
     collect(folder, &mut paths);
     paths.sort();
     let source = |path: &PathBuf| Source {
-        path: path.strip_prefix(folder).unwrap().to_string_lossy().replace('\\', "/"),
+        path: path
+            .strip_prefix(folder)
+            .unwrap()
+            .to_string_lossy()
+            .replace('\\', "/"),
         text: fs::read_to_string(path).unwrap(),
     };
     paths.iter().map(source).collect()
@@ -124,7 +159,10 @@ fn sources_in(folder: &Path) -> Vec<Source> {
 
 fn sources() -> Vec<Source> {
     let sources = sources_in(&root().join("src"));
-    assert!(sources.len() > 50, "the sources are not where they are looked for");
+    assert!(
+        sources.len() > 50,
+        "the sources are not where they are looked for"
+    );
     sources
 }
 
@@ -138,7 +176,13 @@ fn none(faults: Vec<String>) {
 
 #[test]
 fn everything_has_a_tier() {
-    none(sources().iter().filter(|source| tier(source.home()).is_none()).map(|source| source.path.clone()).collect());
+    none(
+        sources()
+            .iter()
+            .filter(|source| tier(source.home()).is_none())
+            .map(|source| source.path.clone())
+            .collect(),
+    );
 }
 
 #[test]
@@ -158,8 +202,11 @@ fn imports_run_one_way() {
             }
         }
         // Such a path would get past the check above; a module of tests is one level down and may use it.
-        let climbs = source.code_without_tests().filter(|(_, line)| line.contains("super::super::"));
-        faults.extend(climbs.map(|(nth, _)| format!("{}:{nth} climbs by super::super", source.path)));
+        let climbs = source
+            .code_without_tests()
+            .filter(|(_, line)| line.contains("super::super::"));
+        faults
+            .extend(climbs.map(|(nth, _)| format!("{}:{nth} climbs by super::super", source.path)));
     }
     none(faults);
 }
@@ -167,13 +214,30 @@ fn imports_run_one_way() {
 #[test]
 fn a_tier_is_not_imported_from_below_it() {
     // The reader of `use` lines is checked too, or it could pass by seeing nothing.
-    let source = |text: &str| Source { path: "sim/x.rs".into(), text: text.into() };
+    let source = |text: &str| Source {
+        path: "sim/x.rs".into(),
+        text: text.into(),
+    };
     let imports = |text: &str| Vec::from_iter(source(text).imports());
-    assert_eq!(imports("use crate::nav::Path;\n// use crate::aoi::X;"), ["nav"]);
-    assert_eq!(imports("use crate::{aoi::{self, A}, world};\nfn f() { crate::cli::main() }"), ["aoi", "cli", "world"]);
-    assert_eq!(imports("use crate::{\n    map::M,\n    ThrongPlugins,\n};"), ["ThrongPlugins", "map"]);
+    assert_eq!(
+        imports("use crate::nav::Path;\n// use crate::aoi::X;"),
+        ["nav"]
+    );
+    assert_eq!(
+        imports("use crate::{aoi::{self, A}, world};\nfn f() { crate::cli::main() }"),
+        ["aoi", "cli", "world"]
+    );
+    assert_eq!(
+        imports("use crate::{\n    map::M,\n    ThrongPlugins,\n};"),
+        ["ThrongPlugins", "map"]
+    );
     let all: BTreeSet<String> = sources().iter().flat_map(Source::imports).collect();
-    assert!(["sim", "world", "map", "nav", "aoi"].iter().all(|name| all.contains(*name)), "{all:?}");
+    assert!(
+        ["sim", "world", "map", "nav", "aoi"]
+            .iter()
+            .all(|name| all.contains(*name)),
+        "{all:?}"
+    );
 }
 
 #[test]
@@ -182,12 +246,16 @@ fn algorithms_import_no_ecs() {
         let file = source.path.rsplit('/').next().unwrap_or_default();
         // A plugin's tests may stand in a folder beside it.
         let of_plugin = file == "plugin.rs" || source.path.contains("/plugin/");
-        !of_plugin && !OF_THE_ECS.contains(&source.home()) && !FILES_OF_THE_ECS.contains(&source.path.as_str())
+        !of_plugin
+            && !OF_THE_ECS.contains(&source.home())
+            && !FILES_OF_THE_ECS.contains(&source.path.as_str())
     };
     let (mut faults, mut checked) = (Vec::new(), 0);
     for source in sources().iter().filter(|source| is_algorithm(source)) {
         checked += 1;
-        let named = source.code_without_tests().filter(|(_, line)| line.contains("bevy_"));
+        let named = source
+            .code_without_tests()
+            .filter(|(_, line)| line.contains("bevy_"));
         faults.extend(named.map(|(nth, line)| format!("{}:{nth}: {}", source.path, line.trim())));
     }
     assert!(checked > 30, "{checked} files are algorithms");
@@ -197,9 +265,17 @@ fn algorithms_import_no_ecs() {
 #[test]
 fn files_are_not_too_long() {
     let folders = ["src", "tests", "benches", "examples"].map(|folder| root().join(folder));
-    let sources = folders.iter().filter(|folder| folder.is_dir()).flat_map(|folder| sources_in(folder));
+    let sources = folders
+        .iter()
+        .filter(|folder| folder.is_dir())
+        .flat_map(|folder| sources_in(folder));
     let lengths = sources.map(|source| (source.path.clone(), source.text.lines().count()));
-    none(lengths.filter(|(_, lines)| *lines > LINES_MAX).map(|(path, lines)| format!("{path}: {lines}")).collect());
+    none(
+        lengths
+            .filter(|(_, lines)| *lines > LINES_MAX)
+            .map(|(path, lines)| format!("{path}: {lines}"))
+            .collect(),
+    );
 }
 
 /// Fails where code outside some homes contains a word.
@@ -209,7 +285,9 @@ fn only_at_home(words: &[&str], homes: &[&str]) {
         if homes.iter().any(|home| source.path.starts_with(home)) {
             continue;
         }
-        let found = source.code_without_tests().filter(|(_, line)| words.iter().any(|word| line.contains(word)));
+        let found = source
+            .code_without_tests()
+            .filter(|(_, line)| words.iter().any(|word| line.contains(word)));
         faults.extend(found.map(|(nth, line)| format!("{}:{nth}: {}", source.path, line.trim())));
     }
     none(faults);
@@ -222,7 +300,17 @@ fn clocks_are_read_at_home_only() {
 
 #[test]
 fn files_and_sockets_are_opened_at_home_only() {
-    only_at_home(&["File::open", "File::create", "fs::read", "fs::write", "TcpStream", "UdpSocket"], &FILES);
+    only_at_home(
+        &[
+            "File::open",
+            "File::create",
+            "fs::read",
+            "fs::write",
+            "TcpStream",
+            "UdpSocket",
+        ],
+        &FILES,
+    );
 }
 
 #[test]
@@ -233,7 +321,17 @@ fn only_the_program_prints() {
 #[test]
 fn platform_dependent_functions_stay_out() {
     // Their last bits differ between platforms, and so would the state; the maths library in Rust does not.
-    let functions = [".sin()", ".cos()", ".tan()", ".sin_cos()", ".atan2(", ".exp()", ".ln()", ".powf(", ".cbrt()"];
+    let functions = [
+        ".sin()",
+        ".cos()",
+        ".tan()",
+        ".sin_cos()",
+        ".atan2(",
+        ".exp()",
+        ".ln()",
+        ".powf(",
+        ".cbrt()",
+    ];
     only_at_home(&functions, &["cli/"]);
 }
 
@@ -242,7 +340,10 @@ fn nothing_is_left_undone() {
     let words = ["todo!(", "unimplemented!(", "#[ignore", "FIXME", "XXX"];
     let mut faults = Vec::new();
     for folder in ["src", "tests"] {
-        for source in sources_in(&root().join(folder)).iter().filter(|source| source.path != "it/tidy.rs") {
+        for source in sources_in(&root().join(folder))
+            .iter()
+            .filter(|source| source.path != "it/tidy.rs")
+        {
             let lines = source.text.lines().enumerate();
             let found = lines.filter(|(_, line)| words.iter().any(|word| line.contains(word)));
             faults.extend(found.map(|(nth, _)| format!("{}:{}", source.path, nth + 1)));

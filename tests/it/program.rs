@@ -1,0 +1,549 @@
+//! The program as its users and their scripts see it: names in its output, exit codes, files it writes, pipes that close.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::rig::{Folder, program, root, throng, throng_fed};
+
+/// A small scenario in which every system has something to do.
+pub const SMALL: &str = r#"Scenario(
+    name: "small", seed: 3, duration_s: 5,
+    scenes: [
+        Scene(name: "yard", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)), cell_m: 10, margin_m: 2, view_cap: 8),
+        Scene(name: "cave", map: Generate(Cave(width_tiles: 60, height_tiles: 60)), cell_m: 10, margin_m: 2, view_cap: 8),
+    ],
+    cast: [
+        Crowd(tag: "people", kind: "player", count: 40, party_size: 3, clients: 0.5, attributes_per_s: 2,
+            churn_per_s: 4, behaviour: Wander(radius_m: 10)),
+        Crowd(tag: "rats", kind: "npc", count: 20, behaviour: Flee(kind: "player", sight_m: 5)),
+        Crowd(tag: "boss", kind: "boss", behaviour: Chase(kind: "player", sight_m: 20)),
+    ],
+    queues: [Queue(mode: "arena", rules: Groups(group_size: 2), parties: 30, parties_per_s: 10, cancels_per_s: 5)],
+    script: [
+        Every(t_s: 0.5, run: Toggle(rect_tiles: (10, 10, 4, 4))),
+        At(t_s: 0.7, run: ChangeScene(tag: "people", count: 10, to: "cave")),
+        At(t_s: 1, run: Teleport(tag: "people", count: 10, to: Share((0, 0), (1, 1)))),
+    ],
+    expect: [ViewsWithinCap, NobodyOnBlocked, MirrorsEqual, Conserved],
+)"#;
+
+/// The figures of a report: groups and what is in each.
+const FIGURES: [(&str, &str); 10] = [
+    ("tick_ms", "mean p50 p99 max"),
+    ("objects", "players npcs other peak"),
+    ("clients", "now peak logins logouts refused"),
+    (
+        "paths",
+        "requested found unreachable blocked out_of_bounds capped cancelled mean_us p99_us",
+    ),
+    (
+        "views",
+        "cap links enters leaves evictions refills refused max_list",
+    ),
+    (
+        "sync",
+        "attributes_dirty deltas snapshots despawns moves packets bytes bytes_per_client_s",
+    ),
+    (
+        "matchmaking",
+        "queued cancelled expired matches waiting mean_power_gap max_power_gap mean_spread p99_spread mean_wait_s max_wait_s",
+    ),
+    ("inbox", "received handled refused max_backlog max_lag_ms"),
+    ("outbox", "frames bytes"),
+    ("memory", "rss_bytes peak_rss_bytes"),
+];
+
+/// The sets of a tick that are timed.
+const SETS: &str = "ingest think navigate move locate view heartbeat replicate send";
+
+fn lines_of(path: &str) -> Vec<String> {
+    fs::read_to_string(path)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn a_report_has_every_figure_that_the_interface_names() {
+    let folder = Folder::new();
+    let told = throng(&[
+        "run",
+        &folder.write("small.ron", SMALL),
+        "--ticks",
+        "40",
+        "--json",
+        "--no-timing",
+    ]);
+    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let report = told.json();
+    for name in [
+        "scenario",
+        "seed",
+        "threads",
+        "ticks",
+        "sim_seconds",
+        "wall_seconds",
+        "state_hash",
+    ] {
+        assert!(report.get(name).is_some(), "{name}");
+    }
+    for (group, names) in FIGURES {
+        for name in names.split(' ') {
+            assert!(
+                report[group][name].is_number(),
+                "{group}.{name} in {report:#}"
+            );
+        }
+    }
+    for set in SETS.split(' ') {
+        for name in ["mean_ms", "p99_ms", "max_ms"] {
+            assert!(
+                report["systems"][set][name].is_number(),
+                "systems.{set}.{name}"
+            );
+        }
+    }
+    for expectation in report["expectations"].as_array().unwrap() {
+        assert!(
+            expectation["text"].is_string() && expectation["found"].is_string(),
+            "{expectation}"
+        );
+        assert_eq!(expectation["holds"], Value::Bool(true), "{expectation}");
+    }
+    let hash = report["state_hash"].as_str().unwrap();
+    assert!(
+        hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{hash}"
+    );
+    assert_eq!(
+        (report["ticks"].as_u64(), report["sim_seconds"].as_f64()),
+        (Some(40), Some(2.0))
+    );
+    // What the scenario is made for has happened.
+    for (group, name) in [
+        ("paths", "found"),
+        ("views", "enters"),
+        ("views", "evictions"),
+        ("sync", "deltas"),
+        ("sync", "moves"),
+        ("matchmaking", "matches"),
+        ("inbox", "handled"),
+        ("outbox", "frames"),
+        ("clients", "logouts"),
+        ("objects", "npcs"),
+    ] {
+        assert!(
+            report[group][name].as_f64() > Some(0.0),
+            "{group}.{name} in {report:#}"
+        );
+    }
+}
+
+#[test]
+fn the_exit_code_tells_broken_expectations_from_bad_input() {
+    let folder = Folder::new();
+    let with = |expectation: &str| {
+        let name = format!("{}.ron", expectation.len());
+        folder.write(
+            &name,
+            format!("Scenario(name: \"x\", duration_s: 0.1, expect: [{expectation}])"),
+        )
+    };
+    assert_eq!(throng(&["run", &with("Conserved")]).code, 0);
+    let broken = throng(&["run", &with("MatchesAtLeast(1)")]);
+    assert_eq!(broken.code, 1);
+    assert!(broken.out.contains("BROKEN"), "{}", broken.out);
+    // Never true on any machine; shown all the same when it is not to be judged.
+    let timed = with("TickP99UnderMs(0.0)");
+    assert_eq!(throng(&["run", &timed]).code, 1);
+    let unjudged = throng(&["run", &timed, "--no-timing", "--json"]);
+    assert_eq!(
+        (unjudged.code, &unjudged.json()["expectations"][0]["holds"]),
+        (0, &Value::Null)
+    );
+    assert_eq!(throng(&["run", &with("Nothing")]).code, 2);
+    for usage in [
+        &["run", "--ticks"][..],
+        &["run", "--ticks", "-1"],
+        &["run", "town", "--threads", "0"],
+        &["run", "town", "--duration", "soon"],
+        &["run", "town", "--ticks", "1", "--duration", "1s"],
+        &["run", "town", "--positions"],
+        &["run", "twon"],
+        &["fly"],
+        &["check"],
+        &["check", "nowhere.ron"],
+        &["map", "info", "nowhere.map"],
+        &["map", "info", "Cargo.toml"],
+    ] {
+        let told = throng(usage);
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{usage:?}");
+        assert!(told.err.contains("error"), "{usage:?}: {}", told.err);
+    }
+    assert!(
+        throng(&["run", "twon"])
+            .err
+            .contains("did you mean `town`?")
+    );
+}
+
+#[test]
+fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
+    let folder = Folder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    let play = |threads: &str| {
+        let (hashes, events) = (
+            folder.path(&format!("{threads}.hashes")),
+            folder.path(&format!("{threads}.jsonl")),
+        );
+        let told = throng(&[
+            "run",
+            &scenario,
+            "--ticks",
+            "60",
+            "--threads",
+            threads,
+            "--no-timing",
+            "--json",
+            "--hashes",
+            &hashes,
+            "--events",
+            &events,
+            "--positions",
+        ]);
+        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+        (
+            told.json()["state_hash"].as_str().unwrap().to_owned(),
+            lines_of(&hashes),
+            lines_of(&events),
+        )
+    };
+    let (last, hashes, events) = play("1");
+    let (last_of_four, hashes_of_four, events_of_four) = play("4");
+    assert_eq!((&last, &hashes), (&last_of_four, &hashes_of_four));
+    assert!(events == events_of_four, "the events differ");
+    assert_eq!(hashes.len(), 60);
+    let told: Vec<(u64, &str)> = hashes
+        .iter()
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(tick, hash)| (tick.parse().unwrap(), hash))
+        .collect();
+    assert_eq!(
+        told.iter().map(|(tick, _)| *tick).collect::<Vec<_>>(),
+        Vec::from_iter(1..=60)
+    );
+    assert_eq!(told.last().unwrap().1, last);
+    let events: Vec<Value> = events
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let ends = events.iter().filter(|event| event["type"] == "tick_end");
+    let ends: Vec<(u64, &str)> = ends
+        .map(|event| {
+            (
+                event["tick"].as_u64().unwrap(),
+                event["hash"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(ends, told);
+    // A run without a log plays the same.
+    let plain = throng(&["run", &scenario, "--ticks", "60", "--no-timing", "--json"]).json();
+    assert_eq!(plain["state_hash"], Value::String(last));
+}
+
+#[test]
+fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
+    const FIELDS: [(&str, &str); 17] = [
+        ("scene", "name map width height tile_m cell_m view_cap mode"),
+        ("spawn", "id gen kind visibility viewer team x y"),
+        ("despawn", "id gen"),
+        ("team", "id team"),
+        ("cap", "id view_cap"),
+        ("hide", "id hidden"),
+        ("cell", "id cx cy"),
+        ("enter", "viewer target priority"),
+        ("leave", "viewer target reason"),
+        ("path", "id from to result length waypoints"),
+        ("edit", "x y w h blocked"),
+        ("ticket", "party size power skill mode"),
+        ("cancel", "party"),
+        ("match", "id mode groups power spread quality"),
+        ("login", "client player"),
+        ("logout", "client player reason"),
+        ("pos", "id x y"),
+    ];
+    /// What the scenario cannot bring about.
+    const UNSEEN: [&str; 2] = ["cap", "hide"];
+    let folder = Folder::new();
+    let events = folder.path("events.jsonl");
+    let text = SMALL.replace(
+        "script: [",
+        "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),",
+    );
+    let scenario = folder.write("small.ron", text);
+    let told = throng(&[
+        "run",
+        &scenario,
+        "--ticks",
+        "60",
+        "--no-timing",
+        "--events",
+        &events,
+        "--positions",
+    ]);
+    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let mut seen = BTreeSet::new();
+    let mut last_tick = 0;
+    for (nth, line) in lines_of(&events).iter().enumerate() {
+        let event: Value =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
+        let kind = event["type"].as_str().unwrap().to_owned();
+        let tick = event["tick"].as_u64().unwrap();
+        assert!(tick >= last_tick, "{line} after tick {last_tick}");
+        last_tick = tick;
+        assert!(
+            event
+                .get("scene")
+                .is_some_and(|scene| scene.is_null() || scene.is_u64()),
+            "{line}"
+        );
+        if nth < 2 {
+            assert_eq!(kind, "scene", "scenes come first: {line}");
+        }
+        if kind != "tick_end" {
+            let fields = FIELDS
+                .iter()
+                .find(|(name, _)| *name == kind)
+                .unwrap_or_else(|| panic!("unknown: {line}"))
+                .1;
+            for field in fields.split(' ') {
+                assert!(event.get(field).is_some(), "{field} is missing in {line}");
+            }
+        }
+        seen.insert(kind);
+    }
+    let unseen: Vec<_> = FIELDS
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !seen.contains(*name))
+        .collect();
+    assert_eq!(unseen, UNSEEN);
+}
+
+#[test]
+fn another_map_takes_the_place_of_the_first_scenes() {
+    let village = root()
+        .join("assets/maps/village.tmap")
+        .display()
+        .to_string();
+    let berlin = root().join("../shared/movingai/Berlin_0_1024.map");
+    let berlin = berlin.is_file().then(|| berlin.display().to_string());
+    for map in [Some(village), berlin].into_iter().flatten() {
+        let told = throng(&[
+            "run",
+            "town",
+            "--map",
+            &map,
+            "--ticks",
+            "10",
+            "--json",
+            "--no-timing",
+        ]);
+        assert!(told.code < 2, "{}", told.err);
+        let report = told.json();
+        assert!(
+            report["clients"]["logins"].as_u64() > Some(1000),
+            "{report:#}"
+        );
+        let on_blocked = report["expectations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|e| e["text"] == "nobody on a blocked tile");
+        assert_eq!(on_blocked.unwrap()["holds"], Value::Bool(true));
+    }
+}
+
+#[test]
+fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
+    let folder = Folder::new();
+    let bad = folder.write("bad.ron", "Scenario(nam: \"x\")");
+    let map = root()
+        .join("assets/maps/village.tmap")
+        .display()
+        .to_string();
+    let told = throng(&["check", "town", &bad, "siege", &map]);
+    assert_eq!(told.code, 2);
+    let lines: Vec<&str> = told.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", told.out);
+    assert!(
+        lines[0].starts_with("town: ok, ")
+            && lines[1].starts_with("siege: ok, ")
+            && lines[2].contains("tiles")
+    );
+    assert!(told.err.contains("did you mean `name`?"), "{}", told.err);
+    assert_eq!(
+        throng(&["check", "town", "siege", "boss", "arena_night", "churn"]).code,
+        0
+    );
+    let quiet = throng(&["check", "-q", "town"]);
+    assert_eq!(
+        (quiet.code, quiet.out.as_str(), quiet.err.as_str()),
+        (0, "", "")
+    );
+}
+
+#[test]
+fn maps_are_shown_converted_and_drawn() {
+    let folder = Folder::new();
+    let drawn = folder.write(
+        "a.map",
+        "type octile\nheight 3\nwidth 4\nmap\n..@.\n..@.\n@@@.\n",
+    );
+    let info = throng(&["map", "info", &drawn, "--json"]);
+    let figures = info.json();
+    for (name, value) in [
+        ("width", 4),
+        ("height", 3),
+        ("tiles", 12),
+        ("free_tiles", 7),
+        ("regions", 2),
+        ("largest_region_tiles", 4),
+    ] {
+        assert_eq!(figures[name].as_u64(), Some(value), "{name} in {figures}");
+    }
+    assert!(
+        figures["memory"]["regions_bytes"].is_u64() && figures["load_ms"].is_number(),
+        "{figures}"
+    );
+    assert!(throng(&["map", "info", &drawn]).out.contains("4 × 3 tiles"));
+    // Once through all formats, and nothing has changed.
+    let mut from = drawn.clone();
+    for name in ["b.tmap", "c.png", "d.4x3.raw", "e.map"] {
+        let to = folder.path(name);
+        let told = throng(&["map", "convert", &from, &to]);
+        assert_eq!((told.code, told.err.as_str()), (0, ""), "{from} to {to}");
+        from = to;
+    }
+    assert_eq!(fs::read(&from).unwrap(), fs::read(&drawn).unwrap());
+    let image = folder.path("a.png");
+    assert_eq!(throng(&["map", "render", &drawn, &image]).code, 0);
+    assert!(fs::read(&image).unwrap().starts_with(b"\x89PNG"));
+    assert_eq!(
+        throng(&["map", "render", &drawn, &folder.path("a.jpg")]).code,
+        2
+    );
+    assert_eq!(
+        throng(&["map", "convert", &drawn, &folder.path("a.raw")]).code,
+        2
+    );
+    assert_eq!(
+        throng(&["map", "convert", &drawn, &folder.path("no/such/folder.map")]).code,
+        2
+    );
+}
+
+#[test]
+fn help_is_everywhere() {
+    for command in [
+        &[][..],
+        &["run"],
+        &["check"],
+        &["map"],
+        &["map", "info"],
+        &["map", "convert"],
+        &["map", "render"],
+    ] {
+        for flag in ["--help", "-h"] {
+            let told = throng(&[command, &[flag]].concat());
+            assert_eq!((told.code, told.err.as_str()), (0, ""), "{command:?}");
+            assert!(
+                told.out.contains("Usage: throng") && told.out.contains("Example"),
+                "{command:?}: {}",
+                told.out
+            );
+        }
+    }
+    let version = throng(&["-V"]);
+    assert_eq!(
+        version.out.trim(),
+        concat!("throng ", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_and_an_input_that_nobody_reads_are_no_errors() {
+    let folder = Folder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    for arguments in [
+        &["run", &scenario, "--ticks", "5", "--no-timing"][..],
+        &["run", &scenario, "--ticks", "5", "--no-timing", "--json"],
+        &["check", "town", "siege", "boss"],
+        &["map", "info", "assets/maps/village.tmap"],
+        &["--help"],
+    ] {
+        let mut command = program(arguments);
+        command
+            .current_dir(root())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The pipe is closed before the first byte is written to it.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {err}");
+        assert!(!err.contains("panicked"), "{err}");
+    }
+    let mut command = program(&["check", "twon"]);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert_eq!(throng_fed(&["check", "town"], "what is this?\n").code, 0);
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error_that_says_so() {
+    let folder = Folder::new();
+    let scenario = folder.write("small.ron", SMALL);
+    for flag in ["--events", "--hashes"] {
+        let nowhere = folder.path("no/such/file");
+        let told = throng(&["run", &scenario, "--ticks", "5", flag, &nowhere]);
+        assert_eq!(told.code, 2, "{flag}");
+        assert!(told.err.contains(&nowhere), "{flag}: {}", told.err);
+    }
+    if cfg!(target_os = "linux") {
+        for flag in ["--events", "--hashes"] {
+            let told = throng(&[
+                "run",
+                &scenario,
+                "--ticks",
+                "60",
+                "--no-timing",
+                flag,
+                "/dev/full",
+            ]);
+            assert_eq!(told.code, 2, "{flag}");
+            assert!(told.err.contains("could not write"), "{flag}: {}", told.err);
+        }
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let told = program(&["check", "town"])
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(told.status.code(), Some(2));
+    }
+}

@@ -1,0 +1,297 @@
+//! Promise: views are exact. The event log of a restless scenario is replayed beside a brute-force model that knows cells
+//! and nothing of grids, links or queues.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::rig::{Folder, throng};
+
+/// Scenes that open and close, logins and logouts, teleports, deaths and changes of scene, among few enough that no
+/// viewer ever waits in the queue for longer than its tick.
+const RESTLESS: &str = r#"Scenario(
+    name: "restless", seed: 11, duration_s: 20,
+    scenes: [
+        Scene(name: "yard", map: Generate(Random(width_tiles: 120, height_tiles: 80, fill: 0.2)), cell_m: 10, margin_m: 2,
+            view_cap: 9, npc_cap: 4, thing_cap: 1),
+        Scene(name: "cave", map: Generate(Cave(width_tiles: 100, height_tiles: 100)), cell_m: 8, margin_m: 0, view_cap: 5, npc_cap: 50),
+    ],
+    cast: [
+        Crowd(tag: "people", kind: "player", count: 90, party_size: 3, team: 1, clients: 0.2, churn_per_s: 15, speed_m_s: 6,
+            behaviour: Wander(radius_m: 20)),
+        Crowd(tag: "rats", kind: "npc", count: 60, team: 2, speed_m_s: 5, behaviour: Flee(kind: "player", sight_m: 8)),
+        Crowd(tag: "doors", kind: "door", count: 10),
+        Crowd(tag: "boss", kind: "boss", behaviour: Chase(kind: "player", sight_m: 20)),
+        Crowd(tag: "miners", kind: "player", scene: "cave", count: 40, churn_per_s: 5, behaviour: Wander(radius_m: 10)),
+    ],
+    script: [
+        Every(t_s: 0.7, run: Teleport(tag: "people", count: 20, to: Share((0, 0), (1, 1)))),
+        Every(t_s: 1.1, from_s: 1, run: ChangeScene(tag: "people", count: 15, to: "cave")),
+        Every(t_s: 1.3, from_s: 2, run: ChangeScene(tag: "people", count: 25, to: "yard")),
+        Every(t_s: 0.9, from_s: 1, run: SetTeam(tag: "people", count: 10, team: 3)),
+        Every(t_s: 3, from_s: 2, run: Despawn(tag: "rats", count: 20)),
+        Every(t_s: 3, from_s: 3, run: Spawn(tag: "rats", kind: "npc", count: 20, behaviour: Wander(radius_m: 10))),
+        At(t_s: 4, run: Despawn(tag: "boss")),
+        At(t_s: 6, run: Spawn(tag: "boss", kind: "boss")),
+        Every(t_s: 6, from_s: 2, run: OpenScene(name: "island", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)), cell_m: 15, view_cap: 7)),
+        Every(t_s: 6, from_s: 2.5, run: ChangeScene(tag: "miners", count: 20, to: "island")),
+        Every(t_s: 6, from_s: 5, run: CloseScene(scene: "island")),
+    ],
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NobodyOnBlocked],
+)"#;
+
+/// What is known of an object in a scene.
+#[derive(Debug)]
+struct Seen {
+    generation: u64,
+    class: usize,
+    everywhere: bool,
+    viewer: bool,
+    cell: Option<(i64, i64)>,
+}
+
+/// A scene as the log tells of it.
+#[derive(Debug, Default)]
+struct Scene {
+    cell_m: f64,
+    margin_m: f64,
+    size_m: (f64, f64),
+    caps: Vec<usize>,
+    objects: BTreeMap<u64, Seen>,
+    /// Viewer and target.
+    links: BTreeSet<(u64, u64)>,
+    /// The last generation of each id, and the tick of its last despawn.
+    last: BTreeMap<u64, (u64, u64)>,
+}
+
+impl Scene {
+    fn in_range(&self, viewer: u64, target: u64) -> bool {
+        let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
+        let (Some(a), Some(at)) = (a.cell, b.cell) else {
+            return false;
+        };
+        b.everywhere || ((a.0 - at.0).abs() <= 1 && (a.1 - at.1).abs() <= 1)
+    }
+
+    /// Links, lists and caps at the end of a tick.
+    fn check(&self, tick: u64) {
+        let mut listed: BTreeMap<(u64, usize), usize> = BTreeMap::new();
+        for &(viewer, target) in &self.links {
+            assert!(viewer != target, "tick {tick}: {viewer} sees itself");
+            assert!(
+                self.objects[&viewer].viewer,
+                "tick {tick}: {viewer} has no view"
+            );
+            assert!(
+                self.in_range(viewer, target),
+                "tick {tick}: {viewer} sees {target} from afar"
+            );
+            let target = &self.objects[&target];
+            if !target.everywhere {
+                *listed.entry((viewer, target.class)).or_default() += 1;
+            }
+        }
+        for (&(viewer, class), &count) in &listed {
+            assert!(
+                count <= self.caps[class],
+                "tick {tick}: {viewer} sees {count} of class {class}"
+            );
+        }
+        for (&viewer, _) in self.objects.iter().filter(|(_, object)| object.viewer) {
+            for (&target, object) in &self.objects {
+                if viewer == target
+                    || !self.in_range(viewer, target)
+                    || self.links.contains(&(viewer, target))
+                {
+                    continue;
+                }
+                let full = listed.get(&(viewer, object.class)) == Some(&self.caps[object.class]);
+                assert!(
+                    !object.everywhere && full,
+                    "tick {tick}: {viewer} does not see {target} and has a place"
+                );
+            }
+        }
+    }
+
+    /// A position lies in its object's cell, give or take the margin; beyond the border the border cell counts.
+    fn check_position(&self, tick: u64, id: u64, (x, y): (f64, f64)) {
+        let cell = self.objects[&id]
+            .cell
+            .unwrap_or_else(|| panic!("tick {tick}: {id} has no cell"));
+        for (at, cell, size_m) in [(x, cell.0, self.size_m.0), (y, cell.1, self.size_m.1)] {
+            let low = cell as f64 * self.cell_m - self.margin_m;
+            let high = (cell + 1) as f64 * self.cell_m + self.margin_m;
+            assert!(
+                (0.0..=size_m).contains(&at),
+                "tick {tick}: {id} at {at} has left the scene"
+            );
+            assert!(
+                (low - 1e-4..=high + 1e-4).contains(&at),
+                "tick {tick}: {id} at {at} is not in cell {cell}"
+            );
+        }
+    }
+}
+
+/// Replays a log; gives what happened how often.
+fn replay(lines: &str) -> BTreeMap<String, u64> {
+    let mut scenes: BTreeMap<u64, Scene> = BTreeMap::new();
+    let mut counts = BTreeMap::new();
+    for line in lines.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let number = |name: &str| {
+            event[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name} in {line}"))
+        };
+        let metres = |name: &str| {
+            event[name]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{name} in {line}"))
+        };
+        let (kind, tick) = (event["type"].as_str().unwrap(), number("tick"));
+        let mut count = |what: String| *counts.entry(what).or_insert(0) += 1;
+        count(kind.to_owned());
+        let id = event["scene"].as_u64().unwrap_or(u64::MAX);
+        if kind == "scene" {
+            let tile_m = metres("tile_m");
+            let caps = event["caps"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|cap| cap.as_u64().unwrap() as usize);
+            let scene = Scene {
+                cell_m: metres("cell_m"),
+                margin_m: metres("margin_m"),
+                size_m: (metres("width") * tile_m, metres("height") * tile_m),
+                caps: caps.collect(),
+                ..Scene::default()
+            };
+            assert!(
+                scenes.insert(id, scene).is_none(),
+                "a scene's number is used twice: {line}"
+            );
+            continue;
+        }
+        if kind == "tick_end" {
+            for scene in scenes.values_mut() {
+                if scene.objects.is_empty() {
+                    // A closed scene's links end without a word.
+                    scene.links.clear();
+                }
+                scene.check(tick);
+            }
+            continue;
+        }
+        let Some(scene) = scenes.get_mut(&id) else {
+            assert!(event["scene"].is_null(), "no such scene: {line}");
+            continue;
+        };
+        match kind {
+            "spawn" => {
+                let class = match event["kind"].as_str().unwrap() {
+                    "player" => 0,
+                    "npc" | "boss" => 1,
+                    "door" => 2,
+                    other => panic!("what is a {other}?"),
+                };
+                let seen = Seen {
+                    generation: number("gen"),
+                    class,
+                    everywhere: event["visibility"] == "scene",
+                    viewer: event["viewer"].as_bool().unwrap(),
+                    cell: None,
+                };
+                if let Some(&(generation, _)) = scene.last.get(&number("id")) {
+                    assert!(
+                        seen.generation > generation,
+                        "a generation comes twice: {line}"
+                    );
+                    count("id reused".to_owned());
+                }
+                scene.last.insert(number("id"), (seen.generation, 0));
+                assert!(
+                    scene.objects.insert(number("id"), seen).is_none(),
+                    "an id has two bearers: {line}"
+                );
+            }
+            "despawn" => {
+                let gone = scene
+                    .objects
+                    .remove(&number("id"))
+                    .unwrap_or_else(|| panic!("nobody to go: {line}"));
+                assert_eq!(gone.generation, number("gen"), "{line}");
+            }
+            "cell" => {
+                let cell = (number("cx") as i64, number("cy") as i64);
+                let seen = scene.objects.get_mut(&number("id")).unwrap();
+                assert_ne!(seen.cell.replace(cell), Some(cell), "no news: {line}");
+            }
+            "enter" => {
+                assert!(
+                    scene.links.insert((number("viewer"), number("target"))),
+                    "enters twice: {line}"
+                );
+            }
+            "leave" => {
+                count(format!("leave by {}", event["reason"].as_str().unwrap()));
+                assert!(
+                    scene.links.remove(&(number("viewer"), number("target"))),
+                    "never entered: {line}"
+                );
+            }
+            "pos" => scene.check_position(tick, number("id"), (metres("x"), metres("y"))),
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[test]
+fn the_log_of_a_restless_scenario_tells_of_exact_views() {
+    let folder = Folder::new();
+    let (scenario, events) = (
+        folder.write("restless.ron", RESTLESS),
+        folder.path("events.jsonl"),
+    );
+    let told = throng(&[
+        "run",
+        &scenario,
+        "--no-timing",
+        "--json",
+        "--events",
+        &events,
+        "--positions",
+    ]);
+    let report = told.json();
+    assert_eq!(told.code, 0, "{report:#}");
+    let counts = replay(&fs::read_to_string(&events).unwrap());
+    for what in [
+        "leave by range",
+        "leave by evicted",
+        "leave by despawn",
+        "leave by scene",
+        "id reused",
+        "team",
+    ] {
+        assert!(
+            counts.get(what).is_some_and(|&count| count > 20),
+            "{what} in {counts:#?}"
+        );
+    }
+    assert_eq!(counts["scene"], 5, "{counts:#?}");
+    for (event, figure) in [
+        ("enter", "enters"),
+        ("leave", "leaves"),
+        ("leave by evicted", "evictions"),
+    ] {
+        assert_eq!(
+            Some(counts[event]),
+            report["views"][figure].as_u64(),
+            "{event}"
+        );
+    }
+    assert_eq!(report["script_faults"], serde_json::json!([]));
+}
