@@ -9,16 +9,19 @@
 //!
 //! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
 
+mod bench;
 mod check;
 mod map;
 mod report;
 mod run;
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
@@ -55,6 +58,8 @@ struct Output {
 enum Command {
     /// Play a scenario; this is what happens without a subcommand
     Run(run::Run),
+    /// Measure systems, and the whole tick, under synthetic load
+    Bench(bench::Bench),
     /// Validate scenarios and maps without running them
     Check(check::Check),
     /// Show, convert or render a map
@@ -108,6 +113,7 @@ pub fn main() -> ExitCode {
     install_log(arguments.output, printer.is_colored());
     let outcome = match arguments.command {
         Some(Command::Run(run)) => run.run(arguments.output.quiet),
+        Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
         Some(Command::Map(map)) => map.run(),
         None => run::Run::town().run(arguments.output.quiet),
@@ -129,6 +135,41 @@ fn print(line: &str) -> Result<(), Failure> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Set by Ctrl-C: what runs ends after its tick, with what it has.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C only asks to end.
+fn listen_for_interrupt() {
+    // An embedder's handler, if one is there already, stays.
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+}
+
+fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn threads(count: usize) -> String {
+    format!("{count} thread{}", if count == 1 { "" } else { "s" })
+}
+
+/// A bar on a terminal; nothing elsewhere.
+fn progress(ticks: u64, quiet: bool) -> ProgressBar {
+    let target = if quiet || !std::io::stderr().is_terminal() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    };
+    let bar = ProgressBar::with_draw_target(Some(ticks), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} tick {pos}/{len}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// Whether the user wants no colours: <https://no-color.org>.

@@ -1,13 +1,12 @@
 //! `throng run`: plays a scenario and prints what it found.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use super::{Failure, Outcome, print};
+use super::{
+    Failure, Outcome, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
+};
 use crate::map;
 use crate::scenario::{self, Judged, Memory, Report, Run as Playing, RunOptions};
 use crate::sim::clock::Pacer;
@@ -59,9 +58,6 @@ const EXAMPLES: &str = "Examples:
   throng run siege --seed 7 --threads 1
   throng run my.ron --duration 5m --events events.jsonl";
 
-/// Set by Ctrl-C: the run ends after its tick, with what it has.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
 fn seconds(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.chars().last() {
         Some('s') => (&text[..text.len() - 1], 1.0),
@@ -112,8 +108,7 @@ impl Run {
             configure: Vec::new(),
         };
         let mut playing = Playing::new(loaded, options)?;
-        // An embedder's handler, if one is there already, stays.
-        let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+        listen_for_interrupt();
         let peak_rss = self
             .play(&mut playing, quiet)
             .map_err(|error| unwritten(&error))?;
@@ -145,7 +140,7 @@ impl Run {
         let bar = progress(playing.ticks(), quiet);
         let mut pacer = self.realtime.then(|| Pacer::new(playing.tick_length()));
         let mut peak = None;
-        while !INTERRUPTED.load(Ordering::Relaxed) {
+        while !is_interrupted() {
             if let Some(pacer) = &mut pacer {
                 pacer.wait();
             }
@@ -163,10 +158,6 @@ impl Run {
     }
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {
     Ok((path.display().to_string(), map::load(path)?))
 }
@@ -179,20 +170,6 @@ fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
 
 fn unwritten(error: &io::Error) -> Failure {
     Failure::new(format!("could not write events or hashes: {error}"))
-}
-
-/// A bar on a terminal; nothing elsewhere.
-fn progress(ticks: u64, quiet: bool) -> ProgressBar {
-    let target = if quiet || !io::stderr().is_terminal() {
-        ProgressDrawTarget::hidden()
-    } else {
-        ProgressDrawTarget::stderr()
-    };
-    let bar = ProgressBar::with_draw_target(Some(ticks), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} tick {pos}/{len}, {eta} left") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// The table that a person reads: 80 columns.
@@ -320,10 +297,6 @@ fn judged_line(judged: &Judged) -> String {
         None => "–     ",
     };
     format!("{mark}  {}: {}", judged.text, judged.found)
-}
-
-fn threads(count: usize) -> String {
-    format!("{count} thread{}", if count == 1 { "" } else { "s" })
 }
 
 fn bytes(count: u64) -> String {

@@ -20,6 +20,7 @@ mod attributes;
 mod behaviour;
 mod clients;
 mod commands;
+mod load;
 mod place;
 mod plugin;
 
@@ -32,6 +33,10 @@ pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{
     change_scene_of, despawn_some, login_some, logout_some, members, set_attribute_of,
     set_behaviour_of, set_team_of, teleport_some,
+};
+pub use load::{
+    LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
+    load_side_tiles,
 };
 pub use place::Place;
 pub use plugin::{

@@ -3,6 +3,8 @@
 //! [`TimingPlugin`] puts a mark between each two sets; without it there are no marks, and a tick pays nothing. Figures
 //! are exact over the last [`SAMPLES_MAX`] ticks; means and maxima cover the whole run.
 
+use std::time::Duration;
+
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
@@ -67,6 +69,17 @@ impl TickTimings {
     #[must_use]
     pub fn tick(&self) -> SetTiming {
         self.ticks.timing()
+    }
+
+    /// How many of the kept ticks took as long as `limit` or longer. O(1) for each of them.
+    #[must_use]
+    pub fn late_ticks(&self, limit: Duration) -> usize {
+        let limit_ns = u32::try_from(limit.as_nanos()).unwrap_or(u32::MAX);
+        self.ticks
+            .ring_ns
+            .iter()
+            .filter(|&&ns| ns >= limit_ns)
+            .count()
     }
 
     /// Forgets all samples, e.g. those of warm-up ticks.
@@ -159,6 +172,16 @@ mod tests {
         assert_eq!(samples.ring_ns.len(), SAMPLES_MAX);
         assert_eq!(samples.timing().p99_ms, 1.0);
         assert_eq!(samples.timing().max_ms, 9_000.0);
+    }
+
+    #[test]
+    fn late_ticks_are_those_at_the_limit_or_above() {
+        let mut timings = TickTimings::default();
+        [1, 5, 9]
+            .into_iter()
+            .for_each(|ms| timings.ticks.add(ms * 1_000_000));
+        let late = [1, 5, 6, 10_000_000].map(|ms| timings.late_ticks(Duration::from_millis(ms)));
+        assert_eq!(late, [3, 2, 1, 0]);
     }
 
     #[test]
