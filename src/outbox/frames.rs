@@ -42,8 +42,14 @@ impl Frames {
         }
     }
 
-    /// Moves the frames of another buffer behind these.
+    /// Moves the frames of another buffer behind these; where there are none yet, the buffers are exchanged and nothing is
+    /// copied.
     pub fn append(&mut self, other: &mut Self) {
+        if self.ends.is_empty() {
+            debug_assert!(self.bytes.is_empty(), "all bytes are in frames");
+            std::mem::swap(self, other);
+            return;
+        }
         let offset = self.bytes.len();
         self.bytes.append(&mut other.bytes);
         self.ends.extend(

@@ -1,6 +1,6 @@
 //! Putting a client's packet together from shared records. No ECS: slices in, bytes out.
 
-use super::records::{Change, SceneRecords};
+use super::records::{Change, Records, SceneRecords, new_targets};
 use crate::outbox::Frames;
 use crate::wire::{ClientId, HEADER_BYTES, Header, write_despawn, write_own, write_scene};
 
@@ -69,22 +69,25 @@ pub struct Scratch {
     pub counters: PacketCounters,
     /// By object id: the last job to which it was new.
     new_to: Vec<u32>,
+    /// Those in the view list of the job in hand that are not new to it.
+    old: Vec<u32>,
     job: u32,
 }
 
 /// Makes the packet of one client; none when there is nothing to say. O(the client's view list).
 ///
-/// `seen` gives the ids of the client's view list, as often as it is called.
-pub fn write_packet<I: Iterator<Item = u32>>(
+/// `seen` are the ids of the client's view list.
+pub fn write_packet(
     job: &mut Job,
     tick: u64,
     scratch: &mut Scratch,
-    seen: impl Fn() -> I,
+    seen: impl Iterator<Item = u32>,
 ) {
     let Scratch {
         frames,
         counters,
         new_to,
+        old,
         job: round,
     } = scratch;
     *round += 1;
@@ -113,24 +116,27 @@ pub fn write_packet<I: Iterator<Item = u32>>(
             write_scene(bytes, scene, job.size_m);
             write_own(bytes, own, generation);
             bytes.extend_from_slice(snapshot);
-            made.snapshots += 1 + copy(bytes, seen(), |id| records.snapshots.get(id));
+            made.snapshots += 1 + copy(bytes, seen, &records.snapshots);
         } else {
-            for pair in records.changes.of(own) {
+            let changes = records.changes.of(own);
+            for pair in changes {
                 if let Change::Left(generation) = pair.change {
                     write_despawn(bytes, pair.target, generation);
                     made.despawns += 1;
                 }
             }
-            made.snapshots += copy(bytes, records.changes.entered(own), |id| {
-                mark(new_to, id, *round);
-                records.snapshots.get(id)
-            });
-            let old = || seen().filter(|&id| new_to.get(id as usize) != Some(round));
-            made.deltas += copy(bytes, std::iter::once(own), |id| records.own_deltas.get(id));
-            made.deltas += copy(bytes, old(), |id| records.deltas.get(id));
-            made.motions += copy(bytes, std::iter::once(own).chain(old()), |id| {
-                records.motions.get(id)
-            });
+            old.clear();
+            old.extend(seen);
+            // Mostly nothing has changed, and nobody is new.
+            if !changes.is_empty() {
+                let entered = new_targets(changes).inspect(|&id| mark(new_to, id, *round));
+                made.snapshots += copy(bytes, entered, &records.snapshots);
+                old.retain(|&id| new_to.get(id as usize) != Some(round));
+            }
+            made.deltas += copy(bytes, std::iter::once(own), &records.own_deltas);
+            made.deltas += copy(bytes, old.iter().copied(), &records.deltas);
+            made.motions += copy(bytes, std::iter::once(own), &records.motions);
+            made.motions += copy(bytes, old.iter().copied(), &records.motions);
         }
         let length = bytes.len() - start;
         if length == HEADER_BYTES {
@@ -149,17 +155,8 @@ pub fn write_packet<I: Iterator<Item = u32>>(
 }
 
 /// Copies the records of these objects, where there are any, and counts them.
-fn copy<'a>(
-    bytes: &mut Vec<u8>,
-    ids: impl Iterator<Item = u32>,
-    record: impl FnMut(u32) -> Option<&'a [u8]>,
-) -> u64 {
-    let mut copied = 0;
-    for record in ids.filter_map(record) {
-        bytes.extend_from_slice(record);
-        copied += 1;
-    }
-    copied
+fn copy(bytes: &mut Vec<u8>, ids: impl Iterator<Item = u32>, records: &Records) -> u64 {
+    ids.map(|id| u64::from(records.copy_to(id, bytes))).sum()
 }
 
 fn mark(new_to: &mut Vec<u32>, id: u32, round: u32) {

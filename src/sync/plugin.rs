@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use self::attributes::SentValues;
 use super::packets::{ClientState, Job, PacketCounters, Scratch, write_packet};
-use super::records::{Change, SceneRecords};
+use super::records::{Change, SceneRecords, new_targets};
 use crate::aoi::{AoiPlugin, Entered, Left, SceneInterest};
 use crate::outbox::{Outbox, OutboxPlugin};
 use crate::session::{ControlledBy, SessionPlugin, Sessions};
@@ -198,7 +198,7 @@ fn gather_changes(
             continue;
         };
         if state.own == Some(words(object.reference())) {
-            let entered = records.changes.entered(object.id().0);
+            let entered = new_targets(records.changes.of(object.id().0));
             wanted.extend(entered.map(|target| (object.scene(), target)));
         } else {
             wanted.push((object.scene(), object.id().0));
@@ -214,14 +214,21 @@ fn gather_changes(
 
 /// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.
 fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions) {
-    let is_open = |client| sessions.get(client).is_some_and(|session| session.receives);
-    clients.retain(|state| is_open(state.client));
+    let receiving = || {
+        sessions
+            .iter()
+            .filter(|(_, session)| session.receives)
+            .map(|(client, _)| client)
+    };
+    let mut open = receiving().peekable();
+    clients.retain(|state| {
+        while open.next_if(|&client| client < state.client).is_some() {}
+        open.peek() == Some(&state.client)
+    });
     let last = clients.last().map(|state| state.client);
     // Numbers only grow, so whoever is new stands behind all that are known.
-    let new = sessions
-        .iter()
-        .filter(|&(client, session)| session.receives && last.is_none_or(|last| client > last));
-    clients.extend(new.map(|(client, _)| ClientState {
+    let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
+    clients.extend(new.map(|client| ClientState {
         client,
         epoch: 0,
         sequence: 0,
@@ -500,9 +507,8 @@ fn write_packets(
     workers.for_each_chunk(&mut jobs, 32, scratch, |scratch, _, jobs| {
         for (job, interest) in jobs {
             let own = job.own.1;
-            write_packet(job, tick.0, scratch, || {
-                interest.views().seen_by(own).map(|(target, _)| target)
-            });
+            let seen = interest.views().seen_by(own).map(|(target, _)| target);
+            write_packet(job, tick.0, scratch, seen);
         }
     });
     // Chunks are consecutive, so their frames are too.

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+/// Records up to this length are copied with a fixed length: motions and most deltas.
+const SHORT_BYTES: usize = 32;
+
 /// One record an object, valid for the tick in which it was written.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
@@ -41,14 +44,28 @@ impl Records {
         };
     }
 
-    /// The record of an object, if it was written in this round. O(1).
+    /// Appends the record of an object to a packet; `false` when none was written in this round. O(1).
     #[inline]
-    pub fn get(&self, id: u32) -> Option<&[u8]> {
-        let span = self
+    pub fn copy_to(&self, id: u32, packet: &mut Vec<u8>) -> bool {
+        let Some(span) = self
             .spans
             .get(id as usize)
-            .filter(|span| span.round == self.round)?;
-        Some(&self.bytes[span.start as usize..span.end as usize])
+            .filter(|span| span.round == self.round)
+        else {
+            return false;
+        };
+        let (start, end) = (span.start as usize, span.end as usize);
+        // Nearly all records are short, and a copy of a fixed length is a few instructions where one of any length is a
+        // call: what was copied too much is cut off again. The last records of the buffer have nothing behind them.
+        match self.bytes[start..].first_chunk::<SHORT_BYTES>() {
+            Some(chunk) if end - start <= SHORT_BYTES => {
+                let length = packet.len() + (end - start);
+                packet.extend_from_slice(chunk);
+                packet.truncate(length);
+            }
+            _ => packet.extend_from_slice(&self.bytes[start..end]),
+        }
+        true
     }
 }
 
@@ -147,39 +164,59 @@ impl ViewChanges {
         }
     }
 
-    /// What changed for one viewer, by ascending target. O(log n).
+    /// What changed for one viewer, by ascending target. O(log n + its changes).
     pub fn of(&self, viewer: u32) -> &[PairChange] {
         let start = self.pairs.partition_point(|pair| pair.viewer < viewer);
-        let length = self.pairs[start..].partition_point(|pair| pair.viewer == viewer);
+        // A viewer's changes are few, mostly none.
+        let length = self.pairs[start..]
+            .iter()
+            .take_while(|pair| pair.viewer == viewer)
+            .count();
         &self.pairs[start..start + length]
     }
+}
 
-    /// Those whom a viewer came to see, ascending.
-    pub fn entered(&self, viewer: u32) -> impl Iterator<Item = u32> {
-        self.of(viewer)
-            .iter()
-            .filter(|pair| pair.change == Change::Entered)
-            .map(|pair| pair.target)
-    }
+/// Those among a viewer's changes whom it came to see.
+pub fn new_targets(changes: &[PairChange]) -> impl Iterator<Item = u32> {
+    let new = changes.iter().filter(|pair| pair.change == Change::Entered);
+    new.map(|pair| pair.target)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What a packet that begins with a 9 has after the record of an object; `None` when it has none.
+    fn copied(records: &Records, id: u32) -> Option<Vec<u8>> {
+        let mut packet = vec![9];
+        let is_there = records.copy_to(id, &mut packet);
+        assert_eq!(packet.remove(0), 9, "what was there stays");
+        assert!(is_there || packet.is_empty());
+        is_there.then_some(packet)
+    }
+
     #[test]
     fn a_record_lasts_for_one_round() {
         let mut records = Records::default();
         records.clear();
-        assert_eq!(records.get(3), None);
+        assert_eq!(copied(&records, 3), None);
         records.write(3, |bytes| bytes.extend([1, 2]));
         records.write(1, |bytes| bytes.push(3));
         assert_eq!(
-            (records.get(3), records.get(1), records.get(2)),
-            (Some(&[1, 2][..]), Some(&[3][..]), None)
+            [3, 1, 2].map(|id| copied(&records, id)),
+            [Some(vec![1, 2]), Some(vec![3]), None]
         );
         records.clear();
-        assert_eq!(records.get(3), None);
+        assert_eq!(copied(&records, 3), None);
+    }
+
+    #[test]
+    fn records_of_every_length_are_copied_whole_and_alone() {
+        let mut records = Records::default();
+        records.clear();
+        let record = |id: u32| vec![id as u8; id as usize * 7 % 80];
+        (0..60).for_each(|id| records.write(id, |bytes| bytes.extend(record(id))));
+        (0..60).for_each(|id| assert_eq!(copied(&records, id), Some(record(id)), "{id}"));
     }
 
     #[test]
@@ -210,6 +247,6 @@ mod tests {
         );
         assert_eq!(changes.of(2), [pair(2, 9, Change::Entered)]);
         assert_eq!(changes.of(3), []);
-        assert_eq!(changes.entered(1).collect::<Vec<_>>(), [8]);
+        assert_eq!(new_targets(changes.of(1)).collect::<Vec<_>>(), [8]);
     }
 }
