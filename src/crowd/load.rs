@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::behaviour::Behaviour;
 use super::place::Place;
-use super::plugin::{CrowdSpec, add_crowd};
+use super::plugin::{CrowdSpec, STAGGER_S, add_crowd};
 use crate::aoi::{SceneInterest, ViewCaps, Viewer};
 use crate::inbox::InboxSettings;
 use crate::map::{MapError, MapRecipe, SceneMap, TownRecipe, generate};
@@ -27,8 +27,8 @@ use crate::world::{KindId, ObjectKinds, SceneSpec, WorldError, open_scene};
 /// The most players that a load can have.
 pub const LOAD_PLAYERS_MAX: u32 = 500_000;
 
-/// Ticks, at 20 a second, after which everybody has logged in and walks.
-pub const LOAD_WARM_UP_TICKS: u64 = 120;
+/// Ticks, at 20 a second, after which everybody has logged in and set out, and their first searches are answered.
+pub const LOAD_WARM_UP_TICKS: u64 = (STAGGER_S as u64 + 2) * 20;
 
 /// Players who see each other's town as full.
 const PLAYERS_A_KM2: f64 = 2_500.0;

@@ -33,7 +33,7 @@ const NPC_WAY_M: f32 = 20.0;
 const LOOK_TICKS: u64 = 10;
 
 /// Seconds over which a new crowd begins to move.
-const STAGGER_S: f64 = 10.0;
+pub(super) const STAGGER_S: f64 = 10.0;
 
 /// Synthetic crowds. Adds [`MovementPlugin`] and [`SyncPlugin`], and all that they need, when they are missing.
 #[derive(Clone, Copy, Debug, Default)]

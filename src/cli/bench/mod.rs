@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:
 10 % gather in the square, the rest potters about or stands; a quarter as many
 NPCs chase them. Every player sends 10 messages a second, changes an attribute
 twice a second, sees at most 100 players, and has its packets made, which are
-counted and forgotten. After 6 s in which all log in, 30 s are measured (10 s
+counted and forgotten. After 12 s in which all set out, 30 s are measured (10 s
 for each step of the search, 5 s with --quick). What the synthetic clients do
 themselves runs between ticks and is not in the figures. Memory is that of the
 process, its map and the clients included, less what it had at the start.";
