@@ -1,6 +1,6 @@
 //! Putting a client's packet together from shared records. No ECS: slices in, bytes out.
 
-use super::records::{Change, Records, SceneRecords, new_targets};
+use super::records::{Change, SceneRecords, new_targets};
 use crate::outbox::Frames;
 use crate::wire::{ClientId, HEADER_BYTES, Header, write_despawn, write_own, write_scene};
 
@@ -69,8 +69,10 @@ pub struct Scratch {
     pub counters: PacketCounters,
     /// By object id: the last job to which it was new.
     new_to: Vec<u32>,
-    /// Those in the view list of the job in hand that are not new to it.
-    old: Vec<u32>,
+    /// The objects that a part of the packet in hand is about.
+    ids: Vec<u32>,
+    /// Those of them that have a record.
+    found: Vec<u32>,
     job: u32,
 }
 
@@ -87,7 +89,8 @@ pub fn write_packet(
         frames,
         counters,
         new_to,
-        old,
+        ids,
+        found,
         job: round,
     } = scratch;
     *round += 1;
@@ -112,11 +115,13 @@ pub fn write_packet(
     frames.push(client, |bytes| {
         let start = bytes.len();
         header.write(bytes);
+        ids.clear();
         if let Some(snapshot) = &job.own_snapshot {
             write_scene(bytes, scene, job.size_m);
             write_own(bytes, own, generation);
             bytes.extend_from_slice(snapshot);
-            made.snapshots += 1 + copy(bytes, seen, &records.snapshots);
+            ids.extend(seen);
+            made.snapshots += 1 + records.snapshots.copy(ids, found, bytes);
         } else {
             let changes = records.changes.of(own);
             for pair in changes {
@@ -125,18 +130,21 @@ pub fn write_packet(
                     made.despawns += 1;
                 }
             }
-            old.clear();
-            old.extend(seen);
             // Mostly nothing has changed, and nobody is new.
             if !changes.is_empty() {
-                let entered = new_targets(changes).inspect(|&id| mark(new_to, id, *round));
-                made.snapshots += copy(bytes, entered, &records.snapshots);
-                old.retain(|&id| new_to.get(id as usize) != Some(round));
+                ids.extend(new_targets(changes));
+                ids.iter().for_each(|&id| mark(new_to, id, *round));
+                made.snapshots += records.snapshots.copy(ids, found, bytes);
+                ids.clear();
             }
-            made.deltas += copy(bytes, std::iter::once(own), &records.own_deltas);
-            made.deltas += copy(bytes, old.iter().copied(), &records.deltas);
-            made.motions += copy(bytes, std::iter::once(own), &records.motions);
-            made.motions += copy(bytes, old.iter().copied(), &records.motions);
+            ids.extend(seen);
+            if !changes.is_empty() {
+                ids.retain(|&id| new_to.get(id as usize) != Some(round));
+            }
+            made.deltas += records.own_deltas.copy(&[own], found, bytes);
+            made.deltas += records.deltas.copy(ids, found, bytes);
+            made.motions += records.motions.copy(&[own], found, bytes);
+            made.motions += records.motions.copy(ids, found, bytes);
         }
         let length = bytes.len() - start;
         if length == HEADER_BYTES {
@@ -152,11 +160,6 @@ pub fn write_packet(
     }
     job.state.own = Some(job.own);
     counters.add(made);
-}
-
-/// Copies the records of these objects, where there are any, and counts them.
-fn copy(bytes: &mut Vec<u8>, ids: impl Iterator<Item = u32>, records: &Records) -> u64 {
-    ids.map(|id| u64::from(records.copy_to(id, bytes))).sum()
 }
 
 fn mark(new_to: &mut Vec<u32>, id: u32, round: u32) {

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use fixedbitset::FixedBitSet;
+
 /// Records up to this length are copied with a fixed length: motions and most deltas.
 const SHORT_BYTES: usize = 32;
 
@@ -9,54 +11,67 @@ const SHORT_BYTES: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     bytes: Vec<u8>,
+    /// Where in the bytes each record lies; of those only that are written.
     spans: Vec<Span>,
-    round: u32,
+    /// A bit an id, so that asking for what is not there, as is mostly done, stays in the nearest cache.
+    written: FixedBitSet,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
-    round: u32,
     start: u32,
     end: u32,
 }
 
 impl Records {
-    /// Forgets all records and keeps the buffers. O(1).
+    /// Forgets all records and keeps the buffers. O(largest id / 64).
     pub fn clear(&mut self) {
         self.bytes.clear();
-        // Rounds begin at 1, so that a new span is of none; 2³² ticks are six years at 20 Hz.
-        self.round = self.round.wrapping_add(1).max(1);
+        self.written.clear();
     }
 
-    /// Writes the record of an object, once a round.
+    /// Writes the record of an object, once until the next [`clear`](Self::clear).
     pub fn write(&mut self, id: u32, write: impl FnOnce(&mut Vec<u8>)) {
-        debug_assert!(self.round > 0, "clear begins the first round");
         let start = self.bytes.len() as u32;
         write(&mut self.bytes);
-        let id = id as usize;
+        let (id, end) = (id as usize, self.bytes.len() as u32);
         if self.spans.len() <= id {
             self.spans.resize(id + 1, Span::default());
+            self.written.grow(id + 1);
         }
-        self.spans[id] = Span {
-            round: self.round,
-            start,
-            end: self.bytes.len() as u32,
-        };
+        debug_assert!(end > start, "a record says something");
+        debug_assert!(!self.written.contains(id), "a record is written once");
+        self.spans[id] = Span { start, end };
+        self.written.insert(id);
     }
 
-    /// Appends the record of an object to a packet; `false` when none was written in this round. O(1).
+    /// Appends the records of those of `ids` that have one, in their order, and counts them. `found` is scratch.
+    ///
+    /// O(ids), cheap for those without, and one short copy for each with a record.
+    pub fn copy(&self, ids: &[u32], found: &mut Vec<u32>, packet: &mut Vec<u8>) -> u64 {
+        if self.bytes.is_empty() {
+            return 0;
+        }
+        // Whether an object has a record is as good as a toss of a coin, which no processor predicts: nothing branches on
+        // it here.
+        found.clear();
+        found.resize(ids.len(), 0);
+        let mut count = 0;
+        for &id in ids {
+            found[count] = id;
+            count += usize::from(self.written.contains(id as usize));
+        }
+        for &id in &found[..count] {
+            self.copy_one(self.spans[id as usize], packet);
+        }
+        count as u64
+    }
+
+    /// Nearly all records are short, and a copy of a fixed length is a few instructions where one of any length is a call:
+    /// what was copied too much is cut off again. The last records of the buffer have nothing behind them.
     #[inline]
-    pub fn copy_to(&self, id: u32, packet: &mut Vec<u8>) -> bool {
-        let Some(span) = self
-            .spans
-            .get(id as usize)
-            .filter(|span| span.round == self.round)
-        else {
-            return false;
-        };
+    fn copy_one(&self, span: Span, packet: &mut Vec<u8>) {
         let (start, end) = (span.start as usize, span.end as usize);
-        // Nearly all records are short, and a copy of a fixed length is a few instructions where one of any length is a
-        // call: what was copied too much is cut off again. The last records of the buffer have nothing behind them.
         match self.bytes[start..].first_chunk::<SHORT_BYTES>() {
             Some(chunk) if end - start <= SHORT_BYTES => {
                 let length = packet.len() + (end - start);
@@ -65,7 +80,6 @@ impl Records {
             }
             _ => packet.extend_from_slice(&self.bytes[start..end]),
         }
-        true
     }
 }
 
@@ -186,37 +200,37 @@ pub fn new_targets(changes: &[PairChange]) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    /// What a packet that begins with a 9 has after the record of an object; `None` when it has none.
-    fn copied(records: &Records, id: u32) -> Option<Vec<u8>> {
+    /// What is appended to a packet for these objects, and how many records that is.
+    fn copied(records: &Records, ids: &[u32]) -> (u64, Vec<u8>) {
         let mut packet = vec![9];
-        let is_there = records.copy_to(id, &mut packet);
+        let count = records.copy(ids, &mut vec![77], &mut packet);
         assert_eq!(packet.remove(0), 9, "what was there stays");
-        assert!(is_there || packet.is_empty());
-        is_there.then_some(packet)
+        (count, packet)
     }
 
     #[test]
-    fn a_record_lasts_for_one_round() {
+    fn a_record_lasts_until_all_are_cleared() {
         let mut records = Records::default();
         records.clear();
-        assert_eq!(copied(&records, 3), None);
+        assert_eq!(copied(&records, &[3]), (0, vec![]));
         records.write(3, |bytes| bytes.extend([1, 2]));
         records.write(1, |bytes| bytes.push(3));
-        assert_eq!(
-            [3, 1, 2].map(|id| copied(&records, id)),
-            [Some(vec![1, 2]), Some(vec![3]), None]
-        );
+        assert_eq!(copied(&records, &[3, 2, 1, 99]), (2, vec![1, 2, 3]));
+        assert_eq!(copied(&records, &[1, 3]), (2, vec![3, 1, 2]));
         records.clear();
-        assert_eq!(copied(&records, 3), None);
+        assert_eq!(copied(&records, &[3, 1]), (0, vec![]));
+        records.write(1, |bytes| bytes.push(4));
+        assert_eq!(copied(&records, &[3, 1]), (1, vec![4]));
     }
 
     #[test]
     fn records_of_every_length_are_copied_whole_and_alone() {
         let mut records = Records::default();
-        records.clear();
         let record = |id: u32| vec![id as u8; id as usize * 7 % 80];
-        (0..60).for_each(|id| records.write(id, |bytes| bytes.extend(record(id))));
-        (0..60).for_each(|id| assert_eq!(copied(&records, id), Some(record(id)), "{id}"));
+        (1..60).for_each(|id| records.write(id, |bytes| bytes.extend(record(id))));
+        for id in 1..60 {
+            assert_eq!(copied(&records, &[id]), (1, record(id)), "{id}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `throng bench tick`: the whole tick under a crowd, and the largest crowd that it can carry.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::Duration;
 
 use super::Failure;
@@ -181,7 +182,8 @@ impl TickBench {
 
     fn say(&self, line: &str) {
         if !self.quiet {
-            eprintln!("{line}");
+            // That nobody reads it is no error.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 }

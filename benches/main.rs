@@ -1,0 +1,41 @@
+//! Benchmarks of each system, one file a system, named `system::case/size`.
+//!
+//! `cargo bench` measures all in about three minutes; `cargo bench -- aoi` those with `aoi` in their name; `cargo bench --
+//! --test` runs each once, for its assertions. Input is generated from fixed seeds, set-up is not timed, and what comes out
+//! is asserted, beside a second way to the same result wherever there is one.
+
+use std::time::Duration;
+
+use criterion::{Criterion, criterion_main};
+
+mod aoi;
+mod map;
+mod matchmaking;
+mod nav;
+mod tick;
+mod wire;
+mod world;
+
+/// Few samples and short times: differences of a tenth show, and all together stay under three minutes.
+fn all() {
+    let mut criterion = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1_200))
+        .without_plots()
+        .configure_from_args();
+    for bench in [
+        map::bench,
+        nav::bench,
+        aoi::bench,
+        matchmaking::bench,
+        wire::bench,
+        world::bench,
+        tick::bench,
+    ] {
+        bench(&mut criterion);
+    }
+    criterion.final_summary();
+}
+
+criterion_main!(all);

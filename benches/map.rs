@@ -1,0 +1,74 @@
+//! Obstacle maps: building planes and regions, an edit, reading words.
+
+use std::hint::black_box;
+
+use criterion::Criterion;
+use throng::map::{MapRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate};
+
+pub fn bench(criterion: &mut Criterion) {
+    for side in [1_024, 2_048] {
+        let map = town(side);
+        let is_blocked = |x: u32, y: u32| map.rows().is_blocked(x as i32, y as i32);
+        criterion.bench_function(&format!("map::build/{side}"), |bencher| {
+            bencher.iter(|| {
+                let built =
+                    TileMap::from_fn(side, side, is_blocked).expect("the size is within limits");
+                assert_eq!(built.region_count(), map.region_count());
+                built
+            });
+        });
+    }
+    edit(criterion);
+    words(criterion);
+}
+
+fn town(side: u32) -> TileMap {
+    let recipe = TownRecipe {
+        width_tiles: side,
+        height_tiles: side,
+        ..TownRecipe::default()
+    };
+    generate(&MapRecipe::Town(recipe), 1).expect("the recipe makes a map")
+}
+
+/// A gate's worth of tiles, closed and opened again.
+fn edit(criterion: &mut Criterion) {
+    let mut map = town(1_024);
+    let before = map.fingerprint();
+    let gate = TileRect::new(502, 502, 20, 4);
+    criterion.bench_function("map::edit_gate/1024", |bencher| {
+        bencher.iter(|| {
+            let closed = map
+                .edit(gate, &TileEdit::Block)
+                .expect("it lies on the map");
+            let opened = map.edit(gate, &TileEdit::Free).expect("it lies on the map");
+            assert!(closed.is_some() && opened.is_some());
+        });
+    });
+    assert_eq!(
+        map.fingerprint(),
+        before,
+        "the square was free, and is again"
+    );
+}
+
+/// Counts blocked tiles 64 at a time, at every offset of a word.
+fn words(criterion: &mut Criterion) {
+    let map = town(1_024);
+    let blocked = u64::from(map.width()) * u64::from(map.height()) - map.free_count();
+    criterion.bench_function("map::word_at/1024", |bencher| {
+        let mut offset = 0;
+        bencher.iter(|| {
+            offset = (offset + 1) % 64;
+            let rows = black_box(map.rows());
+            // Beyond the map everything is blocked: one word to the left, which begins outside, and its share is known.
+            let count: u64 = (0..map.height() as i32)
+                .flat_map(|y| {
+                    (0..=map.width() as i32 / 64).map(move |word| (word * 64 - offset, y))
+                })
+                .map(|(x, y)| u64::from(rows.word_at(x, y).count_ones()))
+                .sum();
+            assert_eq!(count, blocked + 64 * u64::from(map.height()));
+        });
+    });
+}

@@ -1,0 +1,34 @@
+//! The whole tick under the load of `throng bench tick`, on one thread. What the synthetic clients do between the sets of
+//! the tick is in these figures, unlike in those of the program.
+
+use criterion::Criterion;
+use throng::crowd::{LOAD_WARM_UP_TICKS, add_load, load_census};
+use throng::outbox::OutboxStats;
+use throng::testing::TestServer;
+
+pub fn bench(criterion: &mut Criterion) {
+    for players in [500, 2_000] {
+        // A load is dear to set up: only for those who asked for it.
+        let mut loaded: Option<TestServer> = None;
+        criterion.bench_function(&format!("tick::load/{players}"), |bencher| {
+            let server = loaded.get_or_insert_with(|| warm(players));
+            let before = server.stats::<OutboxStats>().frames;
+            let tick = server.tick();
+            bencher.iter(|| server.step(1));
+            let frames = server.stats::<OutboxStats>().frames - before;
+            assert_eq!(
+                frames,
+                (server.tick() - tick) * u64::from(players),
+                "everybody gets a packet in every tick"
+            );
+        });
+    }
+}
+
+fn warm(players: u32) -> TestServer {
+    let mut server = TestServer::builder().build();
+    add_load(server.world_mut(), players).expect("the load is within limits");
+    server.step(LOAD_WARM_UP_TICKS);
+    assert_eq!(load_census(server.world_mut()).players, players);
+    server
+}
