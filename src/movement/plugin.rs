@@ -348,10 +348,6 @@ type Played = (
 );
 
 /// Checks and applies what players sent, in the order of the messages.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "who moves, over what ground, by which rules, and who is told"
-)]
 fn move_players(
     mut inputs: MessageReader<MoveInput>,
     settings: Res<MovementSettings>,
@@ -439,10 +435,6 @@ enum Told {
 }
 
 /// Walkers follow their paths.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "who walks, over what ground, how fast, and who is told"
-)]
 fn walk(
     mut walkers: Query<Walking, With<Walker>>,
     maps: Maps,
@@ -527,13 +519,11 @@ fn walk(
     }
 }
 
-type MovedByPlayers = (With<Speed>, Without<Walker>);
-
 /// Players that sent no move for a while stand still.
 fn rest_players(
     settings: Res<MovementSettings>,
     tick: Res<SimTick>,
-    mut players: Query<(&LastMove, &mut Velocity), MovedByPlayers>,
+    mut players: Query<(&LastMove, &mut Velocity), (With<Speed>, Without<Walker>)>,
 ) {
     let rest_after = u64::from(settings.rest_after_ticks.max(1));
     for (last, mut velocity) in &mut players {

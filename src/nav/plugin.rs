@@ -27,7 +27,6 @@ use crate::sim::clock::Stopwatch;
 use crate::sim::{self, HashAppExt, SimSystems, StateHasher, Workers};
 use crate::world::{
     Despawned, Object, ObjectHashAppExt, Position, SceneChanged, StateHashed, Teleported,
-    WorldPlugin,
 };
 
 /// A batch is what is searched between two looks at the node budget: requests until their weights come to this. It follows
@@ -40,16 +39,13 @@ const TIMES_KEPT: usize = 1 << 14;
 /// A chunk for another thread has at least this many searches.
 const CHUNK_SEARCHES_MIN: usize = 2;
 
-/// Answers path requests. Adds [`WorldPlugin`] and [`MapPlugin`] when they are missing.
+/// Answers path requests. Adds [`MapPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NavPlugin;
 
 impl Plugin for NavPlugin {
     fn build(&self, app: &mut App) {
         sim::install(app);
-        if !app.is_plugin_added::<WorldPlugin>() {
-            app.add_plugins(WorldPlugin);
-        }
         if !app.is_plugin_added::<MapPlugin>() {
             app.add_plugins(MapPlugin);
         }
@@ -78,10 +74,11 @@ impl Plugin for NavPlugin {
                 for waiting in world.resource::<Navigator>().queue.values() {
                     hasher.write_u64(waiting.object.key());
                     hasher.write_u64(
-                        u64::from(waiting.object.generation().0) << 1 | waiting.class as u64,
+                        u64::from(waiting.object.generation().0) << 1
+                            | waiting.request.class as u64,
                     );
-                    hasher.write_f32(waiting.goal.x);
-                    hasher.write_f32(waiting.goal.y);
+                    hasher.write_f32(waiting.request.goal.x);
+                    hasher.write_f32(waiting.request.goal.y);
                 }
             });
     }
@@ -200,19 +197,16 @@ pub struct SearchTimes {
 
 impl SearchTimes {
     /// Searches that were timed.
-    #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
     /// Mean time of a search, in microseconds; 0 without any.
-    #[must_use]
     pub fn mean_us(&self) -> f64 {
         self.total_ns as f64 / self.count.max(1) as f64 / 1e3
     }
 
     /// What 99 of 100 searches stay within, in microseconds, over the last 16,384; 0 without any. Sorts a copy of them.
-    #[must_use]
     pub fn p99_us(&self) -> f64 {
         let mut sorted = self.recent_ns.clone();
         sorted.sort_unstable();
@@ -284,7 +278,6 @@ pub enum PathResult {
 
 impl PathResult {
     /// The name in reports and event files.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Found => "found",
@@ -329,43 +322,36 @@ pub struct Path {
 
 impl Path {
     /// Whether there is no way to go.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.waypoints.is_empty()
     }
 
     /// The turning points as they were found, both ends included; between two the way is straight or diagonal.
-    #[must_use]
     pub fn waypoints(&self) -> &[IVec2] {
         &self.waypoints
     }
 
     /// Which waypoint the object is heading for; 0 right after the answer.
-    #[must_use]
     pub const fn next(&self) -> usize {
         self.next
     }
 
     /// The waypoints still to come, the one it is heading for first.
-    #[must_use]
     pub fn remaining(&self) -> &[IVec2] {
         self.waypoints.get(self.next..).unwrap_or_default()
     }
 
     /// The tile where the way ends.
-    #[must_use]
     pub fn goal(&self) -> Option<IVec2> {
         self.waypoints.last().copied()
     }
 
     /// What it was asked as.
-    #[must_use]
     pub const fn class(&self) -> PathClass {
         self.class
     }
 
     /// The [`SceneMap::version`] it was found on.
-    #[must_use]
     pub const fn map_version(&self) -> u64 {
         self.map_version
     }
@@ -406,19 +392,11 @@ pub struct Navigator {
 
 impl Navigator {
     /// Whether a request of this object waits for its turn. O(1).
-    #[must_use]
     pub fn is_waiting(&self, entity: Entity) -> bool {
         self.queue.contains_key(&entity)
     }
 
-    /// How many requests wait.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.queue.len()
-    }
-
     /// Bytes that the scratch of all workers holds.
-    #[must_use]
     pub fn scratch_bytes(&self) -> usize {
         self.searches.iter().map(Search::memory_bytes).sum()
     }
@@ -427,35 +405,43 @@ impl Navigator {
 /// A request in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
+    request: PathRequest,
     object: Object,
-    goal: Vec2,
-    class: PathClass,
     from: IVec2,
     to: IVec2,
     is_cancelled: bool,
 }
 
 impl Waiting {
-    fn new(object: Object, position: Vec2, map: Option<&SceneMap>, request: PathRequest) -> Self {
-        let PathRequest { goal, class, .. } = request;
-        let (from, to) = (tile_of(map, position), tile_of(map, goal));
+    fn new(request: PathRequest, object: Object, position: Vec2, maps: &Query<&SceneMap>) -> Self {
+        let map = maps.get(object.scene_entity()).ok();
+        let (from, to) = (tile_of(map, position), tile_of(map, request.goal));
         Self {
+            request,
             object,
-            goal,
-            class,
             from,
             to,
             is_cancelled: false,
         }
     }
 
-    const fn answer(&self, entity: Entity, result: PathResult) -> PathAnswered {
+    /// The request from where its object stands now; cancelled when that is not the object that asked.
+    fn as_it_stands(self, objects: &Query<(&Object, &Position)>, maps: &Query<&SceneMap>) -> Self {
+        match objects.get(self.request.entity) {
+            Ok((object, position)) if object.reference() == self.object.reference() => {
+                Self::new(self.request, *object, position.0, maps)
+            }
+            _ => Self {
+                is_cancelled: true,
+                ..self
+            },
+        }
+    }
+
+    const fn answer(&self, result: PathResult, length_tiles: f64) -> PathAnswered {
+        let PathRequest { entity, class, .. } = self.request;
         let Self {
-            object,
-            from,
-            to,
-            class,
-            ..
+            object, from, to, ..
         } = *self;
         PathAnswered {
             entity,
@@ -463,7 +449,7 @@ impl Waiting {
             from,
             to,
             result,
-            length_tiles: 0.0,
+            length_tiles,
             class,
         }
     }
@@ -478,7 +464,6 @@ fn tile_of(map: Option<&SceneMap>, point: Vec2) -> IVec2 {
 /// A search of the batch: a slot that its worker alone writes to.
 #[derive(Debug)]
 struct Job {
-    entity: Entity,
     waiting: Waiting,
     outcome: Option<Outcome>,
     waypoints: Vec<IVec2>,
@@ -489,6 +474,20 @@ struct Job {
 }
 
 impl Job {
+    /// A search to be run, with a buffer for its waypoints.
+    const fn new(waiting: Waiting, waypoints: Vec<IVec2>) -> Self {
+        let (map_version, expanded, generated, ns) = (0, 0, 0, 0);
+        Self {
+            waiting,
+            outcome: None,
+            waypoints,
+            map_version,
+            expanded,
+            generated,
+            ns,
+        }
+    }
+
     fn run(&mut self, search: &mut Search, map: Option<&SceneMap>, settings: &NavSettings) {
         if self.waiting.is_cancelled {
             return;
@@ -497,13 +496,14 @@ impl Job {
             self.outcome = Some(Outcome::OutOfBounds);
             return;
         };
-        let node_limit = match self.waiting.class {
+        let node_limit = match self.waiting.request.class {
             PathClass::Npc => Some(settings.npc_nodes_max),
             PathClass::Travel => None,
         };
+        let Waiting { from, to, .. } = self.waiting;
         let query = SearchQuery {
-            from: self.waiting.from,
-            to: self.waiting.to,
+            from,
+            to,
             node_limit,
         };
         let stopwatch = settings.time_searches.then(Stopwatch::start);
@@ -538,11 +538,11 @@ fn clear_stale_paths(
     let jumped = navigator
         .teleported
         .read(&teleported)
-        .map(|message| message.entity);
+        .map(|jump| jump.entity);
     let left = navigator
         .changed_scene
         .read(&changed_scene)
-        .map(|message| message.entity);
+        .map(|change| change.entity);
     for entity in jumped.chain(left) {
         if let Ok(mut path) = paths.get_mut(entity)
             && !path.is_empty()
@@ -555,10 +555,6 @@ fn clear_stale_paths(
 /// Cancels what lost its object, and queues what was asked.
 ///
 /// A request of the tick in which its object changed scene is one for the new scene.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what is asked, who asks, and where they stand"
-)]
 fn take_requests(
     mut gone: MessageReader<Despawned>,
     mut requests: MessageReader<PathRequest>,
@@ -579,14 +575,14 @@ fn take_requests(
             is_any_cancelled = true;
         }
     }
-    let mut cancel = |stats: &mut NavStats, entity, waiting: Waiting| {
+    let mut cancel = |stats: &mut NavStats, waiting: Waiting| {
         stats.count(PathResult::Cancelled);
-        answers.write(waiting.answer(entity, PathResult::Cancelled));
+        answers.write(waiting.answer(PathResult::Cancelled, 0.0));
     };
     if is_any_cancelled {
-        queue.retain(|&entity, waiting| {
+        queue.retain(|_, waiting| {
             if waiting.is_cancelled {
-                cancel(&mut stats, entity, *waiting);
+                cancel(&mut stats, *waiting);
             }
             !waiting.is_cancelled
         });
@@ -598,33 +594,19 @@ fn take_requests(
             stats.count(PathResult::Cancelled);
             continue;
         };
-        let waiting = Waiting::new(
-            *object,
-            position.0,
-            maps.get(object.scene_entity()).ok(),
-            request,
-        );
+        let waiting = Waiting::new(request, *object, position.0, &maps);
         let is_full = queue.len() >= settings.queue_max as usize;
         match queue.entry(request.entity) {
             Entry::Occupied(mut entry) => {
-                let older = entry.insert(waiting);
-                cancel(&mut stats, request.entity, older);
+                cancel(&mut stats, entry.insert(waiting));
             }
-            Entry::Vacant(_) if is_full => cancel(&mut stats, request.entity, waiting),
+            Entry::Vacant(_) if is_full => cancel(&mut stats, waiting),
             Entry::Vacant(entry) => {
                 entry.insert(waiting);
             }
         }
     }
     stats.waiting = queue.len() as u64;
-}
-
-/// What [`notice_edits`] keeps between ticks to save allocations.
-#[derive(Default)]
-struct EditBuffers {
-    edits: Vec<(Entity, TileRect)>,
-    broken: Vec<(Entity, Waiting)>,
-    way: Vec<IVec2>,
 }
 
 /// Asks anew for the paths that an edit broke, unless their objects have asked for another way already.
@@ -638,9 +620,10 @@ fn notice_edits(
     mut stats: ResMut<NavStats>,
     walkers: Query<(Entity, &Object, &Position, &Path)>,
     maps: Query<&SceneMap>,
-    mut buffers: Local<EditBuffers>,
+    mut edits: Local<Vec<(Entity, TileRect)>>,
+    mut broken: Local<Vec<Waiting>>,
+    mut way: Local<Vec<IVec2>>,
 ) {
-    let EditBuffers { edits, broken, way } = &mut *buffers;
     edits.clear();
     edits.extend(edited.read().map(|edit| (edit.scene_entity, edit.rect)));
     if edits.is_empty() {
@@ -659,38 +642,30 @@ fn notice_edits(
         way.extend_from_slice(path.remaining());
         let is_crossed = edits
             .iter()
-            .any(|&(edited, rect)| edited == scene && path_crosses(way, rect));
-        let is_free = || {
-            way.windows(2)
-                .all(|ends| map.tiles().line_is_free(ends[0], ends[1]))
-        };
+            .any(|&(edited, rect)| edited == scene && path_crosses(&way, rect));
+        let mut lines = way.windows(2);
+        let mut is_free = || lines.all(|ends| map.tiles().line_is_free(ends[0], ends[1]));
         if is_crossed && map.tiles().is_free(way[0]) && !is_free() {
+            let (goal, class) = (map.centre_of(goal), path.class());
             let request = PathRequest {
                 entity,
-                goal: map.centre_of(goal),
-                class: path.class(),
+                goal,
+                class,
             };
-            broken.push((
-                entity,
-                Waiting::new(*object, position.0, Some(map), request),
-            ));
+            broken.push(Waiting::new(request, *object, position.0, &maps));
         }
     }
-    broken.sort_unstable_by_key(|(_, waiting)| waiting.object.key());
+    broken.sort_unstable_by_key(|waiting| waiting.object.key());
     let room = (settings.queue_max as usize).saturating_sub(navigator.queue.len());
     // Those for whom there is no room find out when they come to the edit, and ask then.
-    for &(entity, waiting) in broken.iter().take(room) {
-        navigator.queue.insert(entity, waiting);
+    for &waiting in broken.iter().take(room) {
+        navigator.queue.insert(waiting.request.entity, waiting);
         stats.requested += 1;
         stats.renewed += 1;
     }
 }
 
 /// Takes requests off the queue, searches in parallel, and applies the answers in the order of the queue.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the queue, where objects stand, and where answers go"
-)]
 fn answer_requests(
     settings: Res<NavSettings>,
     workers: Res<Workers>,
@@ -702,31 +677,20 @@ fn answer_requests(
     mut commands: Commands,
     mut answers: MessageWriter<PathAnswered>,
 ) {
-    let Navigator {
-        queue,
-        jobs,
-        searches,
-        ..
-    } = &mut *navigator;
-    let due = queue
-        .len()
-        .min(settings.searches_per_tick_max.max(1) as usize);
+    let navigator = &mut *navigator;
+    let (queue, jobs) = (&mut navigator.queue, &mut navigator.jobs);
+    let searches_max = settings.searches_per_tick_max.max(1) as usize;
+    let due = queue.len().min(searches_max);
     let (mut done, mut generated) = (0, 0);
     while done < due && (done == 0 || generated < settings.nodes_per_tick_max) {
-        let batch = fill_batch(
-            jobs,
-            queue.iter().skip(done).take(due - done),
-            &objects,
-            &maps,
-        );
+        let next = queue.values().skip(done).take(due - done);
+        let batch = fill_batch(jobs, next, &objects, &maps);
         let batch = &mut jobs[..batch];
-        workers.for_each_chunk(batch, CHUNK_SEARCHES_MIN, searches, |search, _, chunk| {
+        let scratch = &mut navigator.searches;
+        workers.for_each_chunk(batch, CHUNK_SEARCHES_MIN, scratch, |search, _, chunk| {
             for job in chunk {
-                job.run(
-                    search,
-                    maps.get(job.waiting.object.scene_entity()).ok(),
-                    &settings,
-                );
+                let map = maps.get(job.waiting.object.scene_entity()).ok();
+                job.run(search, map, &settings);
             }
         });
         for job in &mut *batch {
@@ -739,10 +703,7 @@ fn answer_requests(
                 stats.times.add(job.ns);
             }
             apply(job, result, &mut paths, &mut commands);
-            answers.write(PathAnswered {
-                length_tiles,
-                ..job.waiting.answer(job.entity, result)
-            });
+            answers.write(job.waiting.answer(result, length_tiles));
         }
         done += batch.len();
     }
@@ -753,22 +714,19 @@ fn answer_requests(
 /// Puts the next requests into the first jobs, until they weigh as much as a batch may; gives how many.
 fn fill_batch<'a>(
     jobs: &mut Vec<Job>,
-    waiting: impl Iterator<Item = (&'a Entity, &'a Waiting)>,
+    waiting: impl Iterator<Item = &'a Waiting>,
     objects: &Query<(&Object, &Position)>,
     maps: &Query<&SceneMap>,
 ) -> usize {
     let (mut filled, mut weight) = (0, 0);
-    for (&entity, &waiting) in waiting {
-        let job = new_job(entity, as_it_stands(entity, waiting, objects, maps));
+    for waiting in waiting {
+        let waiting = waiting.as_it_stands(objects, maps);
         match jobs.get_mut(filled) {
-            Some(slot) => {
-                let waypoints = std::mem::take(&mut slot.waypoints);
-                *slot = Job { waypoints, ..job };
-            }
-            None => jobs.push(job),
+            Some(job) => *job = Job::new(waiting, std::mem::take(&mut job.waypoints)),
+            None => jobs.push(Job::new(waiting, Vec::new())),
         }
         filled += 1;
-        weight += waiting.class.weight();
+        weight += waiting.request.class.weight();
         if weight >= BATCH_WEIGHT {
             break;
         }
@@ -776,64 +734,24 @@ fn fill_batch<'a>(
     filled
 }
 
-const fn new_job(entity: Entity, waiting: Waiting) -> Job {
-    Job {
-        entity,
-        waiting,
-        outcome: None,
-        waypoints: Vec::new(),
-        map_version: 0,
-        expanded: 0,
-        generated: 0,
-        ns: 0,
-    }
-}
-
-/// The request from where its object stands now; cancelled when that is not the object that asked.
-fn as_it_stands(
-    entity: Entity,
-    waiting: Waiting,
-    objects: &Query<(&Object, &Position)>,
-    maps: &Query<&SceneMap>,
-) -> Waiting {
-    match objects.get(entity) {
-        Ok((object, position)) if object.reference() == waiting.object.reference() => {
-            let request = PathRequest {
-                entity,
-                goal: waiting.goal,
-                class: waiting.class,
-            };
-            Waiting::new(
-                *object,
-                position.0,
-                maps.get(object.scene_entity()).ok(),
-                request,
-            )
-        }
-        _ => Waiting {
-            is_cancelled: true,
-            ..waiting
-        },
-    }
-}
-
 /// Puts an answer into the object's path; the path's old buffer goes to the job.
 fn apply(job: &mut Job, result: PathResult, paths: &mut Query<&mut Path>, commands: &mut Commands) {
-    match (result, paths.get_mut(job.entity)) {
+    let PathRequest { entity, class, .. } = job.waiting.request;
+    match (result, paths.get_mut(entity)) {
         (PathResult::Cancelled, _) => {}
         (PathResult::Found, Ok(mut path)) => {
             std::mem::swap(&mut path.waypoints, &mut job.waypoints);
-            (path.next, path.class, path.map_version) = (0, job.waiting.class, job.map_version);
+            (path.next, path.class, path.map_version) = (0, class, job.map_version);
         }
         (PathResult::Found, Err(_)) => {
-            let waypoints = std::mem::take(&mut job.waypoints);
+            let (waypoints, map_version) = (std::mem::take(&mut job.waypoints), job.map_version);
             let path = Path {
                 waypoints,
                 next: 0,
-                class: job.waiting.class,
-                map_version: job.map_version,
+                class,
+                map_version,
             };
-            commands.entity(job.entity).try_insert(path);
+            commands.entity(entity).try_insert(path);
         }
         (_, Ok(mut path)) if !path.is_empty() => path.clear(),
         _ => {}

@@ -60,7 +60,7 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
 enum System {
     /// Searches on generated maps, beside A*
     Nav,
-    /// One heartbeat over 10,000 parties, beside packing by arrival
+    /// A heartbeat over 10,000 parties, beside arrival order
     Matchmaking,
     /// The whole tick under a crowd
     Tick,
