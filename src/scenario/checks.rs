@@ -9,6 +9,7 @@ use crate::crowd::mirror_errors;
 use crate::inbox::Inbox;
 use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
+use crate::movement::Speed;
 use crate::nav::{Algorithm, Outcome, Path, PathAnswered, PathResult, Query as PathQuery, Search};
 use crate::sim::SimTick;
 use crate::world::{KindClass, Object, Position, SceneId};
@@ -70,18 +71,19 @@ impl Watch {
 pub(super) fn watch(
     mut watch: ResMut<Watch>,
     tick: Res<SimTick>,
-    objects: Query<(&Object, &Position)>,
+    objects: Query<(&Object, &Position, Has<Speed>)>,
     scenes: Query<(&SceneMap, Option<&SceneInterest>)>,
     mut answered: MessageReader<PathAnswered>,
     paths: Query<&Path>,
 ) {
     let tick = tick.0;
     if watch.cap || watch.blocked {
-        for (object, position) in &objects {
+        for (object, position, can_move) in &objects {
             let Ok((map, interest)) = scenes.get(object.scene_entity()) else {
                 continue;
             };
-            if watch.blocked && !map.is_free_at(position.0) {
+            // A door may stand in its own wall.
+            if watch.blocked && can_move && !map.is_free_at(position.0) {
                 let (id, at) = (object.id(), position.0);
                 watch
                     .on_blocked

@@ -20,7 +20,7 @@ use crate::map::{MapEdited, SceneMap};
 use crate::matchmaking::{
     MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued,
 };
-use crate::nav::{Path, PathAnswered};
+use crate::nav::{Path, PathAnswered, PathResult};
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::{SimTick, state_hash};
 use crate::world::{
@@ -384,24 +384,19 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
     log.write(tick, Some(object.scene()), event);
 }
 
-/// Answered path requests, then teams, caps, hiding and cells that changed.
-pub(super) fn log_objects(
+/// Answered path requests, before the walkers walk: who arrives in the same tick has no path left after it.
+pub(super) fn log_paths(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut answered: MessageReader<PathAnswered>,
     paths: Query<&Path>,
-    objects: Query<(&Object, Option<&TeamId>, Option<&Viewer>, Option<&Viewable>)>,
-    interests: Query<&SceneInterest>,
 ) {
-    let tick = tick.0;
     let mut answers: Vec<&PathAnswered> = answered.read().collect();
     answers.sort_by_key(|answer| answer.object.reference());
     for answer in answers {
-        // A path that was found may have been given up in the same tick; then its waypoints are gone.
-        let found = paths
-            .get(answer.entity)
-            .ok()
-            .filter(|path| path.goal() == Some(answer.to));
+        let found = (answer.result == PathResult::Found)
+            .then(|| paths.get(answer.entity).ok())
+            .flatten();
         let event = Event::Path {
             id: answer.object.id().0,
             from: answer.from,
@@ -410,8 +405,18 @@ pub(super) fn log_objects(
             length: answer.length_tiles,
             waypoints: found.map_or(&[], |path| path.waypoints()),
         };
-        log.write(tick, Some(answer.object.scene()), event);
+        log.write(tick.0, Some(answer.object.scene()), event);
     }
+}
+
+/// Teams, caps, hiding and cells that changed.
+pub(super) fn log_objects(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    objects: Query<(&Object, Option<&TeamId>, Option<&Viewer>, Option<&Viewable>)>,
+    interests: Query<&SceneInterest>,
+) {
+    let tick = tick.0;
     let mut all: Vec<_> = objects.iter().collect();
     all.sort_unstable_by_key(|(object, ..)| object.key());
     for (object, team, viewer, viewable) in all {

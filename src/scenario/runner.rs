@@ -243,17 +243,28 @@ fn add_script(app: &mut App) {
 }
 
 fn add_events(app: &mut App, log: EventLog) {
+    // Each part is logged behind the set in which it happened, so that the file is in the order of the tick.
+    let is_open = resource_exists::<EventLog>;
     app.insert_resource(log).add_systems(
         FixedUpdate,
         (
-            events::log_world,
-            events::log_objects,
-            events::log_views_and_matches,
-            events::log_tick_end,
-        )
-            .chain()
-            .after(checks::watch)
-            .in_set(TickObservers)
-            .run_if(resource_exists::<EventLog>),
+            events::log_world
+                .after(SimSystems::Think)
+                .before(SimSystems::Navigate)
+                .run_if(is_open),
+            events::log_paths
+                .after(SimSystems::Navigate)
+                .before(SimSystems::Move)
+                .run_if(is_open),
+            (
+                events::log_objects,
+                events::log_views_and_matches,
+                events::log_tick_end,
+            )
+                .chain()
+                .after(checks::watch)
+                .in_set(TickObservers)
+                .run_if(is_open),
+        ),
     );
 }
