@@ -134,6 +134,34 @@ impl SceneGrid {
     /// # Errors
     /// See [`GridError`].
     pub fn new(width_m: f32, height_m: f32, cell_m: f32, margin_m: f32) -> Result<Self, GridError> {
+        let (columns, rows) = Self::columns_and_rows(width_m, height_m, cell_m, margin_m)?;
+        let mut grid = Self {
+            cell_m,
+            margin_m,
+            columns,
+            rows,
+            layers: Vec::new(),
+            viewers: vec![Vec::new(); usize::from(columns) * usize::from(rows)],
+            cells: Vec::new(),
+            homes: Vec::new(),
+            target_places: Vec::new(),
+            viewer_places: Vec::new(),
+            next_arrival: Vec::new(),
+        };
+        grid.layer_of_scale(1);
+        Ok(grid)
+    }
+
+    /// How many columns and rows such a grid would have; nothing is allocated. See [`new`](Self::new).
+    ///
+    /// # Errors
+    /// See [`GridError`].
+    pub fn columns_and_rows(
+        width_m: f32,
+        height_m: f32,
+        cell_m: f32,
+        margin_m: f32,
+    ) -> Result<(u16, u16), GridError> {
         let is_length = |metres: f32| metres > 0.0 && metres.is_finite();
         if !is_length(width_m) || !is_length(height_m) {
             return Err(GridError::Size { width_m, height_m });
@@ -150,21 +178,7 @@ impl SceneGrid {
         {
             return Err(GridError::TooManyCells { columns, rows });
         }
-        let mut grid = Self {
-            cell_m,
-            margin_m,
-            columns: columns as u16,
-            rows: rows as u16,
-            layers: Vec::new(),
-            viewers: vec![Vec::new(); (columns * rows) as usize],
-            cells: Vec::new(),
-            homes: Vec::new(),
-            target_places: Vec::new(),
-            viewer_places: Vec::new(),
-            next_arrival: Vec::new(),
-        };
-        grid.layer_of_scale(1);
-        Ok(grid)
+        Ok((columns as u16, rows as u16))
     }
 
     /// Columns and rows.

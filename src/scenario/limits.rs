@@ -10,6 +10,8 @@ pub const DURATION_S_MAX: f64 = 7.0 * 24.0 * 3600.0;
 pub const KINDS_MAX: usize = 1024;
 /// Scenes that a scenario describes: open from the start, for battles, and opened by the script.
 pub const SCENES_MAX: usize = 1024;
+/// Cells of the interest grids of all scenes that are open at a time.
+pub const GRID_CELLS_MAX: u64 = 1 << 22;
 /// Crowds in the cast.
 pub const CROWDS_MAX: usize = 4096;
 /// Objects of a crowd, of the whole cast, and of a scene.

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::builtin::{BUILT_IN, built_in};
 use super::error::{Mistake, ScenarioError};
+use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use super::outline::Outline;
 use super::place::{Place, Problem};
 use super::schema::{MapSource, Scenario, Scene};
 use super::suggest::{closest, one_of};
 use super::syntax;
-use super::validate::{edits_fit, scenes_with_places, validate};
+use super::validate::validate;
 use crate::map::{self, MapError, TileMap, TileRect};
 
 /// The largest scenario file that is read, bytes.
@@ -90,8 +91,7 @@ impl Loaded {
     /// # Errors
     /// [`ScenarioError::Invalid`] for the first problem.
     pub fn check(&self, attributes: &[&str]) -> Result<(), ScenarioError> {
-        validate(&self.scenario, attributes)
-            .map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
+        self.point_at(validate(&self.scenario, attributes))
     }
 
     /// Points into the text at a problem that was found elsewhere.
@@ -146,31 +146,34 @@ impl Loaded {
         })
     }
 
-    /// Reads or generates every map that the scenario names, each once, and checks that the edits of the script lie
-    /// within them. Holds one map at a time.
+    /// Reads or generates every map that the scenario names, each once, and checks that grids and the edits of the script
+    /// fit them. Holds one map at a time.
     ///
     /// # Errors
-    /// As [`Loaded::open_map`], and [`ScenarioError::Invalid`] for an edit that does not fit.
+    /// As [`Loaded::open_map`], and [`ScenarioError::Invalid`] for a grid or an edit that does not fit.
     pub fn check_maps(&self) -> Result<(), ScenarioError> {
         let mut seen: Vec<(&MapSource, TileRect)> = Vec::new();
-        for (_, scene) in scenes_with_places(&self.scenario) {
-            let known = seen
-                .iter()
-                .find(|(source, _)| *source == &scene.map)
-                .map(|(_, size)| *size);
+        let mut tiles = 0;
+        for (place, scene) in scenes_with_places(&self.scenario) {
+            let known = seen.iter().find(|(source, _)| *source == &scene.map);
             let size = match known {
-                Some(size) => size,
+                Some(&(_, size)) => size,
                 None => {
                     let size = self.open_map(scene)?.rect();
+                    self.point_at(add_tiles(&mut tiles, &place, size))?;
                     seen.push((&scene.map, size));
                     size
                 }
             };
-            if let Err(problem) = edits_fit(&self.scenario, scene, size) {
-                return Err(ScenarioError::Invalid(self.mistake(problem)));
-            }
+            self.point_at(grid_fits(scene, &place, size))?;
+            self.point_at(edits_fit(&self.scenario, scene, size))?;
         }
         Ok(())
+    }
+
+    /// Points into the text at what does not make sense there.
+    pub(super) fn point_at<T>(&self, checked: Result<T, Problem>) -> Result<T, ScenarioError> {
+        checked.map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
     }
 }
 

@@ -19,6 +19,7 @@ mod builtin;
 mod checks;
 mod error;
 mod events;
+mod fits;
 pub mod limits;
 mod load;
 mod outline;

@@ -191,7 +191,7 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
 
 fn named(world: &World, name: Option<&str>) -> Result<Entity, String> {
     let found = world.resource::<Stage>().scene(world, name);
-    found.ok_or_else(|| format!("scene `{}` is not open", name.unwrap_or("first")))
+    found.map_err(|error| error.to_string())
 }
 
 /// The scene in which the first of a tag is.
@@ -201,7 +201,8 @@ fn scene_of(world: &World, tag: &str) -> Option<Entity> {
 }
 
 fn set_behaviour(world: &mut World, tag: &str, behaviour: &Behaviour) {
-    let Some(scene) = scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None))
+    let Some(scene) =
+        scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None).ok())
     else {
         return;
     };

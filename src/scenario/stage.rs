@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
+use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
+use super::limits::GRID_CELLS_MAX;
 use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
-use super::validate::scenes_with_places;
 use super::{Place as Where, Problem, ScenarioError};
 use crate::aoi::{InterestSpec, ViewCaps};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, add_crowd};
@@ -42,6 +43,33 @@ struct Opened {
     scale: Vec2,
     caps: ViewCaps,
     map: String,
+    /// Cells of its interest grid.
+    cells: u64,
+}
+
+/// Why a scene or a crowd of a scenario cannot be put on the server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StageError {
+    /// A scene that is not open, or not any more.
+    #[error("scene `{0}` is not open")]
+    NotOpen(String),
+    /// A scene whose map was not read before the run.
+    #[error("no map was read for scene `{0}`")]
+    NoMap(String),
+    /// A scene whose grid cannot be laid over its map.
+    #[error(transparent)]
+    Grid(#[from] Problem),
+    /// The grids of all open scenes would take too much memory.
+    #[error(
+        "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {cells}: use larger cells"
+    )]
+    TooManyCells {
+        /// With the scene that was to open.
+        cells: u64,
+    },
+    /// What the world refuses.
+    #[error(transparent)]
+    World(#[from] WorldError),
 }
 
 impl Stage {
@@ -51,14 +79,33 @@ impl Stage {
         instead: Option<(String, TileMap)>,
     ) -> Result<(Self, Vec2), ScenarioError> {
         let mut maps: Vec<StageMap> = Vec::new();
-        for (_, scene) in scenes_with_places(&loaded.scenario) {
-            if !maps.iter().any(|known| known.source == scene.map) {
-                let map = Arc::new(loaded.open_map(scene)?);
-                maps.push(StageMap {
-                    source: scene.map.clone(),
-                    name: source_name(&scene.map),
-                    map,
-                });
+        let mut tiles = 0;
+        let replaced = loaded.scenario.scenes.first().filter(|_| instead.is_some());
+        for (place, scene) in scenes_with_places(&loaded.scenario) {
+            let known = maps.iter().find(|known| known.source == scene.map);
+            let size = match known {
+                Some(known) => known.map.rect(),
+                None => {
+                    let map = Arc::new(loaded.open_map(scene)?);
+                    let size = map.rect();
+                    loaded.point_at(add_tiles(&mut tiles, &place, size))?;
+                    maps.push(StageMap {
+                        source: scene.map.clone(),
+                        name: source_name(&scene.map),
+                        map,
+                    });
+                    size
+                }
+            };
+            // Edits that do not fit a map that stands in are left out when their time comes, and told.
+            match (&instead, replaced) {
+                (Some((_, map)), Some(first)) if first.map == scene.map => {
+                    loaded.point_at(grid_fits(scene, &place, map.rect()))?;
+                }
+                _ => {
+                    loaded.point_at(grid_fits(scene, &place, size))?;
+                    loaded.point_at(edits_fit(&loaded.scenario, scene, size))?;
+                }
             }
         }
         let mut scale = Vec2::ONE;
@@ -86,19 +133,24 @@ impl Stage {
         ))
     }
 
-    /// The open scene of this name, the newest first; the scenario's first scene without a name.
-    pub fn scene(&self, world: &World, name: Option<&str>) -> Option<Entity> {
-        let open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
-        match name {
-            Some(name) => self
-                .scenes
-                .iter()
-                .rev()
-                .filter(open)
-                .find(|opened| opened.name == name),
-            None => self.scenes.first().filter(open),
-        }
-        .map(|opened| opened.entity)
+    /// The open scene of this name, the newest first; without a name, of that of the scenario's first scene.
+    ///
+    /// # Errors
+    /// [`StageError::NotOpen`].
+    pub fn scene(&self, world: &World, name: Option<&str>) -> Result<Entity, StageError> {
+        let first = self.scenario.scenes.first();
+        let name = name
+            .or(first.map(|scene| scene.name.as_str()))
+            .unwrap_or_default();
+        let mut newest_first = self
+            .scenes
+            .iter()
+            .rev()
+            .filter(|opened| opened.name == name);
+        newest_first
+            .find(|opened| world.get_entity(opened.entity).is_ok())
+            .map(|opened| opened.entity)
+            .ok_or_else(|| StageError::NotOpen(name.to_owned()))
     }
 
     /// What the event log calls the map of a scene: its file, or the sort of map that was generated.
@@ -271,7 +323,7 @@ pub(super) fn set_up(
     Ok(())
 }
 
-fn at(loaded: &Loaded, place: Where, error: &WorldError) -> ScenarioError {
+fn at(loaded: &Loaded, place: Where, error: &StageError) -> ScenarioError {
     ScenarioError::Invalid(loaded.mistake(Problem::new(place, error.to_string())))
 }
 
@@ -294,10 +346,10 @@ pub(super) fn open(
     world: &mut World,
     scene: &schema::Scene,
     scale: Vec2,
-) -> Result<Entity, WorldError> {
+) -> Result<Entity, StageError> {
     world.resource_scope(|world, mut stage: Mut<Stage>| {
         let Some(known) = stage.maps.iter().find(|known| known.source == scene.map) else {
-            return Err(WorldError::NoSuchScene);
+            return Err(StageError::NoMap(scene.name.clone()));
         };
         let (map_name, map) = (
             known.name.clone(),
@@ -312,6 +364,20 @@ pub(super) fn open(
             cell_m: scene.cell_m,
             margin_m: scene.margin_m,
         };
+        let place = Where::root();
+        let cells = grid_fits(scene, &place, map.tiles().rect())?;
+        let is_open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
+        let others: u64 = stage
+            .scenes
+            .iter()
+            .filter(is_open)
+            .map(|opened| opened.cells)
+            .sum();
+        if others + cells > GRID_CELLS_MAX {
+            return Err(StageError::TooManyCells {
+                cells: others + cells,
+            });
+        }
         let entity = open_scene(world, spec, (map, interest))?;
         let caps = ViewCaps {
             players: scene.view_cap,
@@ -328,18 +394,23 @@ pub(super) fn open(
             scale,
             caps,
             map: map_name,
+            cells,
         });
         Ok(entity)
     })
 }
 
-/// A crowd of the scenario, resolved; `None` when its scene is not open.
-fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Option<CrowdSpec> {
+/// A crowd of the scenario, resolved.
+fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Result<CrowdSpec, StageError> {
     let stage = world.resource::<Stage>();
     let scene = stage.scene(world, crowd.scene.as_deref())?;
-    let caps = stage.caps(scene)?;
+    let caps = stage.caps(scene).unwrap_or(ViewCaps {
+        players: 0,
+        npcs: 0,
+        things: 0,
+    });
     let at = stage.place(world, scene, &crowd.at);
-    Some(CrowdSpec {
+    Ok(CrowdSpec {
         team: crowd.team.map(TeamId),
         guild: crowd.guild.map(GuildId),
         party_size: crowd.party_size,
@@ -361,7 +432,8 @@ fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Option<CrowdSpec> {
 }
 
 /// Adds a crowd of the scenario.
-pub(super) fn spawn(world: &mut World, crowd: &schema::Crowd) -> Result<(), WorldError> {
-    let spec = crowd_spec(world, crowd).ok_or(WorldError::NoSuchScene)?;
-    add_crowd(world, spec).map(drop)
+pub(super) fn spawn(world: &mut World, crowd: &schema::Crowd) -> Result<(), StageError> {
+    let spec = crowd_spec(world, crowd)?;
+    add_crowd(world, spec)?;
+    Ok(())
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::bounds::{at_most, distinct, known, metres, name, ordered, within};
+use super::fits::check_tiles;
 use super::limits::{
     CELL_M, CROWD_RATE_MAX, CROWDS_MAX, CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX,
     HEARTBEAT_TICKS_MAX, KINDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
@@ -15,10 +16,8 @@ use super::limits::{
     TICK_HZ_MAX, TILE_M,
 };
 use super::place::{Place, Problem};
-use super::schema::{
-    Action, Area, Behaviour, Crowd, Cue, Expectation, MapSource, Queue, Scenario, Scene,
-};
-use crate::map::{MapRecipe, TILES_MAX, TilePattern, TileRect};
+use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Queue, Scenario, Scene};
+use crate::map::{TilePattern, TileRect};
 use crate::matchmaking::{ModeError, ModeSettings, QueueMode};
 use crate::world::{ObjectKinds, Visibility};
 
@@ -67,6 +66,7 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
     scenes(scenario)?;
     cast(scenario, &names)?;
     queues(scenario)?;
+    check_modes(scenario)?;
     at_most(
         &root.field("script"),
         "items",
@@ -84,77 +84,6 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
     )?;
     for (index, expectation) in scenario.expect.iter().enumerate() {
         check_expectation(&root.field("expect").item(index), expectation)?;
-    }
-    Ok(())
-}
-
-/// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
-/// the script opens.
-pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(Place, &Scene)> {
-    let root = Place::root();
-    let first = scenario
-        .scenes
-        .iter()
-        .enumerate()
-        .map(|(index, scene)| (root.field("scenes").item(index), scene));
-    let battles = scenario
-        .queues
-        .iter()
-        .enumerate()
-        .filter_map(|(index, queue)| {
-            let place = root.field("queues").item(index).field("battle_scene");
-            queue.battle_scene.as_ref().map(|scene| (place, scene))
-        });
-    let opened = scenario
-        .script
-        .iter()
-        .enumerate()
-        .filter_map(|(index, cue)| match cue.action() {
-            Action::OpenScene(scene) => {
-                Some((root.field("script").item(index).field("run"), scene))
-            }
-            _ => None,
-        });
-    first.chain(battles).chain(opened).collect()
-}
-
-/// Checks that the script's edits of a scene lie within its map, whose tiles are `map`.
-pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Result<(), Problem> {
-    let first = scenario.scenes.first().map(|scene| scene.name.as_str());
-    for (index, cue) in scenario.script.iter().enumerate() {
-        let (named, rect, field) = match cue.action() {
-            Action::Block { scene, rect_tiles }
-            | Action::Free { scene, rect_tiles }
-            | Action::Toggle { scene, rect_tiles } => (scene, *rect_tiles, "rect_tiles"),
-            Action::Paint {
-                scene,
-                at_tile: (x, y),
-                rows,
-            } => {
-                let width = rows.first().map_or(0, |row| row.trim().len());
-                let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-                (
-                    scene,
-                    TileRect::new(*x, *y, side(width), side(rows.len())),
-                    "at_tile",
-                )
-            }
-            _ => continue,
-        };
-        let fits = u64::from(rect.x) + u64::from(rect.width) <= u64::from(map.width)
-            && u64::from(rect.y) + u64::from(rect.height) <= u64::from(map.height);
-        if named.as_deref().or(first) == Some(scene.name.as_str()) && !fits {
-            let place = Place::root()
-                .field("script")
-                .item(index)
-                .field("run")
-                .field(field);
-            let (width, height, name) = (map.width, map.height, &scene.name);
-            let message = format!(
-                "expected a rectangle within the {width} × {height} tiles of scene `{name}`, found {rect}"
-            );
-            return Err(Problem::new(place, message));
-        }
     }
     Ok(())
 }
@@ -224,42 +153,6 @@ fn scenes(scenario: &Scenario) -> Result<(), Problem> {
         scenario.scenes.iter().map(|scene| scene.name.as_str()),
     )?;
     check_tiles(scenario)
-}
-
-/// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
-fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
-    let scenes = scenes_with_places(scenario);
-    at_most(&Place::root(), "scenes in all", scenes.len(), SCENES_MAX)?;
-    let mut recipes: Vec<&MapRecipe> = Vec::new();
-    let mut total = 0_u64;
-    for (place, scene) in scenes {
-        let MapSource::Generate(recipe) = &scene.map else {
-            continue;
-        };
-        if recipes.contains(&recipe) {
-            continue;
-        }
-        recipes.push(recipe);
-        total = total.saturating_add(tile_count(recipe));
-        if total > TILES_MAX {
-            let message = format!(
-                "expected at most {TILES_MAX} tiles in all generated maps, found {total} up to here"
-            );
-            return Err(Problem::new(place.field("map"), message));
-        }
-    }
-    Ok(())
-}
-
-fn tile_count(recipe: &MapRecipe) -> u64 {
-    let (width, height) = match recipe {
-        MapRecipe::Town(town) => (town.width_tiles, town.height_tiles),
-        MapRecipe::Cave(cave) => (cave.width_tiles, cave.height_tiles),
-        MapRecipe::Maze(maze) => (maze.width_tiles, maze.height_tiles),
-        MapRecipe::Rooms(rooms) => (rooms.width_tiles, rooms.height_tiles),
-        MapRecipe::Random(random) => (random.width_tiles, random.height_tiles),
-    };
-    u64::from(width) * u64::from(height)
 }
 
 fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
@@ -442,6 +335,44 @@ fn queues(scenario: &Scenario) -> Result<(), Problem> {
     )
 }
 
+/// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
+fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
+    let place = Place::root()
+        .field("settings")
+        .field("matchmaking")
+        .field("modes");
+    let modes = &scenario.settings.matchmaking.modes;
+    at_most(&place, "items", modes.len(), QUEUES_MAX)?;
+    let mut names: BTreeSet<&str> = scenario
+        .queues
+        .iter()
+        .map(|queue| queue.mode.as_str())
+        .collect();
+    for (index, QueueMode::Groups(settings)) in modes.iter().enumerate() {
+        let place = place.item(index);
+        name(&place.field("name"), "queue", &settings.name)?;
+        if !names.insert(&settings.name) {
+            let message = format!(
+                "expected a different name for each queue, found `{}` twice",
+                settings.name
+            );
+            return Err(Problem::new(place.field("name"), message));
+        }
+        check_rules(&place, settings, scenario.tick_hz)?;
+    }
+    Ok(())
+}
+
+fn check_rules(place: &Place, settings: &ModeSettings, tick_hz: f64) -> Result<(), Problem> {
+    settings.rules(tick_hz).map(drop).map_err(|error| {
+        let place = match &error {
+            ModeError::Range { field, .. } => place.field(field),
+            _ => place.clone(),
+        };
+        Problem::new(place, error.to_string())
+    })
+}
+
 fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem> {
     name(&place.field("mode"), "queue", &queue.mode)?;
     let rules = place.field("rules");
@@ -453,13 +384,7 @@ fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem
         );
         return Err(Problem::new(rules.field("name"), message));
     }
-    if let Err(error) = settings.rules(tick_hz) {
-        let place = match &error {
-            ModeError::Range { field, .. } => rules.field(field),
-            _ => rules,
-        };
-        return Err(Problem::new(place, error.to_string()));
-    }
+    check_rules(&rules, settings, tick_hz)?;
     within(&place.field("parties"), queue.parties, 0..=OBJECTS_MAX)?;
     within(
         &place.field("parties_per_s"),
@@ -708,6 +633,18 @@ mod tests {
                 "queues[0].size_weights",
             ),
             (
+                "settings: (matchmaking: (modes: [Groups(group_size: 0)]))",
+                "settings.matchmaking.modes[0].group_size: queue `arena`",
+            ),
+            (
+                "settings: (matchmaking: (modes: [Groups(name: \"\")]))",
+                "settings.matchmaking.modes[0].name",
+            ),
+            (
+                "queues: [Queue()], settings: (matchmaking: (modes: [Groups()]))",
+                "settings.matchmaking.modes[0].name",
+            ),
+            (
                 "queues: [Queue(rules: Groups(group_size: 51))]",
                 "queues[0].rules.group_size: queue `arena`",
             ),
@@ -835,17 +772,5 @@ mod tests {
         assert!(
             told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`")
         );
-    }
-
-    #[test]
-    fn all_generated_maps_together_are_limited_and_equal_ones_count_once() {
-        let scene = |name: &str, side: u32| {
-            let recipe = format!("Random(width_tiles: {side}, height_tiles: 16384)");
-            format!("Scene(name: \"{name}\", map: Generate({recipe}))")
-        };
-        let equal = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_000));
-        assert_eq!(told(&equal), "ok");
-        let different = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_001));
-        assert!(told(&different).starts_with("scenes[1].map: expected at most"));
     }
 }

@@ -1,15 +1,15 @@
 //! The promises of the crate, kept through its public API and its program: one file a promise.
 
-//mod conserved;
+mod conserved;
 mod determinism;
 mod golden;
-//mod hostile;
+mod hostile;
 mod maps;
-//mod mutated;
+mod mutated;
 mod paths;
 mod plugins;
 mod program;
 mod rig;
-//mod scenarios;
+mod scenarios;
 mod tidy;
 mod views;

@@ -1,0 +1,196 @@
+//! Whether the scenes of a scenario and their maps fit each other, and all of them together into memory.
+//!
+//! Part of validation like `validate`, but for what it takes maps to tell: [`edits_fit`] and [`grid_fits`] want the size
+//! of a scene's map, which the loader knows once it has read it.
+
+use super::bounds::at_most;
+use super::limits::SCENES_MAX;
+use super::place::{Place, Problem};
+use super::schema::{Action, MapSource, Scenario, Scene};
+use crate::aoi::grid::SceneGrid;
+use crate::map::{MapRecipe, TILES_MAX, TileRect};
+
+/// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
+/// the script opens.
+pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(Place, &Scene)> {
+    let root = Place::root();
+    let first = scenario
+        .scenes
+        .iter()
+        .enumerate()
+        .map(|(index, scene)| (root.field("scenes").item(index), scene));
+    let battles = scenario
+        .queues
+        .iter()
+        .enumerate()
+        .filter_map(|(index, queue)| {
+            let place = root.field("queues").item(index).field("battle_scene");
+            queue.battle_scene.as_ref().map(|scene| (place, scene))
+        });
+    let opened = scenario
+        .script
+        .iter()
+        .enumerate()
+        .filter_map(|(index, cue)| match cue.action() {
+            Action::OpenScene(scene) => {
+                Some((root.field("script").item(index).field("run"), scene))
+            }
+            _ => None,
+        });
+    first.chain(battles).chain(opened).collect()
+}
+
+/// Checks that the script's edits of a scene lie within its map, whose tiles are `map`.
+pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Result<(), Problem> {
+    let first = scenario.scenes.first().map(|scene| scene.name.as_str());
+    for (index, cue) in scenario.script.iter().enumerate() {
+        let (named, rect, field) = match cue.action() {
+            Action::Block { scene, rect_tiles }
+            | Action::Free { scene, rect_tiles }
+            | Action::Toggle { scene, rect_tiles } => (scene, *rect_tiles, "rect_tiles"),
+            Action::Paint {
+                scene,
+                at_tile: (x, y),
+                rows,
+            } => {
+                let width = rows.first().map_or(0, |row| row.trim().len());
+                let side = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+                (
+                    scene,
+                    TileRect::new(*x, *y, side(width), side(rows.len())),
+                    "at_tile",
+                )
+            }
+            _ => continue,
+        };
+        let fits = u64::from(rect.x) + u64::from(rect.width) <= u64::from(map.width)
+            && u64::from(rect.y) + u64::from(rect.height) <= u64::from(map.height);
+        if named.as_deref().or(first) == Some(scene.name.as_str()) && !fits {
+            let place = Place::root()
+                .field("script")
+                .item(index)
+                .field("run")
+                .field(field);
+            let (width, height, name) = (map.width, map.height, &scene.name);
+            let message = format!(
+                "expected a rectangle within the {width} × {height} tiles of scene `{name}`, found {rect}"
+            );
+            return Err(Problem::new(place, message));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the interest grid of a scene can be laid over its map, whose tiles are `map`. Gives its number of cells.
+pub(super) fn grid_fits(scene: &Scene, place: &Place, map: TileRect) -> Result<u64, Problem> {
+    let metres = |tiles: u32| tiles as f32 * scene.tile_m;
+    let (width_m, height_m) = (metres(map.width), metres(map.height));
+    SceneGrid::columns_and_rows(width_m, height_m, scene.cell_m, scene.margin_m)
+        .map(|(columns, rows)| u64::from(columns) * u64::from(rows))
+        .map_err(|error| Problem::new(place.field("cell_m"), error.to_string()))
+}
+
+/// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
+/// list of files fills the memory.
+pub(super) fn add_tiles(total: &mut u64, place: &Place, map: TileRect) -> Result<(), Problem> {
+    *total = total.saturating_add(map.tile_count());
+    if *total <= TILES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("expected at most {TILES_MAX} tiles in all maps, found {total} up to here");
+    Err(Problem::new(place.field("map"), message))
+}
+
+/// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
+pub(super) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
+    let scenes = scenes_with_places(scenario);
+    at_most(&Place::root(), "scenes in all", scenes.len(), SCENES_MAX)?;
+    let mut recipes: Vec<&MapRecipe> = Vec::new();
+    let mut total = 0_u64;
+    for (place, scene) in scenes {
+        let MapSource::Generate(recipe) = &scene.map else {
+            continue;
+        };
+        if recipes.contains(&recipe) {
+            continue;
+        }
+        recipes.push(recipe);
+        total = total.saturating_add(tile_count(recipe));
+        if total > TILES_MAX {
+            let message = format!(
+                "expected at most {TILES_MAX} tiles in all generated maps, found {total} up to here"
+            );
+            return Err(Problem::new(place.field("map"), message));
+        }
+    }
+    Ok(())
+}
+
+fn tile_count(recipe: &MapRecipe) -> u64 {
+    let (width, height) = match recipe {
+        MapRecipe::Town(town) => (town.width_tiles, town.height_tiles),
+        MapRecipe::Cave(cave) => (cave.width_tiles, cave.height_tiles),
+        MapRecipe::Maze(maze) => (maze.width_tiles, maze.height_tiles),
+        MapRecipe::Rooms(rooms) => (rooms.width_tiles, rooms.height_tiles),
+        MapRecipe::Random(random) => (random.width_tiles, random.height_tiles),
+    };
+    u64::from(width) * u64::from(height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{parse, validate};
+    use super::*;
+
+    fn scenario(fields: &str) -> Scenario {
+        parse("t.ron", &format!("Scenario(name: \"x\", {fields})")).unwrap()
+    }
+
+    fn told(fields: &str) -> String {
+        match validate(&scenario(fields), &[]) {
+            Ok(()) => "ok".to_owned(),
+            Err(problem) => problem.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_grid_of_too_small_cells_is_found_at_its_field() {
+        let scenario =
+            scenario("scenes: [Scene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
+        let place = Place::root().field("scenes").item(0);
+        let fits = |side| grid_fits(&scenario.scenes[0], &place, TileRect::new(0, 0, side, side));
+        assert_eq!(fits(2048), Ok(1024 * 1024));
+        let problem = fits(2050).unwrap_err().to_string();
+        assert!(
+            problem.starts_with("scenes[0].cell_m: expected at most 1048576 cells"),
+            "{problem}"
+        );
+    }
+
+    #[test]
+    fn maps_from_files_are_counted_together() {
+        let (mut total, place) = (0, Place::root().field("scenes").item(1));
+        let half = TileRect::new(0, 0, 8192, 16_384);
+        assert!((0..2).all(|_| add_tiles(&mut total, &place, half).is_ok()));
+        let problem = add_tiles(&mut total, &place, TileRect::new(0, 0, 1, 1))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            problem.starts_with("scenes[1].map: expected at most 268435456 tiles"),
+            "{problem}"
+        );
+    }
+
+    #[test]
+    fn all_generated_maps_together_are_limited_and_equal_ones_count_once() {
+        let scene = |name: &str, side: u32| {
+            let recipe = format!("Random(width_tiles: {side}, height_tiles: 16384)");
+            format!("Scene(name: \"{name}\", map: Generate({recipe}))")
+        };
+        let equal = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_000));
+        assert_eq!(told(&equal), "ok");
+        let different = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_001));
+        assert!(told(&different).starts_with("scenes[1].map: expected at most"));
+    }
+}

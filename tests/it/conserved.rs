@@ -1,0 +1,64 @@
+//! Promises: clients converge, and nothing accepted is lost. Scenarios that never rest are brought to rest and judged.
+
+use throng::scenario;
+
+use crate::rig::{Play, assert_expectations, play_out, scenario_of};
+
+#[test]
+fn the_churn_comes_to_rest_with_equal_mirrors() {
+    // Past the opening and the closing of the island.
+    let report = play_out(
+        scenario::load("churn").unwrap(),
+        Play {
+            ticks: 400,
+            threads: 2,
+            ..Play::default()
+        },
+    );
+    assert_expectations(&report);
+    assert!(
+        report.clients.logouts > 500 && report.sync.despawns > 1000,
+        "{report:?}"
+    );
+    // Every session that came either went or is there.
+    assert_eq!(
+        report.clients.logins,
+        report.clients.logouts + report.clients.now
+    );
+}
+
+#[test]
+fn the_siege_holds_while_its_gate_moves() {
+    let report = play_out(
+        scenario::load("siege").unwrap(),
+        Play {
+            ticks: 260,
+            threads: 2,
+            ..Play::default()
+        },
+    );
+    assert_expectations(&report);
+}
+
+#[test]
+fn every_party_that_queued_is_accounted_for() {
+    let text = r#"Scenario(name: "parties", seed: 4,
+        queues: [
+            Queue(mode: "arena", rules: Groups(group_size: 5, expire_after_s: 4), parties: 300, parties_per_s: 200, cancels_per_s: 60),
+            Queue(mode: "duel", rules: Groups(group_size: 1, tickets_max: 50), parties: 100, size_weights: (1, 0, 0, 0, 0)),
+        ],
+        script: [At(t_s: 3, run: Cancel(mode: "arena", parties: 40)), At(t_s: 4, run: Queue(mode: "arena", parties: 9, size: 4))],
+        expect: [Conserved, MatchesAtLeast(50)],
+    )"#;
+    let report = play_out(
+        scenario_of(text),
+        Play {
+            ticks: 200,
+            threads: 1,
+            ..Play::default()
+        },
+    );
+    assert_expectations(&report);
+    let figures = &report.matchmaking;
+    assert!(figures.cancelled > 0 && figures.expired > 0, "{figures:?}");
+}

@@ -1,0 +1,211 @@
+//! Scenarios that nobody would write on purpose and somebody will: each plays to its end, keeps its promises, and says in
+//! words what could not be done.
+
+use throng::scenario::Report;
+
+use crate::rig::{Play, assert_expectations, play_out, scenario_of};
+
+const ALWAYS: &str = "ViewsWithinCap, ViewsStable, Conserved";
+
+/// Plays a scenario and judges what must always hold, and what else it expects.
+fn play(fields: &str, expect: &str) -> Report {
+    let text = format!("Scenario(name: \"hostile\", {fields}, expect: [{ALWAYS}, {expect}])");
+    let loaded = scenario_of(&text);
+    let ticks = (loaded.scenario.duration_s * loaded.scenario.tick_hz) as u64;
+    let report = play_out(
+        loaded,
+        Play {
+            ticks,
+            threads: 1,
+            ..Play::default()
+        },
+    );
+    let faults = report.script_faults.clone();
+    assert_expectations(&Report {
+        script_faults: Vec::new(),
+        ..report.clone()
+    });
+    Report {
+        script_faults: faults,
+        ..report
+    }
+}
+
+const SMALL: &str = "map: Generate(Town(width_tiles: 200, height_tiles: 200))";
+
+#[test]
+fn nothing_at_all_may_happen() {
+    play("duration_s: 1", "NobodyOnBlocked");
+    play("duration_s: 0", "");
+    play(
+        "duration_s: 1, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))]",
+        "",
+    );
+    let nobody = "duration_s: 1, scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"p\", kind: \"player\", count: 0, clients: 1,
+        churn_per_s: 1000, attributes_per_s: 1000, party_size: 5, behaviour: Wander(radius_m: 0))], script: [
+        At(t_s: 0, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))), At(t_s: 0, run: Login(tag: \"p\")),
+        At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
+        At(t_s: 0, run: SetAttribute(tag: \"p\", attribute: \"health\", value: -9223372036854775808))]";
+    assert_eq!(
+        play(nobody, "NobodyOnBlocked").script_faults,
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_map_of_one_tile_holds_a_crowd() {
+    let report = play(
+        "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))], cast: [
+            Crowd(kind: \"player\", count: 20, clients: 1, party_size: 5, churn_per_s: 5, attributes_per_s: 5, behaviour: Wander(radius_m: 10)),
+            Crowd(kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 100))]",
+        "NobodyOnBlocked, MirrorsEqual",
+    );
+    assert_eq!(report.objects.peak, 40);
+}
+
+#[test]
+fn a_map_without_a_free_tile_is_played_on() {
+    let report = play(
+        "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 50, height_tiles: 50, fill: 1)))], cast: [
+            Crowd(tag: \"p\", kind: \"player\", count: 20, clients: 1, behaviour: Wander(radius_m: 10)),
+            Crowd(kind: \"npc\", count: 20, behaviour: Gather(at: Point(center_m: (5, 5))))],
+            script: [At(t_s: 1, run: Free(rect_tiles: (10, 10, 5, 5)))]",
+        "MirrorsEqual",
+    );
+    assert_eq!(report.paths.found, 0);
+}
+
+#[test]
+fn any_tick_rate_will_do() {
+    for hz in [1.0, 7.3, 1000.0] {
+        let report = play(
+            &format!("duration_s: 3, tick_hz: {hz}, scenes: [Scene(name: \"a\", {SMALL})], cast: [
+                Crowd(kind: \"player\", count: 30, clients: 1, churn_per_s: 10, attributes_per_s: 3, party_size: 5, behaviour: Wander(radius_m: 30)),
+                Crowd(kind: \"npc\", count: 10, behaviour: Chase(kind: \"player\", sight_m: 50))]"),
+            "NobodyOnBlocked, MirrorsEqual",
+        );
+        assert!(report.clients.logins >= 30, "{hz}");
+    }
+}
+
+#[test]
+fn cells_may_be_larger_than_the_scene_and_caps_nothing() {
+    let report = play(
+        &format!("duration_s: 3, scenes: [Scene(name: \"a\", cell_m: 10000, margin_m: 2500, view_cap: 0, npc_cap: 0, thing_cap: 0, {SMALL})],
+            cast: [Crowd(kind: \"player\", count: 30, clients: 1, behaviour: Wander(radius_m: 30))]"),
+        "NobodyOnBlocked, MirrorsEqual",
+    );
+    assert_eq!((report.views.links, report.views.max_list), (0, 0));
+}
+
+#[test]
+fn any_speed_will_do() {
+    for speed in [0, 1000] {
+        let report = play(
+            &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL})], cast: [
+                Crowd(kind: \"player\", count: 30, clients: 1, speed_m_s: {speed}, behaviour: Wander(radius_m: 80)),
+                Crowd(kind: \"npc\", count: 30, speed_m_s: {speed}, behaviour: Chase(kind: \"player\", sight_m: 100)),
+                Crowd(kind: \"npc\", count: 30, speed_m_s: {speed}, behaviour: Flee(kind: \"npc\", sight_m: 100))]"),
+            "NobodyOnBlocked, MirrorsEqual, PathsExact",
+        );
+        assert!(report.paths.found > 0, "{speed}");
+    }
+}
+
+#[test]
+fn a_party_that_does_not_divide_its_crowd_is_smaller() {
+    play(
+        &format!("duration_s: 2, scenes: [Scene(name: \"a\", {SMALL})], cast: [
+            Crowd(kind: \"player\", count: 7, party_size: 5, clients: 1, behaviour: Wander(radius_m: 30))]"),
+        "NobodyOnBlocked, MirrorsEqual",
+    );
+}
+
+#[test]
+fn storms_of_churn_teleports_and_gates_pass() {
+    for (gate, nobody) in [
+        ("(60, 60, 30, 30)", "NobodyOnBlocked"),
+        ("(0, 0, 200, 200)", ""),
+    ] {
+        let report = play(
+            &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 300, {SMALL})], cast: [
+                Crowd(tag: \"p\", kind: \"player\", count: 150, party_size: 5, clients: 1, churn_per_s: 1000, messages_per_s: 1000,
+                    attributes_per_s: 100, behaviour: Wander(radius_m: 30)),
+                Crowd(tag: \"n\", kind: \"npc\", count: 100, behaviour: Gather(at: Rect(min_m: (0, 0), max_m: (3, 3))))], script: [
+                Every(t_s: 0.05, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))),
+                Every(t_s: 0.05, run: Toggle(rect_tiles: {gate}))]"),
+            &format!("MirrorsEqual, {nobody}"),
+        );
+        assert!(report.clients.logouts > 100, "{:?}", report.clients);
+    }
+}
+
+#[test]
+fn a_scene_that_is_full_or_closed_refuses_and_says_so() {
+    let report = play(
+        &format!("duration_s: 4, scenes: [Scene(name: \"a\", max_objects: 1, {SMALL}), Scene(name: \"b\", max_objects: 8, {SMALL})], cast: [
+            Crowd(tag: \"p\", kind: \"player\", scene: \"b\", count: 5, clients: 1, behaviour: Wander(radius_m: 10))], script: [
+            At(t_s: 1, run: ChangeScene(tag: \"p\", to: \"a\")), At(t_s: 1.5, run: Spawn(kind: \"npc\", count: 5)),
+            At(t_s: 1.6, run: Spawn(kind: \"player\", count: 5, clients: 1)),
+            At(t_s: 2, run: CloseScene(scene: \"a\")), At(t_s: 2.5, run: ChangeScene(tag: \"p\", to: \"a\")),
+            At(t_s: 2.5, run: Spawn(kind: \"npc\")), At(t_s: 2.5, run: Block(rect_tiles: (1, 1, 2, 2))),
+            At(t_s: 3, run: OpenScene(name: \"c\", {SMALL})), At(t_s: 3.5, run: Block(rect_tiles: (1, 1, 2, 2)))]"),
+        "NobodyOnBlocked, MirrorsEqual",
+    );
+    let told = |what: &str| {
+        report
+            .script_faults
+            .iter()
+            .filter(|fault| fault.contains(what))
+            .count()
+    };
+    assert_eq!(
+        told("scene 0 is full: it holds at most 1 objects"),
+        2,
+        "{:#?}",
+        report.script_faults
+    );
+    // Also after another scene has opened: what names no scene means the scenario's first one.
+    assert_eq!(
+        told("scene `a` is not open"),
+        4,
+        "{:#?}",
+        report.script_faults
+    );
+    assert_eq!(report.script_faults.len(), 6, "{:#?}", report.script_faults);
+}
+
+#[test]
+fn scenes_that_close_with_everybody_in_them_leave_nothing_behind() {
+    let report = play(
+        &format!("duration_s: 5, scenes: [Scene(name: \"a\", {SMALL}), Scene(name: \"b\", {SMALL})], cast: [
+            Crowd(tag: \"p\", kind: \"player\", count: 40, clients: 1, churn_per_s: 10, party_size: 5, behaviour: Wander(radius_m: 30)),
+            Crowd(tag: \"n\", kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 50))], script: [
+            At(t_s: 2, run: ChangeScene(tag: \"p\", to: \"b\")), At(t_s: 2, run: CloseScene(scene: \"b\")),
+            At(t_s: 3, run: CloseScene(scene: \"a\")), At(t_s: 3, run: CloseScene(scene: \"a\"))]"),
+        "NobodyOnBlocked",
+    );
+    assert_eq!(
+        (
+            report.objects.players,
+            report.objects.npcs,
+            report.views.links
+        ),
+        (0, 0, 0)
+    );
+    assert_eq!(report.script_faults.len(), 1, "{:#?}", report.script_faults);
+}
+
+#[test]
+fn a_script_that_opens_scenes_without_end_is_stopped_at_the_limit_of_cells() {
+    let report = play(
+        "duration_s: 1, scenes: [Scene(name: \"a\")], script: [Every(t_s: 0.05, run: OpenScene(name: \"o\", cell_m: 1,
+            margin_m: 0, map: Generate(Random(width_tiles: 1500, height_tiles: 1500))))]",
+        "",
+    );
+    let told = report
+        .script_faults
+        .iter()
+        .filter(|fault| fault.contains("grid cells in all open scenes"));
+    assert!(told.count() > 5, "{:#?}", report.script_faults);
+}

@@ -1,0 +1,350 @@
+//! Promise: bad input harms nobody. Through the program: exit code 2, the place, the line, what would be right, and no
+//! more memory than a good file takes.
+
+use std::process::Stdio;
+
+use crate::rig::{Folder, program, throng};
+
+/// What must be told of a bad scenario.
+struct Bad {
+    what: &'static str,
+    /// With a `^` in front of the character at which the error must point.
+    text: &'static str,
+    told: &'static [&'static str],
+}
+
+const BAD: [Bad; 17] = [
+    Bad {
+        what: "an unknown field",
+        text: "Scenario(name: \"x\",\n  scenes: [Scene(name: \"a\", ^view_capp: 100)])",
+        told: &["unknown field `view_capp`, did you mean `view_cap`?"],
+    },
+    Bad {
+        what: "an unknown variant",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(behaviour: ^Wandr(radius_m: 1))])",
+        told: &["did you mean `Wander`?"],
+    },
+    Bad {
+        what: "text for a number",
+        text: "Scenario(name: \"x\", seed: ^\"seven\")",
+        told: &["expected"],
+    },
+    Bad {
+        what: "a number for text",
+        text: "Scenario(name: ^7)",
+        told: &["expected"],
+    },
+    Bad {
+        what: "a list for one thing",
+        text: "Scenario(name: \"x\", duration_s: ^[1])",
+        told: &["expected"],
+    },
+    Bad {
+        what: "a map that is not there",
+        text: "Scenario(name: \"x\", scenes: [\n\tScene(name: \"a\", map: File(^\"nowhere.map\"))])",
+        told: &["nowhere.map", "beside the scenario's file"],
+    },
+    Bad {
+        what: "an attribute that does not exist",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")],\n script: [At(t_s: 1, run: SetAttribute(tag: \"t\", attribute: ^\"helth\", value: 1))])",
+        told: &["unknown attribute `helth`, did you mean `health`?"],
+    },
+    Bad {
+        what: "a negative count",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^-5)])",
+        told: &["-5"],
+    },
+    Bad {
+        what: "a count beyond all numbers",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^99999999999999999999)])",
+        told: &["expected"],
+    },
+    Bad {
+        what: "ten thousand million tiles",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: ^Generate(Town(width_tiles: 100000, height_tiles: 100000)))])",
+        told: &["expected at most 268435456 tiles", "10000000000"],
+    },
+    Bad {
+        what: "cells too small for their map",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", cell_m: ^1, margin_m: 0, map: Generate(Random(width_tiles: 3000, height_tiles: 3000)))])",
+        told: &["expected at most 1048576 cells"],
+    },
+    Bad {
+        what: "an edit outside its map",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 30, height_tiles: 30)))],\n script: [At(t_s: 1, run: Block(rect_tiles: ^(20, 20, 11, 1)))])",
+        told: &["within the 30 × 30 tiles of scene `a`"],
+    },
+    Bad {
+        what: "two scenes of one name",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: ^\"a\")])",
+        told: &["`a` twice"],
+    },
+    Bad {
+        what: "more objects than a scene holds",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\", max_objects: 1)], cast: [Crowd(count: ^5)])",
+        told: &["at most 1 objects"],
+    },
+    Bad {
+        what: "a mode whose groups have nobody",
+        text: "Scenario(name: \"x\", settings: (matchmaking: (modes: [Groups(group_size: ^0)])))",
+        told: &["group_size"],
+    },
+    Bad {
+        what: "a bracket that is not closed",
+        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")^",
+        told: &["expected"],
+    },
+    Bad {
+        what: "something else altogether",
+        text: "^{\"name\": \"x\"}",
+        told: &["expected the file to begin with `Scenario(`"],
+    },
+];
+
+#[test]
+fn a_bad_scenario_is_told_with_its_place_its_line_and_what_would_be_right() {
+    let folder = Folder::new();
+    for Bad { what, text, told } in BAD {
+        let at = text.find('^').unwrap();
+        let before = &text[..at];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
+        let file = folder.write("bad.ron", text.replacen('^', "", 1));
+        for command in ["run", "check"] {
+            let found = throng(&[command, &file]);
+            let err = &found.err;
+            assert_eq!(
+                (found.code, found.out.as_str()),
+                (2, ""),
+                "{command} {what}: {err}"
+            );
+            let place = format!("--> {file}:{line}:{column}\n");
+            assert!(
+                err.contains(&place),
+                "{command} {what}, expected {place}: {err}"
+            );
+            for text in told {
+                assert!(err.contains(text), "{command} {what}: {err}");
+            }
+            // The line, or the part of a long one that is wrong, and a mark below it.
+            let shown = err
+                .lines()
+                .find(|shown| shown.trim_start().starts_with(&format!("{line} |")));
+            let shown =
+                shown.map(|shown| shown.split_once('|').unwrap().1.trim().trim_matches('…'));
+            let source = text.replacen('^', "", 1).replace('\t', " ");
+            let source = source.lines().nth(line - 1).unwrap().to_owned();
+            assert!(
+                shown.is_some_and(|shown| source.contains(shown)),
+                "{command} {what}: {err}"
+            );
+            assert!(
+                err.lines()
+                    .any(|line| line.contains("| ") && line.contains('^')),
+                "{command} {what}: {err}"
+            );
+        }
+    }
+}
+
+/// Bad maps: the file's name, its content, where it is wrong (for text), and what is told of it.
+fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)> {
+    let octile = |rest: &str| format!("type octile\n{rest}").into_bytes();
+    let mut image = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    image.extend([0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0, 1, 0, 0, 0, 0]);
+    vec![
+        (
+            "short.map",
+            octile("height 3\nwidth 3\nmap\n...\n..\n...\n"),
+            Some("6:3"),
+            "the row has 2 tiles, expected 3",
+        ),
+        (
+            "long.map",
+            octile("height 2\nwidth 3\nmap\n...\n....\n"),
+            Some("6:4"),
+            "expected 3",
+        ),
+        (
+            "few.map",
+            octile("height 3\nwidth 3\nmap\n...\n...\n"),
+            Some("7:1"),
+            "the map has 2 rows, expected 3",
+        ),
+        (
+            "many.map",
+            octile("height 1\nwidth 3\nmap\n...\n...\n"),
+            Some("6:1"),
+            "rows, expected 1",
+        ),
+        (
+            "letter.map",
+            octile("height 1\nwidth 3\nmap\n.x.\n"),
+            Some("5:2"),
+            "found letter 'x'",
+        ),
+        (
+            "huge.map",
+            octile("height 100000\nwidth 100000\nmap\n...\n"),
+            Some("3:7"),
+            "a map of 100000 × 100000 tiles",
+        ),
+        (
+            "number.map",
+            octile("height many\nwidth 3\nmap\n...\n"),
+            Some("2:8"),
+            "many",
+        ),
+        ("empty.map", Vec::new(), Some("1:1"), "type octile"),
+        ("huge.100000x100000.raw", vec![0; 10], None, "100000"),
+        ("huge.png", image, None, "PNG"),
+        (
+            "junk.tmap",
+            b"TMAP\xff\xff\xff\xff".to_vec(),
+            None,
+            "expected",
+        ),
+        ("empty.tmap", Vec::new(), None, "expected \"TMAP\""),
+        ("empty.raw", Vec::new(), None, "a map of 0 × 0 tiles"),
+    ]
+}
+
+#[test]
+fn a_bad_map_is_told_wherever_it_is_named() {
+    let folder = Folder::new();
+    for (name, content, place, told) in bad_maps() {
+        let file = folder.write(name, content);
+        let scenario = folder.write(
+            "scenario.ron",
+            format!("Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: File(\"{name}\"))])"),
+        );
+        for arguments in [
+            &["check", &file][..],
+            &["map", "info", &file],
+            &["map", "convert", &file, &folder.path("out.tmap")],
+            &["run", "town", "--ticks", "1", "--map", &file],
+            &["run", &scenario],
+            &["check", &scenario],
+        ] {
+            let found = throng(arguments);
+            assert_eq!(
+                (found.code, found.out.as_str()),
+                (2, ""),
+                "{arguments:?}: {}",
+                found.err
+            );
+            assert!(found.err.contains(told), "{arguments:?}: {}", found.err);
+            if let Some(place) = place {
+                assert!(
+                    found.err.contains(&format!("{file}:{place}")),
+                    "{arguments:?}: {}",
+                    found.err
+                );
+            }
+            if arguments.contains(&scenario.as_str()) {
+                assert!(
+                    found.err.contains(&format!("{scenario}:1:57\n")),
+                    "{arguments:?}: {}",
+                    found.err
+                );
+            }
+        }
+    }
+}
+
+/// Files that ask for far more than they hold: the program must refuse them within a gibibyte of address space.
+#[test]
+#[cfg(target_os = "linux")]
+fn files_that_ask_for_giant_allocations_are_refused_in_little_memory() {
+    let folder = Folder::new();
+    let mut files: Vec<String> = bad_maps()
+        .into_iter()
+        .map(|(name, content, ..)| folder.write(name, content))
+        .collect();
+    let scene = |nth: usize, map: &str| {
+        format!("Scene(name: \"s{nth}\", cell_m: 1, margin_m: 0, max_objects: 1048576, map: {map})")
+    };
+    let grids: Vec<String> = (0..60)
+        .map(|nth| {
+            scene(
+                nth,
+                "Generate(Random(width_tiles: 2000, height_tiles: 2000))",
+            )
+        })
+        .collect();
+    let giant = "Generate(Random(width_tiles: 65536, height_tiles: 65536))";
+    let nested = "[".repeat(1 << 20);
+    for (name, scenes) in [
+        ("grids.ron", grids.join(", ")),
+        ("giant.ron", scene(0, giant)),
+        ("nested.ron", nested),
+    ] {
+        files.push(folder.write(
+            name,
+            format!("Scenario(name: \"x\", duration_s: 0.05, scenes: [{scenes}])"),
+        ));
+    }
+    for file in files {
+        let arguments: &[&str] = if file.ends_with(".ron") {
+            &["run", &file, "--threads", "1"]
+        } else {
+            &["map", "info", &file]
+        };
+        let plain = program(arguments);
+        let mut limited = std::process::Command::new("sh");
+        limited
+            .args(["-c", "ulimit -v 1572864 && exec \"$@\"", "sh"])
+            .arg(plain.get_program())
+            .args(arguments);
+        let output = limited
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{file}: {err}");
+        assert!(
+            err.contains("error: ") && !err.contains("panicked"),
+            "{file}: {err}"
+        );
+    }
+}
+
+#[test]
+fn broken_text_of_any_kind_is_refused() {
+    let folder = Folder::new();
+    let open: String = "Scenario(name: \"x\", scenes: ".to_owned() + &"[(".repeat(20_000);
+    let long = format!("Scenario(name: \"{}\")", "x".repeat(1 << 20));
+    for (name, content) in [
+        ("nothing.ron", Vec::new()),
+        ("zeros.ron", vec![0; 1000]),
+        ("latin1.ron", b"Scenario(name: \"caf\xe9\")".to_vec()),
+        ("open.ron", open.into_bytes()),
+        ("long.ron", long.into_bytes()),
+        ("comment.ron", b"/* Scenario(name: \"x\")".to_vec()),
+        ("twice.ron", b"Scenario(name: \"x\", name: \"y\")".to_vec()),
+        ("after.ron", b"Scenario(name: \"x\") and more".to_vec()),
+        ("large.ron", vec![b' '; (4 << 20) + 1]),
+    ] {
+        let file = folder.write(name, content);
+        for command in ["run", "check"] {
+            let found = throng(&[command, &file]);
+            assert_eq!(
+                (found.code, found.out.as_str()),
+                (2, ""),
+                "{name}: {}",
+                found.err
+            );
+            assert!(
+                found.err.starts_with("error: ") && found.err.contains(&file),
+                "{name}: {}",
+                found.err
+            );
+            assert!(
+                found.err.len() < 4000,
+                "{name}: {} bytes of errors",
+                found.err.len()
+            );
+        }
+    }
+}
