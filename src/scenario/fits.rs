@@ -85,7 +85,7 @@ pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Re
 pub(super) fn grid_fits(scene: &Scene, place: &Place, map: TileRect) -> Result<u64, Problem> {
     let metres = |tiles: u32| tiles as f32 * scene.tile_m;
     let (width_m, height_m) = (metres(map.width), metres(map.height));
-    SceneGrid::columns_and_rows(width_m, height_m, scene.cell_m, scene.margin_m)
+    SceneGrid::columns_and_rows(width_m, height_m, scene.cell_m, scene.margin_m())
         .map(|(columns, rows)| u64::from(columns) * u64::from(rows))
         .map_err(|error| Problem::new(place.field("cell_m"), error.to_string()))
 }

@@ -183,7 +183,11 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
         Action::ChangeScene { tag, count, to, at } => {
             let entity = named(world, Some(to))?;
             let place = world.resource::<Stage>().place(world, entity, at);
-            crowd::change_scene_of(world, tag, *count, entity, &place).map_err(|e| text(&e))?;
+            let movers = crowd::members(world, tag, *count);
+            let moved = crowd::change_scene_of(world, tag, *count, entity, &place);
+            // Also when not all of them found room there.
+            stage::give_caps(world, entity, &movers);
+            moved.map_err(|e| text(&e))?;
         }
     }
     Ok(())

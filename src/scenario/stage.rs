@@ -10,13 +10,15 @@ use super::limits::GRID_CELLS_MAX;
 use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
 use super::{Place as Where, Problem, ScenarioError};
-use crate::aoi::{InterestSpec, ViewCaps};
+use crate::aoi::{InterestSpec, ViewCaps, Viewer};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::sim::SimSettings;
-use crate::world::{GuildId, KindId, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene};
+use crate::world::{
+    GuildId, KindId, Object, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene,
+};
 
 /// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
 #[derive(Resource, Debug)]
@@ -362,7 +364,7 @@ pub(super) fn open(
         };
         let interest = InterestSpec {
             cell_m: scene.cell_m,
-            margin_m: scene.margin_m,
+            margin_m: scene.margin_m(),
         };
         let place = Where::root();
         let cells = grid_fits(scene, &place, map.tiles().rect())?;
@@ -398,6 +400,21 @@ pub(super) fn open(
         });
         Ok(entity)
     })
+}
+
+/// Whoever of these is in the scene sees as many as the scene says; caps are a scene's, and do not travel.
+pub(super) fn give_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
+    let Some(caps) = world.resource::<Stage>().caps(scene) else {
+        return;
+    };
+    for &entity in arrived {
+        let is_here = world
+            .get::<Object>(entity)
+            .is_some_and(|object| object.scene_entity() == scene);
+        if is_here && let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
+            viewer.set_if_neq(Viewer { caps, ..*viewer });
+        }
+    }
 }
 
 /// A crowd of the scenario, resolved.

@@ -161,7 +161,7 @@ fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
     within(&place.field("cell_m"), scene.cell_m, CELL_M.0..=CELL_M.1)?;
     within(
         &place.field("margin_m"),
-        scene.margin_m,
+        scene.margin_m(),
         0.0..=scene.cell_m / 4.0,
     )?;
     within(

@@ -45,6 +45,7 @@ fn every_party_that_queued_is_accounted_for() {
     let text = r#"Scenario(name: "parties", seed: 4,
         queues: [
             Queue(mode: "arena", rules: Groups(group_size: 5, expire_after_s: 4), parties: 300, parties_per_s: 200, cancels_per_s: 60),
+            Queue(mode: "raid", rules: Groups(group_size: 50, expire_after_s: 4), parties: 9),
             Queue(mode: "duel", rules: Groups(group_size: 1, tickets_max: 50), parties: 100, size_weights: (1, 0, 0, 0, 0)),
         ],
         script: [At(t_s: 3, run: Cancel(mode: "arena", parties: 40)), At(t_s: 4, run: Queue(mode: "arena", parties: 9, size: 4))],

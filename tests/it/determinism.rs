@@ -11,8 +11,9 @@ use crate::rig::{Play, hashes};
 /// How many ticks of each built-in scenario are compared: enough for its first cues, and no more than that.
 fn ticks_of(name: &str) -> u64 {
     match name {
-        "town" | "boss" => 80,
-        "siege" | "churn" => 220,
+        "town" | "boss" => 60,
+        "siege" => 110,
+        "churn" => 220,
         _ => 300,
     }
 }

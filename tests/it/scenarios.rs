@@ -57,7 +57,7 @@ const BAD: [Bad; 17] = [
     Bad {
         what: "a count beyond all numbers",
         text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], cast: [Crowd(count: ^99999999999999999999)])",
-        told: &["expected"],
+        told: &["out of range for `count`"],
     },
     Bad {
         what: "ten thousand million tiles",
@@ -91,8 +91,8 @@ const BAD: [Bad; 17] = [
     },
     Bad {
         what: "a bracket that is not closed",
-        text: "Scenario(name: \"x\", scenes: [Scene(name: \"a\")^",
-        told: &["expected"],
+        text: "Scenario(name: \"x\", scenes: ^[Scene(name: \"a\")",
+        told: &["expected a closing bracket for `[`"],
     },
     Bad {
         what: "something else altogether",

@@ -103,8 +103,8 @@ pub struct Scene {
     pub tile_m: f32,
     /// The side of a cell of the interest grid, metres.
     pub cell_m: f32,
-    /// How far beyond its cell an object keeps it, metres; at most a quarter of `cell_m`.
-    pub margin_m: f32,
+    /// How far beyond its cell an object keeps it, metres; at most a quarter of `cell_m`, and a tenth when absent.
+    pub margin_m: Option<f32>,
     /// Players in a view at most.
     pub view_cap: u16,
     /// NPCs in a view at most.
@@ -124,13 +124,21 @@ impl Default for Scene {
             map: MapSource::default(),
             tile_m: 0.5,
             cell_m: 50.0,
-            margin_m: 5.0,
+            margin_m: None,
             view_cap: 100,
             npc_cap: 50,
             thing_cap: 50,
             sight: Sight::Directed,
             max_objects: 4096,
         }
+    }
+}
+
+impl Scene {
+    /// How far beyond its cell an object keeps it, metres.
+    #[must_use]
+    pub fn margin_m(&self) -> f32 {
+        self.margin_m.unwrap_or(self.cell_m / 10.0)
     }
 }
 

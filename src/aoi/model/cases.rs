@@ -1,0 +1,257 @@
+//! Single situations, each with what must come of it.
+
+use super::*;
+
+/// A crowd of players with this team each, all in one spot; the first is the only viewer.
+fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
+    let mut views = scene();
+    for (id, &team) in teams.iter().enumerate() {
+        let standing = Standing {
+            team,
+            ..Standing::default()
+        };
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            standing,
+            viewable: true,
+        };
+        let caps = (id == 0).then(|| ViewCaps::all(cap));
+        views
+            .insert(id as u32, vec2(35.0, 25.0), profile, caps)
+            .expect("a free id");
+    }
+    views
+}
+
+fn step(views: &mut SceneViews, looks: u32) -> Vec<ViewEvent> {
+    let mut events = Vec::new();
+    views.update(looks, &mut events);
+    assert_eq!(views.validate(), Ok(()));
+    events
+}
+
+fn seen(views: &SceneViews) -> Vec<u32> {
+    let mut seen: Vec<u32> = views.seen_by(0).map(|(target, _)| target).collect();
+    seen.sort_unstable();
+    seen
+}
+
+#[test]
+fn entrants_are_served_from_the_top_class_then_by_id() {
+    let mut views = crowd(3, &[1, 2, 2, 1, 2, 1]);
+    let events = step(&mut views, 0);
+    let entered: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            ViewEvent::Enter {
+                target, priority, ..
+            } => (*target, *priority),
+            leave => panic!("{leave:?}"),
+        })
+        .collect();
+    assert_eq!(entered, [(3, 1), (5, 1), (1, 0)]);
+}
+
+#[test]
+fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
+    let mut views = crowd(3, &[1, 2, 2, 2, 2]);
+    step(&mut views, 0);
+    views.set_standing(
+        4,
+        Standing {
+            team: 1,
+            ..Standing::default()
+        },
+    );
+    let events = step(&mut views, 0);
+    assert_eq!(
+        events,
+        [
+            ViewEvent::Leave {
+                viewer: 0,
+                target: 3,
+                reason: LeaveReason::Evicted
+            },
+            ViewEvent::Enter {
+                viewer: 0,
+                target: 4,
+                priority: 1
+            },
+        ]
+    );
+}
+
+#[test]
+fn equals_do_not_evict_each_other() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 0);
+    let before = seen(&views);
+    views.remove(3, Removal::Despawn);
+    views.teleport(2, vec2(34.0, 24.0));
+    assert!(step(&mut views, 9).is_empty());
+    assert_eq!(seen(&views), before);
+}
+
+#[test]
+fn a_free_place_goes_to_somebody_who_was_refused() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 0);
+    assert_eq!(views.counters().refused, 1);
+    views.remove(1, Removal::Despawn);
+    step(&mut views, 0);
+    assert_eq!(
+        (seen(&views), views.queue_len()),
+        (vec![2], 1),
+        "it waits while there are no looks"
+    );
+    step(&mut views, 1);
+    assert_eq!((seen(&views), views.queue_len()), (vec![2, 3], 0));
+    assert_eq!(views.counters().refills, 1);
+}
+
+#[test]
+fn a_lowered_cap_drops_the_lowest_and_a_raised_one_brings_them_back() {
+    let mut views = crowd(4, &[1, 2, 2, 1, 2]);
+    step(&mut views, 0);
+    views.set_caps(0, Some(ViewCaps::all(2)));
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [1, 3]);
+    views.set_caps(0, Some(ViewCaps::all(4)));
+    step(&mut views, 1);
+    assert_eq!(seen(&views), [1, 2, 3, 4]);
+}
+
+#[test]
+fn whoever_walks_along_a_border_does_not_flicker() {
+    let mut views = crowd(9, &[1, 2]);
+    views.teleport(1, vec2(49.0, 25.0));
+    assert_eq!(step(&mut views, 9).len(), 1);
+    for x in [50.0, 49.0, 52.4, 47.6, 50.0] {
+        views.locate(1, vec2(x, 25.0));
+        assert!(step(&mut views, 9).is_empty(), "at {x}");
+    }
+    views.locate(1, vec2(52.5, 25.0));
+    assert_eq!(
+        step(&mut views, 9),
+        [ViewEvent::Leave {
+            viewer: 0,
+            target: 1,
+            reason: LeaveReason::Range
+        }]
+    );
+}
+
+#[test]
+fn two_who_cross_a_border_together_keep_seeing_each_other() {
+    let mut views = crowd(9, &[1, 2]);
+    views.teleport(1, vec2(49.0, 25.0));
+    step(&mut views, 9);
+    views.locate(0, vec2(45.0, 25.0));
+    views.locate(1, vec2(55.0, 25.0));
+    assert!(step(&mut views, 9).is_empty());
+}
+
+#[test]
+fn two_who_step_towards_each_other_meet() {
+    let mut views = crowd(9, &[1, 2]);
+    views.teleport(0, vec2(5.0, 25.0));
+    views.teleport(1, vec2(25.0, 25.0));
+    assert!(step(&mut views, 9).is_empty());
+    views.locate(0, vec2(15.0, 25.0));
+    views.locate(1, vec2(15.0, 25.0));
+    assert_eq!(
+        step(&mut views, 9),
+        [ViewEvent::Enter {
+            viewer: 0,
+            target: 1,
+            priority: 0
+        }]
+    );
+}
+
+#[test]
+fn a_viewer_that_moves_and_changes_its_standing_needs_no_look() {
+    let mut views = crowd(2, &[1, 2, 2, 3]);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [1, 2]);
+    views.set_standing(
+        0,
+        Standing {
+            team: 3,
+            ..Standing::default()
+        },
+    );
+    views.teleport(0, vec2(25.0, 25.0));
+    step(&mut views, 0);
+    assert_eq!((seen(&views), views.queue_len()), (vec![1, 3], 0));
+}
+
+#[test]
+fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
+    let mut views = crowd(9, &[1, 2]);
+    step(&mut views, 9);
+    let profile = Profile {
+        class: KindClass::Npc,
+        visibility: Visibility::Scene,
+        standing: Standing::default(),
+        viewable: true,
+    };
+    assert!(views.remove(1, Removal::Scene));
+    views
+        .insert(1, vec2(1.0, 1.0), profile, None)
+        .expect("a free id");
+    assert_eq!(
+        step(&mut views, 9),
+        [
+            ViewEvent::Leave {
+                viewer: 0,
+                target: 1,
+                reason: LeaveReason::Scene
+            },
+            ViewEvent::Enter {
+                viewer: 0,
+                target: 1,
+                priority: 0
+            },
+        ]
+    );
+    assert_eq!(views.uncapped_len(0), 1);
+}
+
+#[test]
+fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
+    let mut views = crowd(9, &[1]);
+    let profile = Profile {
+        class: KindClass::Npc,
+        visibility: Visibility::Near,
+        standing: Standing::default(),
+        viewable: true,
+    };
+    let inserted = views.insert(IDS, Vec2::ZERO, profile, None);
+    assert_eq!(
+        inserted,
+        Err(InsertError::IdBeyondLimit {
+            id: IDS,
+            limit: IDS
+        })
+    );
+    assert!(!views.remove(u32::MAX, Removal::Despawn));
+    views.locate(u32::MAX, Vec2::ZERO);
+    views.teleport(9, Vec2::ZERO);
+    views.set_hidden(9, true);
+    views.set_caps(9, None);
+    assert!(step(&mut views, 9).is_empty() && !views.contains(9));
+}
+
+#[test]
+fn the_check_finds_a_forgotten_refusal() {
+    let mut views = crowd(1, &[1, 2, 2]);
+    step(&mut views, 9);
+    views.objects[0].bound = [0; 4];
+    assert!(
+        views
+            .validate()
+            .is_err_and(|fault| fault.to_string().contains("forgotten"))
+    );
+}
