@@ -2,7 +2,7 @@
 //! in whatever order the scheduler puts systems that may run in any order; another seed gives another.
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
-use bevy_ecs::schedule::{ScheduleBuildSettings, ScheduleLabel};
+use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
 use throng::scenario::{self, BUILT_IN};
 use throng::sim::Heartbeat;
 
@@ -157,4 +157,39 @@ fn a_tick_that_does_nothing_has_a_hash_of_its_own() {
     found.sort_unstable();
     found.dedup();
     assert_eq!(found.len(), 40);
+}
+
+#[test]
+fn shuffling_and_strictness_reach_every_schedule_of_the_tick() {
+    let loaded = scenario::load("arena_night").unwrap();
+    let play = Play {
+        ticks: 1,
+        threads: 1,
+        configure: Some(|app, _| {
+            shuffle(app, 7);
+            let settings = [
+                app.get_schedule(FixedPreUpdate),
+                app.get_schedule(FixedUpdate),
+                app.get_schedule(Heartbeat),
+                app.get_schedule(FixedPostUpdate),
+            ]
+            .map(|schedule| {
+                schedule
+                    .expect("a schedule of the tick")
+                    .get_build_settings()
+            });
+            assert!(
+                settings
+                    .iter()
+                    .all(|settings| settings.shuffle_seed == Some(7))
+            );
+            assert!(
+                settings
+                    .iter()
+                    .all(|settings| settings.ambiguity_detection == LogLevel::Error)
+            );
+        }),
+        ..Play::default()
+    };
+    assert_eq!(hashes(loaded, play).len(), 1);
 }

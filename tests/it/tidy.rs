@@ -244,8 +244,9 @@ fn a_tier_is_not_imported_from_below_it() {
 fn algorithms_import_no_ecs() {
     let is_algorithm = |source: &Source| {
         let file = source.path.rsplit('/').next().unwrap_or_default();
-        // Tests of a plugin may stand in a folder of their own.
-        let of_plugin = file == "plugin.rs" || source.path.contains("/tests/");
+        // A large plugin has a folder for its parts, or for its tests.
+        let beside = |folder| source.path.contains(folder);
+        let of_plugin = file == "plugin.rs" || beside("/plugin/") || beside("/tests/");
         !of_plugin
             && !OF_THE_ECS.contains(&source.home())
             && !FILES_OF_THE_ECS.contains(&source.path.as_str())
