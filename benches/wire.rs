@@ -59,7 +59,7 @@ pub fn bench(criterion: &mut Criterion) {
         bencher.iter(|| {
             let mut reader = Reader::new(&packet);
             for (&expected, of) in motions.iter().zip(1..) {
-                let Ok(ServerMessage::Move { id, motion, .. }) = ServerMessage::read(&mut reader)
+                let Ok(ServerMessage::Motion { id, motion, .. }) = ServerMessage::read(&mut reader)
                 else {
                     panic!("a motion was written");
                 };
