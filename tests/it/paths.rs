@@ -24,7 +24,7 @@ fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &[ScenQuery])) {
         let name = scen.display().to_string();
         let text = std::fs::read_to_string(&scen).expect("a readable file");
         let queries = parse_scen(&name, &text).unwrap_or_else(|error| panic!("{error}"));
-        let map = map::load(&scen.with_extension("")).unwrap_or_else(|error| panic!("{error}"));
+        let map = map::load(scen.with_extension("")).unwrap_or_else(|error| panic!("{error}"));
         assert!(!queries.is_empty(), "{name} has no queries");
         for query in &queries {
             assert_eq!(
