@@ -48,9 +48,10 @@ pub mod world;
 /// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
 /// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
 ///
-/// Each works alone too, and adds those of this table that it cannot do without; so the group can be thinned with
-/// `ThrongPlugins.build().disable::<…>()` or given another plugin in the place of one. The app brings Bevy's
-/// `TaskPoolPlugin` and `TimePlugin`.
+/// Each works alone too, in any order with others, and adds those of this table that it cannot do without. So
+/// `ThrongPlugins.build().disable::<…>()` leaves out what no other member needs: [`SyncPlugin`](sync::SyncPlugin) (and with it
+/// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin);
+/// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`.
 pub struct ThrongPlugins;
 
 impl PluginGroup for ThrongPlugins {

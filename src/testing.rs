@@ -1,6 +1,6 @@
 //! The test rig: a whole server without sockets or a wall clock, stepped by hand.
 //!
-//! Tests, benches, examples and the program all build their app here, so that what is tested is what runs.
+//! Tests, benches and the program all build their app here, so that what is tested is what runs.
 //!
 //! ```
 //! use throng::testing::TestServer;

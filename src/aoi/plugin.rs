@@ -11,9 +11,9 @@ use super::priority::Standing;
 use super::views::{LeaveReason, Profile, Removal, SceneViews, ViewCaps, ViewCounters, ViewEvent};
 use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::{
-    Despawned, Generation, GuildId, Object, ObjectId, ObjectKinds, PartyId, Position, Scene,
-    SceneChanged, SceneId, SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged, TeamId,
-    Teleported, WorldPlugin,
+    Despawned, Generation, GuildId, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
+    Scene, SceneChanged, SceneId, SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged,
+    TeamId, Teleported, WorldPlugin,
 };
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
@@ -21,11 +21,17 @@ use crate::world::{
 pub struct AoiPlugin;
 
 impl Plugin for AoiPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
-        sim::install(app);
-        if !app.is_plugin_added::<WorldPlugin>() {
-            app.add_plugins(WorldPlugin);
+        if app.is_plugin_added::<Self>() {
+            return;
         }
+        sim::install(app);
+        app.add_plugins(WorldPlugin);
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
             .add_message::<Entered>()
@@ -254,17 +260,22 @@ fn follow_objects(
     mut put: MessageReader<Teleported>,
     mut standing: MessageReader<StandingChanged>,
     mut stopped_viewing: RemovedComponents<Viewer>,
+    mut stopped_showing: RemovedComponents<Viewable>,
     altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
     objects: Query<Profiled>,
     kinds: Res<ObjectKinds>,
     mut scenes: Query<&mut SceneInterest>,
 ) {
-    let moved_on: Vec<Object> = moved_on.read().map(|change| change.from).collect();
+    let mut moved_on: Vec<ObjectRef> = moved_on
+        .read()
+        .map(|change| change.from.reference())
+        .collect();
+    moved_on.sort_unstable();
     for Despawned { object, .. } in gone.read() {
         let Ok(mut interest) = scenes.get_mut(object.scene_entity()) else {
             continue;
         };
-        let removal = if moved_on.contains(object) {
+        let removal = if moved_on.binary_search(&object.reference()).is_ok() {
             Removal::Scene
         } else {
             Removal::Despawn
@@ -291,7 +302,8 @@ fn follow_objects(
             class: kind.class,
             visibility: kind.visibility,
             standing: standing_of(&profiled),
-            viewable: profiled.3.is_some(),
+            // Without `Viewable` it is in no layer, which keeps it unseen until the component comes.
+            viewable: true,
         };
         match interest.views.insert(
             id,
@@ -319,7 +331,11 @@ fn follow_objects(
         }
     }
     let changed = standing.read().map(|message| message.entity);
-    for entity in changed.chain(&altered).chain(stopped_viewing.read()) {
+    for entity in changed
+        .chain(&altered)
+        .chain(stopped_viewing.read())
+        .chain(stopped_showing.read())
+    {
         let Ok(profiled) = objects.get(entity) else {
             continue;
         };
@@ -565,6 +581,25 @@ mod tests {
         app.world_mut().entity_mut(c).remove::<Viewer>();
         app.update();
         assert_eq!(changes(&app).1.len(), 1, "it saw only the first by then");
+    }
+
+    #[test]
+    fn who_becomes_viewable_later_is_seen_until_it_no_longer_is() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        player(&mut app, scene, 100.0);
+        let ghost =
+            spawn_object(app.world_mut(), scene, PLAYER, Vec2::new(101.0, 500.0), ()).unwrap();
+        app.update();
+        assert_eq!(changes(&app).0, []);
+        app.world_mut()
+            .entity_mut(ghost)
+            .insert(Viewable::default());
+        app.update();
+        assert_eq!(changes(&app).0, [(1, 2)]);
+        app.world_mut().entity_mut(ghost).remove::<Viewable>();
+        app.update();
+        assert_eq!(changes(&app).1, [(1, 2, LeaveReason::Hidden)]);
     }
 
     #[test]

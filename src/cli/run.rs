@@ -270,8 +270,16 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let tick = report.tick_ms;
     row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])?;
+    if report.script_fault_count > 0 {
+        writeln!(
+            to,
+            "
+{} script faults, the first of them:",
+            report.script_fault_count
+        )?;
+    }
     for fault in &report.script_faults {
-        writeln!(to, "\nscript fault  {fault}")?;
+        writeln!(to, "script fault  {fault}")?;
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;

@@ -51,11 +51,17 @@ const STREAM: &str = "arrivals";
 pub struct ArrivalsPlugin;
 
 impl Plugin for ArrivalsPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
-        sim::install(app);
-        if !app.is_plugin_added::<MatchmakingPlugin>() {
-            app.add_plugins(MatchmakingPlugin);
+        if app.is_plugin_added::<Self>() {
+            return;
         }
+        sim::install(app);
+        app.add_plugins(MatchmakingPlugin);
         app.init_resource::<Arrivals>()
             .add_systems(FixedUpdate, arrive.in_set(SimSystems::Think))
             .hash_part("arrivals", |world, hasher| {

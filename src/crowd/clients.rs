@@ -380,28 +380,35 @@ pub(super) fn receive(
         .count() as u64;
 }
 
-/// What is wrong with the clients' mirrors: packets they could not take and, when nothing changes any more, values that
-/// differ from the server's. At most `max` lines; the number of mirrors compared comes first.
+/// What is wrong with the clients' mirrors: packets that any of them could ever not take and, when nothing changes any more,
+/// values that differ from the server's. At most `max` lines; the number of mirrors compared comes first.
 #[must_use]
 pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
     let Some(synthetics) = world.get_resource::<SyntheticClients>() else {
         return (0, Vec::new());
     };
-    let receiving = || {
-        synthetics
+    let has_object = |client| {
+        world
+            .resource::<Sessions>()
+            .get(client)
+            .is_some_and(|s| s.controls.is_some())
+    };
+    let compared = || {
+        let receiving = synthetics
             .clients
             .iter()
-            .filter(|s| s.receives)
-            .filter_map(|s| Some((s, s.client?)))
+            .filter(|synthetic| synthetic.receives);
+        receiving.filter_map(|s| Some((s, s.client.filter(|&client| has_object(client))?)))
     };
-    let errors = receiving().filter_map(|(synthetic, client)| {
-        let found = match &synthetic.fault {
-            Some(fault) => Err(fault.clone()),
-            None => compare_mirror(world, client, &synthetic.mirror),
-        };
-        found
-            .err()
-            .map(|what| format!("the mirror of player {}: {what}", synthetic.player.0))
+    let faults = synthetics
+        .clients
+        .iter()
+        .filter_map(|s| Some((s.player, s.fault.clone()?)));
+    let differences = compared().filter_map(|(s, client)| {
+        Some((s.player, compare_mirror(world, client, &s.mirror).err()?))
     });
-    (receiving().count(), errors.take(max).collect())
+    let errors = faults
+        .chain(differences)
+        .map(|(player, what)| format!("the mirror of player {}: {what}", player.0));
+    (compared().count(), errors.take(max).collect())
 }

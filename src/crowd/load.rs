@@ -168,7 +168,7 @@ pub fn load_census(world: &mut World) -> LoadCensus {
     let mut census = LoadCensus::default();
     for path in players.iter(world) {
         census.players += 1;
-        census.walking += u32::from(path.is_some_and(|path| !path.is_empty()));
+        census.walking += u32::from(path.is_some_and(|path| !path.remaining().is_empty()));
     }
     let mut scenes = world.query::<&SceneInterest>();
     census.links = scenes
@@ -195,6 +195,7 @@ mod tests {
     use crate::crowd::SyntheticClients;
     use crate::outbox::OutboxStats;
     use crate::testing::TestServer;
+    use crate::world::Position;
 
     #[test]
     fn towns_grow_with_their_players_and_keep_their_density() {
@@ -222,6 +223,27 @@ mod tests {
             0,
             "the sink counts, and no mirror decodes"
         );
+    }
+
+    #[test]
+    fn players_who_arrive_set_out_again() {
+        let mut server = TestServer::builder().build();
+        add_load(server.world_mut(), 40).unwrap();
+        // A way of 200 m takes 67 s: nearly everybody has been somewhere by then.
+        server.step(100 * 20);
+        let positions = |server: &mut TestServer| -> Vec<Vec2> {
+            let world = server.world_mut();
+            let mut players = world.query_filtered::<&Position, With<Viewer>>();
+            players.iter(world).map(|position| position.0).collect()
+        };
+        let before = positions(&mut server);
+        server.step(20);
+        let moved = before
+            .iter()
+            .zip(positions(&mut server))
+            .filter(|(a, b)| **a != *b)
+            .count();
+        assert!(moved >= 28, "{moved} of 40");
     }
 
     #[test]

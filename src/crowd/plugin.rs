@@ -40,14 +40,18 @@ pub(super) const STAGGER_S: f64 = 10.0;
 pub struct CrowdPlugin;
 
 impl Plugin for CrowdPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
-        if !app.is_plugin_added::<MovementPlugin>() {
-            app.add_plugins(MovementPlugin);
-        }
-        if !app.is_plugin_added::<SyncPlugin>() {
-            app.add_plugins(SyncPlugin);
-        }
+        app.add_plugins(MovementPlugin);
+        app.add_plugins(SyncPlugin);
         app.add_plugins(ArrivalsPlugin);
         if let Err(error) = attributes::register(app) {
             tracing::error!(%error, "the crowd's attributes are not replicated");
@@ -334,7 +338,8 @@ pub fn spawn_individual(
     Ok(entity)
 }
 
-/// Brings everybody to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops.
+/// Brings individuals to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops. Call it again
+/// while searches are waiting. Parties that queue are not individuals, and go on.
 pub fn rest(world: &mut World) {
     world.resource_mut::<Crowds>().resting = true;
     let mut paths = world.query::<&mut Path>();
@@ -428,6 +433,10 @@ fn follow_routes(
         if map.centre_of(turn).distance(position.0) <= THERE_M {
             let next = path.next() + 1;
             path.advance_to(next);
+            // Who has arrived has no way any more, and is free to choose another.
+            if path.remaining().is_empty() {
+                path.clear();
+            }
         }
     }
     for refusal in refused.read() {

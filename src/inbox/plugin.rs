@@ -13,7 +13,15 @@ use crate::wire::ClientId;
 pub struct InboxPlugin;
 
 impl Plugin for InboxPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()

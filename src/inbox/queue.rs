@@ -60,7 +60,7 @@ pub struct InboxCounters {
     pub refused: u64,
     /// The most that ever waited.
     pub max_backlog: usize,
-    /// The longest that a message waited, in ticks.
+    /// The longest that a message waited beyond the tick after it came, in ticks.
     pub max_lag_ticks: u64,
 }
 
@@ -135,7 +135,7 @@ impl MessageQueue {
         self.counters.max_lag_ticks = self
             .counters
             .max_lag_ticks
-            .max(now.saturating_sub(message.tick));
+            .max(now.saturating_sub(message.tick + 1));
         Some(message)
     }
 

@@ -15,11 +15,17 @@ use crate::world::{Scene, SceneId, Scenes, WorldPlugin};
 pub struct MapPlugin;
 
 impl Plugin for MapPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
-        sim::install(app);
-        if !app.is_plugin_added::<WorldPlugin>() {
-            app.add_plugins(WorldPlugin);
+        if app.is_plugin_added::<Self>() {
+            return;
         }
+        sim::install(app);
+        app.add_plugins(WorldPlugin);
         app.add_message::<MapEdited>()
             .hash_part("maps", |world, hasher| {
                 let scenes: Vec<Entity> = world

@@ -36,7 +36,15 @@ use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimT
 pub struct MatchmakingPlugin;
 
 impl Plugin for MatchmakingPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()

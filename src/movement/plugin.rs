@@ -21,12 +21,18 @@ use crate::world::{
 pub struct MovementPlugin;
 
 impl Plugin for MovementPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         use MovementSystems::{Players, Push, Rest, Walkers};
         sim::install(app);
-        if !app.is_plugin_added::<NavPlugin>() {
-            app.add_plugins(NavPlugin);
-        }
+        app.add_plugins(NavPlugin);
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
             .add_message::<Arrived>()

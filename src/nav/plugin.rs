@@ -44,11 +44,17 @@ const CHUNK_SEARCHES_MIN: usize = 2;
 pub struct NavPlugin;
 
 impl Plugin for NavPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
-        sim::install(app);
-        if !app.is_plugin_added::<MapPlugin>() {
-            app.add_plugins(MapPlugin);
+        if app.is_plugin_added::<Self>() {
+            return;
         }
+        sim::install(app);
+        app.add_plugins(MapPlugin);
         app.init_resource::<NavSettings>()
             .init_resource::<NavStats>()
             .init_resource::<Navigator>()

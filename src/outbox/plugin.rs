@@ -11,7 +11,15 @@ use crate::sim::{self, SimSystems};
 pub struct OutboxPlugin;
 
 impl Plugin for OutboxPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
         app.init_resource::<Outbox>()
             .init_resource::<OutboxStats>()

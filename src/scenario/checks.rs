@@ -10,7 +10,10 @@ use crate::inbox::Inbox;
 use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
 use crate::movement::Speed;
-use crate::nav::{Algorithm, Outcome, Path, PathAnswered, PathResult, Query as PathQuery, Search};
+use crate::nav::{
+    Algorithm, NavStats, Outcome, Path, PathAnswered, PathResult, Query as PathQuery, Search,
+};
+use crate::session::{SessionStats, Sessions};
 use crate::sim::SimTick;
 use crate::world::{KindClass, Object, Position, SceneId};
 
@@ -260,7 +263,7 @@ fn views_stable(world: &World, at_rest: bool) -> (bool, String) {
     (true, format!("{links} links as they should be"))
 }
 
-/// Nothing is lost: parties, messages, sessions.
+/// Nothing is lost: every party, message, session and path request is accounted for.
 fn conserved(world: &World, report: &Report) -> (bool, String) {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
@@ -268,14 +271,26 @@ fn conserved(world: &World, report: &Report) -> (bool, String) {
     // The figures are of the end of the run; what came in while it came to rest is counted on both sides.
     let counters = world.resource::<Inbox>().counters();
     let messages = counters.received == counters.handled + counters.refused + backlog;
+    let stats = world.resource::<SessionStats>();
+    let sessions = world
+        .resource::<Sessions>()
+        .iter()
+        .filter(|(_, session)| session.player.is_some());
+    let logins = stats.logins == stats.logouts + sessions.count() as u64;
+    let nav = world.resource::<NavStats>();
+    let answered =
+        nav.found + nav.unreachable + nav.blocked + nav.out_of_bounds + nav.capped + nav.cancelled;
+    let paths = nav.requested == answered + nav.waiting;
     let found = format!(
-        "{} parties, {} messages",
-        report.matchmaking.queued, inbox.received
+        "{} parties, {} messages, {} logins, {} path requests",
+        report.matchmaking.queued, inbox.received, stats.logins, nav.requested
     );
-    (parties && messages, found)
+    (parties && messages && logins && paths, found)
 }
 
-/// Whether nothing waits any more that could still change views.
+/// Whether nothing waits any more that could still change what clients hold.
 pub(super) fn is_quiet(world: &World) -> bool {
-    world.resource::<AoiStats>().queued == 0 && world.resource::<Inbox>().backlog() == 0
+    world.resource::<AoiStats>().queued == 0
+        && world.resource::<Inbox>().backlog() == 0
+        && world.resource::<NavStats>().waiting == 0
 }

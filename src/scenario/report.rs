@@ -42,6 +42,7 @@ pub struct Report {
     pub outbox: OutboxFigures,
     pub memory: Memory,
     pub expectations: Vec<Judged>,
+    pub script_fault_count: u64,
     pub script_faults: Vec<String>,
 }
 

@@ -202,6 +202,7 @@ impl Run {
             outbox: report::outbox(world),
             memory: Memory::default(),
             expectations: Vec::new(),
+            script_fault_count: world.resource::<ScenarioScript>().faults().1,
             script_faults: world.resource::<ScenarioScript>().faults().0.to_vec(),
         };
         let at_rest = scenario.expect.is_empty() || self.come_to_rest();
@@ -212,12 +213,12 @@ impl Run {
 
     /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached.
     fn come_to_rest(&mut self) -> bool {
-        let world = self.server.world_mut();
-        rest(world);
-        world.remove_resource::<ScenarioScript>();
+        self.server.world_mut().remove_resource::<ScenarioScript>();
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
         let mut quiet_since = None;
         for tick in 0..REST_TICKS_MAX {
+            // Every time, since searches that were waiting still give paths.
+            rest(self.server.world_mut());
             self.server.step(1);
             if !checks::is_quiet(self.server.world()) {
                 quiet_since = None;

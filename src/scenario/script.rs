@@ -22,6 +22,8 @@ const BATTLES_MAX: usize = 64;
 pub struct ScenarioScript {
     cues: Vec<Timed>,
     battles: Vec<Battle>,
+    /// Battles that were fought without a scene, since as many as there may be had one.
+    battles_unseen: u64,
     /// What could not be done, and why; the run goes on.
     faults: Vec<String>,
     fault_count: u64,
@@ -67,7 +69,7 @@ impl ScenarioScript {
                 let every = ((t_s * scenario.tick_hz).round() as u64).max(1);
                 let until = until_s.map_or(u64::MAX, tick);
                 Timed {
-                    next: Some(tick(first)),
+                    next: Some(tick(first)).filter(|&first| first <= until),
                     every,
                     until,
                     action: run.clone(),
@@ -84,6 +86,12 @@ impl ScenarioScript {
     #[must_use]
     pub fn faults(&self) -> (&[String], u64) {
         (&self.faults, self.fault_count)
+    }
+
+    /// How many battles had no scene of their own, since as many as there may be were being fought.
+    #[must_use]
+    pub const fn battles_unseen(&self) -> u64 {
+        self.battles_unseen
     }
 
     fn fault(&mut self, what: String) {
@@ -255,6 +263,7 @@ fn fight(world: &mut World, script: &mut ScenarioScript, tick: u64) {
             continue;
         };
         if script.battles.len() >= BATTLES_MAX {
+            script.battles_unseen += 1;
             continue;
         }
         match open_battle(world, &queue, &found) {
@@ -281,13 +290,26 @@ fn open_battle(
         return Ok(None);
     };
     let scene = stage::open(world, spec, Vec2::ONE).map_err(|error| error.to_string())?;
+    if let Err(what) = place_fighters(world, scene, found) {
+        // An arena without its fighters is of no use to anybody.
+        let _ = close_scene(world, scene);
+        return Err(what);
+    }
+    Ok(Some(scene))
+}
+
+fn place_fighters(
+    world: &mut World,
+    scene: Entity,
+    found: &crate::matchmaking::Match,
+) -> Result<(), String> {
     let kind = world
         .resource::<ObjectKinds>()
         .find("player")
         .unwrap_or_default();
-    let at = world
-        .resource::<Stage>()
-        .place(world, scene, &super::schema::Area::default());
+    let stage = world.resource::<Stage>();
+    let at = stage.place(world, scene, &super::schema::Area::default());
+    let caps = stage.caps(scene);
     for (side, group) in (1..).zip(&found.groups) {
         let fighter = CrowdSpec {
             team: Some(TeamId(side)),
@@ -298,11 +320,15 @@ fn open_battle(
             speed_m_s: 4.0,
             ..CrowdSpec::new("", kind, 1, scene, at)
         };
+        let fighter = CrowdSpec {
+            caps: caps.unwrap_or(fighter.caps),
+            ..fighter
+        };
         for player in group.iter().flat_map(|ticket| &ticket.members) {
             let player_id = crate::world::PlayerId(*player);
             spawn_individual(world, &fighter, *player, (Walker, player_id))
                 .map_err(|error| error.to_string())?;
         }
     }
-    Ok(Some(scene))
+    Ok(())
 }

@@ -19,14 +19,18 @@ use crate::world::{MoveInput, Object, PlayerId, WorldPlugin, despawn_object};
 pub struct SessionPlugin;
 
 impl Plugin for SessionPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
-        if !app.is_plugin_added::<WorldPlugin>() {
-            app.add_plugins(WorldPlugin);
-        }
-        if !app.is_plugin_added::<InboxPlugin>() {
-            app.add_plugins(InboxPlugin);
-        }
+        app.add_plugins(WorldPlugin);
+        app.add_plugins(InboxPlugin);
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()

@@ -1,10 +1,11 @@
 //! The order of a tick and the heartbeat inside it.
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate, Plugin, Startup};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
-use bevy_time::{Fixed, Time};
+use bevy_time::{Fixed, Time, Virtual};
 use serde::{Deserialize, Serialize};
+use tracing::error;
 
 use super::{HashAppExt, RandomStreams, Workers};
 
@@ -184,6 +185,7 @@ pub fn install(app: &mut App) {
                 .after(run_heartbeat)
                 .in_set(SimSystems::Heartbeat),
         )
+        .add_systems(Startup, look_for_time)
         .add_systems(
             FixedUpdate,
             (
@@ -197,6 +199,13 @@ pub fn install(app: &mut App) {
         .hash_part("random", |world, hasher| {
             world.resource::<RandomStreams>().hash(hasher)
         });
+}
+
+/// Without `TimePlugin` the tick would just never run.
+fn look_for_time(time: Option<Res<Time<Virtual>>>) {
+    if time.is_none() {
+        error!("expected the plugin `bevy_time::TimePlugin` in the app: without it no tick runs");
+    }
 }
 
 fn advance_tick(

@@ -93,7 +93,11 @@ pub fn write_packet(
         found,
         job: round,
     } = scratch;
-    *round += 1;
+    *round = round.wrapping_add(1);
+    if *round == 0 {
+        new_to.fill(0);
+        *round = 1;
+    }
     let header = Header {
         epoch: job.state.epoch,
         sequence: job.state.sequence,

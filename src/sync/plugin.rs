@@ -29,8 +29,8 @@ use crate::wire::{
     ClientId, Motion, write_attribute, write_delta_head, write_motion, write_snapshot_head,
 };
 use crate::world::{
-    Floor, Heading, Object, ObjectHashAppExt, ObjectId, ObjectRef, Position, Scene, SceneClosed,
-    SceneId, SceneObjects, Scenes, Teleported, Velocity,
+    Floor, Heading, Object, ObjectHashAppExt, ObjectId, ObjectRef, Position, Scene, SceneChanged,
+    SceneClosed, SceneId, SceneObjects, Scenes, Teleported, Velocity,
 };
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
@@ -38,17 +38,19 @@ use crate::world::{
 pub struct SyncPlugin;
 
 impl Plugin for SyncPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
-        if !app.is_plugin_added::<AoiPlugin>() {
-            app.add_plugins(AoiPlugin);
-        }
-        if !app.is_plugin_added::<SessionPlugin>() {
-            app.add_plugins(SessionPlugin);
-        }
-        if !app.is_plugin_added::<OutboxPlugin>() {
-            app.add_plugins(OutboxPlugin);
-        }
+        app.add_plugins(AoiPlugin);
+        app.add_plugins(SessionPlugin);
+        app.add_plugins(OutboxPlugin);
         app.register_required_components::<Object, SentMotion>();
         app.register_required_components::<Object, DirtyMask>();
         app.register_required_components::<Object, SentValues>();
@@ -170,7 +172,12 @@ fn gather_changes(
         records.entry(scene).or_default().clear();
     }
     for left in left.read() {
-        if let Some(records) = records.get_mut(&left.scene) {
+        if let Some(records) = records.get_mut(&left.scene)
+            && records
+                .unborn
+                .binary_search(&(left.viewer.0, left.target.0))
+                .is_err()
+        {
             let change = Change::Left(left.target_generation.0);
             records.changes.add(left.viewer.0, left.target.0, change);
         }
@@ -188,10 +195,13 @@ fn gather_changes(
 
     follow_sessions(clients, &sessions);
     wanted.clear();
-    let mut next = clients.iter().peekable();
+    let mut next = clients.iter_mut().peekable();
     for (client, object) in own_objects(&sessions, &objects) {
-        while next.next_if(|state| state.client < client).is_some() {}
-        let Some(state) = next.peek().filter(|state| state.client == client) else {
+        // Who controls nothing now misses what happens, and begins anew when that changes.
+        while let Some(state) = next.next_if(|state| state.client < client) {
+            state.own = None;
+        }
+        let Some(state) = next.next_if(|state| state.client == client) else {
             continue;
         };
         let Some(records) = records.get(&object.scene()) else {
@@ -208,6 +218,7 @@ fn gather_changes(
             }
         }
     }
+    next.for_each(|state| state.own = None);
     wanted.sort_unstable();
     wanted.dedup();
 }
@@ -292,7 +303,10 @@ fn collect_object(
     };
     let (mut dirty, mut changed, mut public) = (0, 0u64, 0u64);
     for bit in mask.take() {
-        let registered = attributes.table()[bit as usize];
+        // A bit that an embedder set by hand may be no attribute's.
+        let Some(registered) = attributes.table().get(bit as usize) else {
+            continue;
+        };
         dirty += 1;
         value.clear();
         if (registered.encode)(EntityRef::from(&object), value) {
@@ -356,12 +370,14 @@ fn record_motions(
     mut replicator: ResMut<Replicator>,
     mut objects: Query<(&Object, Moving, &mut SentMotion)>,
     mut teleported: MessageReader<Teleported>,
+    mut changed_scene: MessageReader<SceneChanged>,
     settings: Res<SyncSettings>,
     tick: Res<SimTick>,
     mut jumped: Local<Vec<ObjectRef>>,
 ) {
     jumped.clear();
     jumped.extend(teleported.read().map(|message| message.object.reference()));
+    jumped.extend(changed_scene.read().map(|change| change.to.reference()));
     jumped.sort_unstable();
     let every = u64::from(settings.motion_every_ticks.max(1));
     for (object, moving, mut sent) in &mut objects {
@@ -398,12 +414,17 @@ fn record_snapshots(
     scenes: Res<Scenes>,
     ids: Query<&SceneObjects>,
     objects: Query<(&Object, Moving, &SentMotion, &SentValues)>,
+    mut gone: Local<Vec<(SceneId, u32)>>,
 ) {
     let Replicator {
         scenes: records,
         wanted,
         ..
     } = &mut *replicator;
+    gone.clear();
+    records
+        .values_mut()
+        .for_each(|records| records.unborn.clear());
     for &(scene, id) in &*wanted {
         let Some(ids) = scenes.entity(scene).and_then(|entity| ids.get(entity).ok()) else {
             continue;
@@ -412,6 +433,7 @@ fn record_snapshots(
             .entity(ObjectId(id))
             .and_then(|entity| objects.get(entity).ok())
         else {
+            gone.push((scene, id));
             continue;
         };
         if let Some(records) = records.get_mut(&scene) {
@@ -419,6 +441,15 @@ fn record_snapshots(
             records.snapshots.write(id, |bytes| {
                 write_snapshot(bytes, object, motion, &attributes, sent, Audience::Viewers);
             });
+        }
+    }
+    for &(scene, id) in &*gone {
+        if let Some(SceneRecords {
+            changes, unborn, ..
+        }) = records.get_mut(&scene)
+        {
+            unborn.extend(changes.viewers_of_new(id).map(|viewer| (viewer, id)));
+            unborn.sort_unstable();
         }
     }
 }

@@ -96,6 +96,8 @@ pub struct SceneRecords {
     pub motions: Records,
     /// What changed in view lists, by viewer.
     pub changes: ViewChanges,
+    /// Pairs (viewer, target) that began in the last tick with a target that was gone before its snapshot, ascending.
+    pub unborn: Vec<(u32, u32)>,
 }
 
 impl SceneRecords {
@@ -176,6 +178,12 @@ impl ViewChanges {
                 Ordering::Equal => {}
             }
         }
+    }
+
+    /// Those who came to see a target. O(changes).
+    pub fn viewers_of_new(&self, target: u32) -> impl Iterator<Item = u32> {
+        let new = move |pair: &&PairChange| pair.target == target && pair.change == Change::Entered;
+        self.pairs.iter().filter(new).map(|pair| pair.viewer)
     }
 
     /// What changed for one viewer, by ascending target. O(log n + its changes).

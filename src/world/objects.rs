@@ -41,7 +41,7 @@ pub struct ObjectRef {
 /// However it goes away (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook gives
 /// the id back and writes [`Despawned`].
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_discard = released)]
+#[component(immutable, on_discard = released, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
 pub struct Object {
     scene_entity: Entity,
@@ -146,7 +146,7 @@ pub struct SceneObjects {
     free: BinaryHeap<Reverse<u32>>,
     /// Given back, and their `Despawned` not yet handed over.
     released: Vec<u32>,
-    /// Given back before the Replicate that runs now.
+    /// Given back before the Locate of this tick, so that its Replicate tells of them.
     handed_over: Vec<u32>,
     max_objects: u32,
     live: u32,
@@ -254,7 +254,7 @@ impl SceneObjects {
         self.live -= 1;
     }
 
-    /// Replicate begins: what was given back so far is handed over in it.
+    /// Locate begins: what was given back so far is handed over in this tick's Replicate.
     pub(super) fn begin_hand_over(&mut self) {
         self.handed_over.append(&mut self.released);
     }

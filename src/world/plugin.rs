@@ -17,7 +17,15 @@ use crate::sim::{self, HashAppExt, SimSystems};
 pub struct WorldPlugin;
 
 impl Plugin for WorldPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
     fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
         sim::install(app);
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
@@ -34,9 +42,10 @@ impl Plugin for WorldPlugin {
             .add_systems(
                 FixedUpdate,
                 (
+                    // Who is despawned after Locate is seen to be gone only in the next tick.
                     begin_hand_over
-                        .after(SimSystems::Heartbeat)
-                        .before(SimSystems::Replicate),
+                        .after(SimSystems::Move)
+                        .before(SimSystems::Locate),
                     end_hand_over
                         .after(SimSystems::Replicate)
                         .before(SimSystems::Send),

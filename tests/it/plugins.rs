@@ -96,11 +96,9 @@ macro_rules! for_each_plugin {
     };
 }
 
-/// Adds a plugin unless another one has brought it along.
+/// Adds a plugin, also when another one has brought it along.
 fn add<P: bevy_app::Plugin + Default>(app: &mut App) {
-    if !app.is_plugin_added::<P>() {
-        app.add_plugins(P::default());
-    }
+    app.add_plugins(P::default());
 }
 
 type Added = (&'static str, fn(&mut App));

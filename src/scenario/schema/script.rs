@@ -20,7 +20,7 @@ pub enum Cue {
     Every {
         /// The time from one to the next, seconds.
         t_s: f64,
-        /// When it begins, seconds: the first happens then.
+        /// When the first happens, seconds; after `t_s` when it is absent or 0.
         #[serde(default)]
         from_s: f64,
         /// The last time at which it may happen, seconds; the end of the run when absent.

@@ -140,7 +140,9 @@ pub struct DirtyMask(u64);
 impl DirtyMask {
     /// Sets the bit of an attribute, see [`Attributes::bit`].
     pub const fn mark(&mut self, bit: u32) {
-        self.0 |= 1 << bit;
+        if bit < ATTRIBUTES_MAX as u32 {
+            self.0 |= 1 << bit;
+        }
     }
 
     /// Whether anything changed.
@@ -195,7 +197,8 @@ impl SentValues {
 
 /// Registers attributes.
 pub trait ReplicateAppExt {
-    /// Makes a component an attribute; objects that get the component get a [`DirtyMask`] too.
+    /// Makes a component an attribute of the objects that have it. Once it was replicated, an object keeps it: that it is
+    /// removed is not told.
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
@@ -212,8 +215,6 @@ impl ReplicateAppExt for App {
             .world_mut()
             .get_resource_or_init::<Attributes>()
             .register(registered)?;
-        self.register_required_components::<C, DirtyMask>();
-        self.register_required_components::<C, SentValues>();
         let mark = move |mut changed: Query<&mut DirtyMask, Changed<C>>| {
             changed.iter_mut().for_each(|mut mask| mask.mark(bit));
         };

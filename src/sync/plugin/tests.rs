@@ -227,3 +227,114 @@ proptest! {
         rig.rest_and_compare();
     }
 }
+
+/// Despawned by a system in the middle of the tick, as a game's own would.
+#[derive(Component)]
+struct Doomed;
+
+fn despawn_in(set: SimSystems) -> Rig {
+    let mut rig = Rig::new(10);
+    let slay = |mut commands: Commands, doomed: Query<Entity, With<Doomed>>| {
+        doomed
+            .iter()
+            .for_each(|entity| commands.entity(entity).despawn());
+    };
+    rig.app.add_systems(FixedUpdate, slay.in_set(set));
+    rig.rest_and_compare();
+    rig
+}
+
+#[test]
+fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
+    for set in [
+        SimSystems::Think,
+        SimSystems::Move,
+        SimSystems::Heartbeat,
+        SimSystems::Last,
+    ] {
+        let mut rig = despawn_in(set);
+        for _ in 0..4 {
+            let entity = rig.players.remove(2);
+            rig.app.world_mut().entity_mut(entity).insert(Doomed);
+            rig.app.update();
+            rig.join(10, 2);
+            rig.app.update();
+        }
+        rig.rest_and_compare();
+    }
+}
+
+#[test]
+fn who_comes_and_goes_within_a_tick_is_never_told() {
+    let mut rig = despawn_in(SimSystems::Heartbeat);
+    rig.join(10, 3);
+    let entity = rig.players.pop().unwrap();
+    rig.app.world_mut().entity_mut(entity).insert(Doomed);
+    rig.app.update();
+    rig.rest_and_compare();
+}
+
+#[test]
+fn control_that_was_lost_and_found_begins_anew() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let entity = rig.players[0];
+    let client = rig
+        .app
+        .world()
+        .get::<ControlledBy>(entity)
+        .unwrap()
+        .client();
+    rig.app
+        .world_mut()
+        .entity_mut(entity)
+        .remove::<ControlledBy>();
+    rig.app
+        .world_mut()
+        .get_mut::<Health>(rig.players[1])
+        .unwrap()
+        .0 = 5;
+    (0..12).for_each(|_| rig.app.update());
+    assert!(control(rig.app.world_mut(), client, entity));
+    rig.rest_and_compare();
+}
+
+#[test]
+fn a_bit_that_is_no_attributes_changes_nothing() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let mut mask = rig
+        .app
+        .world_mut()
+        .get_mut::<DirtyMask>(rig.players[0])
+        .unwrap();
+    mask.mark(63);
+    mask.mark(200);
+    rig.rest_and_compare();
+}
+
+#[test]
+fn a_scene_change_is_told_whatever_the_motion_rate() {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        motion_every_ticks: 7,
+    });
+    rig.rest_and_compare();
+    let (entity, to) = (rig.players[1], rig.scenes[1]);
+    for nth in 0..7 {
+        let at = Vec2::splat(100.0 + nth as f32);
+        change_scene(rig.app.world_mut(), entity, to, at).unwrap();
+        rig.app.update();
+        let object = *rig.app.world().get::<Object>(entity).unwrap();
+        let client = rig
+            .app
+            .world()
+            .get::<ControlledBy>(entity)
+            .unwrap()
+            .client();
+        let mirrors = rig.mirrors.0.lock().unwrap();
+        let known = mirrors[&client].0.object(object.id().0).unwrap();
+        assert_eq!(known.motion.position.metres(), at);
+    }
+    rig.rest_and_compare();
+}
