@@ -141,10 +141,10 @@ impl TestServerBuilder {
         app.insert_resource(Time::<Fixed>::from_hz(self.tick_hz))
             .insert_resource(RandomStreams::new(self.seed))
             .insert_resource(Workers::new(self.workers));
-        strict(&mut app, FixedPreUpdate, self.workers);
-        strict(&mut app, FixedUpdate, self.workers);
-        strict(&mut app, Heartbeat, self.workers);
-        strict(&mut app, FixedPostUpdate, self.workers);
+        strict(&mut app, FixedPreUpdate);
+        strict(&mut app, FixedUpdate);
+        strict(&mut app, Heartbeat);
+        strict(&mut app, FixedPostUpdate);
         self.configure
             .into_iter()
             .for_each(|configure| configure(&mut app));
@@ -174,28 +174,29 @@ impl TestServerBuilder {
     }
 }
 
-/// Makes the order of a schedule's systems an error where it could show, and runs it inline for one worker.
-fn strict(app: &mut App, label: impl ScheduleLabel, workers: usize) {
+/// Makes the order of a schedule's systems an error where it could show, and runs them on the calling thread.
+fn strict(app: &mut App, label: impl ScheduleLabel) {
     app.edit_schedule(label, |schedule| {
         let settings = schedule.get_build_settings();
         schedule.set_build_settings(ScheduleBuildSettings {
             ambiguity_detection: LogLevel::Error,
             ..settings
         });
-        if workers <= 1 {
-            schedule.set_executor(SingleThreadedExecutor::new());
-        }
+        // The sets of a tick are a chain: what can run at once is inside the systems, which spread it over the workers
+        // themselves. So systems are not handed to other threads, which costs more than it gains.
+        schedule.set_executor(SingleThreadedExecutor::new());
     });
 }
 
-/// Task pools with so many threads for the tick, and one each for the rest. The first app of a process makes them.
+/// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
+/// process makes them.
 fn pools(workers: usize) -> TaskPoolOptions {
     let mut options = TaskPoolOptions::default();
-    let workers = workers.max(1);
+    let helpers = workers.saturating_sub(1).max(1);
     for (pool, threads) in [
         (&mut options.io, 1),
         (&mut options.async_compute, 1),
-        (&mut options.compute, workers),
+        (&mut options.compute, helpers),
     ] {
         (pool.min_threads, pool.max_threads) = (threads, threads);
     }

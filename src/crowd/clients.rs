@@ -99,14 +99,15 @@ impl SyntheticClients {
             .count()
     }
 
-    /// Makes the programs of a crowd's players, of which the first `receiving` hold mirrors, and gives the first player.
+    /// Makes the programs of a crowd's players, of which `receiving`, evenly spread, hold mirrors, and gives the first player.
     pub(super) fn enlist(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
         let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
+        let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
         self.clients.extend((0..count).map(|nth| Synthetic {
             player: PlayerId(first.0 + u64::from(nth)),
             crowd,
             client: None,
-            receives: nth < receiving,
+            receives: share(nth + 1) > share(nth),
             back_at: Some(0),
             mirror: Mirror::default(),
             fault: None,

@@ -18,7 +18,7 @@ use crate::sim::SimTick;
 use crate::world::{KindClass, Object, Position, SceneId};
 
 /// Paths of a run that are searched anew by A*, spread over its ticks.
-const PATHS_CHECKED_MAX: u64 = 200;
+const PATHS_CHECKED_MAX: u64 = 50;
 
 /// Nodes that such a search may generate; a longer one counts as not checked.
 const PATH_NODES_MAX: u32 = 4_000_000;
