@@ -1,6 +1,7 @@
 //! What the server sends: a header and messages, written piece by piece, read back as borrowed values.
 
 use glam::Vec2;
+use smallvec::SmallVec;
 
 use super::codec::{Reader, WireError, write_varint};
 use super::{VERSION, codec};
@@ -181,7 +182,7 @@ pub enum ServerMessage<'a> {
         /// Where it is.
         motion: Motion,
         /// Its attributes.
-        attributes: Vec<Attribute<'a>>,
+        attributes: SmallVec<[Attribute<'a>; 8]>,
     },
     /// Attributes changed.
     Delta {
@@ -190,7 +191,7 @@ pub enum ServerMessage<'a> {
         /// Its generation.
         generation: u32,
         /// Those that changed.
-        attributes: Vec<Attribute<'a>>,
+        attributes: SmallVec<[Attribute<'a>; 8]>,
     },
     /// The object moved.
     Motion {
@@ -310,7 +311,7 @@ fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
     write_varint(bytes, u64::from(generation));
 }
 
-fn read_attributes<'a>(reader: &mut Reader<'a>) -> Result<Vec<Attribute<'a>>, WireError> {
+fn read_attributes<'a>(reader: &mut Reader<'a>) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
     let count = reader.byte()?;
     (0..count).map(|_| read_attribute(reader)).collect()
 }
@@ -381,7 +382,7 @@ mod tests {
         )
     }
 
-    fn borrowed(values: &Values) -> Vec<Attribute<'_>> {
+    fn borrowed(values: &Values) -> SmallVec<[Attribute<'_>; 8]> {
         values
             .iter()
             .map(|(id, value)| Attribute { id: *id, value })
