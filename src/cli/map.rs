@@ -12,7 +12,7 @@ use crate::map::{self, RegionId, TileMap};
 
 /// Arguments of `throng map`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: throng map info assets/maps/town.tmap")]
+#[command(after_help = "Example: throng map info assets/maps/village.tmap")]
 pub(super) struct Map {
     #[command(subcommand)]
     action: Action,
