@@ -55,13 +55,13 @@ pub fn bench(criterion: &mut Criterion) {
             continue;
         };
         let scen = parse_scen(name, &text).expect("a file of the benchmark is well-formed");
-        let every = (scen.len() / QUERIES).max(1);
-        let picked: Vec<_> = scen.iter().step_by(every).take(QUERIES).collect();
+        let every = (scen.queries().count() / QUERIES).max(1);
+        let picked: Vec<_> = scen.queries().step_by(every).take(QUERIES).collect();
         let queries: Vec<Query> = picked
             .iter()
             .map(|query| Query::new(query.from, query.to))
             .collect();
-        let agrees = |nth: usize, length: f64| picked[nth].agrees_with(length);
+        let agrees = |nth: usize, length: f64| picked[nth].agrees_with(Some(length));
         side_by_side(criterion, name, &map, &queries, Some(&agrees));
     }
 }

@@ -59,6 +59,10 @@ impl TilePattern {
         })
     }
 
+    pub(super) fn from_plane(plane: BitPlane) -> Self {
+        Self { plane }
+    }
+
     /// The number of tiles from left to right.
     pub fn width(&self) -> u32 {
         self.plane.width()

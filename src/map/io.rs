@@ -7,8 +7,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use super::edits::TilePattern;
 use super::error::{MapError, Place};
-use super::formats::{MapFormat, check_name, decode, encode};
+use super::formats::{MapFormat, check_name, decode, decode_patches, encode};
 use super::tiles::TileMap;
 
 /// The largest file that is read, in bytes: four times the bytes of the largest map in the widest format.
@@ -25,6 +26,15 @@ pub fn load(path: impl AsRef<Path>) -> Result<TileMap, MapError> {
     let name = path.to_string_lossy();
     let bytes = read(path, &name)?;
     decode(format, &name, &bytes)
+}
+
+/// Reads a MovingAI `.patch` file: patterns, in the order of their numbers.
+///
+/// Errors: [`MapError`], which names the file, and the line and column where it is wrong.
+pub fn load_patches(path: impl AsRef<Path>) -> Result<Vec<TilePattern>, MapError> {
+    let path = path.as_ref();
+    let name = path.to_string_lossy();
+    decode_patches(&name, &read(path, &name)?)
 }
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {

@@ -29,11 +29,11 @@ mod tiles;
 pub use bit_plane::BitPlane;
 pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, Place};
-pub use formats::{MapFormat, decode, encode};
+pub use formats::{MapFormat, decode, decode_patches, encode};
 pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
 };
-pub use io::{FILE_BYTES_MAX, load, save};
+pub use io::{FILE_BYTES_MAX, load, load_patches, save};
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use regions::RegionId;
 pub use tiles::{MapMemory, SIDE_MAX, TILES_MAX, TileMap, TileRect};

@@ -14,7 +14,7 @@
 //! | `search` | queries, answers, the scratch of a thread, what all algorithms share |
 //! | `astar`, `jps_bit` | an algorithm each: the successors of a node |
 //! | `smooth` | lines of sight along a path, what an edit crosses |
-//! | `scen` | benchmark files with known lengths |
+//! | `scen` | benchmark files with known lengths and edits |
 //! | `plugin` | requests, queue, answers and [`Path`]s in the tick |
 //!
 //! The movement rule: eight neighbours, a diagonal step needs both straight neighbours free, so that a walker never
@@ -46,6 +46,6 @@ pub use plugin::{
     NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathAnswered, PathClass,
     PathRequest, PathResult, SearchTimes,
 };
-pub use scen::{ScenError, ScenProblem, ScenQuery, parse_scen};
+pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
 pub use search::{Algorithm, FoundPath, NODES_MAX, Outcome, Query, Search, UnknownAlgorithm};
 pub use smooth::{farthest_in_sight, path_crosses, smooth};

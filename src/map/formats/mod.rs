@@ -7,13 +7,18 @@
 //! | packed | `.tmap` | a bit a tile, with a version and a checksum |
 //! | PNG | `.png` | an image, a pixel a tile, dark = blocked |
 //!
+//! Beside them `.patch`, MovingAI's lists of patterns to be written into a map.
+//!
 //! Invariants: `decode(encode(map)) == map` for every format that can hold the map's size; no input panics, and sizes
 //! are checked against the limits of maps before anything of that size is allocated.
 
 mod movingai;
+mod patch;
 mod png;
 mod raw;
 mod tmap;
+
+pub use patch::decode_patches;
 
 use super::TileMap;
 use super::error::{MapError, Place};

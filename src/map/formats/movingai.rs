@@ -18,15 +18,23 @@ use crate::map::error::{MapError, Place};
 use crate::map::tiles::check_size;
 
 /// The lines of a file, without their ends, with their numbers from 1; a last line that is empty is none.
-struct Lines<'a> {
-    file: &'a str,
+pub(super) struct Lines<'a> {
+    pub file: &'a str,
     rest: &'a [u8],
     /// The number of the line last returned.
-    number: u32,
+    pub number: u32,
 }
 
 impl<'a> Lines<'a> {
-    fn next(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn new(file: &'a str, bytes: &'a [u8]) -> Self {
+        Self {
+            file,
+            rest: bytes,
+            number: 0,
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<&'a [u8]> {
         if self.rest.is_empty() {
             return None;
         }
@@ -48,19 +56,90 @@ impl<'a> Lines<'a> {
             u32::try_from(column).unwrap_or(u32::MAX),
         )
     }
+
+    /// That a header ends where something should follow.
+    pub(super) fn ended(&self, expected: &str) -> MapError {
+        MapError::Header {
+            place: Place::text(self.file, self.number + 1, 1),
+            found: "the end of the file".into(),
+            expected: expected.into(),
+        }
+    }
+
+    /// That the last line has, from a column on, something else than it should.
+    pub(super) fn header_error(&self, column: usize, found: &[u8], expected: &str) -> MapError {
+        // A line may be as long as the file.
+        let shown = String::from_utf8_lossy(&found[..found.len().min(40)]);
+        let found = if found.is_empty() {
+            "nothing".into()
+        } else {
+            format!("{shown:?}")
+        };
+        MapError::Header {
+            place: self.place(column),
+            found,
+            expected: expected.into(),
+        }
+    }
+
+    /// The whole number after the keyword of the last line, and where it stands.
+    pub(super) fn number_after(&self, line: &[u8]) -> Result<(u64, Place), MapError> {
+        let (key, value, column) = key_and_value(line);
+        let text = std::str::from_utf8(value).ok();
+        let number = text.and_then(|text| text.parse::<u64>().ok());
+        number
+            .map(|number| (number, self.place(column)))
+            .ok_or_else(|| {
+                let key = String::from_utf8_lossy(key).to_ascii_lowercase();
+                let what = if matches!(key.as_str(), "height" | "width") {
+                    " of tiles"
+                } else {
+                    ""
+                };
+                self.header_error(
+                    column,
+                    value,
+                    &format!("a whole number{what} after `{key}`"),
+                )
+            })
+    }
+}
+
+/// A header line's keyword, what follows it, and the column of that, from 1.
+pub(super) fn key_and_value(line: &[u8]) -> (&[u8], &[u8], usize) {
+    let end = line
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(line.len());
+    let (key, rest) = line.split_at(end);
+    let column = 1 + line.len() - rest.trim_ascii_start().len();
+    (key, rest.trim_ascii(), column)
 }
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let mut lines = Lines {
-        file,
-        rest: bytes,
-        number: 0,
-    };
-    let (width, height) = header(&mut lines)?;
-    let mut rows = BitPlane::blocked(width, height);
+    let mut lines = Lines::new(file, bytes);
+    let (width, height) = header(&mut lines, false)?;
+    let rows = rows(&mut lines, width, height)?;
+    while let Some(line) = lines.next() {
+        if !line.trim_ascii().is_empty() {
+            let found = u64::from(height) + 1;
+            return Err(MapError::RowCount {
+                place: lines.place(1),
+                found,
+                expected: height,
+            });
+        }
+    }
+    Ok(TileMap::from_rows(rows))
+}
+
+/// Reads the rows of letters that follow a header.
+pub(super) fn rows(lines: &mut Lines, width: u32, height: u32) -> Result<BitPlane, MapError> {
+    // What is allocated follows the text, not the header, which may promise more than the file holds.
+    let mut words = Vec::new();
     for y in 0..height {
         let Some(line) = lines.next() else {
-            let place = Place::text(file, lines.number + 1, 1);
+            let place = Place::text(lines.file, lines.number + 1, 1);
             return Err(MapError::RowCount {
                 place,
                 found: u64::from(y),
@@ -86,24 +165,17 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
                 expected: width,
             });
         }
-        let word = |letters: &[u8]| {
+        words.extend(line.chunks(64).map(|letters| {
             letters.iter().rev().fold(0, |word, letter| {
                 word << 1 | u64::from(!matches!(letter, b'.' | b'G'))
             })
-        };
-        rows.set_row(y, line.chunks(64).map(word));
+        }));
     }
-    while let Some(line) = lines.next() {
-        if !line.trim_ascii().is_empty() {
-            let found = u64::from(height) + 1;
-            return Err(MapError::RowCount {
-                place: lines.place(1),
-                found,
-                expected: height,
-            });
-        }
+    let mut rows = BitPlane::blocked(width, height);
+    for (y, row) in (0..height).zip(words.chunks(width.div_ceil(64) as usize)) {
+        rows.set_row(y, row.iter().copied());
     }
-    Ok(TileMap::from_rows(rows))
+    Ok(rows)
 }
 
 /// Whether a letter stands for a blocked tile; `None` when it stands for nothing.
@@ -115,9 +187,8 @@ fn tile(letter: u8) -> Option<bool> {
     }
 }
 
-/// Reads the lines up to `map`; returns width and height.
-fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
-    let mut has_type = false;
+/// Reads the lines up to `map`; returns width and height. `has_type`: the line `type octile` is not to come any more.
+pub(super) fn header(lines: &mut Lines, mut has_type: bool) -> Result<(u32, u32), MapError> {
     let mut width: Option<(u64, Place)> = None;
     let mut height: Option<(u64, Place)> = None;
     loop {
@@ -127,54 +198,12 @@ fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
             (_, _, None) => "`width` and a number",
             _ => "`map`",
         };
-        let Some(line) = lines.next() else {
-            let place = Place::text(lines.file, lines.number + 1, 1);
-            let found = "the end of the file".into();
-            return Err(MapError::Header {
-                place,
-                found,
-                expected: missing.into(),
-            });
-        };
-        let error = |column: usize, found: &[u8], expected: &str| {
-            // A line may be as long as the file.
-            let shown: String = String::from_utf8_lossy(&found[..found.len().min(40)]).into_owned();
-            let found = if found.is_empty() {
-                "nothing".into()
-            } else {
-                format!("{shown:?}")
-            };
-            MapError::Header {
-                place: lines.place(column),
-                found,
-                expected: expected.into(),
-            }
-        };
-        let end = line
-            .iter()
-            .position(u8::is_ascii_whitespace)
-            .unwrap_or(line.len());
-        let (key, rest) = line.split_at(end);
-        let value = rest.trim_ascii();
-        let value_column = 1 + line.len() - rest.trim_ascii_start().len();
-        let number = || {
-            let text = std::str::from_utf8(value).ok();
-            let number = text.and_then(|text| text.parse::<u64>().ok());
-            number
-                .map(|number| (number, lines.place(value_column)))
-                .ok_or_else(|| {
-                    let key = String::from_utf8_lossy(key).to_ascii_lowercase();
-                    error(
-                        value_column,
-                        value,
-                        &format!("a whole number of tiles after `{key}`"),
-                    )
-                })
-        };
+        let line = lines.next().ok_or_else(|| lines.ended(missing))?;
+        let (key, value, _) = key_and_value(line);
         let is_new = match key.to_ascii_lowercase().as_slice() {
             b"type" => !std::mem::replace(&mut has_type, true),
-            b"height" => height.replace(number()?).is_none(),
-            b"width" => width.replace(number()?).is_none(),
+            b"height" => height.replace(lines.number_after(line)?).is_none(),
+            b"width" => width.replace(lines.number_after(line)?).is_none(),
             b"map" if value.is_empty() => match (has_type, &width, &height) {
                 (true, Some((width, width_place)), Some((height, height_place))) => {
                     // The place of the side that is worse is of more help.
@@ -186,12 +215,12 @@ fn header(lines: &mut Lines) -> Result<(u32, u32), MapError> {
                     check_size(*width, *height, place)?;
                     return Ok((*width as u32, *height as u32));
                 }
-                _ => return Err(error(1, line, missing)),
+                _ => return Err(lines.header_error(1, line, missing)),
             },
-            _ => return Err(error(1, line, missing)),
+            _ => return Err(lines.header_error(1, line, missing)),
         };
         if !is_new {
-            return Err(error(1, line, "each header line once"));
+            return Err(lines.header_error(1, line, "each header line once"));
         }
     }
 }

@@ -1,0 +1,36 @@
+//! Version 1: a query a line, tab separated: bucket, map name, width, height, start x, start y, goal x, goal y, length.
+//!
+//! The map's name is not kept, as the folder in it is that of another machine. All lines are about one map, so they give
+//! one size.
+
+use super::{Fault, Lines, Scen, ScenCommand, ScenQuery};
+
+/// The fields of a line, in order, as errors name them.
+const FIELDS: [&str; 9] = [
+    "bucket", "map name", "width", "height", "start x", "start y", "goal x", "goal y", "length",
+];
+
+pub(super) fn parse(lines: &mut Lines) -> Result<Scen, Fault> {
+    let mut scen = Scen::default();
+    while let Some(line) = lines.next() {
+        let fields = line.fields(&FIELDS)?;
+        let size = fields.tile(2)?;
+        let expected = *scen.size.get_or_insert(size);
+        for (index, expected, found) in [(2, expected.x, size.x), (3, expected.y, size.y)] {
+            if found != expected {
+                return Err(fields.wrong(index, format!("{expected} as in the first query")));
+            }
+        }
+        let length_tiles = fields
+            .number(8)
+            .filter(|length| *length >= 0.0)
+            .ok_or_else(|| fields.wrong(8, "a finite number from 0"))?;
+        scen.commands.push(ScenCommand::Query(ScenQuery {
+            bucket: fields.whole(0)?,
+            from: fields.tile(4)?.as_ivec2(),
+            to: fields.tile(6)?.as_ivec2(),
+            length_tiles: Some(length_tiles),
+        }));
+    }
+    Ok(scen)
+}

@@ -1,0 +1,118 @@
+//! Version 2: queries and edits of the map, in order.
+//!
+//! ```text
+//! version 2
+//! height 209
+//! width 281
+//! cost 1 octile
+//! patch dao_arena2.patch
+//! commands
+//! Q 0 54 277 165 279 111.82        bucket, start x, start y, goal x, goal y, length or -1 when there is no path
+//! P 1 0 81 162                     bucket, patch, x and y of its top left tile
+//! ```
+//! The lines of the header come in any order; `patch` may be missing when no command needs it.
+
+use glam::UVec2;
+
+use super::{Fault, Line, Lines, Scen, ScenCommand, ScenPatch, ScenQuery};
+
+const QUERY: [&str; 7] = [
+    "Q", "bucket", "start x", "start y", "goal x", "goal y", "length",
+];
+const PATCH: [&str; 5] = ["P", "bucket", "patch", "x", "y"];
+
+pub(super) fn parse(lines: &mut Lines) -> Result<Scen, Fault> {
+    let mut scen = header(lines)?;
+    while let Some(line) = lines.next() {
+        scen.commands
+            .push(match line.text.split_whitespace().next() {
+                Some("Q") => ScenCommand::Query(query(line)?),
+                Some("P") if scen.patch_file.is_none() => {
+                    return Err(line.unexpected(
+                        "`patch` and a file's name in the header before a command `P`",
+                    ));
+                }
+                Some("P") => ScenCommand::Patch(patch(line)?),
+                _ => return Err(line.unexpected("a command, `Q` or `P`")),
+            });
+    }
+    Ok(scen)
+}
+
+/// Reads the lines up to `commands`.
+fn header(lines: &mut Lines) -> Result<Scen, Fault> {
+    let (mut width, mut height, mut patch_file) = (None, None, None);
+    let mut has_cost = false;
+    while let Some(line) = lines.next() {
+        let is_new = match line.text.split_whitespace().next() {
+            Some("height") => height
+                .replace(line.fields(&["height", "height"])?.tiles(1)?)
+                .is_none(),
+            Some("width") => width
+                .replace(line.fields(&["width", "width"])?.tiles(1)?)
+                .is_none(),
+            Some("cost") if line.text.split_whitespace().skip(1).eq(["1", "octile"]) => {
+                !std::mem::replace(&mut has_cost, true)
+            }
+            Some("cost") => return Err(line.unexpected("`cost 1 octile`")),
+            Some("patch") => patch_file.replace(file_name(line)?).is_none(),
+            Some("commands") => {
+                return match (width, height, has_cost) {
+                    (None, ..) => {
+                        Err(line.unexpected("`width` and a whole number before `commands`"))
+                    }
+                    (_, None, _) => {
+                        Err(line.unexpected("`height` and a whole number before `commands`"))
+                    }
+                    (.., false) => Err(line.unexpected("`cost 1 octile` before `commands`")),
+                    (Some(width), Some(height), true) => Ok(Scen {
+                        size: Some(UVec2::new(width, height)),
+                        patch_file,
+                        commands: Vec::new(),
+                    }),
+                };
+            }
+            _ => {
+                return Err(line.unexpected("`height`, `width`, `cost`, `patch` or `commands`"));
+            }
+        };
+        if !is_new {
+            return Err(line.unexpected("each line of the header once"));
+        }
+    }
+    Err(lines.ended("a line `commands`"))
+}
+
+/// The name after `patch`, without the folder, which is that of another machine.
+fn file_name(line: Line) -> Result<String, Fault> {
+    let path = line.text.trim().strip_prefix("patch").unwrap_or_default();
+    let name = path.rsplit(['/', '\\']).next().map(str::trim);
+    match name {
+        Some(name) if !name.is_empty() && !matches!(name, "." | "..") => Ok(name.to_owned()),
+        _ => Err(line.unexpected("`patch` and a file's name")),
+    }
+}
+
+fn query(line: Line) -> Result<ScenQuery, Fault> {
+    let fields = line.fields(&QUERY)?;
+    let length_tiles = match fields.number(6) {
+        Some(-1.0) => None,
+        Some(length) if length >= 0.0 => Some(length),
+        _ => return Err(fields.wrong(6, "a finite number from 0, or -1 for no path")),
+    };
+    Ok(ScenQuery {
+        bucket: fields.whole(1)?,
+        from: fields.tile(2)?.as_ivec2(),
+        to: fields.tile(4)?.as_ivec2(),
+        length_tiles,
+    })
+}
+
+fn patch(line: Line) -> Result<ScenPatch, Fault> {
+    let fields = line.fields(&PATCH)?;
+    Ok(ScenPatch {
+        bucket: fields.whole(1)?,
+        patch: fields.whole(2)?,
+        at: fields.tile(3)?,
+    })
+}
