@@ -1,9 +1,12 @@
-//! Obstacle maps: building planes and regions, an edit, reading words.
+//! Obstacle maps: building planes and regions, edits, reading words.
 
 use std::hint::black_box;
+use std::path::Path;
 
 use criterion::Criterion;
-use throng::map::{MapRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng::map::{MapRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate, load};
 
 pub fn bench(criterion: &mut Criterion) {
     for side in [1_024, 2_048] {
@@ -19,6 +22,11 @@ pub fn bench(criterion: &mut Criterion) {
         });
     }
     edit(criterion);
+    edit_tile(criterion, "town", town(1_024));
+    let berlin = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/movingai"));
+    if let Ok(map) = load(berlin.join("Berlin_0_1024.map")) {
+        edit_tile(criterion, "Berlin", map);
+    }
     words(criterion);
 }
 
@@ -50,6 +58,41 @@ fn edit(criterion: &mut Criterion) {
         before,
         "the square was free, and is again"
     );
+}
+
+/// One free tile, blocked and freed again: on open ground, where all eight neighbours are free, and beside a wall.
+fn edit_tile(criterion: &mut Criterion, name: &str, mut map: TileMap) {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
+    for (ground, free_range) in [("open", 9..=9), ("wall", 1..=8)] {
+        let mut tiles = Vec::new();
+        while tiles.len() < 256 {
+            let (x, y) = (
+                random.random_range(0..map.width()),
+                random.random_range(0..map.height()),
+            );
+            let is_free = |dx, dy| !map.is_blocked(x as i32 + dx, y as i32 + dy);
+            let free = around.clone().filter(|(dx, dy)| is_free(*dx, *dy)).count();
+            if is_free(0, 0) && free_range.contains(&free) {
+                tiles.push(TileRect::new(x, y, 1, 1));
+            }
+        }
+        let before = map.fingerprint();
+        let (mut tiles, toggle) = (tiles.into_iter().cycle(), TileEdit::Toggle);
+        criterion.bench_function(
+            &format!("map::edit_tile_twice/{name}_{ground}"),
+            |bencher| {
+                bencher.iter(|| {
+                    let tile = tiles.next().expect("a cycle never ends");
+                    for _ in 0..2 {
+                        let changed = map.edit(tile, &toggle).expect("it lies on the map");
+                        assert_eq!(changed, Some(tile));
+                    }
+                });
+            },
+        );
+        assert_eq!(map.fingerprint(), before);
+    }
 }
 
 /// Counts blocked tiles 64 at a time, at every offset of a word.

@@ -75,7 +75,7 @@ impl Place {
         let mut tile = |place: &Self| (place.point(random) / tile_m).floor().as_ivec2();
         for _ in 0..TRIES {
             let tile = tile(self);
-            if map.region(tile) == Some(region) {
+            if map.is_in_region(tile, region) {
                 return Some(tile);
             }
         }

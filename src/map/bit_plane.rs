@@ -148,6 +148,32 @@ impl BitPlane {
         }
     }
 
+    /// Blocks or frees a tile of the map.
+    #[inline]
+    pub(super) fn set_tile(&mut self, x: u32, y: u32, blocked: bool) {
+        debug_assert!(x < self.width && y < self.height);
+        let index = self.word_index(x, y);
+        let word = &mut self.words[index];
+        *word = *word & !(1 << (x & 63)) | u64::from(blocked) << (x & 63);
+    }
+
+    /// Into how many pieces the free straight neighbours of a tile of the map fall, when only straight steps within the
+    /// 3 × 3 around it, and not through it, may join them.
+    #[inline]
+    pub(super) fn pieces_around(&self, x: u32, y: u32) -> u32 {
+        let (x, y) = (x as i32, y as i32);
+        // Three tiles of a row, 1 = free, the left one lowest.
+        let [above, own, below] = [y - 1, y, y + 1].map(|y| !self.word_at(x - 1, y) as u32 & 7);
+        let (left, right) = (own & 1, own >> 2);
+        let straight = (above >> 1 & 1) + left + right + (below >> 1 & 1);
+        let joined = |row: u32| {
+            let corners = row & row >> 1;
+            (corners & left) + (corners >> 1 & right)
+        };
+        // Every corner joins two pieces, but four of them close a ring.
+        (straight - joined(above) - joined(below)).max(straight.min(1))
+    }
+
     /// Blocks or frees a stretch of tiles.
     pub(super) fn set_run(&mut self, run: Run, blocked: bool) {
         debug_assert!(run.start <= run.end && run.end < self.width && run.y < self.height);
@@ -395,6 +421,23 @@ mod tests {
         }
 
         #[test]
+        fn neighbours_fall_into_the_pieces_of_a_flood((plane, _) in planes()) {
+            for y in 0..plane.height() as i32 {
+                for x in 0..plane.width() as i32 {
+                    // The ring around the tile, in order, straight neighbours at even places.
+                    let ring = [(0, -1), (1, -1), (1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1)]
+                        .map(|(dx, dy)| !plane.is_blocked(x + dx, y + dy));
+                    // A piece ends at a straight neighbour from which the ring does not go on to the next.
+                    let goes_on = |i: usize| ring[i] && ring[(i + 1) % 8] && ring[(i + 2) % 8];
+                    let straight = [0, 2, 4, 6].iter().filter(|i| ring[**i]).count();
+                    let ends = [0, 2, 4, 6].iter().filter(|i| ring[**i] && !goes_on(**i)).count();
+                    let expected = if straight > 0 { ends.max(1) } else { 0 };
+                    prop_assert_eq!(plane.pieces_around(x as u32, y as u32), expected as u32);
+                }
+            }
+        }
+
+        #[test]
         fn a_stretch_is_free_when_all_its_tiles_are((plane, tiles) in planes(), a in any::<u32>(), b in any::<u32>()) {
             let (a, b) = (a % plane.width(), b % plane.width());
             let (start, end) = (a.min(b), a.max(b));
@@ -426,6 +469,10 @@ mod tests {
                 let expected = if row == y && (run.start..=run.end).contains(&x) { blocked } else { *old };
                 prop_assert_eq!(plane.is_blocked(x as i32, row as i32), expected);
             }
+            let before = plane.clone();
+            plane.set_tile(a, y, !blocked);
+            plane.set_tile(a, y, before.is_blocked(a as i32, y as i32));
+            prop_assert_eq!(plane, before);
         }
     }
 }

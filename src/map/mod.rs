@@ -11,7 +11,8 @@
 //! Invariants: the two bit planes and the regions are always in step; a map never has more than [`SIDE_MAX`] tiles a
 //! side and [`TILES_MAX`] in all, checked before anything is allocated.
 //!
-//! Cost: a quarter of a byte a tile for the planes, one byte a tile for up to 255 regions; an edit costs what its
+//! Cost: a quarter of a byte a tile for the planes, one byte a tile for up to 254 regions of 64 tiles or more, two for up
+//! to 65,534; smaller ones take none of their own. An edit costs what its
 //! rectangle and the smaller of the pieces that it joins or splits cost, not what the map costs.
 
 mod bit_plane;

@@ -208,7 +208,7 @@ fn close_pockets(map: TileMap, tiles_min: u64) -> TileMap {
         for run in map.rows.runs(y) {
             if map
                 .regions
-                .at(run.start, y)
+                .at(&map.rows, run.start, y)
                 .is_some_and(|region| map.region_size(region) < tiles_min)
             {
                 rows.set_run(run, true);

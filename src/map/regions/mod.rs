@@ -1,0 +1,228 @@
+//! Connected regions: which free tiles a walk over straight neighbours joins.
+//!
+//! ```text
+//! build:  stretches of free tiles, row by row ──▶ union with the row above ──▶ numbers by first tile ──▶ labels
+//! ask:    label ──▶ its number; the label of all small regions ──▶ flood of at most 64 tiles ──▶ the first tile's number
+//! edit:   one tile whose 3 × 3 decides ──▶ its label; else stretches ──▶ floods (`edit.rs`)
+//! ```
+//! | file | what it holds |
+//! |---|---|
+//! | `labels` | a label a tile |
+//! | `small` | regions of fewer than 64 tiles, which share one label |
+//! | `edit` | what follows the blocking and freeing of tiles |
+//! | `sets` | union-find over runs |
+//!
+//! Everything works on *runs*, maximal stretches of free tiles in a row: a flood is a breadth-first search whose nodes
+//! are runs, so that it costs a step a run and a fill of memory, not a step a tile.
+//!
+//! Invariants: label 0 means blocked, label 1 a region of fewer than 64 tiles, any other label is the number of a region
+//! of 64 tiles or more; all tiles of a run have one label; `sizes[n]` is the number of tiles labelled `n`; a number from
+//! 2 and below `sizes.len()` that no tile has is in `free_ids`; the last number is in use. Numbers of large regions
+//! depend on the edits made, in their order, and on nothing else; those of small ones on the tiles alone.
+//!
+//! Cost: `build` O(runs + tiles / 8); a question O(1), in a small region a flood of its tiles. Memory: a byte a tile for
+//! up to 254 large regions, two for up to 65,534, which no map of fewer than 4.2 million tiles exceeds. Without the
+//! shared label a map of 2,048² tiles, 40 % of them blocked at random, took four bytes a tile for its 107,000 regions.
+
+mod edit;
+mod labels;
+mod sets;
+mod small;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use self::labels::Labels;
+use self::sets::DisjointSets;
+use self::small::{SMALL_TILES_MAX, SmallRegion, first_tile};
+use super::bit_plane::{BitPlane, Run};
+
+/// The number of a connected region.
+///
+/// Two free tiles of a map have the same number exactly when a walk joins them. After a full build the regions of 64
+/// tiles and more are numbered from 2 by their first tile (by y, then x); an edit that joins regions keeps the largest's
+/// number, and numbers that fall free are taken again, the smallest first. A smaller region's number is 2³¹ + width × y
+/// + x of its first tile, and so changes when that tile does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RegionId(pub u32);
+
+/// The label of blocked tiles.
+const BLOCKED: u32 = 0;
+
+/// The label of all tiles in small regions.
+const SMALL: u32 = 1;
+
+/// The smallest number of a large region.
+const LARGE_FIRST: u32 = 2;
+
+/// The region of each tile, and the size of each region.
+#[derive(Clone, Debug)]
+pub(super) struct Regions {
+    width: usize,
+    labels: Labels,
+    /// Tiles by region number; 0 for numbers not in use, and for 0 and 1, which are none.
+    sizes: Vec<u32>,
+    free_ids: BTreeSet<u32>,
+    small_count: u32,
+    small_tiles: u32,
+}
+
+impl Regions {
+    /// Labels all free tiles of a plane.
+    pub(super) fn build(rows: &BitPlane) -> Self {
+        let mut sets = DisjointSets::default();
+        let mut lengths = Vec::new();
+        let (mut above, mut row): (Vec<Run>, Vec<Run>) = Default::default();
+        for y in 0..rows.height() {
+            std::mem::swap(&mut above, &mut row);
+            row.clear();
+            row.extend(rows.runs(y));
+            let first = sets.extend_by(row.len());
+            sets.join_rows(&above, first - above.len(), &row, first);
+            lengths.extend(row.iter().map(|run| run.len()));
+        }
+        let (numbers, count) = sets.into_numbers();
+
+        let mut tiles = vec![0u32; count as usize];
+        for (length, number) in lengths.iter().zip(&numbers) {
+            tiles[*number as usize] += length;
+        }
+        let mut regions = Self {
+            width: rows.width() as usize,
+            labels: Labels::zeroed(0, 0),
+            sizes: vec![0; LARGE_FIRST as usize],
+            free_ids: BTreeSet::new(),
+            small_count: 0,
+            small_tiles: 0,
+        };
+        let mut label_of = tiles;
+        for tiles in &mut label_of {
+            if *tiles <= SMALL_TILES_MAX {
+                regions.small_count += 1;
+                regions.small_tiles += *tiles;
+                *tiles = SMALL;
+            } else {
+                regions.sizes.push(*tiles);
+                *tiles = regions.sizes.len() as u32 - 1;
+            }
+        }
+        let label_max = regions.sizes.len() as u32 - 1;
+        regions.labels = Labels::zeroed(regions.width * rows.height() as usize, label_max);
+        let mut numbers = numbers.into_iter();
+        for y in 0..rows.height() {
+            for (run, number) in rows.runs(y).zip(numbers.by_ref()) {
+                regions.label_run(run, label_of[number as usize]);
+            }
+        }
+        regions
+    }
+
+    /// The region of a tile of the map.
+    #[inline]
+    pub(super) fn at(&self, rows: &BitPlane, x: u32, y: u32) -> Option<RegionId> {
+        match self.label(x, y) {
+            BLOCKED => None,
+            SMALL => SmallRegion::around(rows, x, y)?.id(rows.width()),
+            label => Some(RegionId(label)),
+        }
+    }
+
+    /// Whether a tile of the map belongs to a region: as [`Regions::at`], without a flood for large regions.
+    #[inline]
+    pub(super) fn holds(&self, rows: &BitPlane, region: RegionId, x: u32, y: u32) -> bool {
+        match self.label(x, y) {
+            BLOCKED => false,
+            SMALL => {
+                first_tile(region, rows.width()).is_some() && self.at(rows, x, y) == Some(region)
+            }
+            label => label == region.0,
+        }
+    }
+
+    /// Whether a walk joins two tiles of the map, each as x and y.
+    #[inline]
+    pub(super) fn connected(&self, rows: &BitPlane, a: (u32, u32), b: (u32, u32)) -> bool {
+        match (self.label(a.0, a.1), self.label(b.0, b.1)) {
+            (SMALL, SMALL) => {
+                SmallRegion::around(rows, a.0, a.1).is_some_and(|region| region.contains(b.0, b.1))
+            }
+            (label, other) => label == other && label != BLOCKED,
+        }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.sizes.len() as u32 - LARGE_FIRST - self.free_ids.len() as u32 + self.small_count
+    }
+
+    pub(super) fn size(&self, rows: &BitPlane, region: RegionId) -> u64 {
+        let tiles = match first_tile(region, rows.width()) {
+            None => self.sizes.get(region.0 as usize).copied(),
+            Some((x, y)) if y < rows.height() && self.label(x, y) == SMALL => {
+                SmallRegion::around(rows, x, y)
+                    .filter(|small| small.id(rows.width()) == Some(region))
+                    .map(|small| small.tiles)
+            }
+            Some(_) => None,
+        };
+        tiles.map_or(0, u64::from)
+    }
+
+    pub(super) fn free_count(&self) -> u64 {
+        let large: u64 = self.sizes.iter().map(|size| u64::from(*size)).sum();
+        large + u64::from(self.small_tiles)
+    }
+
+    /// The largest region, the lowest number among equals. Only a map without large regions is searched for it.
+    pub(super) fn largest(&self, rows: &BitPlane) -> Option<(RegionId, u64)> {
+        let used = (0..).zip(&self.sizes).filter(|(_, size)| **size > 0);
+        let large = used.map(|(id, size)| (*size, Reverse(RegionId(id)))).max();
+        let smalls = (0..rows.height())
+            .filter(|_| large.is_none() && self.small_count > 0)
+            .flat_map(|y| rows.runs(y))
+            .filter_map(|run| {
+                let small = SmallRegion::around(rows, run.start, run.y)?;
+                Some((small.tiles, Reverse(small.id(rows.width())?)))
+            });
+        let (tiles, Reverse(id)) = large.or_else(|| smalls.max())?;
+        Some((id, u64::from(tiles)))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        // A number that fell free takes about two words in the set.
+        self.labels.bytes() + self.sizes.len() * 4 + self.free_ids.len() * 16
+    }
+
+    #[inline]
+    fn label(&self, x: u32, y: u32) -> u32 {
+        self.labels.at(y as usize * self.width + x as usize)
+    }
+
+    fn label_run(&mut self, run: Run, label: u32) {
+        self.labels.fill(run, self.width, label);
+    }
+}
+
+/// Calls `visit` with each run that touches a stretch of tiles from above or below.
+fn for_each_run_above_and_below(rows: &BitPlane, stretch: Run, mut visit: impl FnMut(Run)) {
+    let below = Some(stretch.y + 1).filter(|y| *y < rows.height());
+    for y in stretch.y.checked_sub(1).into_iter().chain(below) {
+        let mut x = stretch.start;
+        while let Some(first) = rows.free_from(x, y).filter(|first| *first <= stretch.end) {
+            let start = if first == stretch.start {
+                rows.run_start(first, y)
+            } else {
+                first
+            };
+            let end = rows.run_end(first, y);
+            visit(Run { y, start, end });
+            if end >= stretch.end {
+                break;
+            }
+            x = end + 1;
+        }
+    }
+}

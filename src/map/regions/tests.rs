@@ -1,0 +1,308 @@
+//! Regions beside a flood tile by tile, built and after random edits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glam::IVec2;
+use proptest::prelude::*;
+
+use super::*;
+use crate::map::{TileEdit, TileMap, TilePattern, TileRect};
+
+/// Labels by a flood tile by tile, numbered by first tile; 0 = blocked.
+fn flood_all(map: &TileMap) -> Vec<u32> {
+    let (width, height) = (map.width() as i32, map.height() as i32);
+    let mut labels = vec![0; (width * height) as usize];
+    let mut count = 0;
+    for first in 0..width * height {
+        if labels[first as usize] != 0 || map.is_blocked(first % width, first / width) {
+            continue;
+        }
+        count += 1;
+        labels[first as usize] = count;
+        let mut queue = vec![first];
+        while let Some(at) = queue.pop() {
+            for (dx, dy) in [(1, 0), (-1, 0), (0, 1), (0, -1)] {
+                let (x, y) = (at % width + dx, at / width + dy);
+                if !map.is_blocked(x, y) && labels[(y * width + x) as usize] == 0 {
+                    labels[(y * width + x) as usize] = count;
+                    queue.push(y * width + x);
+                }
+            }
+        }
+    }
+    labels
+}
+
+/// Checks every invariant of the regions against the flood tile by tile; `exact` when all numbers must agree, too.
+fn check(map: &TileMap, exact: bool) -> Result<(), TestCaseError> {
+    let expected = flood_all(map);
+    let width = map.width();
+    let tile = |i: u32| IVec2::new((i % width) as i32, (i / width) as i32);
+    let mut tiles_of = BTreeMap::new();
+    for (i, label) in (0..).zip(&expected) {
+        tiles_of.entry(*label).or_insert(Vec::new()).push(i);
+    }
+    tiles_of.remove(&0);
+    let blocked = (0..).zip(&expected).filter(|(_, label)| **label == 0);
+    for (i, _) in blocked {
+        prop_assert_eq!(map.region(tile(i)), None);
+    }
+    let mut large_next = LARGE_FIRST;
+    let mut firsts = Vec::new();
+    let mut ids = BTreeSet::new();
+    for tiles in tiles_of.values() {
+        let first = tile(tiles[0]);
+        let id = map.region(first).unwrap();
+        prop_assert!(ids.insert(id), "two regions have one number");
+        for i in tiles {
+            prop_assert_eq!(map.region(tile(*i)), Some(id), "a region has two numbers");
+            prop_assert!(map.is_in_region(tile(*i), id) && map.connected(first, tile(*i)));
+        }
+        prop_assert_eq!(map.region_size(id), tiles.len() as u64);
+        let is_small = tiles.len() <= SMALL_TILES_MAX as usize;
+        prop_assert_eq!(
+            map.regions.label(first.x as u32, first.y as u32) == SMALL,
+            is_small
+        );
+        if is_small {
+            prop_assert_eq!(id, RegionId(1 << 31 | tiles[0]));
+        } else if exact {
+            prop_assert_eq!(id, RegionId(large_next));
+            large_next += 1;
+        }
+        firsts.push((first, id));
+    }
+    for pair in firsts.windows(2) {
+        prop_assert!(!map.connected(pair[0].0, pair[1].0));
+        prop_assert!(!map.is_in_region(pair[0].0, pair[1].1));
+    }
+    prop_assert_eq!(map.region_count() as usize, ids.len());
+    prop_assert_eq!(
+        map.free_count() as usize,
+        tiles_of.values().map(Vec::len).sum::<usize>()
+    );
+    let largest = firsts
+        .iter()
+        .map(|(_, id)| (map.region_size(*id), Reverse(*id)));
+    prop_assert_eq!(
+        map.largest_region(),
+        largest.max().map(|(tiles, Reverse(id))| (id, tiles))
+    );
+    let regions = &map.regions;
+    let ids = LARGE_FIRST as usize..regions.sizes.len();
+    let unused = ids
+        .filter(|id| regions.sizes[*id] == 0)
+        .map(|id| id as u32)
+        .collect();
+    prop_assert_eq!(&regions.free_ids, &unused);
+    prop_assert_eq!(regions.sizes[..2].iter().max(), Some(&0));
+    prop_assert!(
+        !regions.free_ids.contains(&(regions.sizes.len() as u32 - 1)),
+        "the last number is not in use"
+    );
+    Ok(())
+}
+
+fn random_map(width: u32, height: u32, percent: u32, seed: u64) -> TileMap {
+    let hash = |x: u32, y: u32| crate::map::tiles::mix(seed ^ u64::from(y) << 32 ^ u64::from(x));
+    TileMap::from_fn(width, height, |x, y| hash(x, y) % 100 < u64::from(percent)).unwrap()
+}
+
+fn maps() -> impl Strategy<Value = TileMap> {
+    (
+        1u32..140,
+        1u32..40,
+        prop::sample::select(vec![0, 10, 30, 40, 50, 70, 100]),
+        any::<u64>(),
+    )
+        .prop_map(|(width, height, percent, seed)| random_map(width, height, percent, seed))
+}
+
+#[derive(Clone, Debug)]
+struct EditOp {
+    corner: (u32, u32),
+    size: (u32, u32),
+    kind: u8,
+    seed: u64,
+}
+
+impl EditOp {
+    /// The edit, pushed into the map.
+    fn on(&self, map: &TileMap) -> (TileRect, TileEdit) {
+        let (x, y) = (self.corner.0 % map.width(), self.corner.1 % map.height());
+        let (width, height) = (
+            self.size.0.min(map.width() - x),
+            self.size.1.min(map.height() - y),
+        );
+        let edit = match self.kind {
+            0 => TileEdit::Block,
+            1 => TileEdit::Free,
+            2 => TileEdit::Toggle,
+            _ => TileEdit::Write(TilePattern::from(&random_map(width, height, 40, self.seed))),
+        };
+        (TileRect::new(x, y, width, height), edit)
+    }
+}
+
+fn edits() -> impl Strategy<Value = Vec<EditOp>> {
+    let sizes = prop_oneof![
+        (1u32..4, 1u32..4),
+        (1u32..140, 1u32..2),
+        (1u32..2, 1u32..40),
+        (1u32..140, 1u32..40)
+    ];
+    let edit = (any::<(u32, u32)>(), sizes, 0u8..4, any::<u64>()).prop_map(
+        |(corner, size, kind, seed)| EditOp {
+            corner,
+            size,
+            kind,
+            seed,
+        },
+    );
+    prop::collection::vec(edit, 1..24)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn built_regions_are_those_of_a_flood_in_order_of_first_tile(map in maps()) {
+        check(&map, true)?;
+    }
+
+    #[test]
+    fn edited_regions_are_those_of_a_flood(map in maps(), edits in edits()) {
+        let (mut map, mut twin) = (map.clone(), map);
+        for op in &edits {
+            let (rect, edit) = op.on(&map);
+            let before = map.clone();
+            let changed = map.edit(rect, &edit).unwrap();
+            check(&map, false)?;
+
+            // The tiles are right, and nothing beyond the changed rectangle differs.
+            let rebuilt = TileMap::from_fn(map.width(), map.height(), |x, y| {
+                let tile = IVec2::new(x as i32, y as i32);
+                let old = before.is_blocked(tile.x, tile.y);
+                match &edit {
+                    _ if !rect.contains(tile) => old,
+                    TileEdit::Block => true,
+                    TileEdit::Free => false,
+                    TileEdit::Toggle => !old,
+                    TileEdit::Write(pattern) => {
+                        pattern.is_blocked((x - rect.x) as i32, (y - rect.y) as i32)
+                    }
+                }
+            })
+            .unwrap();
+            prop_assert_eq!(&map, &rebuilt);
+            prop_assert_eq!(&map.columns, &rebuilt.columns);
+            prop_assert_eq!(map.fingerprint(), rebuilt.fingerprint());
+            let differing: Vec<(u32, u32)> = (0..map.height())
+                .flat_map(|y| (0..map.width()).map(move |x| (x, y)))
+                .filter(|(x, y)| map.is_blocked(*x as i32, *y as i32) != before.is_blocked(*x as i32, *y as i32))
+                .collect();
+            let bounds = differing.iter().fold(None, |bounds: Option<(u32, u32, u32, u32)>, (x, y)| {
+                let (left, top, right, bottom) = bounds.unwrap_or((*x, *y, *x, *y));
+                Some((left.min(*x), top.min(*y), right.max(*x), bottom.max(*y)))
+            });
+            let bounds = bounds.map(|(left, top, right, bottom)| {
+                TileRect::new(left, top, right - left + 1, bottom - top + 1)
+            });
+            prop_assert_eq!(changed, bounds);
+
+            // Same edits, same numbers.
+            twin.edit(rect, &edit).unwrap();
+            prop_assert_eq!(format!("{:?}", map.regions), format!("{:?}", twin.regions));
+        }
+    }
+}
+
+#[test]
+fn labels_are_as_wide_as_the_number_of_large_regions_needs() {
+    // Two rows of rooms of 8 × 8 tiles, 64 each, and two rows of rock below.
+    let rooms = |across: u32| {
+        let is_wall = |x: u32, y: u32| x % 9 == 8 || y % 9 == 8 || y > 17;
+        TileMap::from_fn(across * 9, 20, is_wall).unwrap()
+    };
+    let bytes_a_tile =
+        |map: &TileMap| map.regions.labels.bytes() as u32 / (map.width() * map.height());
+    let mut map = rooms(127);
+    assert_eq!((map.region_count(), bytes_a_tile(&map)), (254, 1));
+    assert_eq!(bytes_a_tile(&rooms(128)), 2);
+    for (width, bytes) in [(63, 1), (64, 2)] {
+        map.edit(TileRect::new(0, 19, width, 1), &TileEdit::Free)
+            .unwrap();
+        assert_eq!((map.region_count(), bytes_a_tile(&map)), (255, bytes));
+    }
+    check(&map, false).unwrap();
+    // Small regions share one label, however many they are.
+    let dotted = TileMap::from_fn(512, 512, |x, y| x % 2 + y % 2 > 0).unwrap();
+    assert_eq!((dotted.region_count(), bytes_a_tile(&dotted)), (65_536, 1));
+}
+
+#[test]
+fn regions_change_their_kind_with_the_64th_tile() {
+    let mut map = TileMap::from_fn(70, 3, |x, y| y != 1 || x == 68).unwrap();
+    let kinds = |map: &TileMap| (map.regions.label(0, 1) == SMALL, map.region_count());
+    assert_eq!(kinds(&map), (false, 2));
+    for (x, edit, expected) in [
+        (64, TileEdit::Block, (false, 3)),
+        (63, TileEdit::Block, (true, 3)),
+        (63, TileEdit::Free, (false, 3)),
+        (30, TileEdit::Block, (true, 4)),
+        (64, TileEdit::Free, (true, 3)),
+        (30, TileEdit::Free, (false, 2)),
+        (68, TileEdit::Free, (false, 1)),
+    ] {
+        map.edit(TileRect::new(x, 1, 1, 1), &edit).unwrap();
+        assert_eq!(kinds(&map), expected, "{edit:?} {x}");
+        check(&map, false).unwrap();
+    }
+}
+
+#[test]
+fn a_small_region_may_be_as_many_runs_as_tiles() {
+    // Columns of 62, 63 and 64 tiles, and a staircase of 63.
+    let map = TileMap::from_fn(80, 64, |x, y| match x {
+        0 => y >= 62,
+        2 => y >= 63,
+        4 => false,
+        _ => x < 20 || y >= 32 || !(x - 20 == y || x - 20 == y + 1) || x == 52,
+    })
+    .unwrap();
+    let sizes = [0, 2, 4, 20].map(|x| map.region_size(map.region(IVec2::new(x, 0)).unwrap()));
+    assert_eq!(sizes, [62, 63, 64, 63]);
+    check(&map, true).unwrap();
+}
+
+#[test]
+fn numbers_stay_bounded_under_endless_toggling() {
+    let mut map = random_map(60, 60, 35, 1);
+    let mut ids_max = 0;
+    for i in 0..2_000u32 {
+        let rect = TileRect::new(i * 7 % 50, i * 11 % 50, 1 + i % 10, 1 + i % 7);
+        map.edit(rect, &TileEdit::Toggle).unwrap();
+        ids_max = ids_max.max(map.regions.sizes.len());
+    }
+    check(&map, false).unwrap();
+    // A map cannot have more regions than half its tiles, and an edit splits off no more than its outline touches.
+    assert!(ids_max < 60 * 60 / 2 + 40, "{ids_max} numbers");
+}
+
+#[test]
+fn joined_regions_take_the_number_of_the_largest() {
+    let mut map = TileMap::from_fn(60, 4, |x, _| x == 20).unwrap();
+    map.edit(TileRect::new(20, 0, 1, 1), &TileEdit::Free)
+        .unwrap();
+    assert_eq!(map.region(IVec2::ZERO), Some(RegionId(3)));
+    assert_eq!(
+        (map.region_count(), map.region_size(RegionId(3))),
+        (1, 59 * 4 + 1)
+    );
+    // The smaller piece of a split takes the smallest number that is free.
+    map.edit(TileRect::new(20, 0, 1, 1), &TileEdit::Block)
+        .unwrap();
+    assert_eq!(map.region_count(), 2);
+    assert_eq!(map.region(IVec2::ZERO), Some(RegionId(2)));
+    assert!(!map.connected(IVec2::ZERO, IVec2::new(22, 0)));
+}
