@@ -7,7 +7,7 @@ use glam::IVec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng::map::{CaveRecipe, MapRecipe, RoomsRecipe, TileMap, TownRecipe, generate, load};
-use throng::nav::{Algorithm, Outcome, Query, Search, parse_scen};
+use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen};
 
 /// Queries of one iteration.
 const QUERIES: usize = 32;
@@ -89,11 +89,15 @@ fn side_by_side(
     queries: &[Query],
     agrees: Option<&dyn Fn(usize, f64) -> bool>,
 ) {
+    let mut nav_map = NavMap::default();
+    for algorithm in Algorithm::ALL {
+        nav_map.prepare(map, algorithm);
+    }
     let (mut search, mut waypoints) = (Search::new(), Vec::new());
     let mut all = |algorithm: Algorithm| -> Vec<Outcome> {
         queries
             .iter()
-            .map(|&query| search.find(map, algorithm, query, &mut waypoints))
+            .map(|&query| search.find(map, &nav_map, algorithm, query, &mut waypoints))
             .collect()
     };
     let expected = all(Algorithm::AStar);

@@ -8,7 +8,7 @@ pub use crate::inbox::{Inbox, InboxPlugin};
 pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};
 pub use crate::matchmaking::{MatchFormed, MatchmakingPlugin, QueueRequest, Ticket};
 pub use crate::movement::{MovementPlugin, Speed, Walker};
-pub use crate::nav::{NavPlugin, Path, PathAnswered, PathClass, PathRequest};
+pub use crate::nav::{NavPlugin, Path, PathClass, PathFailed, PathFound, PathRequest};
 pub use crate::outbox::{Outbox, OutboxPlugin, Sink};
 pub use crate::session::{LoggedIn, LoggedOut, SessionPlugin, Sessions, control};
 pub use crate::sim::{

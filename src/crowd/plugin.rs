@@ -463,7 +463,7 @@ fn think(
     mut individuals: Query<Thinking>,
     objects: Query<(&Object, &Position), Without<Mind>>,
     scenes: Query<(&SceneMap, Option<&SceneInterest>, &SceneObjects)>,
-    mut requests: MessageWriter<PathRequest>,
+    mut commands: Commands,
     mut due: Local<Vec<(u64, Entity)>>,
     mut near: Local<Vec<u32>>,
 ) {
@@ -531,11 +531,8 @@ fn think(
                 } else {
                     PathClass::Travel
                 };
-                requests.write(PathRequest {
-                    entity,
-                    goal,
-                    class,
-                });
+                let request = PathRequest::of_class(goal, class);
+                commands.entity(entity).try_insert(request);
             }
         } else {
             mind.next_tick = tick.0 + 10 * LOOK_TICKS;

@@ -95,11 +95,11 @@ impl BitPlane {
 
     /// 64 tiles of one row from (x, y) on: bit `i` is tile `x + i`, 1 = blocked.
     ///
-    /// For `-64 <= x <= width` and `-1 <= y <= height`; tiles outside read as blocked.
+    /// For `-64 <= x < width + 64` and `-1 <= y <= height`; tiles outside read as blocked.
     #[inline]
     pub fn word_at(&self, x: i32, y: i32) -> u64 {
         debug_assert!(
-            x >= -64 && x <= self.width as i32,
+            x >= -64 && x < self.width as i32 + 64,
             "x {x} beyond the padding"
         );
         debug_assert!(
@@ -270,7 +270,7 @@ impl BitPlane {
 
     /// Whether every tile of a stretch within the map is free.
     #[inline]
-    pub(super) fn is_run_free(&self, start: i32, end: i32, y: i32) -> bool {
+    pub(crate) fn is_run_free(&self, start: i32, end: i32, y: i32) -> bool {
         debug_assert!(start <= end);
         let mut x = start;
         while end - x >= 64 {
@@ -307,7 +307,7 @@ impl BitPlane {
 
 /// Transposes 64 × 64 bits in place by swapping quarters, quarters of quarters and so on (Warren, *Hacker's Delight*,
 /// section 7-3, with the lowest bit first).
-fn transpose_block(block: &mut [u64; 64]) {
+pub(crate) fn transpose_block(block: &mut [u64; 64]) {
     let mut side = 32;
     let mut mask = 0x0000_0000_FFFF_FFFFu64;
     while side != 0 {

@@ -28,6 +28,7 @@ mod regions;
 mod tiles;
 
 pub use bit_plane::BitPlane;
+pub(crate) use bit_plane::transpose_block;
 pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, Place};
 pub use formats::{MapFormat, decode, decode_patches, encode};

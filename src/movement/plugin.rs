@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathClass, PathRequest};
+use crate::nav::{NavPlugin, NavSystems, Path, PathClass, PathRequest};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
     Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
@@ -335,13 +335,10 @@ fn renew_path(world: &mut World, entity: Entity) {
     let is_walker = world.get::<Walker>(entity).is_some();
     if let Some(goal) = goal
         && is_walker
-        && !world.resource::<Navigator>().is_waiting(entity)
+        && world.get::<PathRequest>(entity).is_none()
     {
-        world.write_message(PathRequest {
-            entity,
-            goal,
-            class,
-        });
+        let request = PathRequest::of_class(goal, class);
+        world.entity_mut(entity).insert(request);
     }
 }
 
@@ -446,11 +443,11 @@ fn walk(
     maps: Maps,
     settings: Res<MovementSettings>,
     time: Res<Time<Fixed>>,
-    navigator: Res<Navigator>,
+    asking: Query<(), With<PathRequest>>,
     mut stats: ResMut<MovementStats>,
     mut told: Local<Vec<(u64, Entity, Told)>>,
     mut arrived: MessageWriter<Arrived>,
-    mut requests: MessageWriter<PathRequest>,
+    mut commands: Commands,
 ) {
     let tick_s = time.timestep().as_secs_f32();
     let looks_max = settings.looks_max as usize;
@@ -513,12 +510,9 @@ fn walk(
             }
             Told::Blocked { goal, class } => {
                 stats.blocked += 1;
-                if !navigator.is_waiting(entity) {
-                    requests.write(PathRequest {
-                        entity,
-                        goal,
-                        class,
-                    });
+                if !asking.contains(entity) {
+                    let request = PathRequest::of_class(goal, class);
+                    commands.entity(entity).try_insert(request);
                 }
             }
         }

@@ -128,7 +128,7 @@ fn look_ahead(ground: Ground, from: IVec2, ahead: &[IVec2], looks_max: usize) ->
 mod tests {
     use super::*;
     use crate::map::{TileEdit, TileMap, TileRect};
-    use crate::nav::{Algorithm, Outcome, Query, Search, smooth};
+    use crate::nav::{Algorithm, NavMap, Outcome, Query, Search, smooth};
     use proptest::prelude::*;
 
     const LOOKS: usize = 8;
@@ -137,6 +137,7 @@ mod tests {
         let mut waypoints = Vec::new();
         let outcome = Search::new().find(
             map,
+            &NavMap::default(),
             Algorithm::default(),
             Query::new(from, to),
             &mut waypoints,

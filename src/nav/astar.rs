@@ -8,23 +8,29 @@ use super::direction::Direction;
 use super::search::Run;
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
-pub(super) fn expand_all(run: &mut Run) {
+pub(super) fn expand_all<const CUT: bool>(run: &mut Run) {
     while let Some(current) = run.next() {
         let rows = run.map.rows();
-        let (x, y) = (current.tile.x, current.tile.y);
+        let from = current.key.tile();
         let around = [
-            rows.word_at(x - 1, y - 1),
-            rows.word_at(x - 1, y),
-            rows.word_at(x - 1, y + 1),
+            rows.word_at(from.x - 1, from.y - 1),
+            rows.word_at(from.x - 1, from.y),
+            rows.word_at(from.x - 1, from.y + 1),
         ];
         let is_free = |dx: i32, dy: i32| around[(dy + 1) as usize] >> (dx + 1) & 1 == 0;
         for direction in Direction::ALL {
             let step = direction.step();
-            // For a straight step all three are the same tile or the current one.
-            if !(is_free(step.x, step.y) && is_free(step.x, 0) && is_free(0, step.y)) {
+            // For a straight step one of the two is the tile stepped on and the other the current one.
+            let (beside_x, beside_y) = (is_free(step.x, 0), is_free(0, step.y));
+            let is_corner_free = if CUT {
+                beside_x || beside_y
+            } else {
+                beside_x && beside_y
+            };
+            if !(is_corner_free && is_free(step.x, step.y)) {
                 continue;
             }
-            let tile = current.tile + step;
+            let tile = from + step;
             let g = current.g
                 + if direction.is_diagonal() {
                     Cost::DIAGONAL

@@ -40,16 +40,17 @@ impl Direction {
     /// The step to the neighbour.
     #[inline]
     pub const fn step(self) -> IVec2 {
-        match self {
-            Direction::North => IVec2::new(0, -1),
-            Direction::East => IVec2::new(1, 0),
-            Direction::South => IVec2::new(0, 1),
-            Direction::West => IVec2::new(-1, 0),
-            Direction::NorthEast => IVec2::new(1, -1),
-            Direction::SouthEast => IVec2::new(1, 1),
-            Direction::SouthWest => IVec2::new(-1, 1),
-            Direction::NorthWest => IVec2::new(-1, -1),
-        }
+        const STEPS: [IVec2; 8] = [
+            IVec2::new(0, -1),
+            IVec2::new(1, 0),
+            IVec2::new(0, 1),
+            IVec2::new(-1, 0),
+            IVec2::new(1, -1),
+            IVec2::new(1, 1),
+            IVec2::new(-1, 1),
+            IVec2::new(-1, -1),
+        ];
+        STEPS[self as usize]
     }
 
     /// The direction whose step is (`dx`, `dy`), each −1, 0 or 1; (0, 0) and anything longer has none.
@@ -72,6 +73,58 @@ impl Direction {
     #[inline]
     pub const fn is_diagonal(self) -> bool {
         self as u8 >= Direction::NorthEast as u8
+    }
+}
+
+/// A set of directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Directions(u8);
+
+impl Directions {
+    /// All eight.
+    pub(super) const ALL: Directions = Directions(u8::MAX);
+
+    /// One direction.
+    #[inline(always)]
+    pub(super) const fn of(direction: Direction) -> Self {
+        Self(1 << direction as u8)
+    }
+
+    /// The set and the direction of a step, if it has one.
+    #[inline(always)]
+    pub(super) const fn with_step(self, dx: i32, dy: i32) -> Self {
+        match Direction::of_step(dx, dy) {
+            Some(direction) => Self(self.0 | 1 << direction as u8),
+            None => self,
+        }
+    }
+
+    /// Whether the walk from one tile to another, first diagonally and then straight, sets out in one of the directions.
+    #[inline(always)]
+    pub(super) fn lead_to(self, from: IVec2, to: IVec2) -> bool {
+        let way = (to - from).signum();
+        const BITS: [u8; 9] = {
+            let mut bits = [0; 9];
+            let mut place = 0;
+            while place < 9 {
+                let (dx, dy) = (place as i32 % 3 - 1, place as i32 / 3 - 1);
+                bits[place] = Directions(0).with_step(dx, dy).0;
+                place += 1;
+            }
+            bits
+        };
+        self.0 & BITS[(way.y * 3 + way.x + 4) as usize] != 0
+    }
+
+    /// The directions in the order of [`Direction::ALL`].
+    #[inline(always)]
+    pub(super) fn iter(self) -> impl Iterator<Item = Direction> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let direction = *Direction::ALL.get(left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(direction)
+        })
     }
 }
 

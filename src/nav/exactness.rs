@@ -3,18 +3,34 @@
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
 
-use super::{Algorithm, Cost, Direction, Outcome, Query, Search, Steps};
+use super::graph::JumpGraph;
+use super::planes::SignPlanes;
+use super::table::StepTable;
+use super::{Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, Steps};
 use crate::map::{TileEdit, TileMap, TileRect};
 
-/// The movement rule, word for word.
-fn may_step(map: &TileMap, tile: IVec2, step: IVec2) -> bool {
-    [step, IVec2::new(step.x, 0), IVec2::new(0, step.y)]
-        .into_iter()
-        .all(|part| map.is_free(tile + part))
+/// The movement rules, word for word.
+fn may_step(map: &TileMap, diagonal: Diagonal, tile: IVec2, step: IVec2) -> bool {
+    let sides = [IVec2::new(step.x, 0), IVec2::new(0, step.y)].map(|side| map.is_free(tile + side));
+    map.is_free(tile + step)
+        && match diagonal {
+            Diagonal::NoCut => sides[0] && sides[1],
+            Diagonal::Cut => sides[0] || sides[1],
+        }
+}
+
+/// Everything prepared of a map.
+fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
+    let mut nav_map = NavMap::new(diagonal);
+    for algorithm in Algorithm::ALL {
+        nav_map.prepare(map, algorithm);
+        assert!(nav_map.is_ready(map, algorithm));
+    }
+    nav_map
 }
 
 /// The cost from one tile to all others by relaxing every step until nothing changes; `None` where no walk leads.
-fn costs_from(map: &TileMap, from: IVec2) -> Vec<Option<Cost>> {
+fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<Cost>> {
     let (width, height) = (map.width() as i32, map.height() as i32);
     let index = |tile: IVec2| (tile.y * width + tile.x) as usize;
     let mut costs = vec![None; (width * height) as usize];
@@ -29,7 +45,7 @@ fn costs_from(map: &TileMap, from: IVec2) -> Vec<Option<Cost>> {
             };
             for direction in Direction::ALL
                 .into_iter()
-                .filter(|direction| may_step(map, tile, direction.step()))
+                .filter(|direction| may_step(map, diagonal, tile, direction.step()))
             {
                 let step_cost = if direction.is_diagonal() {
                     Cost::DIAGONAL
@@ -50,7 +66,12 @@ fn costs_from(map: &TileMap, from: IVec2) -> Vec<Option<Cost>> {
 }
 
 /// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.
-fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String> {
+fn walk(
+    map: &TileMap,
+    diagonal: Diagonal,
+    query: Query,
+    waypoints: &[IVec2],
+) -> Result<Cost, String> {
     if waypoints.first() != Some(&query.from) || waypoints.last() != Some(&query.to) {
         return Err(format!(
             "{waypoints:?} does not lead from {} to {}",
@@ -74,7 +95,7 @@ fn walk(map: &TileMap, query: Query, waypoints: &[IVec2]) -> Result<Cost, String
         step_before = step;
         let mut tile = ends[0];
         while tile != ends[1] {
-            if !may_step(map, tile, step) {
+            if !may_step(map, diagonal, tile, step) {
                 return Err(format!("the step {step} from {tile} is not allowed"));
             }
             tile += step;
@@ -98,47 +119,44 @@ fn picture(map: &TileMap) -> String {
     (0..map.height() as i32).flat_map(row).collect()
 }
 
-/// Compares the answers of all algorithms to queries from one tile with brute force.
+/// Compares the answers of all algorithms to queries from one tile with brute force, under both rules.
 fn check(
     map: &TileMap,
     search: &mut Search,
     from: IVec2,
     goals: &[IVec2],
 ) -> Result<(), TestCaseError> {
-    let costs = costs_from(map, from);
+    for diagonal in Diagonal::ALL {
+        check_prepared(map, &prepared(map, diagonal), search, from, goals)?;
+    }
+    Ok(())
+}
+
+fn check_prepared(
+    map: &TileMap,
+    nav_map: &NavMap,
+    search: &mut Search,
+    from: IVec2,
+    goals: &[IVec2],
+) -> Result<(), TestCaseError> {
+    let diagonal = nav_map.diagonal();
+    let costs = costs_from(map, diagonal, from);
     let mut waypoints = Vec::new();
     for &to in goals {
         let query = Query::new(from, to);
         let expected = costs[(to.y * map.width() as i32 + to.x) as usize];
         for algorithm in Algorithm::ALL {
-            let outcome = search.find(map, algorithm, query, &mut waypoints);
+            let outcome = search.find(map, nav_map, algorithm, query, &mut waypoints);
+            let case = || format!("{algorithm} {diagonal:?} {from}→{to}\n{}", picture(map));
             match outcome {
                 Outcome::Found(path) => {
-                    prop_assert_eq!(
-                        Some(path.cost()),
-                        expected,
-                        "{} {}→{}\n{}",
-                        algorithm,
-                        from,
-                        to,
-                        picture(map)
-                    );
-                    let walked = walk(map, query, &waypoints);
-                    prop_assert_eq!(
-                        walked,
-                        Ok(path.cost()),
-                        "{} {}→{}\n{}",
-                        algorithm,
-                        from,
-                        to,
-                        picture(map)
-                    );
+                    prop_assert_eq!(Some(path.cost()), expected, "{}", case());
+                    let walked = walk(map, diagonal, query, &waypoints);
+                    prop_assert_eq!(walked, Ok(path.cost()), "{}", case());
                 }
-                Outcome::Unreachable => {
-                    prop_assert_eq!(None, expected, "{}\n{}", algorithm, picture(map))
-                }
+                Outcome::Unreachable => prop_assert_eq!(None, expected, "{}", case()),
                 Outcome::Blocked => prop_assert!(!map.is_free(from) || !map.is_free(to)),
-                other => prop_assert!(false, "{algorithm} answers {other:?}"),
+                other => prop_assert!(false, "{other:?} {}", case()),
             }
             prop_assert!(waypoints.is_empty() == !matches!(outcome, Outcome::Found(_)));
         }
@@ -180,17 +198,39 @@ proptest! {
     }
 
     #[test]
-    fn answers_stay_exact_after_edits_with_the_same_scratch(
-        (mut map, tiles) in map_and_tiles(40, 24),
-        edits in prop::collection::vec((0usize..3, 1u32..9, 1u32..9), 8),
+    fn what_is_prepared_follows_edits_exactly(
+        (map, tiles) in map_and_tiles(90, 24),
+        edits in prop::collection::vec((0usize..3, 1u32..9, 1u32..9), 16),
     ) {
         let mut search = Search::new();
-        for (turn, (kind, width, height)) in edits.into_iter().enumerate() {
-            let corner = tiles[turn].as_uvec2();
-            let (width, height) = (width.min(map.width() - corner.x), height.min(map.height() - corner.y));
-            let edit = &[TileEdit::Block, TileEdit::Free, TileEdit::Toggle][kind];
-            map.edit(TileRect { x: corner.x, y: corner.y, width, height }, edit).expect("inside the map");
-            check(&map, &mut search, tiles[8 + turn], &tiles[16..])?;
+        for diagonal in Diagonal::ALL {
+            let mut tile_map = map.clone();
+            let mut nav_map = prepared(&map, diagonal);
+            let mut changed = Vec::new();
+            for (turn, &(kind, width, height)) in edits.iter().enumerate() {
+                let corner = tiles[turn].as_uvec2();
+                // Half of the edits are of one tile, as most are.
+                let (width, height) = if turn % 2 == 0 { (1, 1) } else { (width, height) };
+                let (width, height) = (width.min(map.width() - corner.x), height.min(map.height() - corner.y));
+                let edit = &[TileEdit::Block, TileEdit::Free, TileEdit::Toggle][kind];
+                let rect = TileRect { x: corner.x, y: corner.y, width, height };
+                changed.extend(tile_map.edit(rect, edit).expect("inside the map"));
+                // Some are followed one by one, some several at once.
+                if turn % 5 > 2 {
+                    continue;
+                }
+                nav_map.follow_edit(&tile_map, &changed);
+                let planes = SignPlanes::build(&tile_map, diagonal);
+                prop_assert!(nav_map.planes() == Some(&planes), "{changed:?}\n{}", picture(&tile_map));
+                let table = StepTable::build(&tile_map, diagonal);
+                prop_assert!(nav_map.table() == Some(&table), "{changed:?}\n{}", picture(&tile_map));
+                changed.clear();
+            }
+            // Without the last edits what is prepared is not used.
+            check_prepared(&tile_map, &nav_map, &mut search, tiles[16], &tiles[17..])?;
+            nav_map.follow_edit(&tile_map, &changed);
+            nav_map.prepare(&tile_map, Algorithm::JpsGraph);
+            check_prepared(&tile_map, &nav_map, &mut search, tiles[16], &tiles[17..])?;
         }
     }
 
@@ -200,11 +240,12 @@ proptest! {
         let mut search = Search::new();
         let mut waypoints = Vec::new();
         let query = Query::new(tiles[0], tiles[1]);
+        let nav_map = prepared(&map, Diagonal::NoCut);
         for algorithm in Algorithm::ALL {
-            let unlimited = search.find(&map, algorithm, query, &mut waypoints);
+            let unlimited = search.find(&map, &nav_map, algorithm, query, &mut waypoints);
             let generated = search.generated();
             for node_limit in 0..=generated {
-                let limited = search.find(&map, algorithm, query.with_node_limit(node_limit), &mut waypoints);
+                let limited = search.find(&map, &nav_map, algorithm, query.with_node_limit(node_limit), &mut waypoints);
                 prop_assert!(search.generated() <= node_limit);
                 let may_give_up = node_limit < generated && limited == Outcome::Capped;
                 prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
@@ -215,18 +256,110 @@ proptest! {
     #[test]
     fn what_was_searched_before_changes_nothing((map, tiles) in map_and_tiles(30, 8)) {
         let mut used = Search::new();
+        let nav_map = prepared(&map, Diagonal::NoCut);
         let (mut waypoints, mut fresh_waypoints) = (Vec::new(), Vec::new());
         for pair in tiles.chunks_exact(2) {
             let query = Query::new(pair[0], pair[1]);
             for algorithm in Algorithm::ALL {
-                let outcome = used.find(&map, algorithm, query, &mut waypoints);
+                let outcome = used.find(&map, &nav_map, algorithm, query, &mut waypoints);
                 let mut fresh = Search::new();
-                prop_assert_eq!(fresh.find(&map, algorithm, query, &mut fresh_waypoints), outcome);
+                prop_assert_eq!(fresh.find(&map, &nav_map, algorithm, query, &mut fresh_waypoints), outcome);
                 prop_assert_eq!(&fresh_waypoints, &waypoints);
                 prop_assert_eq!((fresh.expanded(), fresh.generated()), (used.expanded(), used.generated()));
             }
         }
     }
+}
+
+/// The definitions, tile by tile: what every sign, every entry and the graph must say.
+#[test]
+fn what_is_prepared_says_what_walking_tile_by_tile_finds() {
+    use super::jump::Walks;
+    use super::planes::SignWalks;
+    use super::tiles::Tiles;
+
+    fn compare<const CUT: bool>(map: &TileMap) {
+        let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
+        let (planes, table) = (
+            SignPlanes::build(map, diagonal),
+            StepTable::build(map, diagonal),
+        );
+        let by_tiles = Tiles(map.rows());
+        let by_planes = SignWalks {
+            tiles: map,
+            planes: &planes,
+        };
+        let by_table = table.walks(map.rows());
+        macro_rules! directions {
+            ($walks:ident, $x:ident, $y:ident, $name:ident) => {
+                [
+                    format!("{:?}", Walks::<CUT>::$name::<1, 1>(&$walks, $x, $y)),
+                    format!("{:?}", Walks::<CUT>::$name::<1, -1>(&$walks, $x, $y)),
+                    format!("{:?}", Walks::<CUT>::$name::<-1, 1>(&$walks, $x, $y)),
+                    format!("{:?}", Walks::<CUT>::$name::<-1, -1>(&$walks, $x, $y)),
+                ]
+            };
+        }
+        macro_rules! straights {
+            ($walks:ident, $x:ident, $y:ident) => {
+                [
+                    Walks::<CUT>::straight::<1, 0>(&$walks, $x, $y),
+                    Walks::<CUT>::straight::<-1, 0>(&$walks, $x, $y),
+                    Walks::<CUT>::straight::<0, 1>(&$walks, $x, $y),
+                    Walks::<CUT>::straight::<0, -1>(&$walks, $x, $y),
+                ]
+            };
+        }
+        for tile in (0..map.height() as i32)
+            .flat_map(|y| (0..map.width() as i32).map(move |x| IVec2::new(x, y)))
+        {
+            let IVec2 { x, y } = tile;
+            if !map.is_free(tile) {
+                continue;
+            }
+            let expected = straights!(by_tiles, x, y);
+            assert_eq!(
+                straights!(by_planes, x, y),
+                expected,
+                "{diagonal:?} {tile}\n{}",
+                picture(map)
+            );
+            assert_eq!(
+                straights!(by_table, x, y),
+                expected,
+                "{diagonal:?} {tile}\n{}",
+                picture(map)
+            );
+            let expected = directions!(by_tiles, x, y, diagonal);
+            assert_eq!(
+                directions!(by_planes, x, y, diagonal),
+                expected,
+                "{diagonal:?} {tile}\n{}",
+                picture(map)
+            );
+            assert_eq!(
+                directions!(by_table, x, y, diagonal),
+                expected,
+                "{diagonal:?} {tile}\n{}",
+                picture(map)
+            );
+        }
+    }
+
+    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
+        cases: 100,
+        ..ProptestConfig::default()
+    });
+    let maps = prop_oneof![map_and_tiles(20, 1), map_and_tiles(400, 1)];
+    runner
+        .run(&maps, |(map, _)| {
+            compare::<false>(&map);
+            compare::<true>(&map);
+            let planes = SignPlanes::build(&map, Diagonal::NoCut);
+            let _ = JumpGraph::build(&map, Diagonal::NoCut, &planes);
+            Ok(())
+        })
+        .expect("everything prepared says the same");
 }
 
 /// Shapes that break jump point searches, every pair of tiles of each.

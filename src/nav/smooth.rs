@@ -91,13 +91,14 @@ fn segment_touches(a: IVec2, b: IVec2, rect: TileRect) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nav::{Algorithm, Outcome, Query, Search};
+    use crate::nav::{Algorithm, NavMap, Outcome, Query, Search};
     use proptest::prelude::*;
 
     fn path(map: &TileMap, from: IVec2, to: IVec2) -> Vec<IVec2> {
         let mut waypoints = Vec::new();
         let outcome = Search::new().find(
             map,
+            &NavMap::default(),
             Algorithm::default(),
             Query::new(from, to),
             &mut waypoints,

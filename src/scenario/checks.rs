@@ -11,7 +11,8 @@ use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
 use crate::movement::Speed;
 use crate::nav::{
-    Algorithm, NavStats, Outcome, Path, PathAnswered, PathResult, Query as PathQuery, Search,
+    Algorithm, Diagonal, NavMap, NavSettings, NavStats, Outcome, Path, PathFound,
+    Query as PathQuery, Search,
 };
 use crate::session::{SessionStats, Sessions};
 use crate::sim::SimTick;
@@ -76,8 +77,9 @@ pub(super) fn watch(
     tick: Res<SimTick>,
     objects: Query<(&Object, &Position, Has<Speed>)>,
     scenes: Query<(&SceneMap, Option<&SceneInterest>)>,
-    mut answered: MessageReader<PathAnswered>,
+    mut found: MessageReader<PathFound>,
     paths: Query<&Path>,
+    nav_settings: Res<NavSettings>,
 ) {
     let tick = tick.0;
     if watch.cap || watch.blocked {
@@ -101,13 +103,11 @@ pub(super) fn watch(
     }
     // A search by A* takes milliseconds; one a tick, of the first found, is spread evenly enough.
     let mut one = watch.paths;
-    for answer in answered
-        .read()
-        .filter(|answer| answer.result == PathResult::Found)
-    {
+    for answer in found.read() {
         watch.found_paths += 1;
         if one && watch.checked_paths < PATHS_CHECKED_MAX {
-            one = !check_path(&mut watch, tick, answer, &paths, &scenes);
+            let diagonal = nav_settings.diagonal;
+            one = !check_path(&mut watch, tick, answer, diagonal, &paths, &scenes);
         }
     }
 }
@@ -132,7 +132,8 @@ fn watch_cap(watch: &mut Watch, tick: u64, interest: &SceneInterest, object: &Ob
 fn check_path(
     watch: &mut Watch,
     tick: u64,
-    answer: &PathAnswered,
+    answer: &PathFound,
+    diagonal: Diagonal,
     paths: &Query<&Path>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) -> bool {
@@ -147,10 +148,9 @@ fn check_path(
         return false;
     }
     let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);
-    match watch
-        .search
-        .find(map.tiles(), Algorithm::AStar, query, &mut Vec::new())
-    {
+    let (tiles, nav_map) = (map.tiles(), NavMap::new(diagonal));
+    let search = &mut watch.search;
+    match search.find(tiles, &nav_map, Algorithm::AStar, query, &mut Vec::new()) {
         Outcome::Capped => return false,
         Outcome::Found(found) if (found.length_tiles() - answer.length_tiles).abs() < 1e-6 => {}
         other => {

@@ -20,7 +20,7 @@ use crate::map::{MapEdited, SceneMap};
 use crate::matchmaking::{
     MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued,
 };
-use crate::nav::{Path, PathAnswered, PathResult};
+use crate::nav::{Path, PathFailed, PathFound};
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::{SimTick, state_hash};
 use crate::world::{
@@ -388,24 +388,37 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
 pub(super) fn log_paths(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
-    mut answered: MessageReader<PathAnswered>,
+    mut found: MessageReader<PathFound>,
+    mut failed: MessageReader<PathFailed>,
     paths: Query<&Path>,
 ) {
-    let mut answers: Vec<&PathAnswered> = answered.read().collect();
-    answers.sort_by_key(|answer| answer.object.reference());
-    for answer in answers {
-        let found = (answer.result == PathResult::Found)
-            .then(|| paths.get(answer.entity).ok())
-            .flatten();
+    let failed = failed.read().map(|answer| {
         let event = Event::Path {
             id: answer.object.id().0,
             from: answer.from,
             to: answer.to,
-            result: answer.result.name(),
-            length: answer.length_tiles,
-            waypoints: found.map_or(&[], |path| path.waypoints()),
+            result: answer.reason.name(),
+            length: 0.0,
+            waypoints: &[],
         };
-        log.write(tick.0, Some(answer.object.scene()), event);
+        (answer.object, event)
+    });
+    let found = found.read().map(|answer| {
+        let path = paths.get(answer.entity);
+        let event = Event::Path {
+            id: answer.object.id().0,
+            from: answer.from,
+            to: answer.to,
+            result: "found",
+            length: answer.length_tiles,
+            waypoints: path.map_or(&[], Path::waypoints),
+        };
+        (answer.object, event)
+    });
+    let mut answers: Vec<_> = failed.chain(found).collect();
+    answers.sort_by_key(|(object, _)| object.reference());
+    for (object, event) in answers {
+        log.write(tick.0, Some(object.scene()), event);
     }
 }
 

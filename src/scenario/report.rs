@@ -99,6 +99,8 @@ pub struct Paths {
     pub out_of_bounds: u64,
     pub capped: u64,
     pub cancelled: u64,
+    /// Answered by the search of an equal request of the same tick.
+    pub shared: u64,
     pub mean_us: f64,
     pub p99_us: f64,
 }
@@ -254,6 +256,7 @@ pub(super) fn paths(world: &World) -> Paths {
         out_of_bounds: stats.out_of_bounds,
         capped: stats.capped,
         cancelled: stats.cancelled,
+        shared: stats.shared,
         mean_us: stats.times.mean_us(),
         p99_us: stats.times.p99_us(),
     }

@@ -4,8 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use throng::map::{self, TileEdit, TileMap, TilePattern, TileRect};
-use throng::nav::{Algorithm, Outcome, Query, Scen, ScenCommand, ScenQuery, Search, parse_scen};
+use throng::map::{self, TileEdit, TileMap, TileRect};
+use throng::nav::{
+    Algorithm, NavMap, Outcome, Query, Scen, ScenCommand, ScenQuery, Search, parse_scen,
+};
 
 /// The folder of the benchmark.
 #[expect(clippy::print_stdout, reason = "a skipped test says so")]
@@ -50,43 +52,62 @@ fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &Scen)) {
     }
 }
 
-/// What a search finds for the query of a file.
-fn find(search: &mut Search, map: &TileMap, algorithm: Algorithm, query: &ScenQuery) -> Outcome {
-    let mut waypoints = Vec::new();
-    let outcome = search.find(
-        map,
-        algorithm,
-        Query::new(query.from, query.to),
-        &mut waypoints,
-    );
-    if let Outcome::Found(_) = outcome {
-        let ends = (waypoints.first(), waypoints.last());
-        assert_eq!(ends, (Some(&query.from), Some(&query.to)), "{algorithm}");
-    }
-    outcome
+/// What is searched, with what.
+struct Searching {
+    algorithm: Algorithm,
+    nav_map: NavMap,
+    search: Search,
 }
 
-/// Fails unless an answer is the one of the file.
-fn check(name: &str, search: &mut Search, map: &TileMap, algorithm: Algorithm, query: &ScenQuery) {
-    let outcome = find(search, map, algorithm, query);
-    let length_tiles = match outcome {
-        Outcome::Found(path) => Some(path.length_tiles()),
-        // The competition counts a blocked start or goal as one that cannot be reached.
-        Outcome::Unreachable | Outcome::Blocked => None,
-        _ => panic!("{name}: {algorithm} answers {outcome:?} to {query:?}"),
-    };
-    assert!(
-        query.agrees_with(length_tiles),
-        "{name}: {algorithm} answers {outcome:?} to {query:?}"
-    );
+impl Searching {
+    fn new(algorithm: Algorithm) -> Self {
+        Self {
+            algorithm,
+            nav_map: NavMap::default(),
+            search: Search::new(),
+        }
+    }
+
+    fn find(&mut self, map: &TileMap, query: &ScenQuery) -> Outcome {
+        let mut waypoints = Vec::new();
+        let asked = Query::new(query.from, query.to);
+        let (algorithm, nav_map) = (self.algorithm, &mut self.nav_map);
+        // What an edit has undone is built anew, what it has repaired is kept.
+        nav_map.prepare(map, algorithm);
+        assert!(nav_map.is_prepared(map, algorithm), "{algorithm}");
+        let outcome = self
+            .search
+            .find(map, nav_map, algorithm, asked, &mut waypoints);
+        if let Outcome::Found(_) = outcome {
+            let ends = (waypoints.first(), waypoints.last());
+            assert_eq!(ends, (Some(&query.from), Some(&query.to)), "{algorithm}");
+        }
+        outcome
+    }
+
+    /// Fails unless an answer is the one of the file.
+    fn check(&mut self, name: &str, map: &TileMap, query: &ScenQuery) {
+        let outcome = self.find(map, query);
+        let algorithm = self.algorithm;
+        let length_tiles = match outcome {
+            Outcome::Found(path) => Some(path.length_tiles()),
+            // The competition counts a blocked start or goal as one that cannot be reached.
+            Outcome::Unreachable | Outcome::Blocked => None,
+            _ => panic!("{name}: {algorithm} answers {outcome:?} to {query:?}"),
+        };
+        assert!(
+            query.agrees_with(length_tiles),
+            "{name}: {algorithm} answers {outcome:?} to {query:?}"
+        );
+    }
 }
 
 /// Checks every `stride`th query, from the middle of a stride on: the files are sorted by length.
 fn check_maps(algorithm: Algorithm, stride: usize) {
-    let mut search = Search::new();
+    let mut searching = Searching::new(algorithm);
     for_each_map(|name, map, scen| {
         for query in scen.queries().skip(stride / 2).step_by(stride) {
-            check(name, &mut search, map, algorithm, query);
+            searching.check(name, map, query);
         }
     });
 }
@@ -96,7 +117,7 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
     let Some(folder) = benchmark() else {
         return;
     };
-    let mut search = Search::new();
+    let mut searching = Searching::new(algorithm);
     for (path, scen) in scens(&folder.join("dynamic"), 2) {
         let name = path.display().to_string();
         let patch_file = scen.patch_file.as_ref().unwrap();
@@ -109,12 +130,16 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
             match command {
                 ScenCommand::Patch(patch) => {
                     let pattern = &patches[patch.patch as usize];
-                    write(&mut map, pattern, patch.at.x, patch.at.y);
+                    let rect =
+                        TileRect::new(patch.at.x, patch.at.y, pattern.width(), pattern.height());
+                    let edit = TileEdit::Write(pattern.clone());
+                    let changed = map.edit(rect, &edit).unwrap();
+                    searching.nav_map.follow_edit(&map, changed.as_slice());
                     written[patch.patch as usize] = true;
                 }
                 ScenCommand::Query(query) => {
                     if query_count % stride == stride / 2 {
-                        check(&name, &mut search, &map, algorithm, query);
+                        searching.check(&name, &map, query);
                     }
                     query_count += 1;
                 }
@@ -129,19 +154,21 @@ fn starts_blocked(name: &str) -> bool {
     name.contains("switch_sc1")
 }
 
-fn write(map: &mut TileMap, pattern: &TilePattern, x: u32, y: u32) {
-    let rect = TileRect::new(x, y, pattern.width(), pattern.height());
-    map.edit(rect, &TileEdit::Write(pattern.clone())).unwrap();
+#[test]
+fn every_known_length_is_found_with_all_prepared_and_from_planes_alone() {
+    check_maps(Algorithm::JpsGraph, 1);
+    check_maps(Algorithm::JpsBitPrune, 3);
 }
 
 #[test]
-fn the_default_finds_every_known_length() {
-    check_maps(Algorithm::default(), 1);
-}
-
-#[test]
-fn the_default_finds_every_known_length_between_edits() {
-    check_dynamic(Algorithm::default(), 1);
+fn every_known_length_is_found_between_edits() {
+    for algorithm in [
+        Algorithm::JpsGraph,
+        Algorithm::JpsBitPrune,
+        Algorithm::JpsBitPrunePre,
+    ] {
+        check_dynamic(algorithm, 1);
+    }
 }
 
 #[test]
@@ -151,17 +178,15 @@ fn a_star_finds_known_lengths() {
 }
 
 #[test]
-fn all_algorithms_agree_to_the_last_step_with_the_default() {
-    let mut search = Search::new();
+fn all_algorithms_agree_to_the_last_step() {
+    let mut searching = Algorithm::ALL.map(Searching::new);
     for_each_map(|name, map, scen| {
-        for query in scen.queries().step_by(40) {
-            let expected = find(&mut search, map, Algorithm::default(), query);
-            let others = Algorithm::ALL
-                .into_iter()
-                .filter(|algorithm| ![Algorithm::default(), Algorithm::AStar].contains(algorithm));
-            for algorithm in others {
-                let found = find(&mut search, map, algorithm, query);
-                assert_eq!(found, expected, "{name}: {algorithm}: {query:?}");
+        for query in scen.queries().step_by(100) {
+            let [first, others @ ..] = &mut searching;
+            let expected = first.find(map, query);
+            for other in others {
+                let found = other.find(map, query);
+                assert_eq!(found, expected, "{name}: {}: {query:?}", other.algorithm);
             }
         }
     });

@@ -59,13 +59,9 @@ fn live(mut app: App, what: &str) {
     (0..6).for_each(|_| app.update());
     if let Some((viewer, other)) = someone {
         let world = app.world_mut();
-        if world.contains_resource::<bevy_ecs::message::Messages<PathRequest>>() {
-            world.write_message(PathRequest {
-                entity: viewer,
-                goal: Vec2::splat(15.0),
-                class: PathClass::Travel,
-            });
-        }
+        world
+            .entity_mut(viewer)
+            .insert(PathRequest::travel_to(Vec2::splat(15.0)));
         teleport(world, viewer, Vec2::splat(3.0)).unwrap();
         despawn_object(world, other).unwrap();
         (0..18).for_each(|_| app.update());

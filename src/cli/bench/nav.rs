@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::Failure;
 use super::rows::Row;
 use crate::map::{CaveRecipe, MapRecipe, RoomsRecipe, TileMap, TownRecipe, generate};
-use crate::nav::{Algorithm, Outcome, Query, Search};
+use crate::nav::{Algorithm, NavMap, Outcome, Query, Search};
 use crate::sim::clock::Stopwatch;
 
 const SIDE_TILES: u32 = 512;
@@ -79,12 +79,14 @@ fn queries(map: &TileMap, count: usize) -> Vec<Query> {
 
 /// Mean µs a query, and the outcomes, which say the lengths. Each query's scratch is warm.
 fn time(map: &TileMap, algorithm: Algorithm, queries: &[Query]) -> (f64, Vec<Outcome>) {
+    let mut nav_map = NavMap::default();
+    nav_map.prepare(map, algorithm);
     let (mut search, mut waypoints) = (Search::new(), Vec::new());
     let mut all = || {
         let watch = Stopwatch::start();
         let found: Vec<Outcome> = queries
             .iter()
-            .map(|&query| search.find(map, algorithm, query, &mut waypoints))
+            .map(|&query| search.find(map, &nav_map, algorithm, query, &mut waypoints))
             .collect();
         (
             watch.elapsed().as_secs_f64() * 1e6 / queries.len() as f64,

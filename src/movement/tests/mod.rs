@@ -13,7 +13,7 @@ use glam::{IVec2, Vec2};
 
 use super::*;
 use crate::map::{SceneMap, TileMap};
-use crate::nav::{PathClass, PathRequest};
+use crate::nav::PathRequest;
 use crate::sim::{self, clock};
 use crate::world::{KindId, MoveInput, Position, SceneSpec, Velocity, open_scene, spawn_object};
 
@@ -66,11 +66,8 @@ fn player(app: &mut App, scene: Entity, at: Vec2, speed: f32) -> Entity {
 }
 
 fn send(app: &mut App, entity: Entity, goal: Vec2) {
-    app.world_mut().write_message(PathRequest {
-        entity,
-        goal,
-        class: PathClass::Npc,
-    });
+    let request = PathRequest::to(goal);
+    app.world_mut().entity_mut(entity).insert(request);
 }
 
 fn input(app: &mut App, entity: Entity, to: Vec2) {

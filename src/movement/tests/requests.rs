@@ -9,7 +9,7 @@ use glam::{IVec2, Vec2};
 
 use crate::map::{SceneMap, TileEdit, TileMap, TileRect, edit_map};
 use crate::nav::{
-    NavPlugin, NavSettings, NavStats, Path, PathAnswered, PathClass, PathRequest, PathResult,
+    NavPlugin, NavSettings, NavStats, Path, PathFailed, PathFailure, PathFound, PathRequest,
 };
 use crate::sim::{Workers, clock, state_hash};
 use crate::world::{KindId, SceneSpec, change_scene, open_scene, spawn_object, teleport};
@@ -45,25 +45,26 @@ fn npc(app: &mut App, scene: Entity, x: f32, y: f32) -> Entity {
 }
 
 fn ask(app: &mut App, entity: Entity, x: f32, y: f32) {
-    let goal = Vec2::new(x, y);
-    app.world_mut().write_message(PathRequest {
-        entity,
-        goal,
-        class: PathClass::Npc,
-    });
+    let request = PathRequest::to(Vec2::new(x, y));
+    app.world_mut().entity_mut(entity).insert(request);
 }
 
-type Answer = (Entity, PathResult, (i32, i32));
+/// Entity, reason of failure and goal of an answer.
+type Answer = (Entity, Option<PathFailure>, (i32, i32));
 
-/// Entity, result and goal of this tick's answers.
+const FOUND: Option<PathFailure> = None;
+
+/// This tick's answers: the failures first, both in the order in which they were given.
 fn answers(app: &App) -> Vec<Answer> {
-    let answers = app
-        .world()
-        .resource::<Messages<PathAnswered>>()
-        .iter_current_update_messages();
-    answers
-        .map(|answer| (answer.entity, answer.result, answer.to.into()))
-        .collect()
+    let failed = app.world().resource::<Messages<PathFailed>>();
+    let found = app.world().resource::<Messages<PathFound>>();
+    let failed = failed
+        .iter_current_update_messages()
+        .map(|answer| (answer.entity, Some(answer.reason), answer.to.into()));
+    let found = found
+        .iter_current_update_messages()
+        .map(|answer| (answer.entity, FOUND, answer.to.into()));
+    failed.chain(found).collect()
 }
 
 fn stats(app: &App) -> NavStats {
@@ -96,39 +97,119 @@ fn each_request_is_answered_with_its_result() {
         ask(&mut app, npc, goal.0, goal.1);
     }
     app.update();
-    use PathResult::{Blocked, Capped, Found, OutOfBounds, Unreachable};
-    let results: Vec<_> = answers(&app)
+    use PathFailure::{Blocked, Capped, OutOfBounds, Unreachable};
+    let mut results: Vec<_> = answers(&app)
         .into_iter()
         .map(|answer| (answer.0, answer.1))
         .collect();
+    results.sort_unstable_by_key(|result| npcs.iter().position(|npc| *npc == result.0));
     let expected = [
-        Found,
-        Unreachable,
-        Blocked,
-        OutOfBounds,
-        OutOfBounds,
-        Capped,
+        FOUND,
+        Some(Unreachable),
+        Some(Blocked),
+        Some(OutOfBounds),
+        Some(OutOfBounds),
+        Some(Capped),
     ];
     assert_eq!(results, npcs.into_iter().zip(expected).collect::<Vec<_>>());
     assert_eq!(path(&app, npcs[0]), [IVec2::ZERO, IVec2::new(1, 0)]);
     assert!(npcs[1..].iter().all(|&npc| path(&app, npc).is_empty()));
-    app.world_mut().write_message(PathRequest {
-        entity: npcs[5],
-        goal: Vec2::new(4.5, 3.5),
-        class: PathClass::Travel,
-    });
+    for npc in npcs {
+        let request = app.world().get::<PathRequest>(npc);
+        assert_eq!(request, None, "removed with its answer");
+    }
+    let request = PathRequest::travel_to(Vec2::new(4.5, 3.5));
+    app.world_mut().entity_mut(npcs[5]).insert(request);
     app.update();
-    let answer = *app
-        .world()
-        .resource::<Messages<PathAnswered>>()
-        .iter_current_update_messages()
-        .next()
-        .unwrap();
-    assert_eq!(
-        (answer.result, answer.length_tiles),
-        (Found, 7.0),
-        "two down, two right, one down, two right"
-    );
+    let found = app.world().resource::<Messages<PathFound>>();
+    let found = found.iter_current_update_messages().next().unwrap();
+    let way = "two down, two right, one down, two right";
+    assert_eq!(found.length_tiles, 7.0, "{way}");
+}
+
+#[test]
+fn ends_move_as_far_as_the_request_allows() {
+    let mut app = app(NavSettings {
+        npc_nodes_max: 1,
+        ..Default::default()
+    });
+    let scene = scene(&mut app, "...@.\n.@.@.\n...@@\n.@.@.");
+    let to = |x, y| PathRequest::to(Vec2::new(x, y));
+    let cases = [
+        (
+            PathRequest {
+                snap_tiles: 1,
+                ..to(1.5, 1.5)
+            },
+            FOUND,
+            (1, 0),
+        ),
+        (
+            PathRequest {
+                nearest_tiles: 3,
+                ..to(4.5, 0.5)
+            },
+            FOUND,
+            (2, 0),
+        ),
+        (
+            PathRequest {
+                nearest_tiles: 1,
+                ..to(4.5, 0.5)
+            },
+            Some(PathFailure::Unreachable),
+            (4, 0),
+        ),
+        (
+            PathRequest {
+                partial: true,
+                ..to(2.5, 3.5)
+            },
+            Some(PathFailure::Capped),
+            (2, 3),
+        ),
+    ];
+    for (request, failure, end) in cases {
+        let npc = npc(&mut app, scene, 0.5, 0.5);
+        app.world_mut().entity_mut(npc).insert(request);
+        app.update();
+        assert_eq!(answers(&app), [(npc, failure, end)]);
+        let has_way = failure.is_none() || request.partial;
+        assert_eq!(!path(&app, npc).is_empty(), has_way, "{request:?}");
+    }
+}
+
+#[test]
+fn equal_requests_of_a_tick_share_a_search() {
+    let mut app = app(NavSettings::default());
+    let scene = scene(&mut app, "...@.\n.@.@.\n.....\n.@.@.");
+    let npcs = [0.2, 0.5, 0.7, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
+    for npc in npcs {
+        ask(&mut app, npc, 4.5, 0.5);
+    }
+    app.update();
+    assert_eq!(answers(&app), npcs.map(|npc| (npc, FOUND, (4, 0))));
+    assert_eq!((stats(&app).found, stats(&app).shared), (4, 2));
+    let ways = npcs.map(|npc| path(&app, npc));
+    assert!(ways[0] == ways[1] && ways[1] == ways[2] && ways[2] != ways[3]);
+}
+
+#[test]
+fn a_withdrawn_request_is_cancelled() {
+    let mut app = app(slow());
+    let scene = scene(&mut app, "......");
+    let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
+    for npc in [a, b, c] {
+        ask(&mut app, npc, 5.5, 0.5);
+    }
+    app.update();
+    app.world_mut().entity_mut(b).remove::<PathRequest>();
+    app.update();
+    let expected = [
+        (b, Some(PathFailure::Cancelled), (5, 0)),
+        (c, FOUND, (5, 0)),
+    ];
+    assert_eq!(answers(&app), expected);
 }
 
 #[test]
@@ -140,18 +221,18 @@ fn a_newer_request_takes_the_place_of_the_older_which_is_cancelled() {
         .into_iter()
         .for_each(|npc| ask(&mut app, npc, 5.5, 0.5));
     app.update();
-    assert_eq!(answers(&app), [(a, PathResult::Found, (5, 0))]);
+    assert_eq!(answers(&app), [(a, FOUND, (5, 0))]);
     ask(&mut app, b, 4.5, 0.5);
     app.update();
     assert_eq!(
         answers(&app),
         [
-            (b, PathResult::Cancelled, (5, 0)),
-            (b, PathResult::Found, (4, 0))
+            (b, Some(PathFailure::Cancelled), (5, 0)),
+            (b, FOUND, (4, 0))
         ]
     );
     app.update();
-    assert_eq!(answers(&app), [(c, PathResult::Found, (5, 0))]);
+    assert_eq!(answers(&app), [(c, FOUND, (5, 0))]);
     let stats = stats(&app);
     assert_eq!(
         (stats.requested, stats.found, stats.cancelled, stats.waiting),
@@ -174,19 +255,20 @@ fn a_despawn_or_a_change_of_scene_cancels_what_waits() {
     assert_eq!(
         answers(&app),
         [
-            (b, PathResult::Cancelled, (5, 0)),
-            (c, PathResult::Cancelled, (5, 0))
+            (b, Some(PathFailure::Cancelled), (5, 0)),
+            (c, Some(PathFailure::Cancelled), (5, 0))
         ]
     );
     assert!(!path(&app, a).is_empty());
     change_scene(app.world_mut(), a, there, Vec2::splat(0.5)).unwrap();
-    ask(&mut app, b, 1.5, 0.5);
+    let nobody = app.world_mut().spawn(PathRequest::default()).id();
     app.update();
+    assert!(app.world().get::<PathRequest>(nobody).is_none());
     assert!(
         path(&app, a).is_empty(),
         "its way was one of the other scene"
     );
-    assert_eq!(stats(&app).cancelled, 3, "a request of nobody is counted");
+    assert_eq!(stats(&app).cancelled, 2, "a request of nobody is none");
     assert_eq!(stats(&app).waiting, 0);
 }
 
@@ -203,11 +285,12 @@ fn a_full_queue_refuses_newcomers_and_not_replacements() {
     ask(&mut app, a, 4.5, 0.5);
     app.update();
     let expected = [
-        (b, PathResult::Cancelled, (5, 0)),
-        (a, PathResult::Cancelled, (5, 0)),
-        (a, PathResult::Found, (4, 0)),
+        (b, Some(PathFailure::Cancelled), (5, 0)),
+        (a, Some(PathFailure::Cancelled), (4, 0)),
+        (a, FOUND, (4, 0)),
     ];
     assert_eq!(answers(&app), expected);
+    assert!(app.world().get::<PathRequest>(b).is_none());
 }
 
 #[test]
@@ -225,10 +308,7 @@ fn an_edit_renews_exactly_the_paths_that_it_breaks() {
     app.update();
     assert_eq!(
         answers(&app),
-        [
-            (asking, PathResult::Found, (1, 0)),
-            (upper, PathResult::Found, (6, 0))
-        ],
+        [(asking, FOUND, (1, 0)), (upper, FOUND, (6, 0))],
         "one has other plans, and the lower path is whole"
     );
     assert_eq!(path(&app, upper).len(), 4, "round the wall");
@@ -262,10 +342,10 @@ fn a_teleport_ends_a_path_and_not_the_one_that_is_asked_for_behind_it() {
     assert_eq!(path(&app, b).len(), 2);
 }
 
-/// Answers of every tick and the final hash of a crowd on a maze of pillars, under a node budget that bites.
+/// Answers of every tick and the final hash of a crowd on a maze of pillars, under a budget that bites.
 fn crowd(workers: usize) -> (Vec<Vec<Answer>>, u128) {
     let mut app = app(NavSettings {
-        nodes_per_tick_max: 500,
+        expansions_per_tick_max: 500,
         ..Default::default()
     });
     app.insert_resource(Workers::new(workers));
@@ -295,43 +375,48 @@ fn crowd(workers: usize) -> (Vec<Vec<Answer>>, u128) {
 }
 
 #[test]
-fn the_node_budget_ends_a_tick_at_the_same_request_with_any_number_of_workers() {
+fn the_budget_ends_a_tick_at_the_same_request_with_any_number_of_workers() {
     ComputeTaskPool::get_or_init(TaskPool::default);
     let alone = crowd(1);
     assert!(
         alone.0.len() > 2,
         "the budget spreads the requests over ticks"
     );
-    assert!(
-        alone
-            .0
-            .iter()
-            .all(|answers| answers.len() <= 400 && answers.len() % 64 <= 400 % 64)
-    );
     assert_eq!(alone.0.iter().map(Vec::len).sum::<usize>(), 400);
     assert_eq!(alone, crowd(3));
 }
 
 #[test]
-fn a_tick_without_budget_answers_one_batch_which_is_smaller_for_travel() {
-    for (class, batch) in [(PathClass::Npc, 64), (PathClass::Travel, 8)] {
+fn a_tick_without_budget_answers_one_search() {
+    for expansions_per_tick_max in [0, 1] {
         let mut app = app(NavSettings {
-            nodes_per_tick_max: 0,
+            expansions_per_tick_max,
             ..Default::default()
         });
         let scene = scene(&mut app, "......");
-        for _ in 0..70 {
-            let entity = npc(&mut app, scene, 0.5, 0.5);
-            app.world_mut().write_message(PathRequest {
-                entity,
-                goal: Vec2::new(5.5, 0.5),
-                class,
-            });
+        for nth in 0..5 {
+            let entity = npc(&mut app, scene, nth as f32 + 0.5, 0.5);
+            ask(&mut app, entity, 5.5, 0.5);
         }
         app.update();
-        assert_eq!(
-            (answers(&app).len(), stats(&app).waiting),
-            (batch, 70 - batch as u64)
-        );
+        assert_eq!((answers(&app).len(), stats(&app).waiting), (1, 4));
     }
+}
+
+#[test]
+fn without_time_nothing_is_begun_and_nothing_lost() {
+    let mut app = app(NavSettings {
+        budget_ms: Some(0.0),
+        ..Default::default()
+    });
+    let scene = scene(&mut app, "......");
+    let [a, b] = [0.5, 1.5].map(|x| npc(&mut app, scene, x, 0.5));
+    for npc in [a, b] {
+        ask(&mut app, npc, 5.5, 0.5);
+    }
+    app.update();
+    assert_eq!((answers(&app).len(), stats(&app).waiting), (0, 2));
+    app.world_mut().resource_mut::<NavSettings>().budget_ms = None;
+    app.update();
+    assert_eq!(answers(&app), [a, b].map(|npc| (npc, FOUND, (5, 0))));
 }

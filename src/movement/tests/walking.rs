@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::map::{TileEdit, TileRect, edit_map};
-use crate::nav::{NavStats, Path, PathAnswered, PathResult, smooth};
+use crate::nav::{NavStats, Path, PathFailed, PathFailure, PathFound, smooth};
 use crate::sim::{SimSystems, SimTick, Workers, state_hash};
 use crate::world::{Heading, TeamId, Teleported};
 
@@ -149,12 +149,7 @@ fn an_edit_behind_navigate_stops_a_walker_at_the_edge_and_it_asks_anew() {
     assert!(position(&app, npc).x < 3.0 * TILE_M);
     assert_eq!(velocity(&app, npc), Vec2::ZERO);
     app.update();
-    assert_eq!(
-        written::<PathAnswered>(&app)
-            .first()
-            .map(|answer| answer.result),
-        Some(PathResult::Found)
-    );
+    assert_eq!(written::<PathFound>(&app).len(), 1);
     (0..12).for_each(|_| app.update());
     assert_eq!(position(&app, npc), centre(4, 0));
 }
@@ -184,8 +179,8 @@ fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
     assert_eq!(written::<Teleported>(&app).len(), 2);
     app.update();
     assert_eq!(
-        written::<PathAnswered>(&app)[0].result,
-        PathResult::Unreachable,
+        written::<PathFailed>(&app)[0].reason,
+        PathFailure::Unreachable,
         "asked from where it is now"
     );
     let late = walker(&mut app, scene, centre(1, 1), 1.0);

@@ -1,0 +1,138 @@
+//! What is prepared of a map for searching.
+
+use std::sync::Arc;
+
+use super::algorithm::Algorithm;
+use super::graph::JumpGraph;
+use super::planes::SignPlanes;
+use super::rule::Diagonal;
+use super::table::StepTable;
+use crate::map::{TileMap, TileRect};
+
+/// The movement rule on a map, and the structures that were prepared of the map for it.
+///
+/// Clones share everything until one of them is edited. What was prepared of other tiles than those searched is not
+/// used: every answer is exact, whether or not anything is prepared, only slower without.
+#[derive(Clone, Debug, Default)]
+pub struct NavMap {
+    diagonal: Diagonal,
+    /// The tiles that everything below was prepared of.
+    fingerprint: u64,
+    planes: Option<Arc<SignPlanes>>,
+    table: Option<Arc<StepTable>>,
+    graph: Option<Arc<JumpGraph>>,
+}
+
+impl NavMap {
+    /// Nothing prepared yet, of any map.
+    pub fn new(diagonal: Diagonal) -> Self {
+        Self {
+            diagonal,
+            ..Self::default()
+        }
+    }
+
+    /// The movement rule.
+    pub const fn diagonal(&self) -> Diagonal {
+        self.diagonal
+    }
+
+    pub(super) fn planes(&self) -> Option<&SignPlanes> {
+        self.planes.as_deref()
+    }
+
+    pub(super) fn table(&self) -> Option<&StepTable> {
+        self.table.as_deref()
+    }
+
+    pub(super) fn graph(&self) -> Option<&JumpGraph> {
+        self.graph.as_deref()
+    }
+
+    /// Whether what is prepared was prepared of these tiles.
+    pub(super) fn is_of(&self, tiles: &TileMap) -> bool {
+        self.fingerprint == tiles.fingerprint()
+    }
+
+    /// Builds what an algorithm reads, as far as it is missing. O(tiles); see `planes`, `table` and `graph`.
+    pub fn prepare(&mut self, tiles: &TileMap, algorithm: Algorithm) {
+        if !self.is_of(tiles) {
+            *self = Self::new(self.diagonal);
+            self.fingerprint = tiles.fingerprint();
+        }
+        if uses_planes(algorithm) && self.planes.is_none() {
+            self.planes = Some(Arc::new(SignPlanes::build(tiles, self.diagonal)));
+        }
+        if uses_table(algorithm) && self.table.is_none() {
+            self.table = Some(Arc::new(StepTable::build(tiles, self.diagonal)));
+        }
+        if algorithm == Algorithm::JpsGraph
+            && self.graph.is_none()
+            && let Some(planes) = &self.planes
+        {
+            self.graph = Some(Arc::new(JumpGraph::build(tiles, self.diagonal, planes)));
+        }
+    }
+
+    /// Whether an algorithm has what it reads of these tiles. One that has not is answered by
+    /// [`Algorithm::JpsBitPrune`], which is always ready and faster with its planes.
+    pub fn is_ready(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
+        match algorithm {
+            Algorithm::JpsBitPre | Algorithm::JpsBitPrunePre => {
+                self.is_of(tiles) && self.table.is_some()
+            }
+            Algorithm::JpsGraph => {
+                self.is_of(tiles) && self.graph.is_some() && self.planes.is_some()
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether everything that an algorithm can make use of is there for these tiles.
+    pub fn is_prepared(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
+        let has_planes = !uses_planes(algorithm) || (self.is_of(tiles) && self.planes.is_some());
+        self.is_ready(tiles, algorithm) && has_planes
+    }
+
+    /// Bytes of what is prepared and an algorithm reads, besides the tiles.
+    pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
+        let planes = self.planes().filter(|_| uses_planes(algorithm));
+        let table = self.table().filter(|_| uses_table(algorithm));
+        let graph = self.graph().filter(|_| algorithm == Algorithm::JpsGraph);
+        planes.map_or(0, SignPlanes::memory_bytes)
+            + table.map_or(0, StepTable::memory_bytes)
+            + graph.map_or(0, JumpGraph::memory_bytes)
+    }
+
+    /// Follows an edit of the tiles, now as they are after it; `changed` are rectangles in which all changed tiles lie.
+    ///
+    /// Sign planes are repaired. A table is repaired too, unless that would take more than a bounded number of steps; then
+    /// it is dropped. The graph is dropped: [`NavMap::prepare`] builds it anew.
+    pub fn follow_edit(&mut self, tiles: &TileMap, changed: &[TileRect]) {
+        self.fingerprint = tiles.fingerprint();
+        self.graph = None;
+        if let Some(planes) = &mut self.planes {
+            let planes = Arc::make_mut(planes);
+            for &rect in changed {
+                planes.repair(tiles, self.diagonal, rect);
+            }
+        }
+        if let Some(table) = &mut self.table {
+            let table = Arc::make_mut(table);
+            let is_repaired = changed
+                .iter()
+                .all(|&rect| table.repair(tiles, self.diagonal, rect));
+            if !is_repaired {
+                self.table = None;
+            }
+        }
+    }
+}
+
+const fn uses_planes(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::JpsBitPrune | Algorithm::JpsGraph)
+}
+
+const fn uses_table(algorithm: Algorithm) -> bool {
+    matches!(algorithm, Algorithm::JpsBitPre | Algorithm::JpsBitPrunePre)
+}

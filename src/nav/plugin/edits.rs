@@ -1,0 +1,57 @@
+//! Live paths that an edit of the map breaks.
+
+use bevy_ecs::prelude::*;
+use glam::IVec2;
+
+use super::{NavStats, Path, PathRequest};
+use crate::map::{MapEdited, SceneMap, TileRect};
+use crate::nav::path_crosses;
+use crate::world::{Object, Position};
+
+/// Asks anew for the paths that an edit broke, unless their objects have asked for another way already.
+///
+/// An object that stands on a blocked tile keeps its path as it is: a search would only say so, and whoever puts the
+/// object elsewhere knows from the path where it was going.
+pub(super) fn notice_edits(
+    mut edited: MessageReader<MapEdited>,
+    mut stats: ResMut<NavStats>,
+    walkers: Query<(Entity, &Object, &Position, &Path), Without<PathRequest>>,
+    maps: Query<&SceneMap>,
+    mut commands: Commands,
+    mut edits: Local<Vec<(Entity, TileRect)>>,
+    mut broken: Local<Vec<(u64, Entity, PathRequest)>>,
+    mut way: Local<Vec<IVec2>>,
+) {
+    edits.clear();
+    edits.extend(edited.read().map(|edit| (edit.scene_entity, edit.rect)));
+    if edits.is_empty() {
+        return;
+    }
+    broken.clear();
+    for (entity, object, position, path) in &walkers {
+        let scene = object.scene_entity();
+        let Some(goal) = path.goal() else { continue };
+        if !edits.iter().any(|edit| edit.0 == scene) {
+            continue;
+        }
+        let Ok(map) = maps.get(scene) else { continue };
+        way.clear();
+        way.push(map.tile_at(position.0));
+        way.extend_from_slice(path.remaining());
+        let is_crossed = edits
+            .iter()
+            .any(|&(edited, rect)| edited == scene && path_crosses(&way, rect));
+        let mut lines = way.windows(2);
+        let mut is_free = || lines.all(|ends| map.tiles().line_is_free(ends[0], ends[1]));
+        if is_crossed && map.tiles().is_free(way[0]) && !is_free() {
+            let request = PathRequest::of_class(map.centre_of(goal), path.class());
+            broken.push((object.key(), entity, request));
+        }
+    }
+    // Requests are served in the order of asking, and storage order must not show.
+    broken.sort_unstable_by_key(|&(key, ..)| key);
+    stats.renewed += broken.len() as u64;
+    for &(_, entity, request) in &*broken {
+        commands.entity(entity).try_insert(request);
+    }
+}

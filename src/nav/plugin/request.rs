@@ -1,0 +1,203 @@
+//! What is asked of navigation and what it answers: the components and messages of the tick.
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
+use glam::{IVec2, Vec2};
+
+use super::Navigator;
+use crate::sim::StateHasher;
+use crate::world::{Object, StateHashed};
+
+/// Who asks: decides how much may be spent on the search.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PathClass {
+    /// A short way, given up after [`NavSettings::npc_nodes_max`](super::NavSettings::npc_nodes_max) nodes.
+    #[default]
+    Npc,
+    /// A way of any length.
+    Travel,
+}
+
+/// Asks for a path from where an object stands, when its turn comes, to a goal. Removed with the answer.
+///
+/// An object waits at most once: a newer request keeps the older's turn, and that is answered `cancelled`. Removing the
+/// component withdraws the request. Until the answer comes, the object keeps the path it has.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[component(storage = "SparseSet", on_insert = asked, clone_behavior = Ignore)]
+pub struct PathRequest {
+    /// Where it wants to be, in metres; the path ends in the middle of that tile.
+    pub goal: Vec2,
+    /// How much may be spent.
+    pub class: PathClass,
+    /// A start or goal on a blocked tile stands for the nearest free one at most so many tiles away; with 0 it fails as
+    /// `blocked`.
+    pub snap_tiles: u32,
+    /// A goal that cannot be reached stands for the nearest tile at most so many tiles away that can; with 0 it fails as
+    /// `unreachable`.
+    pub nearest_tiles: u32,
+    /// Whether a search that gives up leaves the way to the tile nearest to the goal that it had reached.
+    pub partial: bool,
+}
+
+impl PathRequest {
+    /// A short way to a goal, in metres.
+    pub const fn to(goal: Vec2) -> Self {
+        Self::of_class(goal, PathClass::Npc)
+    }
+
+    /// A way of any length to a goal, in metres.
+    pub const fn travel_to(goal: Vec2) -> Self {
+        Self::of_class(goal, PathClass::Travel)
+    }
+
+    /// A way of a class to a goal, in metres.
+    pub const fn of_class(goal: Vec2, class: PathClass) -> Self {
+        Self {
+            goal,
+            class,
+            snap_tiles: 0,
+            nearest_tiles: 0,
+            partial: false,
+        }
+    }
+}
+
+fn asked(mut world: DeferredWorld, context: HookContext) {
+    if let Some(mut navigator) = world.get_resource_mut::<Navigator>() {
+        navigator.asked.push(context.entity);
+    }
+}
+
+/// Why there is no path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathFailure {
+    /// Start and goal are free, and no walk joins them.
+    Unreachable,
+    /// The search gave up at its node limit.
+    Capped,
+    /// Start or goal is blocked.
+    Blocked,
+    /// Start or goal lies outside the map, or there is no map.
+    OutOfBounds,
+    /// A newer request replaced it, it was withdrawn, the queue was full, or its object went away.
+    Cancelled,
+}
+
+impl PathFailure {
+    /// The name in reports and event files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Capped => "capped",
+            Self::Blocked => "blocked",
+            Self::OutOfBounds => "out_of_bounds",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A request was answered with a path, which the object's [`Path`] holds now; those of a tick in the order of the queue.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct PathFound {
+    /// The entity that asked.
+    pub entity: Entity,
+    /// The object it is.
+    pub object: Object,
+    /// The tile where the path starts.
+    pub from: IVec2,
+    /// The tile where it ends.
+    pub to: IVec2,
+    /// Length of the path in tiles.
+    pub length_tiles: f64,
+    /// As it was asked.
+    pub class: PathClass,
+}
+
+/// A request was answered without a path; those of a tick in the order of the queue.
+///
+/// `Cancelled` has left the object's [`Path`] alone; the others have emptied it, unless it holds the part of a way that was
+/// asked for.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct PathFailed {
+    /// The entity that asked.
+    pub entity: Entity,
+    /// The object it was.
+    pub object: Object,
+    /// Why.
+    pub reason: PathFailure,
+    /// The tile from which was searched; for a cancelled request, where the object stood when it was taken in.
+    pub from: IVec2,
+    /// The goal's tile; [`IVec2::MIN`] for a goal that is no point, or a scene without a map.
+    pub to: IVec2,
+    /// As it was asked.
+    pub class: PathClass,
+}
+
+/// The way an object is on. Given to an object with its first answer, and emptied when it ends.
+#[derive(Component, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    pub(super) waypoints: Vec<IVec2>,
+    pub(super) next: usize,
+    pub(super) class: PathClass,
+    pub(super) map_version: u64,
+}
+
+impl Path {
+    /// Whether there is no way to go.
+    pub const fn is_empty(&self) -> bool {
+        self.waypoints.is_empty()
+    }
+
+    /// The turning points as they were found, both ends included; between two the way is straight or diagonal.
+    pub fn waypoints(&self) -> &[IVec2] {
+        &self.waypoints
+    }
+
+    /// Which waypoint the object is heading for; 0 right after the answer.
+    pub const fn next(&self) -> usize {
+        self.next
+    }
+
+    /// The waypoints still to come, the one it is heading for first.
+    pub fn remaining(&self) -> &[IVec2] {
+        self.waypoints.get(self.next..).unwrap_or_default()
+    }
+
+    /// The tile where the way ends.
+    pub fn goal(&self) -> Option<IVec2> {
+        self.waypoints.last().copied()
+    }
+
+    /// What it was asked as.
+    pub const fn class(&self) -> PathClass {
+        self.class
+    }
+
+    /// The [`SceneMap::version`](crate::map::SceneMap::version) it was found on.
+    pub const fn map_version(&self) -> u64 {
+        self.map_version
+    }
+
+    /// Heads for a later waypoint. Whether the way there is free is the caller's to know.
+    pub const fn advance_to(&mut self, next: usize) {
+        self.next = next;
+    }
+
+    /// Ends the way; its buffer is kept.
+    pub fn clear(&mut self) {
+        self.waypoints.clear();
+        self.next = 0;
+    }
+}
+
+impl StateHashed for Path {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.waypoints.len() as u64);
+        for tile in &self.waypoints {
+            hasher.write_u64(u64::from(tile.x as u32) << 32 | u64::from(tile.y as u32));
+        }
+        hasher.write_u64(self.next as u64);
+        hasher.write_u64(self.map_version << 1 | self.class as u64);
+    }
+}

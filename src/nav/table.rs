@@ -1,0 +1,510 @@
+//! The step table of JPS+ (Harabor and Grastien, "Improving Jump Point Search", ICAPS 2014): for every tile and direction
+//! how many steps to the next stop, or to the wall.
+//!
+//! ```text
+//! entry  1..126   a stop after so many steps: a jump point, or for a diagonal walk a tile with one along its straight parts
+//!        0..−126  a wall after so many free steps
+//!        ±127     further: 126 steps on, the entry there says the same of what is left
+//! ```
+//! The hop of 126 for a code of 127 is what keeps a stop exactly one hop away from being lost.
+//!
+//! Invariants: an entry follows from that of the next tile in its direction, so a code's sign tells what a walk ends at
+//! also when its length does not fit; after [`StepTable::repair`] the table equals one built from the same tiles. Entries of
+//! blocked tiles are 0.
+//!
+//! Cost: building sweeps whole rows of bytes, upwards for three directions and downwards for three, which the compiler
+//! turns into vector code; east and west are written run by run. Repair recomputes the entries around the changed
+//! rectangle, then along each line through it back to where nothing changes any more, and diagonals through every tile
+//! whose straight entry changed sign. Memory: 8 bytes a tile, and 3 more while building.
+
+use glam::{IVec2, Vec2Swizzles as _};
+
+use super::bits::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
+use super::direction::Direction;
+use super::jump::{Reach, Stop, Walks};
+use super::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
+use crate::map::{BitPlane, TileMap, TileRect};
+
+/// What fits into an entry; one more means further.
+const HOP: i32 = 126;
+const FAR: i8 = 127;
+
+/// Entries a repair may look at before it gives up: about a quarter of a millisecond.
+const REPAIR_LOOKS_MAX: u32 = 50_000;
+
+/// The step table of a map under one movement rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StepTable {
+    width: i32,
+    /// Row by row, in the order of [`Direction::ALL`].
+    entries: Vec<[i8; 8]>,
+}
+
+impl StepTable {
+    /// The table of a map.
+    pub(super) fn build(map: &TileMap, diagonal: Diagonal) -> Self {
+        match diagonal {
+            Diagonal::NoCut => build::<false>(map),
+            Diagonal::Cut => build::<true>(map),
+        }
+    }
+
+    /// Makes the table that of the map again after tiles in a rectangle have changed. Gives up when that takes too many
+    /// looks; the table is of no use then.
+    #[must_use]
+    pub(super) fn repair(&mut self, map: &TileMap, diagonal: Diagonal, rect: TileRect) -> bool {
+        let repair = match diagonal {
+            Diagonal::NoCut => repair::<false>,
+            Diagonal::Cut => repair::<true>,
+        };
+        repair(self, map, rect).is_some()
+    }
+
+    /// Bytes held on the heap.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(&self.entries[..])
+    }
+
+    /// Tells where walks end.
+    pub(super) fn walks<'m>(&'m self, rows: &'m BitPlane) -> TableWalks<'m> {
+        TableWalks { rows, table: self }
+    }
+
+    #[inline(always)]
+    fn index(&self, x: i32, y: i32) -> usize {
+        y as usize * self.width as usize + x as usize
+    }
+
+    #[inline(always)]
+    fn entry(&self, tile: IVec2, direction: Direction) -> i8 {
+        self.entries[self.index(tile.x, tile.y)][direction as usize]
+    }
+
+    /// Steps to the stop if positive, else minus the free steps to the wall.
+    #[inline(always)]
+    fn steps<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> i32 {
+        let direction = const { direction_of(DX, DY) } as usize;
+        let mut index = self.index(x, y);
+        let hop = (HOP * (DY * self.width + DX)) as isize;
+        let mut hops = 0;
+        loop {
+            let entry = self.entries[index][direction];
+            if entry.unsigned_abs() < FAR as u8 {
+                let entry = i32::from(entry);
+                return if entry > 0 {
+                    hops + entry
+                } else {
+                    entry - hops
+                };
+            }
+            hops += HOP;
+            index = index.wrapping_add_signed(hop);
+        }
+    }
+}
+
+const fn direction_of(dx: i32, dy: i32) -> Direction {
+    match Direction::of_step(dx, dy) {
+        Some(direction) => direction,
+        None => panic!("not a step"),
+    }
+}
+
+/// Tells where walks end from a step table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableWalks<'m> {
+    rows: &'m BitPlane,
+    table: &'m StepTable,
+}
+
+impl<const CUT: bool> Walks<CUT> for TableWalks<'_> {
+    #[inline(always)]
+    fn rows(&self) -> &BitPlane {
+        self.rows
+    }
+
+    #[inline]
+    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
+        let steps = self.table.steps::<DX, DY>(x, y);
+        Reach {
+            steps: steps.unsigned_abs(),
+            is_jump_point: steps > 0,
+        }
+    }
+
+    #[inline]
+    fn diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
+        let steps = self.table.steps::<DX, DY>(x, y);
+        if steps <= 0 {
+            return Stop::before_wall(steps.unsigned_abs());
+        }
+        let (x, y) = (x + DX * steps, y + DY * steps);
+        let (aside, back) = diagonal_turns::<CUT>(self.rows, x, y, (DX, DY));
+        Stop {
+            steps: steps as u32,
+            across: self.table.steps::<DX, 0>(x, y).max(0) as u32,
+            along: self.table.steps::<0, DY>(x, y).max(0) as u32,
+            turns: aside || back,
+        }
+    }
+}
+
+/// The entry of a tile from which one step leads to a tile with the entry `next`, in the same direction and no stop.
+#[inline(always)]
+const fn one_further(next: i8) -> i8 {
+    if next > 0 {
+        next.saturating_add(1)
+    } else if next > -FAR {
+        next - 1
+    } else {
+        -FAR
+    }
+}
+
+/// The three directions with one vertical part, for a row; each with an entry of padding on both sides.
+#[derive(Clone, Debug)]
+struct Row {
+    upright: Vec<i8>,
+    to_left: Vec<i8>,
+    to_right: Vec<i8>,
+    east: Vec<i8>,
+    west: Vec<i8>,
+}
+
+impl Row {
+    fn new(width: usize) -> Self {
+        let line = || vec![0; width + 2];
+        Self {
+            upright: line(),
+            to_left: line(),
+            to_right: line(),
+            east: line(),
+            west: line(),
+        }
+    }
+}
+
+/// Where a walk of one step from each tile of a row ends: one byte a tile, 0 or 1.
+struct Masks {
+    wall: Vec<u8>,
+    stop: Vec<u8>,
+}
+
+impl Masks {
+    /// Spreads words of walls and stops, given for each 64th tile, over bytes.
+    fn fill(&mut self, words: impl Fn(i32) -> (u64, u64)) {
+        let bytes = self
+            .wall
+            .chunks_exact_mut(64)
+            .zip(self.stop.chunks_exact_mut(64));
+        for (word, (wall, stop)) in bytes.enumerate() {
+            let (walls, stops) = words(word as i32 * 64);
+            spread(walls, wall);
+            spread(stops, stop);
+        }
+    }
+}
+
+/// Spreads the bits of a word over 64 bytes.
+fn spread(word: u64, bytes: &mut [u8]) {
+    for (bits, bytes) in word
+        .to_le_bytes()
+        .into_iter()
+        .zip(bytes.chunks_exact_mut(8))
+    {
+        bytes.copy_from_slice(&SPREAD[bits as usize]);
+    }
+}
+
+const SPREAD: [[u8; 8]; 256] = {
+    let mut spread = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            spread[byte][bit] = (byte >> bit & 1) as u8;
+            bit += 1;
+        }
+        byte += 1;
+    }
+    spread
+};
+
+fn build<const CUT: bool>(map: &TileMap) -> StepTable {
+    let (width, height) = (map.width() as usize, map.height() as usize);
+    let rows = map.rows();
+    let mut sweep = Sweep::<CUT>::new(rows);
+    let mut lower = vec![0i8; 3 * width * height];
+    for y in (0..height).rev() {
+        sweep.advance(y as i32, 1);
+        let lines = lower[3 * width * y..].chunks_exact_mut(width);
+        let row = &sweep.row;
+        for (line, from) in lines.zip([&row.upright, &row.to_right, &row.to_left]) {
+            line.copy_from_slice(&from[1..=width]);
+        }
+    }
+    let mut sweep = Sweep::<CUT>::new(rows);
+    let mut entries = vec![[0i8; 8]; width * height];
+    for (y, entries) in entries.chunks_exact_mut(width).enumerate() {
+        sweep.advance(y as i32, -1);
+        let row = &sweep.row;
+        let lower = &lower[3 * width * y..][..3 * width];
+        let inner = 1..=width;
+        interleave(
+            [
+                &row.upright[inner.clone()],
+                &row.east[inner.clone()],
+                &lower[..width],
+                &row.west[inner.clone()],
+                &row.to_right[inner.clone()],
+                &lower[width..2 * width],
+                &lower[2 * width..],
+                &row.to_left[inner],
+            ],
+            entries,
+        );
+    }
+    StepTable {
+        width: width as i32,
+        entries,
+    }
+}
+
+/// Lays eight rows of entries side by side.
+fn interleave(rows: [&[i8]; 8], entries: &mut [[i8; 8]]) {
+    let [a, b, c, d, e, f, g, h] = rows.map(|row| &row[..entries.len()]);
+    for (x, entry) in entries.iter_mut().enumerate() {
+        *entry = [a[x], b[x], c[x], d[x], e[x], f[x], g[x], h[x]];
+    }
+}
+
+/// A sweep over the rows, each from the one before it.
+struct Sweep<'m, const CUT: bool> {
+    rows: &'m BitPlane,
+    row: Row,
+    before: Row,
+    masks: Masks,
+}
+
+impl<'m, const CUT: bool> Sweep<'m, CUT> {
+    fn new(rows: &'m BitPlane) -> Self {
+        let width = rows.width() as usize;
+        let bytes = || vec![0; width.next_multiple_of(64)];
+        Self {
+            rows,
+            row: Row::new(width),
+            before: Row::new(width),
+            masks: Masks {
+                wall: bytes(),
+                stop: bytes(),
+            },
+        }
+    }
+
+    /// Fills the row `y`; the row before it was `y + dy`, towards which the three directions go.
+    fn advance(&mut self, y: i32, dy: i32) {
+        std::mem::swap(&mut self.row, &mut self.before);
+        let rows = self.rows;
+        let is_border = !(0..rows.height() as i32).contains(&(y + dy));
+        let (row, before) = (&mut self.row, &self.before);
+        let masks = &mut self.masks;
+        let width = rows.width() as usize;
+        let turns = |x| {
+            if is_border {
+                0
+            } else {
+                upright_turns_in_word::<CUT>(rows, x, y + dy, dy)
+            }
+        };
+        masks.fill(|x| (rows.word_at(x, y) | rows.word_at(x, y + dy), turns(x)));
+        for (x, entry) in row.upright[1..=width].iter_mut().enumerate() {
+            let further = one_further(before.upright[x + 1]);
+            let further = if masks.stop[x] != 0 { 1 } else { further };
+            *entry = if masks.wall[x] != 0 { 0 } else { further };
+        }
+        let beside = [
+            (&mut row.to_right, &before.to_right, &before.east, 1),
+            (&mut row.to_left, &before.to_left, &before.west, -1),
+        ];
+        for (entries, next, across, dx) in beside {
+            masks.fill(|x| {
+                let (side, ahead) = (rows.word_at(x + dx, y), rows.word_at(x, y + dy));
+                let corners = if CUT { side & ahead } else { side | ahead };
+                let wall = rows.word_at(x, y) | rows.word_at(x + dx, y + dy) | corners;
+                let turns = if CUT && !is_border {
+                    diagonal_turns_in_word(rows, x + dx, y + dy, (dx, dy))
+                } else {
+                    0
+                };
+                (wall, turns)
+            });
+            let at = |x: usize| (x + 1).wrapping_add_signed(dx as isize);
+            let (next, across) = (&next[at(0)..][..width], &across[at(0)..][..width]);
+            let upright = &before.upright[at(0)..][..width];
+            for (x, entry) in entries[1..=width].iter_mut().enumerate() {
+                let is_stop = across[x] > 0 || upright[x] > 0 || masks.stop[x] != 0;
+                let further = if is_stop { 1 } else { one_further(next[x]) };
+                *entry = if masks.wall[x] != 0 { 0 } else { further };
+            }
+        }
+        fill_line::<CUT, 1>(rows, y, &mut row.east[1..=width]);
+        fill_line::<CUT, -1>(rows, y, &mut row.west[1..=width]);
+    }
+}
+
+/// Fills the entries of a row for walks to the east (`FORWARD` 1) or west (−1), stretch by stretch between stops.
+fn fill_line<const CUT: bool, const FORWARD: i32>(rows: &BitPlane, y: i32, entries: &mut [i8]) {
+    entries.fill(0);
+    let width = entries.len();
+    let mut start = 0;
+    // To the west, what lies before the stretch decides: at first the border.
+    let mut is_after_turn = false;
+    let mut close = |start: usize, end: usize, is_turn: bool| {
+        if FORWARD > 0 {
+            fill_stretch(entries[start..end].iter_mut().rev(), is_turn);
+        } else {
+            fill_stretch(entries[start..end].iter_mut(), is_after_turn);
+            is_after_turn = is_turn;
+        }
+    };
+    for x in (0..width).step_by(64) {
+        let own = rows.word_at(x as i32, y);
+        let mut stops = own | turns_in_word::<CUT, FORWARD>(rows, x as i32, y);
+        while stops != 0 {
+            let bit = stops.trailing_zeros();
+            let stop = x + bit as usize;
+            let walls = (own >> bit).trailing_ones();
+            if walls > 0 {
+                if stop < width {
+                    close(start, stop, false);
+                } else if start < width {
+                    close(start, width, false);
+                }
+                start = stop + walls as usize;
+                stops &= u64::MAX.checked_shl(bit + walls).unwrap_or(0);
+            } else {
+                // A walk to the west ends on the jump point, one to the east on the tile before counts up to it.
+                let end = if FORWARD > 0 { stop } else { stop + 1 };
+                close(start, end, true);
+                start = end;
+                stops &= stops - 1;
+            }
+        }
+    }
+    if start < width {
+        close(start, width, false);
+    }
+}
+
+/// Writes the entries of tiles at growing distance from a stop: from a turn 1, 2, 3, …, from a wall 0, −1, −2, ….
+fn fill_stretch<'e>(entries: impl Iterator<Item = &'e mut i8>, is_turn: bool) {
+    if is_turn {
+        for (entry, steps) in entries.zip((1..FAR).chain(std::iter::repeat(FAR))) {
+            *entry = steps;
+        }
+    } else {
+        for (entry, steps) in entries.zip((0..FAR).chain(std::iter::repeat(FAR))) {
+            *entry = -steps;
+        }
+    }
+}
+
+/// Repairs a table; `None` when that takes too many looks.
+fn repair<const CUT: bool>(table: &mut StepTable, map: &TileMap, rect: TileRect) -> Option<()> {
+    let mut repair = Repair::<CUT> {
+        table,
+        rows: map.rows(),
+        size: IVec2::new(map.width() as i32, map.height() as i32),
+        looks_left: REPAIR_LOOKS_MAX,
+        sign_changes: Vec::new(),
+    };
+    let first = IVec2::new(rect.x as i32, rect.y as i32) - 2;
+    let last = IVec2::new(rect.right() as i32, rect.bottom() as i32) + 1;
+    for direction in Direction::ALL {
+        let step = direction.step();
+        if direction == Direction::NorthEast {
+            // The straight entries are all right now. A diagonal walk looks at the signs of its next tile's.
+            for (tile, across) in std::mem::take(&mut repair.sign_changes) {
+                repair.diagonals_onto(tile, across)?;
+            }
+        }
+        // Every tile that may see a change one or two steps ahead, those further ahead first.
+        let tiles = |range: (i32, i32), step: i32| {
+            let (low, high) = range;
+            (0..=high - low).map(move |nth| if step > 0 { high - nth } else { low + nth })
+        };
+        for y in tiles((first.y, last.y), step.y) {
+            for x in tiles((first.x, last.x), step.x) {
+                repair.line(IVec2::new(x, y), direction)?;
+            }
+        }
+    }
+    Some(())
+}
+
+/// A repair under way.
+struct Repair<'t, const CUT: bool> {
+    table: &'t mut StepTable,
+    rows: &'t BitPlane,
+    size: IVec2,
+    looks_left: u32,
+    /// Tiles whose straight entry changed sign, and its direction.
+    sign_changes: Vec<(IVec2, Direction)>,
+}
+
+impl<const CUT: bool> Repair<'_, CUT> {
+    /// Recomputes the entries of a tile and of those behind it, as long as they change.
+    fn line(&mut self, tile: IVec2, direction: Direction) -> Option<()> {
+        let mut tile = tile;
+        while tile.cmpge(IVec2::ZERO).all() && tile.cmplt(self.size).all() {
+            self.looks_left = self.looks_left.checked_sub(1)?;
+            let entry = self.compute(tile, direction);
+            let index = self.table.index(tile.x, tile.y);
+            let old = std::mem::replace(&mut self.table.entries[index][direction as usize], entry);
+            if entry == old {
+                break;
+            }
+            if !direction.is_diagonal() && (entry > 0) != (old > 0) {
+                self.sign_changes.push((tile, direction));
+            }
+            tile -= direction.step();
+        }
+        Some(())
+    }
+
+    /// Recomputes the diagonal walks whose next tile is this one, and that look from it in a straight direction.
+    fn diagonals_onto(&mut self, tile: IVec2, straight: Direction) -> Option<()> {
+        let step = straight.step();
+        for side in [1, -1] {
+            let diagonal = step + step.yx() * side;
+            if let Some(direction) = Direction::of_step(diagonal.x, diagonal.y) {
+                self.line(tile - diagonal, direction)?;
+            }
+        }
+        Some(())
+    }
+
+    /// The entry of a tile, from those of the next.
+    fn compute(&self, tile: IVec2, direction: Direction) -> i8 {
+        let (IVec2 { x, y }, step) = (tile, direction.step());
+        if self.rows.is_blocked(x, y) || !is_step_free::<CUT>(self.rows, x, y, step.x, step.y) {
+            return 0;
+        }
+        let next = tile + step;
+        let is_stop = if direction.is_diagonal() {
+            let leads_on = |dx, dy| {
+                Direction::of_step(dx, dy)
+                    .is_some_and(|straight| self.table.entry(next, straight) > 0)
+            };
+            let (aside, back) = diagonal_turns::<CUT>(self.rows, next.x, next.y, (step.x, step.y));
+            leads_on(step.x, 0) || leads_on(0, step.y) || aside || back
+        } else {
+            is_straight_turn::<CUT>(self.rows, next.x, next.y, (step.x, step.y))
+        };
+        if is_stop {
+            1
+        } else {
+            one_further(self.table.entry(next, direction))
+        }
+    }
+}
