@@ -1,0 +1,158 @@
+//! Throng's searches beside published crates: the same queries on the same maps, in turn, in one process, on one thread,
+//! and the same lengths to the last step. Prints a JSON array, a row a line, as `throng bench --json` does.
+//!
+//! ```text
+//! THRONG_MOVINGAI=FOLDER cargo run --release --manifest-path benches/peers/Cargo.toml
+//! ```
+//! With the folder of the MovingAI files four of its maps are measured, on queries taken by stride from their `.scen`
+//! files; without it a generated town.
+//!
+//! Peers:
+//! - `pathfinding` 4: its A* as its documentation shows it, a node a tile, with the octile distance as the estimate. Its
+//!   costs are integers in the ratio 2378 : 3363, a convergent of √2 that keeps the order of paths exact on these maps,
+//!   and it reads the same bitmap as throng does.
+//! - `grid_pathfinding` is left out: it cuts corners, and no setting makes its rule that of throng, so it would answer
+//!   other questions.
+
+mod peer;
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use glam::IVec2;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use serde::Serialize;
+use throng::map::{self, MapRecipe, TileMap, TownRecipe};
+use throng::nav::{Algorithm, Outcome, Query, Search, Steps, parse_scen};
+
+/// The maps, and how many times as fast as the peer throng is to be on each.
+const MAPS: [(&str, f64); 4] = [
+    ("orz900d", 185.0),
+    ("TheFrozenSea", 320.0),
+    ("16room_000", 165.0),
+    ("Berlin_0_1024", 1_500.0),
+];
+
+/// Queries a map, by stride.
+const QUERIES: usize = 40;
+
+/// How often each query is asked; the least time counts, of throng's answers and of the peer's.
+const ROUNDS: usize = 3;
+
+/// One piece of work beside a peer's.
+#[derive(Serialize)]
+struct Row {
+    system: &'static str,
+    case: String,
+    /// Throng's mean time a query.
+    value: f64,
+    unit: &'static str,
+    reference: &'static str,
+    /// The peer's mean time a query.
+    reference_value: f64,
+    ratio: f64,
+    target: Option<String>,
+    meets: Option<bool>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut rows = Vec::new();
+    if let Some(folder) = std::env::var_os("THRONG_MOVINGAI") {
+        for (name, ratio_min) in MAPS {
+            let file = Path::new(&folder).join(format!("{name}.map"));
+            let map = map::load(&file)?;
+            let queries = scen_queries(&file.with_extension("map.scen"))?;
+            rows.push(compare(name, &map, &queries, Some(ratio_min)));
+        }
+    } else {
+        let town = TownRecipe {
+            width_tiles: 1_024,
+            height_tiles: 1_024,
+            ..TownRecipe::default()
+        };
+        let map = map::generate(&MapRecipe::Town(town), 1)?;
+        rows.push(compare("town", &map, &random_queries(&map), None));
+    }
+    let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
+    println!("[{}]", lines?.join(",\n "));
+    Ok(())
+}
+
+/// Queries of a `.scen` file by stride: they are sorted by length.
+fn scen_queries(file: &Path) -> Result<Vec<(IVec2, IVec2)>, Box<dyn Error>> {
+    let scen = parse_scen(&file.display().to_string(), &std::fs::read_to_string(file)?)?;
+    let stride = (scen.queries().count() / QUERIES).max(1);
+    let queries = scen.queries().skip(stride / 2).step_by(stride);
+    Ok(queries
+        .take(QUERIES)
+        .map(|query| (query.from, query.to))
+        .collect())
+}
+
+/// Pairs of tiles that a walk joins.
+fn random_queries(map: &TileMap) -> Vec<(IVec2, IVec2)> {
+    let mut random = Pcg64Mcg::seed_from_u64(1);
+    let mut tile = || {
+        let mut axis = |tiles: u32| random.random_range(0..tiles as i32);
+        IVec2::new(axis(map.width()), axis(map.height()))
+    };
+    let pairs = std::iter::repeat_with(|| (tile(), tile()));
+    pairs
+        .filter(|(from, to)| map.connected(*from, *to))
+        .take(QUERIES)
+        .collect()
+}
+
+fn compare(name: &str, map: &TileMap, queries: &[(IVec2, IVec2)], ratio_min: Option<f64>) -> Row {
+    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let mut throng = |(from, to)| -> Option<Steps> {
+        let query = Query::new(from, to);
+        match search.find(map, Algorithm::default(), query, &mut waypoints) {
+            Outcome::Found(path) => Some(path.steps),
+            _ => None,
+        }
+    };
+    let mut times = vec![[Duration::MAX; 2]; queries.len()];
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        // Each asks all queries before the other's turn: in turn query by query, the peer's tables of many megabytes would
+        // empty the caches for throng.
+        let with_times = queries.iter().zip(&mut times);
+        found = with_times
+            .map(|(query, [least, _])| timed(least, || throng(*query)))
+            .collect();
+        let with_times = queries.iter().zip(&mut times);
+        expected = with_times
+            .map(|(query, [_, least])| timed(least, || peer::find(map, query.0, query.1)))
+            .collect();
+    }
+    assert!(found.iter().all(Option::is_some), "{name}: {found:?}");
+    assert_eq!(found, expected, "{name}: both find shortest paths");
+    let mean_us = |who: usize| {
+        let sum: Duration = times.iter().map(|time| time[who]).sum();
+        sum.as_secs_f64() * 1e6 / queries.len() as f64
+    };
+    let (value, reference_value) = (mean_us(0), mean_us(1));
+    let ratio = reference_value / value;
+    Row {
+        system: "nav",
+        case: format!("{} {name}", Algorithm::default()),
+        value,
+        unit: "us",
+        reference: "pathfinding A*",
+        reference_value,
+        ratio,
+        target: ratio_min.map(|least| format!("at least {least} times as fast")),
+        meets: ratio_min.map(|least| ratio >= least),
+    }
+}
+
+/// The answer to a query. `least` becomes the time it took, if that is less.
+fn timed(least: &mut Duration, find: impl FnOnce() -> Option<Steps>) -> Option<Steps> {
+    let start = Instant::now();
+    let answer = find();
+    *least = start.elapsed().min(*least);
+    answer
+}
