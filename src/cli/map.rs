@@ -1,13 +1,11 @@
 //! `throng map`: shows, converts and renders maps.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use glam::IVec2;
 
-use super::{Failure, Outcome, print};
+use super::{Failure, Outcome, image, print};
 use crate::map::{self, RegionId, TileMap};
 
 /// Arguments of `throng map`.
@@ -133,44 +131,22 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Writes a map as a PNG image, a pixel a tile, row by row, so that memory stays with the map.
+/// Writes a map as a PNG image, a pixel a tile.
 fn render(map: &TileMap, output: &Path) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("could not write {}: {error}", output.display()))
-    };
-    if output
-        .extension()
-        .is_none_or(|extension| !extension.eq_ignore_ascii_case("png"))
-    {
-        return Err(Failure::new(format!(
-            "expected an image file OUT.png, found {}",
-            output.display()
-        )));
-    }
-    let file = File::create(output).map_err(|error| failed(&error))?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), map.width(), map.height());
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().map_err(|error| failed(&error))?;
-    let mut stream = writer.stream_writer().map_err(|error| failed(&error))?;
     let largest = map.largest_region().map(|(region, _)| region);
-    let mut row = Vec::with_capacity(map.width() as usize * 3);
-    for y in 0..map.height() {
-        row.clear();
+    image::write(output, map.width(), map.height(), |y, row| {
         for x in 0..map.width() {
             let region = map.region(IVec2::new(x as i32, y as i32));
             row.extend_from_slice(&color(region, largest));
         }
-        std::io::Write::write_all(&mut stream, &row).map_err(|error| failed(&error))?;
-    }
-    stream.finish().map_err(|error| failed(&error))
+    })
 }
 
 /// Blocked dark, the largest region nearly white, every other region its own light tint.
 fn color(region: Option<RegionId>, largest: Option<RegionId>) -> [u8; 3] {
     match region {
-        None => [40, 42, 54],
-        Some(_) if region == largest => [245, 245, 240],
+        None => image::BLOCKED,
+        Some(_) if region == largest => image::FREE,
         Some(RegionId(id)) => {
             // A multiplicative hash sets the tints of neighbouring numbers apart.
             let [a, b, c, _] = id.wrapping_mul(0x9e37_79b1).to_le_bytes();

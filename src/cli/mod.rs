@@ -11,7 +11,9 @@
 
 mod bench;
 mod check;
+mod image;
 mod map;
+mod path;
 mod report;
 mod run;
 
@@ -64,6 +66,8 @@ enum Command {
     Check(check::Check),
     /// Show, convert or render a map
     Map(map::Map),
+    /// Find paths, time the algorithms, compare with known lengths
+    Path(path::Paths),
 }
 
 const STYLES: Styles = Styles::styled()
@@ -116,6 +120,7 @@ pub fn main() -> ExitCode {
         Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
         Some(Command::Map(map)) => map.run(),
+        Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
         None => run::Run::town().run(arguments.output.quiet),
     };
     match outcome {
@@ -137,7 +142,7 @@ fn print(line: &str) -> Result<(), Failure> {
     }
 }
 
-/// Set by Ctrl-C: what runs ends after its tick, with what it has.
+/// Set by Ctrl-C: what runs ends after its tick or its query, with what it has.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on Ctrl-C only asks to end.
@@ -159,14 +164,16 @@ fn threads(count: usize) -> String {
 }
 
 /// A bar on a terminal; nothing elsewhere.
-fn progress(ticks: u64, quiet: bool) -> ProgressBar {
+fn progress(count: u64, what: &str, quiet: bool) -> ProgressBar {
     let target = if quiet || !std::io::stderr().is_terminal() {
         ProgressDrawTarget::hidden()
     } else {
         ProgressDrawTarget::stderr()
     };
-    let bar = ProgressBar::with_draw_target(Some(ticks), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} tick {pos}/{len}, {eta} left") {
+    let bar = ProgressBar::with_draw_target(Some(count), target);
+    if let Ok(style) =
+        ProgressStyle::with_template(&format!("{{bar:40}} {what} {{pos}}/{{len}}, {{eta}} left"))
+    {
         bar.set_style(style);
     }
     bar

@@ -17,6 +17,7 @@ use std::io::{IsTerminal, Write as _};
 use clap::builder::styling::{AnsiColor, Style};
 
 use crate::map::MapError;
+use crate::nav::ScenError;
 use crate::scenario::{Mistake, ScenarioError};
 
 /// An error to show.
@@ -48,6 +49,23 @@ impl Failure {
         Self {
             message: message.into(),
             ..Self::default()
+        }
+    }
+
+    /// An error at a line and column of a file. The line is read from the file once more, up to a limit.
+    fn in_file(message: &str, file: &str, (line, column): (u32, u32)) -> Self {
+        // The message begins with the place, which is shown below it.
+        let place = format!("{file}:{line}:{column}: ");
+        Self {
+            message: message.strip_prefix(&place).unwrap_or(message).to_owned(),
+            excerpt: Some(Excerpt {
+                file: file.to_owned(),
+                line: line as usize,
+                column: column as usize,
+                text: line_of_file(file, line as usize).unwrap_or_default(),
+                length: 1,
+            }),
+            help: None,
         }
     }
 }
@@ -88,26 +106,17 @@ impl From<ScenarioError> for Failure {
 }
 
 impl From<MapError> for Failure {
-    /// The line is read from the file once more, up to a limit.
     fn from(error: MapError) -> Self {
-        let mut failure = Self::new(error.to_string());
-        if let (Some(file), Some((line, column))) = (error.file(), error.location()) {
-            // The message begins with the place, which is shown below it.
-            if let Some(rest) = failure
-                .message
-                .strip_prefix(&format!("{file}:{line}:{column}: "))
-            {
-                failure.message = rest.to_owned();
-            }
-            failure.excerpt = Some(Excerpt {
-                file: file.to_owned(),
-                line: line as usize,
-                column: column as usize,
-                text: line_of_file(file, line as usize).unwrap_or_default(),
-                length: 1,
-            });
+        match (error.file(), error.location()) {
+            (Some(file), Some(place)) => Self::in_file(&error.to_string(), file, place),
+            _ => Self::new(error.to_string()),
         }
-        failure
+    }
+}
+
+impl From<ScenError> for Failure {
+    fn from(error: ScenError) -> Self {
+        Self::in_file(&error.to_string(), error.file(), error.location())
     }
 }
 

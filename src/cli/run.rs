@@ -137,7 +137,7 @@ impl Run {
 
     /// Does all ticks, at the pace that was asked for; gives the most memory that was seen in use.
     fn play(&self, playing: &mut Playing, quiet: bool) -> io::Result<Option<u64>> {
-        let bar = progress(playing.ticks(), quiet);
+        let bar = progress(playing.ticks(), "tick", quiet);
         let mut pacer = self.realtime.then(|| Pacer::new(playing.tick_length()));
         let mut peak = None;
         while !is_interrupted() {

@@ -7,6 +7,7 @@ mod hostile;
 mod maps;
 mod movingai;
 mod mutated;
+mod path_command;
 mod plugins;
 mod program;
 mod rig;

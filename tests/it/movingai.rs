@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use throng::map::{self, TileEdit, TileMap, TileRect};
+use throng::map::{self, TileEdit, TileMap};
 use throng::nav::{
     Algorithm, NavMap, Outcome, Query, Scen, ScenCommand, ScenQuery, Search, parse_scen,
 };
@@ -122,6 +122,7 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
         let name = path.display().to_string();
         let patch_file = scen.patch_file.as_ref().unwrap();
         let patches = map::load_patches(path.with_file_name(patch_file)).unwrap();
+        scen.check_patches(&name, &patches).unwrap();
         let size = scen.size.unwrap();
         let mut map = TileMap::new(size.x, size.y, starts_blocked(&name)).unwrap();
         let mut written = vec![false; patches.len()];
@@ -130,10 +131,8 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
             match command {
                 ScenCommand::Patch(patch) => {
                     let pattern = &patches[patch.patch as usize];
-                    let rect =
-                        TileRect::new(patch.at.x, patch.at.y, pattern.width(), pattern.height());
                     let edit = TileEdit::Write(pattern.clone());
-                    let changed = map.edit(rect, &edit).unwrap();
+                    let changed = map.edit(patch.rect(pattern), &edit).unwrap();
                     searching.nav_map.follow_edit(&map, changed.as_slice());
                     written[patch.patch as usize] = true;
                 }

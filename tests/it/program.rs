@@ -458,6 +458,7 @@ fn help_is_everywhere() {
         &["map", "info"],
         &["map", "convert"],
         &["map", "render"],
+        &["path"],
     ] {
         for flag in ["--help", "-h"] {
             let told = throng(&[command, &[flag]].concat());

@@ -15,6 +15,7 @@ use clap::ValueEnum;
 
 use super::{Failure, Outcome, cores, listen_for_interrupt, print};
 use rows::Row;
+pub(super) use rows::number;
 
 /// Arguments of `throng bench`.
 #[derive(Debug, clap::Args)]

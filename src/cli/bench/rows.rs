@@ -92,7 +92,7 @@ pub(super) fn table(rows: &[Row]) -> String {
 }
 
 /// Three digits that count, or all before the point.
-pub(super) fn number(value: f64) -> String {
+pub(in crate::cli) fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),

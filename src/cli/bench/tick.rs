@@ -125,7 +125,7 @@ impl TickBench {
     ) -> Result<Option<Measured>, Failure> {
         let mut server = TestServer::builder().workers(self.threads).timing().build();
         add_load(server.world_mut(), players).map_err(|error| Failure::new(error.to_string()))?;
-        let bar = progress(LOAD_WARM_UP_TICKS + ticks, self.quiet);
+        let bar = progress(LOAD_WARM_UP_TICKS + ticks, "tick", self.quiet);
         let step = |server: &mut TestServer| {
             server.step(1);
             bar.set_position(server.tick());

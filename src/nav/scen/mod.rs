@@ -18,6 +18,8 @@ mod version2;
 use glam::{IVec2, UVec2};
 use thiserror::Error;
 
+use crate::map::{TilePattern, TileRect};
+
 /// A `.scen` file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scen {
@@ -36,6 +38,36 @@ impl Scen {
             ScenCommand::Query(query) => Some(query),
             ScenCommand::Patch(_) => None,
         })
+    }
+
+    /// Checks that every edit names one of these patches and lies in the map. `file` is the name that errors show.
+    pub fn check_patches(&self, file: &str, patches: &[TilePattern]) -> Result<(), ScenError> {
+        let size = self.size.unwrap_or_default();
+        for command in &self.commands {
+            let ScenCommand::Patch(patch) = command else {
+                continue;
+            };
+            let problem = match patches.get(patch.patch as usize) {
+                None => ScenProblem::UnknownPatch {
+                    found: patch.patch,
+                    count: patches.len(),
+                },
+                Some(pattern) => {
+                    let rect = patch.rect(pattern);
+                    if rect.right() <= size.x && rect.bottom() <= size.y {
+                        continue;
+                    }
+                    ScenProblem::BeyondMap { rect, size }
+                }
+            };
+            return Err(ScenError {
+                file: file.into(),
+                line: patch.line,
+                column: 1,
+                problem,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -82,6 +114,15 @@ pub struct ScenPatch {
     pub patch: u32,
     /// The tile that the patch's top left tile is written to.
     pub at: UVec2,
+    /// The line of the file that it stands in, from 1.
+    pub line: u32,
+}
+
+impl ScenPatch {
+    /// The tiles of the map that the patch with this pattern writes.
+    pub fn rect(&self, pattern: &TilePattern) -> TileRect {
+        TileRect::new(self.at.x, self.at.y, pattern.width(), pattern.height())
+    }
 }
 
 /// What is wrong with a `.scen` file, and where: `file:line:column`, the column in characters from 1.
@@ -146,6 +187,22 @@ pub enum ScenProblem {
         expected: &'static str,
         /// The line's text in backquotes, or what there is instead.
         found: String,
+    },
+    /// An edit with a patch that the file of patches does not have.
+    #[error("expected one of the {count} patches from 0, found {found}")]
+    UnknownPatch {
+        /// The patch's number.
+        found: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// An edit that reaches beyond the map.
+    #[error("expected a patch within the map's {} × {} tiles, found {rect}", size.x, size.y)]
+    BeyondMap {
+        /// The rectangle that the patch would cover.
+        rect: TileRect,
+        /// Width and height of the map.
+        size: UVec2,
     },
 }
 
@@ -379,6 +436,7 @@ mod tests {
             bucket: 1,
             patch: 0,
             at: UVec2::new(5, 6),
+            line: 8,
         });
         let expected_dynamic = Scen {
             size,
@@ -487,6 +545,26 @@ mod tests {
         assert!(joined.agrees_with(Some(2.0 * std::f64::consts::SQRT_2)));
         assert!(!joined.agrees_with(Some(2.85)) && !joined.agrees_with(None));
         assert!(apart.agrees_with(None) && !apart.agrees_with(Some(1.0)));
+    }
+
+    #[test]
+    fn edits_are_checked_against_their_patches() {
+        let scen = parse_scen("a.scen", DYNAMIC).unwrap();
+        let pattern = |width, height| TilePattern::from_fn(width, height, |_, _| true).unwrap();
+        assert_eq!(scen.check_patches("a.scen", &[pattern(5, 14)]), Ok(()));
+        let message = |patches: &[TilePattern]| {
+            let error = scen.check_patches("a.scen", patches).unwrap_err();
+            error.to_string()
+        };
+        assert_eq!(
+            message(&[]),
+            "a.scen:8:1: expected one of the 0 patches from 0, found 0"
+        );
+        assert_eq!(
+            message(&[pattern(6, 1)]),
+            "a.scen:8:1: expected a patch within the map's 10 × 20 tiles, found (5, 6, 6, 1)"
+        );
+        assert!(message(&[pattern(1, 15)]).contains("(5, 6, 1, 15)"));
     }
 
     proptest! {

@@ -114,5 +114,6 @@ fn patch(line: Line) -> Result<ScenPatch, Fault> {
         bucket: fields.whole(1)?,
         patch: fields.whole(2)?,
         at: fields.tile(3)?,
+        line: line.number,
     })
 }
