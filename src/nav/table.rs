@@ -152,13 +152,14 @@ impl<const CUT: bool> Walks<CUT> for TableWalks<'_> {
 /// The entry of a tile from which one step leads to a tile with the entry `next`, in the same direction and no stop.
 #[inline(always)]
 const fn one_further(next: i8) -> i8 {
-    if next > 0 {
-        next.saturating_add(1)
-    } else if next > -FAR {
-        next - 1
+    // Neither addition overflows where its result is taken.
+    let to_stop = next.saturating_add(1);
+    let to_wall = if next > -FAR {
+        next.wrapping_sub(1)
     } else {
         -FAR
-    }
+    };
+    if next > 0 { to_stop } else { to_wall }
 }
 
 /// The three directions with one vertical part, for a row; each with an entry of padding on both sides.
@@ -201,6 +202,26 @@ impl Masks {
             let (walls, stops) = words(word as i32 * 64);
             spread(walls, wall);
             spread(stops, stop);
+        }
+    }
+}
+
+impl Masks {
+    /// Adds the tiles whose next tile has a stop ahead, by its entry.
+    fn add_stops(&mut self, entries: &[i8]) {
+        for (stop, entry) in self.stop.iter_mut().zip(entries) {
+            *stop |= u8::from(*entry > 0);
+        }
+    }
+
+    /// Fills entries from those of the next tiles. Slices of one length and no branch: this is where building spends its
+    /// time, and so the compiler makes vector code of it.
+    fn enter(&self, next: &[i8], entries: &mut [i8]) {
+        let next = &next[..entries.len()];
+        let (wall, stop) = (&self.wall[..entries.len()], &self.stop[..entries.len()]);
+        for x in 0..entries.len() {
+            let (is_stop, is_open) = (-(stop[x] as i8), wall[x] as i8 - 1);
+            entries[x] = (one_further(next[x]) & !is_stop | 1 & is_stop) & is_open;
         }
     }
 }
@@ -317,11 +338,7 @@ impl<'m, const CUT: bool> Sweep<'m, CUT> {
             }
         };
         masks.fill(|x| (rows.word_at(x, y) | rows.word_at(x, y + dy), turns(x)));
-        for (x, entry) in row.upright[1..=width].iter_mut().enumerate() {
-            let further = one_further(before.upright[x + 1]);
-            let further = if masks.stop[x] != 0 { 1 } else { further };
-            *entry = if masks.wall[x] != 0 { 0 } else { further };
-        }
+        masks.enter(&before.upright[1..], &mut row.upright[1..=width]);
         let beside = [
             (&mut row.to_right, &before.to_right, &before.east, 1),
             (&mut row.to_left, &before.to_left, &before.west, -1),
@@ -338,14 +355,11 @@ impl<'m, const CUT: bool> Sweep<'m, CUT> {
                 };
                 (wall, turns)
             });
-            let at = |x: usize| (x + 1).wrapping_add_signed(dx as isize);
-            let (next, across) = (&next[at(0)..][..width], &across[at(0)..][..width]);
-            let upright = &before.upright[at(0)..][..width];
-            for (x, entry) in entries[1..=width].iter_mut().enumerate() {
-                let is_stop = across[x] > 0 || upright[x] > 0 || masks.stop[x] != 0;
-                let further = if is_stop { 1 } else { one_further(next[x]) };
-                *entry = if masks.wall[x] != 0 { 0 } else { further };
-            }
+            // Of the tile that a step leads to, counted with the padding.
+            let first = 1usize.wrapping_add_signed(dx as isize);
+            masks.add_stops(&across[first..]);
+            masks.add_stops(&before.upright[first..]);
+            masks.enter(&next[first..], &mut entries[1..=width]);
         }
         fill_line::<CUT, 1>(rows, y, &mut row.east[1..=width]);
         fill_line::<CUT, -1>(rows, y, &mut row.west[1..=width]);
@@ -361,9 +375,9 @@ fn fill_line<const CUT: bool, const FORWARD: i32>(rows: &BitPlane, y: i32, entri
     let mut is_after_turn = false;
     let mut close = |start: usize, end: usize, is_turn: bool| {
         if FORWARD > 0 {
-            fill_stretch(entries[start..end].iter_mut().rev(), is_turn);
+            fill_stretch::<FORWARD>(&mut entries[start..end], is_turn);
         } else {
-            fill_stretch(entries[start..end].iter_mut(), is_after_turn);
+            fill_stretch::<FORWARD>(&mut entries[start..end], is_after_turn);
             is_after_turn = is_turn;
         }
     };
@@ -397,15 +411,32 @@ fn fill_line<const CUT: bool, const FORWARD: i32>(rows: &BitPlane, y: i32, entri
 }
 
 /// Writes the entries of tiles at growing distance from a stop: from a turn 1, 2, 3, …, from a wall 0, −1, −2, ….
-fn fill_stretch<'e>(entries: impl Iterator<Item = &'e mut i8>, is_turn: bool) {
-    if is_turn {
-        for (entry, steps) in entries.zip((1..FAR).chain(std::iter::repeat(FAR))) {
-            *entry = steps;
+fn fill_stretch<const FORWARD: i32>(entries: &mut [i8], is_turn: bool) {
+    const LENGTH: usize = FAR as usize;
+    const RAMPS: [[[i8; LENGTH]; 2]; 2] = {
+        let mut ramps = [[[0; LENGTH]; 2]; 2];
+        let mut nth = 0;
+        while nth < LENGTH {
+            let (wall, turn) = (-(nth as i8), nth as i8 + 1);
+            ramps[0][0][nth] = wall;
+            ramps[0][1][nth] = turn;
+            ramps[1][0][LENGTH - 1 - nth] = wall;
+            ramps[1][1][LENGTH - 1 - nth] = turn;
+            nth += 1;
         }
+        ramps
+    };
+    let ramp = &RAMPS[(FORWARD > 0) as usize][is_turn as usize];
+    let far = if is_turn { FAR } else { -FAR };
+    let near = entries.len().min(LENGTH);
+    if FORWARD > 0 {
+        let (beyond, close) = entries.split_at_mut(entries.len() - near);
+        beyond.fill(far);
+        close.copy_from_slice(&ramp[LENGTH - near..]);
     } else {
-        for (entry, steps) in entries.zip((0..FAR).chain(std::iter::repeat(FAR))) {
-            *entry = -steps;
-        }
+        let (close, beyond) = entries.split_at_mut(near);
+        close.copy_from_slice(&ramp[..near]);
+        beyond.fill(far);
     }
 }
 
