@@ -3,11 +3,8 @@
 use std::path::Path;
 
 use criterion::Criterion;
-use glam::IVec2;
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use throng::map::{CaveRecipe, MapRecipe, RoomsRecipe, TileMap, TownRecipe, generate, load};
-use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen};
+use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen, workload};
 
 /// Queries of one iteration.
 const QUERIES: usize = 32;
@@ -45,7 +42,7 @@ pub fn bench(criterion: &mut Criterion) {
     ];
     for (name, recipe) in recipes {
         let map = generate(&recipe, 1).expect("the recipe makes a map");
-        let queries = random_queries(&map);
+        let queries = workload::queries(&map, QUERIES, 1);
         side_by_side(criterion, name, &map, &queries, None);
     }
     for name in ["Berlin_0_1024", "orz900d"] {
@@ -64,22 +61,6 @@ pub fn bench(criterion: &mut Criterion) {
         let agrees = |nth: usize, length: f64| picked[nth].agrees_with(Some(length));
         side_by_side(criterion, name, &map, &queries, Some(&agrees));
     }
-}
-
-/// Pairs of free tiles of the largest region.
-fn random_queries(map: &TileMap) -> Vec<Query> {
-    let mut random = Pcg64Mcg::seed_from_u64(1);
-    let (region, _) = map
-        .largest_region()
-        .expect("a generated map has free tiles");
-    let mut tile = || loop {
-        let mut axis = |tiles: u32| random.random_range(0..tiles as i32);
-        let tile = IVec2::new(axis(map.width()), axis(map.height()));
-        if map.region(tile) == Some(region) {
-            return tile;
-        }
-    };
-    (0..QUERIES).map(|_| Query::new(tile(), tile())).collect()
 }
 
 fn side_by_side(

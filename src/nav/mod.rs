@@ -18,6 +18,7 @@
 //! | `graph` | the graph of jump points, with all successors listed |
 //! | `nav_map` | what is prepared of a map, and how it follows edits |
 //! | `smooth` | shorter walks along a path, and which paths an edit crosses |
+//! | `workload` | the queries that searches are measured with |
 //! | `scen` | benchmark files with known lengths |
 //! | `plugin` | requests, queue, answers and [`Path`]s in the tick; builds in the background |
 //!
@@ -49,6 +50,7 @@ mod search;
 mod smooth;
 mod table;
 mod tiles;
+pub mod workload;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use cost::{Cost, Steps, octile, to_tiles};

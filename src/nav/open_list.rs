@@ -30,12 +30,15 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct OpenList {
     heap: Vec<Entry>,
+    /// Entries put on and taken off since the last reset.
+    operations: u32,
 }
 
 impl OpenList {
     /// Empties the list, and makes room for a search with a small limit, where ways that got cheaper stand twice.
     pub(super) fn reset(&mut self, node_limit: u32) {
         self.heap.clear();
+        self.operations = 0;
         let entries = node_limit.min(SHORT) as usize * 9 / 8;
         if self.heap.capacity() < entries {
             self.heap.reserve_exact(entries);
@@ -52,6 +55,7 @@ impl OpenList {
     #[inline]
     pub(super) fn push(&mut self, node: NodeId, f: Cost) {
         let entry = Entry { f, node };
+        self.operations = self.operations.wrapping_add(1);
         self.heap.push(entry);
         self.sift_up(self.heap.len() - 1, entry);
     }
@@ -60,12 +64,18 @@ impl OpenList {
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(NodeId, Cost)> {
         let first = *self.heap.first()?;
+        self.operations = self.operations.wrapping_add(1);
         if let Some(last) = self.heap.pop()
             && !self.heap.is_empty()
         {
             self.sift_down(last);
         }
         Some((first.node, first.f))
+    }
+
+    /// Entries put on and taken off since the last reset.
+    pub(super) fn operations(&self) -> u32 {
+        self.operations
     }
 
     /// Bytes held on the heap.

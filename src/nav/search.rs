@@ -192,6 +192,11 @@ impl Search {
         self.nodes.len()
     }
 
+    /// How often the last search put something on its open list or took it off.
+    pub fn heap_operations(&self) -> u32 {
+        self.open.operations()
+    }
+
     /// The tiles the last search put on its open list, in that order, and whether it expanded them. Map and algorithm must
     /// be those of that search.
     pub fn touched<'a>(

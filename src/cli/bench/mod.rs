@@ -59,7 +59,7 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum System {
-    /// Searches on generated maps, beside A*
+    /// Searches by all algorithms beside A*, building, edits, a tick full of requests
     Nav,
     /// A heartbeat over 10,000 parties, beside arrival order
     Matchmaking,
@@ -77,14 +77,14 @@ impl Bench {
             &self.systems
         };
         let mut rows = Vec::new();
+        let threads = self.threads.map_or_else(cores, usize::from);
         for system in systems {
             match system {
-                System::Nav => self.tell(&nav::measure(self.quick)?, &mut rows, quiet)?,
+                System::Nav => self.tell(&nav::measure(self.quick, threads)?, &mut rows, quiet)?,
                 System::Matchmaking => {
                     self.tell(&matchmaking::measure(self.quick)?, &mut rows, quiet)?
                 }
                 System::Tick => {
-                    let threads = self.threads.map_or_else(cores, usize::from);
                     let bench = tick::TickBench {
                         threads,
                         quick: self.quick,

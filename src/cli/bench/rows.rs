@@ -50,6 +50,12 @@ impl Row {
         }
     }
 
+    /// With the aim of at most so much.
+    pub(super) fn aiming_below(self, most: f64, unit: &str) -> Self {
+        let meets = self.value <= most;
+        self.aiming(format!("<= {most} {unit}"), meets)
+    }
+
     /// With a target, and whether it was met.
     pub(super) fn aiming(self, target: impl Into<String>, meets: bool) -> Self {
         Self {

@@ -1,0 +1,87 @@
+//! What building costs, and following an edit of one tile: on open ground and beside walls, apart.
+
+use crate::cli::Failure;
+use crate::cli::bench::rows::Row;
+use crate::map::{TileEdit, TileMap, TileRect};
+use crate::nav::{Algorithm, NavMap, workload};
+use crate::sim::clock::Stopwatch;
+
+use glam::IVec2;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// The map of the aims for building.
+const SIDE_TILES: u32 = 2_048;
+
+pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+    let mut map = workload::town(SIDE_TILES)?;
+    let mut rows = vec![
+        build(&map, "planes", Algorithm::JpsBitPrune),
+        build(&map, "table", Algorithm::JpsBitPrunePre).aiming_below(28.0, "ms"),
+        build(&map, "planes + graph", Algorithm::JpsGraph),
+    ];
+    let edits = if quick { 200 } else { 2_000 };
+    for is_beside_wall in [false, true] {
+        let ground = if is_beside_wall { "wall" } else { "open" };
+        for (what, algorithm, aims) in [
+            ("planes", Algorithm::JpsBitPrune, Some((5.0, 50.0))),
+            (
+                "table",
+                Algorithm::JpsBitPrunePre,
+                is_beside_wall.then_some((5.0, 200.0)),
+            ),
+        ] {
+            let [median, p99] = follow(&mut map, algorithm, is_beside_wall, edits)?;
+            let median = Row::new("nav", format!("edit {what} {ground} p50"), median, "us");
+            let p99 = Row::new("nav", format!("edit {what} {ground} p99"), p99, "us");
+            rows.push(aims.map_or(median.clone(), |aims| median.aiming_below(aims.0, "us")));
+            rows.push(aims.map_or(p99.clone(), |aims| p99.aiming_below(aims.1, "us")));
+        }
+    }
+    Ok(rows)
+}
+
+/// The least time of some builds.
+fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> Row {
+    let build_ms = || {
+        let stopwatch = Stopwatch::start();
+        NavMap::default().prepare(map, algorithm);
+        stopwatch.elapsed().as_secs_f64() * 1e3
+    };
+    let least = (0..5).map(|_| build_ms()).fold(f64::INFINITY, f64::min);
+    Row::new("nav", format!("build {what}"), least, "ms")
+}
+
+/// Median and 99th percentile, in µs, of following the edit of one tile.
+fn follow(
+    map: &mut TileMap,
+    algorithm: Algorithm,
+    is_beside_wall: bool,
+    edits: usize,
+) -> Result<[f64; 2], Failure> {
+    let mut random = Pcg64Mcg::seed_from_u64(5);
+    let mut nav_map = NavMap::default();
+    let mut times_us = Vec::new();
+    while times_us.len() < edits {
+        let mut axis = |tiles: u32| random.random_range(0..tiles as i32);
+        let tile = IVec2::new(axis(map.width()), axis(map.height()));
+        let around = (-1..=1).flat_map(|y| (-1..=1).map(move |x| IVec2::new(x, y)));
+        let walls = around.filter(|step| !map.is_free(tile + *step)).count();
+        // On open ground nothing around is blocked; beside a wall the tile itself may be.
+        if (walls > 0) != is_beside_wall || walls == 9 {
+            continue;
+        }
+        let rect = TileRect::new(tile.x as u32, tile.y as u32, 1, 1);
+        for is_timed in [true, false] {
+            nav_map.prepare(map, algorithm);
+            let changed = map.edit(rect, &TileEdit::Toggle)?;
+            let stopwatch = Stopwatch::start();
+            nav_map.follow_edit(map, changed.as_slice());
+            if is_timed {
+                times_us.push(stopwatch.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+    }
+    times_us.sort_by(f64::total_cmp);
+    Ok([edits / 2, edits * 99 / 100].map(|rank| times_us.get(rank).copied().unwrap_or_default()))
+}
