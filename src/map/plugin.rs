@@ -127,6 +127,10 @@ pub struct MapEdited {
     pub scene_entity: Entity,
     /// Every changed tile lies in it.
     pub rect: TileRect,
+    /// The map's [fingerprint](TileMap::fingerprint) before the edit.
+    pub before: u64,
+    /// And after it.
+    pub after: u64,
 }
 
 /// Edits the map of a scene, and gives the rectangle that really changed; [`MapEdited`] tells those who depend on it.
@@ -147,15 +151,19 @@ pub fn edit_map(
     let Some(mut map) = world.get_mut::<SceneMap>(scene) else {
         return Ok(None);
     };
+    let before = map.map.fingerprint();
     let Some(rect) = Arc::make_mut(&mut map.map).edit(rect, edit)? else {
         return Ok(None);
     };
     map.version += 1;
     map.fingerprint = map.map.fingerprint();
+    let after = map.fingerprint;
     world.write_message(MapEdited {
         scene: id,
         scene_entity: scene,
         rect,
+        before,
+        after,
     });
     Ok(Some(rect))
 }

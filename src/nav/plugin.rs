@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 use self::answer::{Job, Waiting, answer_requests, take_requests};
 use self::edits::notice_edits;
 use self::maps::NavMaps;
-use super::{Algorithm, Diagonal, Search};
+use super::{Algorithm, Search};
 use crate::map::{MapEdited, MapPlugin, SceneMap};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
-use crate::world::{ObjectHashAppExt, SceneChanged, Teleported};
+use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
 mod answer;
 mod edits;
@@ -98,21 +98,25 @@ pub struct NavSettings {
     /// How paths are searched, by its name. Until what it reads is built, `jps-bit-prune` answers.
     #[serde(with = "algorithm_by_name")]
     pub algorithm: Algorithm,
-    /// Which corners a diagonal step may cut.
-    pub diagonal: Diagonal,
     /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
     pub build_ticks: u32,
-    /// Whether a tick waits for a build that is due then, so that runs are deterministic. A server in real time switches
-    /// it off: a build that is late is adopted when it is done.
+    /// Whether a tick waits for a build that is due then, so that runs are deterministic: for some 15 ns a tile of a map
+    /// just opened. A server in real time switches it off: a build that is late is adopted when it is done.
     pub wait_for_builds: bool,
+    /// Bytes a tile that the graph of jump points may take; a map that needs more is searched with sign planes.
+    pub graph_bytes_per_tile_max: f32,
     /// Nodes that a search of [`PathClass::Npc`] may generate before it gives up as `capped`.
     pub npc_nodes_max: u32,
+    /// The same for [`PathClass::Travel`].
+    pub travel_nodes_max: u32,
+    /// Tiles that an end of a path may be moved at most, whatever the request says.
+    pub snap_tiles_max: u32,
     /// Searches a tick; further requests wait. 0 counts as 1.
     pub searches_per_tick_max: u32,
     /// Expansions a tick, by the estimate made before the search: requests are admitted, oldest first, until theirs come to
     /// this. At least one is.
     pub expansions_per_tick_max: u64,
-    /// Milliseconds a tick, after which no further search is begun; `None` in deterministic runs.
+    /// Milliseconds a tick, after which no further search is begun, though one always is; `None` in deterministic runs.
     pub budget_ms: Option<f32>,
     /// Requests that may wait; a further one is `cancelled` at once.
     pub queue_max: u32,
@@ -124,10 +128,12 @@ impl Default for NavSettings {
     fn default() -> Self {
         Self {
             algorithm: Algorithm::default(),
-            diagonal: Diagonal::default(),
             build_ticks: 10,
             wait_for_builds: true,
+            graph_bytes_per_tile_max: 4.0,
             npc_nodes_max: 800,
+            travel_nodes_max: 1_000_000,
+            snap_tiles_max: 64,
             searches_per_tick_max: 1_000,
             expansions_per_tick_max: 40_000,
             budget_ms: None,
@@ -214,11 +220,16 @@ fn prepare_maps(
     settings: Res<NavSettings>,
     mut navigator: ResMut<Navigator>,
     mut edited: MessageReader<MapEdited>,
-    maps: Query<(Entity, &SceneMap)>,
+    scenes: Res<Scenes>,
+    maps: Query<&SceneMap>,
     mut edits: Local<Vec<MapEdited>>,
 ) {
     edits.clear();
     edits.extend(edited.read());
+    let maps: Vec<_> = scenes
+        .iter()
+        .filter_map(|(_, scene)| Some((scene, maps.get(scene).ok()?)))
+        .collect();
     navigator.maps.update(tick.0, &settings, &edits, &maps);
 }
 

@@ -25,38 +25,37 @@ pub fn town(side_tiles: u32) -> Result<TileMap, MapError> {
 
 /// At most `count` queries between tiles of the largest region, by a seed.
 pub fn queries(map: &TileMap, count: usize, seed: u64) -> Vec<Query> {
-    pairs(map, count, seed, |_, _| true)
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut query = |region| {
+        let (from, to) = (
+            tile(map, region, &mut random)?,
+            tile(map, region, &mut random)?,
+        );
+        Some(Query::new(from, to))
+    };
+    let region = map.largest_region();
+    (0..count).map_while(|_| query(region?.0)).collect()
 }
 
 /// The same between tiles about so many tiles apart: 19/20 to 21/20 of it by octile distance.
 pub fn queries_apart(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<Query> {
-    let tiles = f64::from(tiles);
-    let range = tiles * 0.95..=tiles * 1.05;
-    pairs(map, count, seed, |from, to| {
-        range.contains(&to_tiles(octile(from, to)))
-    })
-}
-
-fn pairs(
-    map: &TileMap,
-    count: usize,
-    seed: u64,
-    is_wanted: impl Fn(IVec2, IVec2) -> bool,
-) -> Vec<Query> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let Some((region, _)) = map.largest_region() else {
         return Vec::new();
     };
-    let mut pair = || {
+    let side = (tiles + tiles / 20) as i32;
+    let range = f64::from(tiles) * 0.95..=f64::from(tiles) * 1.05;
+    let mut query = || {
         (0..TRIES_MAX).find_map(|_| {
-            let (from, to) = (
-                tile(map, region, &mut random)?,
-                tile(map, region, &mut random)?,
-            );
-            is_wanted(from, to).then_some(Query::new(from, to))
+            let from = tile(map, region, &mut random)?;
+            let mut axis = || random.random_range(-side..=side);
+            let to = from + IVec2::new(axis(), axis());
+            let is_wanted =
+                map.region(to) == Some(region) && range.contains(&to_tiles(octile(from, to)));
+            is_wanted.then_some(Query::new(from, to))
         })
     };
-    (0..count).map_while(|_| pair()).collect()
+    (0..count).map_while(|_| query()).collect()
 }
 
 /// A tile of a region.

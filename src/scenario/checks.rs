@@ -11,8 +11,7 @@ use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
 use crate::movement::Speed;
 use crate::nav::{
-    Algorithm, Diagonal, NavMap, NavSettings, NavStats, Outcome, Path, PathFound,
-    Query as PathQuery, Search,
+    Algorithm, NavMap, NavStats, Outcome, Path, PathFound, Query as PathQuery, Search,
 };
 use crate::session::{SessionStats, Sessions};
 use crate::sim::SimTick;
@@ -79,7 +78,6 @@ pub(super) fn watch(
     scenes: Query<(&SceneMap, Option<&SceneInterest>)>,
     mut found: MessageReader<PathFound>,
     paths: Query<&Path>,
-    nav_settings: Res<NavSettings>,
 ) {
     let tick = tick.0;
     if watch.cap || watch.blocked {
@@ -106,8 +104,7 @@ pub(super) fn watch(
     for answer in found.read() {
         watch.found_paths += 1;
         if one && watch.checked_paths < PATHS_CHECKED_MAX {
-            let diagonal = nav_settings.diagonal;
-            one = !check_path(&mut watch, tick, answer, diagonal, &paths, &scenes);
+            one = !check_path(&mut watch, tick, answer, &paths, &scenes);
         }
     }
 }
@@ -133,7 +130,6 @@ fn check_path(
     watch: &mut Watch,
     tick: u64,
     answer: &PathFound,
-    diagonal: Diagonal,
     paths: &Query<&Path>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) -> bool {
@@ -148,7 +144,7 @@ fn check_path(
         return false;
     }
     let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);
-    let (tiles, nav_map) = (map.tiles(), NavMap::new(diagonal));
+    let (tiles, nav_map) = (map.tiles(), NavMap::default());
     let search = &mut watch.search;
     match search.find(tiles, &nav_map, Algorithm::AStar, query, &mut Vec::new()) {
         Outcome::Capped => return false,

@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "a3286a22694748f6"),
-    ("siege", 140, "91672777921a6dbf"),
-    ("boss", 60, "43dc33042ac51af5"),
-    ("arena_night", 300, "848caaeb24bd157a"),
-    ("churn", 140, "ae8a7b53d99a0a8f"),
+    ("town", 60, "580f143cbdd0a244"),
+    ("siege", 140, "218172d0a0c9587e"),
+    ("boss", 60, "f06cb157a681e43d"),
+    ("arena_night", 300, "ac8897758e52dabd"),
+    ("churn", 140, "8c1aca05b768d44f"),
 ];
 
 #[test]

@@ -59,7 +59,7 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum System {
-    /// Searches by all algorithms beside A*, building, edits, a tick full of requests
+    /// All algorithms beside A*; building, edits, a full tick
     Nav,
     /// A heartbeat over 10,000 parties, beside arrival order
     Matchmaking,

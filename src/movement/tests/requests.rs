@@ -404,19 +404,21 @@ fn a_tick_without_budget_answers_one_search() {
 }
 
 #[test]
-fn without_time_nothing_is_begun_and_nothing_lost() {
+fn without_time_the_oldest_is_answered_and_nothing_lost() {
     let mut app = app(NavSettings {
         budget_ms: Some(0.0),
         ..Default::default()
     });
     let scene = scene(&mut app, "......");
-    let [a, b] = [0.5, 1.5].map(|x| npc(&mut app, scene, x, 0.5));
-    for npc in [a, b] {
+    let npcs = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
+    for npc in npcs {
         ask(&mut app, npc, 5.5, 0.5);
     }
+    let found = |npc| (npc, FOUND, (5, 0));
     app.update();
-    assert_eq!((answers(&app).len(), stats(&app).waiting), (0, 2));
+    assert_eq!(answers(&app), [found(npcs[0])]);
+    assert_eq!(stats(&app).waiting, 2);
     app.world_mut().resource_mut::<NavSettings>().budget_ms = None;
     app.update();
-    assert_eq!(answers(&app), [a, b].map(|npc| (npc, FOUND, (5, 0))));
+    assert_eq!(answers(&app), [npcs[1], npcs[2]].map(found));
 }

@@ -48,16 +48,13 @@ impl Waiting {
     }
 
     /// Moves the ends as far as the request allows: off blocked tiles, and a goal to where it can be reached.
-    fn snapped(mut self, maps: &Query<&SceneMap>) -> Self {
+    fn snapped(mut self, maps: &Query<&SceneMap>, settings: &NavSettings) -> Self {
         let Ok(map) = maps.get(self.object.scene_entity()) else {
             return self;
         };
         let tiles = map.tiles();
-        let PathRequest {
-            snap_tiles,
-            nearest_tiles,
-            ..
-        } = self.request;
+        let snap_tiles = self.request.snap_tiles.min(settings.snap_tiles_max);
+        let nearest_tiles = self.request.nearest_tiles.min(settings.snap_tiles_max);
         for end in [&mut self.from, &mut self.to] {
             if snap_tiles > 0 && *end != IVec2::MIN && !tiles.is_free(*end) {
                 *end = tiles.nearest_free(*end, snap_tiles).unwrap_or(*end);
@@ -74,8 +71,13 @@ impl Waiting {
         self
     }
 
-    /// Expansions that the search is taken to need: a guess from the distance, as nothing else is known before.
-    fn estimate(&self, settings: &NavSettings) -> u64 {
+    /// Expansions that the search is taken to need: a guess from the distance, as nothing else is known before. What is
+    /// answered without a search needs few.
+    fn estimate(&self, maps: &Query<&SceneMap>, settings: &NavSettings) -> u64 {
+        let map = maps.get(self.object.scene_entity());
+        if !map.is_ok_and(|map| map.tiles().connected(self.from, self.to)) {
+            return 8;
+        }
         let tiles = (self.to.as_i64vec2() - self.from.as_i64vec2())
             .abs()
             .max_element() as u64;
@@ -91,9 +93,8 @@ impl Waiting {
             object, request, ..
         } = self;
         hasher.write_u64(object.key());
-        hasher.write_u64(u64::from(object.generation().0) << 1 | request.class as u64);
-        hasher.write_f32(request.goal.x);
-        hasher.write_f32(request.goal.y);
+        hasher.write_u64(u64::from(object.generation().0));
+        request.hash(hasher);
     }
 
     const fn failed(&self, reason: PathFailure) -> PathFailed {
@@ -151,14 +152,14 @@ impl Job {
             return;
         };
         let node_limit = match self.waiting.request.class {
-            PathClass::Npc => Some(settings.npc_nodes_max),
-            PathClass::Travel => None,
+            PathClass::Npc => settings.npc_nodes_max,
+            PathClass::Travel => settings.travel_nodes_max,
         };
         let Waiting { from, to, .. } = self.waiting;
         let query = SearchQuery {
             from,
             to,
-            node_limit,
+            node_limit: Some(node_limit),
         };
         let stopwatch = settings.time_searches.then(Stopwatch::start);
         let (tiles, algorithm) = (map.tiles(), settings.algorithm);
@@ -238,12 +239,13 @@ pub(super) fn answer_requests(
         let elapsed_ms = || stopwatch.elapsed().as_secs_f32() * 1e3;
         settings.budget_ms.is_some_and(|ms| elapsed_ms() > ms)
     };
-    workers.for_each_chunk(jobs, CHUNK_SEARCHES_MIN, scratch, |search, _, chunk| {
-        for job in chunk
-            .iter_mut()
-            .filter(|job| matches!(job.work, Work::Waits))
-        {
-            if is_late() {
+    workers.for_each_chunk(jobs, CHUNK_SEARCHES_MIN, scratch, |search, first, chunk| {
+        for (nth, job) in chunk.iter_mut().enumerate() {
+            // The oldest request is answered whatever the time, or a queue might never move.
+            if !matches!(job.work, Work::Waits) {
+                continue;
+            }
+            if first + nth > 0 && is_late() {
                 return;
             }
             let scene = job.waiting.object.scene_entity();
@@ -251,15 +253,11 @@ pub(super) fn answer_requests(
             job.run(search, map, nav_maps.of(scene), &settings);
         }
     });
-    let mut late = Vec::new();
     for nth in 0..admitted {
         share(jobs, nth, &mut stats);
         let job = &mut jobs[nth];
         let outcome = match job.work {
-            Work::Waits | Work::SameAs(_) => {
-                late.push((job.waiting.entity, job.waiting));
-                continue;
-            }
+            Work::Waits | Work::SameAs(_) => continue,
             Work::Cancelled => None,
             Work::Done(outcome) => Some(outcome),
         };
@@ -269,7 +267,7 @@ pub(super) fn answer_requests(
             stats.times.add(job.ns);
         }
         let waiting = job.waiting;
-        commands.entity(waiting.entity).try_remove::<PathRequest>();
+        remove_request(&mut commands, waiting.entity, waiting.request);
         match verdict(outcome) {
             Ok(path) => {
                 stats.found += 1;
@@ -291,12 +289,27 @@ pub(super) fn answer_requests(
             apply(job, &mut paths, &mut commands);
         }
     }
-    navigator.queue.drain(..admitted);
-    // What there was no time for comes first in the next tick.
-    for (place, (entity, waiting)) in late.into_iter().enumerate() {
-        navigator.queue.shift_insert(place, entity, waiting);
-    }
+    // What there was no time for keeps its place.
+    let mut jobs = navigator.jobs[..admitted].iter();
+    navigator.queue.retain(|_, _| match jobs.next() {
+        Some(job) => matches!(job.work, Work::Waits | Work::SameAs(_)),
+        None => true,
+    });
     stats.waiting = navigator.queue.len() as u64;
+}
+
+/// Removes the request that was answered, and not one that has taken its place meanwhile.
+fn remove_request(commands: &mut Commands, entity: Entity, answered: PathRequest) {
+    if let Ok(mut entity) = commands.get_entity(entity) {
+        entity.queue_silenced(move |mut entity: EntityWorldMut| {
+            if entity
+                .get::<PathRequest>()
+                .is_some_and(|request| request.is_same(&answered))
+            {
+                entity.remove::<PathRequest>();
+            }
+        });
+    }
 }
 
 /// Puts the oldest requests into the first jobs, as they stand now, until their estimates come to the budget; gives how many.
@@ -320,7 +333,7 @@ fn admit(
             .filter(|(object, ..)| object.reference() == waiting.object.reference());
         let (waiting, work) = match now {
             Some(asking) => {
-                let waiting = Waiting::new(waiting.entity, asking, maps).snapped(maps);
+                let waiting = Waiting::new(waiting.entity, asking, maps).snapped(maps, settings);
                 let PathRequest { class, partial, .. } = waiting.request;
                 let scene = waiting.object.scene_entity();
                 let same = (scene, waiting.from, waiting.to, class, partial);
@@ -329,7 +342,7 @@ fn admit(
                     Entry::Vacant(entry) => {
                         entry.insert(admitted);
                         searches += 1;
-                        expansions += waiting.estimate(settings);
+                        expansions += waiting.estimate(maps, settings);
                         (waiting, Work::Waits)
                     }
                 }
@@ -389,17 +402,17 @@ fn apply(job: &Job, paths: &mut Query<&mut Path>, commands: &mut Commands) {
         map_version,
         ..
     } = job;
-    let class = waiting.request.class;
+    let request = waiting.request;
     match paths.get_mut(waiting.entity) {
         Ok(mut path) if !waypoints.is_empty() => {
             path.waypoints.clone_from(waypoints);
-            (path.next, path.class, path.map_version) = (0, class, *map_version);
+            (path.next, path.request, path.map_version) = (0, request, *map_version);
         }
         Err(_) if !waypoints.is_empty() => {
             let path = Path {
                 waypoints: waypoints.clone(),
                 next: 0,
-                class,
+                request,
                 map_version: *map_version,
             };
             commands.entity(waiting.entity).try_insert(path);

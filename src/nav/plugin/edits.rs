@@ -30,8 +30,7 @@ pub(super) fn notice_edits(
     broken.clear();
     for (entity, object, position, path) in &walkers {
         let scene = object.scene_entity();
-        let Some(goal) = path.goal() else { continue };
-        if !edits.iter().any(|edit| edit.0 == scene) {
+        if path.is_empty() || !edits.iter().any(|edit| edit.0 == scene) {
             continue;
         }
         let Ok(map) = maps.get(scene) else { continue };
@@ -44,8 +43,7 @@ pub(super) fn notice_edits(
         let mut lines = way.windows(2);
         let mut is_free = || lines.all(|ends| map.tiles().line_is_free(ends[0], ends[1]));
         if is_crossed && map.tiles().is_free(way[0]) && !is_free() {
-            let request = PathRequest::of_class(map.centre_of(goal), path.class());
-            broken.push((object.key(), entity, request));
+            broken.push((object.key(), entity, path.request()));
         }
     }
     // Requests are served in the order of asking, and storage order must not show.

@@ -22,7 +22,7 @@ pub enum PathClass {
 /// Asks for a path from where an object stands, when its turn comes, to a goal. Removed with the answer.
 ///
 /// An object waits at most once: a newer request keeps the older's turn, and that is answered `cancelled`. Removing the
-/// component withdraws the request. Until the answer comes, the object keeps the path it has.
+/// component withdraws the request; one withdrawn before the next Navigate was never asked. Until the answer comes, the object keeps the path it has.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[component(storage = "SparseSet", on_insert = asked, clone_behavior = Ignore)]
 pub struct PathRequest {
@@ -60,6 +60,25 @@ impl PathRequest {
             nearest_tiles: 0,
             partial: false,
         }
+    }
+}
+
+impl PathRequest {
+    /// Whether all is the same to the last bit; a goal that is no number is the same as itself.
+    pub(super) fn is_same(&self, other: &PathRequest) -> bool {
+        let goal = |request: &PathRequest| request.goal.to_array().map(f32::to_bits);
+        let same_goal = PathRequest {
+            goal: other.goal,
+            ..*self
+        };
+        goal(self) == goal(other) && (same_goal == *other || other.goal.is_nan())
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.goal.x);
+        hasher.write_f32(self.goal.y);
+        hasher.write_u64(u64::from(self.snap_tiles) << 32 | u64::from(self.nearest_tiles));
+        hasher.write_u64(u64::from(self.partial) << 1 | self.class as u64);
     }
 }
 
@@ -135,11 +154,11 @@ pub struct PathFailed {
 }
 
 /// The way an object is on. Given to an object with its first answer, and emptied when it ends.
-#[derive(Component, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct Path {
     pub(super) waypoints: Vec<IVec2>,
     pub(super) next: usize,
-    pub(super) class: PathClass,
+    pub(super) request: PathRequest,
     pub(super) map_version: u64,
 }
 
@@ -169,9 +188,9 @@ impl Path {
         self.waypoints.last().copied()
     }
 
-    /// What it was asked as.
-    pub const fn class(&self) -> PathClass {
-        self.class
+    /// What was asked for: to ask for it again when the way is blocked.
+    pub const fn request(&self) -> PathRequest {
+        self.request
     }
 
     /// The [`SceneMap::version`](crate::map::SceneMap::version) it was found on.
@@ -198,6 +217,7 @@ impl StateHashed for Path {
             hasher.write_u64(u64::from(tile.x as u32) << 32 | u64::from(tile.y as u32));
         }
         hasher.write_u64(self.next as u64);
-        hasher.write_u64(self.map_version << 1 | self.class as u64);
+        hasher.write_u64(self.map_version);
+        self.request.hash(hasher);
     }
 }

@@ -17,15 +17,31 @@ use crate::sim::clock::Stopwatch;
 const TOWN_TILES: u32 = 1_024;
 const TILES_APART: u32 = 200;
 
-/// Aims on real maps, in mean µs of all queries: with sign planes, with the table, with the graph.
-const MAPS: [(&str, [Option<f64>; 3]); 7] = [
-    ("orz900d", [Some(65.0), Some(60.0), Some(40.0)]),
-    ("TheFrozenSea", [Some(110.0), Some(110.0), Some(90.0)]),
-    ("16room_000", [Some(48.0), Some(42.0), Some(28.0)]),
-    ("Berlin_0_1024", [Some(12.0), Some(10.0), Some(8.0)]),
-    ("maze512-16-0", [Some(20.0), None, Some(8.0)]),
-    ("random512-25-0", [Some(1_000.0), None, Some(1_000.0)]),
-    ("maze512-1-0", [Some(1_000.0), None, Some(760.0)]),
+/// Real maps, how rows call them, and aims in mean µs of all queries: with sign planes, the table, the graph.
+const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
+    ("orz900d", "orz900d", [Some(65.0), Some(60.0), Some(40.0)]),
+    (
+        "TheFrozenSea",
+        "FrozenSea",
+        [Some(110.0), Some(110.0), Some(90.0)],
+    ),
+    ("16room_000", "16room", [Some(48.0), Some(42.0), Some(28.0)]),
+    (
+        "Berlin_0_1024",
+        "Berlin",
+        [Some(12.0), Some(10.0), Some(8.0)],
+    ),
+    ("maze512-16-0", "maze512-16", [Some(20.0), None, Some(8.0)]),
+    (
+        "random512-25-0",
+        "random512-25",
+        [Some(1_000.0), None, Some(1_000.0)],
+    ),
+    (
+        "maze512-1-0",
+        "maze512-1",
+        [Some(1_000.0), None, Some(760.0)],
+    ),
 ];
 
 /// How often all queries are asked; each query's least time counts.
@@ -35,8 +51,8 @@ const ROUNDS: usize = 3;
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> {
     let mut rows = reference_workload(if quick { 500 } else { 10_000 })?;
     if let Some(folder) = std::env::var_os("THRONG_MOVINGAI") {
-        for (name, aims) in MAPS {
-            rows.extend(real_map(Path::new(&folder), name, aims, quick)?);
+        for (name, short, aims) in MAPS {
+            rows.extend(real_map(Path::new(&folder), name, short, aims, quick)?);
             if is_interrupted() {
                 return Ok(rows);
             }
@@ -91,6 +107,7 @@ fn reference_workload(count: usize) -> Result<Vec<Row>, Failure> {
 fn real_map(
     folder: &Path,
     name: &str,
+    short: &str,
     aims: [Option<f64>; 3],
     quick: bool,
 ) -> Result<Vec<Row>, Failure> {
@@ -107,12 +124,12 @@ fn real_map(
         .map(|query| (Query::new(query.from, query.to), *query))
         .unzip();
     let algorithms = [
-        Algorithm::JpsBitPrune,
-        Algorithm::JpsBitPrunePre,
-        Algorithm::JpsGraph,
+        ("planes", Algorithm::JpsBitPrune),
+        ("table", Algorithm::JpsBitPrunePre),
+        ("graph", Algorithm::JpsGraph),
     ];
     let mut rows = Vec::new();
-    for (algorithm, aim) in algorithms.into_iter().zip(aims) {
+    for ((with, algorithm), aim) in algorithms.into_iter().zip(aims) {
         let found = ask(
             &map,
             &prepared(&map, algorithm),
@@ -124,14 +141,7 @@ fn real_map(
             matches!(outcome, Outcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
         });
         let wrong = queries.len() - agrees.count();
-        let short = name.split('_').next().unwrap_or(name);
-        let kind = algorithm.name().trim_start_matches("jps-");
-        let row = Row::new(
-            "nav",
-            format!("{short:.9} {kind:.10}"),
-            found.mean_us,
-            "us/query",
-        );
+        let row = Row::new("nav", format!("{short} {with}"), found.mean_us, "us/query");
         rows.push(match aim {
             Some(aim) => row.aiming(
                 format!("<= {aim} us, all lengths of the file ({wrong} differ)"),
