@@ -351,6 +351,7 @@ fn draw_ticket(rng: &mut impl Rng, spec: &ArrivalSpec, mode: ModeId, size: u8) -
         mode,
         since_tick: 0,
         members: Default::default(),
+        wishes: None,
     }
 }
 

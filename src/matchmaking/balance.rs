@@ -9,7 +9,7 @@
 //!
 //! Ties go to the split found first, in an order that depends on sizes, powers and the given order alone.
 
-use super::compositions::{CompositionTable, Counts};
+use super::compositions::{CompositionTable, Counts, first_splits};
 
 /// Rounds of the bounded search.
 pub const ROUNDS_MAX: usize = 16;
@@ -49,6 +49,17 @@ impl Split {
 /// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](super::compositions::SPLITS_MAX)
 /// splits, else bounded as the module says.
 pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split> {
+    balance_where(table, parties, |_| true)
+}
+
+/// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Above
+/// [`SPLITS_MAX`] splits the one found by the search is tried, then that many others, so that an allowed one
+/// can be missed; with more than 32 parties the one found alone.
+pub fn balance_where(
+    table: &mut CompositionTable,
+    parties: &[Weight],
+    allowed: impl Fn(u128) -> bool,
+) -> Option<Split> {
     debug_assert!(
         parties.is_sorted_by_key(|party| party.0),
         "masks are over parties sorted by size"
@@ -63,16 +74,20 @@ pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split
     if !table.fits(&counts, &[0; 5]) {
         return None;
     }
-    match table.splits(&counts) {
-        Some(masks) => best_of(parties, masks),
-        None => Some(improve(parties, start(parties, table.group_size())?)),
+    if let Some(masks) = table.splits(&counts) {
+        return best_of(parties, masks, allowed);
     }
+    let found = improve(parties, start(parties, table.group_size())?);
+    if allowed(found.first) {
+        return Some(found);
+    }
+    best_of(parties, &first_splits(&counts, table.group_size()), allowed)
 }
 
-/// The split of the smallest gap among the listed masks; the first of those that tie.
-fn best_of(parties: &[Weight], masks: &[u32]) -> Option<Split> {
+/// The allowed split of the smallest gap among the listed masks; the first of those that tie.
+fn best_of(parties: &[Weight], masks: &[u32], allowed: impl Fn(u128) -> bool) -> Option<Split> {
     let total: u64 = parties.iter().map(|party| u64::from(party.1)).sum();
-    let gap = |&mask: &u32| {
+    let gap = |mask: u32| {
         let (mut rest, mut first) = (mask, 0u64);
         while rest != 0 {
             first += u64::from(parties[rest.trailing_zeros() as usize].1);
@@ -80,11 +95,14 @@ fn best_of(parties: &[Weight], masks: &[u32]) -> Option<Split> {
         }
         (2 * first).abs_diff(total)
     };
-    masks
-        .iter()
-        .copied()
-        .min_by_key(gap)
-        .map(|mask| Split::new(parties, u128::from(mask)))
+    let mut best: Option<(u64, u128)> = None;
+    for &mask in masks {
+        let (gap, first) = (gap(mask), u128::from(mask));
+        if best.is_none_or(|best| gap < best.0) && allowed(first) {
+            best = Some((gap, first));
+        }
+    }
+    best.map(|(_, first)| Split::new(parties, first))
 }
 
 /// A first split for the search: strongest party first, each to the weaker group if K stays reachable.

@@ -188,27 +188,42 @@ fn list_splits(composition: &Counts, group_size: u8) -> Option<Box<[u32]>> {
     if parties == 0 || parties > 32 {
         return None;
     }
+    let found = first_splits(composition, group_size);
+    (found.len() <= SPLITS_MAX).then(|| found.into_boxed_slice())
+}
+
+/// The first splits of a composition as masks, one more than [`SPLITS_MAX`] at most; none with more parties
+/// than a mask has bits. O(5·[`SPLITS_MAX`]) steps.
+#[must_use]
+pub fn first_splits(composition: &Counts, group_size: u8) -> Vec<u32> {
     let sizes: Vec<u32> = (1..)
         .zip(composition)
-        .flat_map(|(size, &count)| std::iter::repeat_n(size, count as usize))
+        .flat_map(|(size, &count)| std::iter::repeat_n(size, count.min(33) as usize))
         .collect();
+    let mut found = Vec::new();
+    let k = u32::from(group_size);
+    let Some(missing) = sizes.first().and_then(|&first| k.checked_sub(first)) else {
+        return found;
+    };
+    if sizes.len() > 32 {
+        return found;
+    }
     // Subset sums of the parties from each place on: no branch is entered that cannot reach K.
     let mut reach = vec![1u64; sizes.len() + 1];
     for at in (0..sizes.len()).rev() {
         reach[at] = reach[at + 1] | reach[at + 1] << sizes[at];
     }
     let reachable = |at: usize, missing: u32| reach[at] >> missing & 1 == 1;
-    let mut found = Vec::new();
-    let mut open = vec![(1usize, 1u32, u32::from(group_size).checked_sub(sizes[0])?)];
+    let mut open = vec![(1usize, 1u32, missing)];
     while let Some((at, mask, missing)) = open.pop() {
         if !reachable(at, missing) {
             continue;
         }
         if missing == 0 {
-            if found.len() == SPLITS_MAX {
-                return None;
-            }
             found.push(mask);
+            if found.len() > SPLITS_MAX {
+                break;
+            }
             continue;
         }
         open.push((at + 1, mask, missing));
@@ -216,7 +231,7 @@ fn list_splits(composition: &Counts, group_size: u8) -> Option<Box<[u32]>> {
             open.push((at + 1, mask | 1 << at, missing - sizes[at]));
         }
     }
-    Some(found.into_boxed_slice())
+    found
 }
 
 #[cfg(test)]

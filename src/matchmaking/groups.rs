@@ -1,96 +1,109 @@
 //! One mode that makes battles between two groups of exactly K players: its queue and its heartbeat.
 //!
 //! ```text
-//! queue ─▶ expire ─▶ pool ─▶ 1 overdue ─▶ 2 pack ─▶ pair ─▶ 3 left over ─▶ matches
-//!                            oldest first,  inside windows,    oldest first,
-//!                            no limits      O(n)               own window
+//! queue ─▶ expire ─▶ 1 first in line ─▶ 2 pack ────────────────────────▶ 3 left over ─▶ matches
+//!                    oldest first,      up to 14 parties: exactly        oldest first,
+//!                    no limits          up to thousands: by skill        own window
+//!                                       more: nobody
 //! ```
-//! A match is *allowed* when its parties make two groups of K, their skill spread is within the window of the
-//! longest-waiting of them, and the smallest gap found is within that party's gap limit.
+//! A match is *allowed* when its parties make two groups of K, their skills and levels are within the window
+//! and the band of the longest-waiting of them, nobody is avoided, all share a region, and there is a split that
+//! fills the roles, repeats no match of late, and has a gap within that party's limit.
 //!
-//! Invariants after a heartbeat in which neither matches, looks nor a gap limit stopped it:
+//! Invariants after a heartbeat in which neither matches, looks, the bounds in [`seek`](super::seek) nor a gap
+//! limit stopped it:
 //! - no allowed match is left among those that wait;
-//! - parties waiting since longer than `open_after_s` are in no composition of all that wait.
+//! - parties waiting since longer than `first_after_s` are in no composition of all that wait;
+//! - if every window held the whole pool, nobody was first in line and nobody had wishes, as many players were
+//!   matched as sizes allow.
 //!
-//! **The wait bound.** Once a party has waited `open_after_s`, it is served in step 1, before everybody who has
-//! waited less and after the r parties that are overdue and have waited longer. If at its turn the parties then
-//! waiting hold a composition with it, it is matched, whatever the skills and powers. Up to
-//! `matches_per_heartbeat_max` parties are served a heartbeat, those that nothing fits cost none of that. So it
-//! is matched at the latest at the ⌈(r + 1) / `matches_per_heartbeat_max`⌉-th heartbeat after `open_after_s`
-//! at which there are enough players for it. Enough for a party of s players are, for instance, 2K − s single
-//! players; for a party of K, any other group of K. No size is worse off: nothing younger can take the players
-//! that an overdue party needs. (A mode whose `expire_after_s` is the shorter lets its parties go before.)
+//! **The wait bound.** Once a party has waited `first_after_s`, it is served in step 1, before everybody who has
+//! waited less and after the r parties that have waited longer still. If at its turn the parties then waiting
+//! hold a composition with it, it is matched, whatever the skills and powers. Up to `matches_per_heartbeat_max`
+//! parties are served a heartbeat, those that nothing fits cost none of that. So it is matched at the latest at
+//! the ⌈(r + 1) / `matches_per_heartbeat_max`⌉-th heartbeat after `first_after_s` at which there are enough
+//! players for it. Enough for a party of s players are, for instance, 2K − s single players; for a party of K,
+//! any other group of K. No size is worse off: nothing younger can take the players that such a party needs.
+//! (A mode whose `expire_after_s` is the shorter lets its parties go before. Roles, regions and rematches are
+//! not waived: the bound is for those whom they allow a match.)
 //!
-//! Cost: O(n log n) a heartbeat for the pool, O(n) for packing, O(g log g) for g groups, O(`looks`) for those
-//! left over, and K-bounded work a match; step 1 costs at most n looks a match.
+//! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
+//! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
 
-use super::balance::{Weight, balance};
+use super::backfill::{self, Backfill};
+use super::balance::Split;
+use super::by_skill::Entry;
 use super::compositions::{CompositionTable, Counts};
-use super::leftovers::{Seeker, only};
+use super::exact;
 use super::matcher::Match;
 use super::mode::{ModeId, ModeRules, OPEN, Packing};
-use super::packing::Packer;
-use super::pairing::Pairer;
-use super::pool::Pool;
+use super::pack::Packer;
+use super::pool::{Measure, Pool};
 use super::quality::Quality;
-use super::queue::Queue;
+use super::queue::{Age, Queue};
+use super::reference::Arrival;
+use super::rematch::Rematches;
+use super::seek::{Seeker, only};
 use super::stats::ModeStats;
+use super::terms::Terms;
 use super::ticket::Ticket;
+use super::why::WhyWaiting;
 
-/// Players that may pass in the order of skill before a bucket is closed, in groups of K. Fewer leave more
-/// parties over; more widen the spread, since a bucket then waits long for the size that it lacks.
-const REACH_GROUPS: u64 = 4;
+/// Parties that are packed, whatever the limit on matches.
+pub const PACKED_MIN: usize = 20_000;
+
+/// Parties that are packed for each match that a heartbeat may make.
+pub const PACKED_PER_MATCH: usize = 64;
 
 /// A mode at work.
 #[derive(Clone, Debug)]
 pub struct Groups {
     id: ModeId,
     rules: ModeRules,
-    /// Who waits. Who is allowed in is the matcher's business.
-    pub(super) queue: Queue,
+    pool: Pool,
     /// What happened so far.
     pub(super) stats: ModeStats,
+    rematches: Rematches,
     table: CompositionTable,
-    pool: Pool,
     packer: Packer,
+    arrival: Arrival,
     seeker: Seeker,
-    pairer: Pairer,
-    ids: Vec<u32>,
-    weights: Vec<Weight>,
-    prefix: Vec<Counts>,
+    chosen: Vec<Entry>,
 }
 
-/// Why a party has no match yet, as far as its own limits go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyWaiting {
-    /// Fewer players wait than a match takes.
-    TooFewPlayers {
-        /// Players who wait, its own included.
-        waiting: u64,
-        /// Players in a match.
-        needed: u64,
-    },
-    /// Enough players wait, but the sizes of their parties make no two full groups with this one.
-    SizesDoNotFit,
-    /// There are matches for it, but outside its skill window.
-    OutsideWindow {
-        /// Its window now: skill points.
-        window: u32,
-        /// Ticks until it has no limits any more.
-        opens_in_ticks: u64,
-    },
-    /// The match within its window is too uneven.
-    PowerGap {
-        /// The gap in power.
-        gap: u64,
-        /// Its limit now.
-        limit: u32,
-        /// Ticks until it has no limits any more.
-        opens_in_ticks: u64,
-    },
-    /// It has a match that is allowed: it came since the last heartbeat, or longer-waiting parties used up what
-    /// a heartbeat may do.
-    NextHeartbeat,
+/// Where the matches of a heartbeat go.
+pub(super) struct Heartbeat<'a> {
+    pub now_tick: u64,
+    pub next_match: &'a mut u64,
+    pub matches: &'a mut Vec<Match>,
+    /// No further match is made at this length.
+    pub full_at: usize,
+}
+
+impl Heartbeat<'_> {
+    /// Whether no further match may be made.
+    pub const fn is_full(&self) -> bool {
+        self.matches.len() >= self.full_at
+    }
+
+    /// Makes a match of parties that wait no more.
+    pub fn make(&mut self, mode: ModeId, groups: [Vec<Ticket>; 2], spectators: Vec<u64>) {
+        let power = std::array::from_fn(|side: usize| {
+            groups[side]
+                .iter()
+                .map(|ticket| u64::from(ticket.power))
+                .sum()
+        });
+        self.matches.push(Match {
+            id: *self.next_match,
+            mode,
+            quality: Quality::of(&groups, self.now_tick),
+            groups,
+            power,
+            spectators,
+        });
+        *self.next_match += 1;
+    }
 }
 
 impl Groups {
@@ -100,16 +113,17 @@ impl Groups {
         Self {
             id,
             rules,
-            queue: Queue::default(),
+            pool: Pool::new(match rules.packing {
+                Packing::Windows => Measure::Skill,
+                Packing::Arrival => Measure::None,
+            }),
             stats: ModeStats::default(),
+            rematches: Rematches::default(),
             table: CompositionTable::new(rules.group_size),
-            pool: Pool::default(),
             packer: Packer::default(),
+            arrival: Arrival::default(),
             seeker: Seeker::default(),
-            pairer: Pairer::default(),
-            ids: Vec::new(),
-            weights: Vec::new(),
-            prefix: Vec::new(),
+            chosen: Vec::new(),
         }
     }
 
@@ -122,13 +136,57 @@ impl Groups {
     /// The parties that wait, longest-waiting first.
     #[must_use]
     pub const fn queue(&self) -> &Queue {
-        &self.queue
+        self.pool.queue()
     }
 
     /// What the mode has done so far.
     #[must_use]
     pub const fn stats(&self) -> &ModeStats {
         &self.stats
+    }
+
+    /// Who fought against whom of late.
+    #[must_use]
+    pub const fn rematches(&self) -> &Rematches {
+        &self.rematches
+    }
+
+    /// Lets a party wait and returns its slot.
+    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+        self.pool.insert(ticket)
+    }
+
+    /// Takes the party in `slot` out.
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+        self.pool.remove(slot)
+    }
+
+    /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
+    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+        self.stats.record_match(found, now_tick);
+        if self.rules.rematch_after_ticks == 0 {
+            return;
+        }
+        for (group, side) in found.groups.iter().zip([false, true]) {
+            for &player in group.iter().flat_map(|ticket| &ticket.members) {
+                self.rematches.remember(player, found.id, side, now_tick);
+            }
+        }
+    }
+
+    /// Takes out the parties that join a running match.
+    pub(super) fn backfill(&mut self, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
+        let terms = Terms::new(&self.pool, &self.rules, &self.rematches, now_tick);
+        let joined = backfill::join(&terms, wanted).unwrap_or_default();
+        let taken = joined
+            .iter()
+            .filter_map(|entry| self.pool.remove(entry.slot));
+        let taken: Vec<Ticket> = taken.collect();
+        for ticket in &taken {
+            self.stats.record_party(ticket, now_tick);
+            self.stats.backfilled += 1;
+        }
+        taken
     }
 
     /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
@@ -141,18 +199,20 @@ impl Groups {
         expired: &mut Vec<Ticket>,
     ) {
         self.expire(now_tick, expired);
-        self.pool.fill(&self.queue, &self.rules, now_tick);
-        let made_before = matches.len();
+        if let Some(tick) = now_tick.checked_sub(self.rules.rematch_after_ticks) {
+            self.rematches.forget_before(tick.saturating_add(1));
+        }
         let mut heartbeat = Heartbeat {
             now_tick,
             next_match,
-            full_at: made_before + self.rules.matches_max,
+            full_at: matches.len().saturating_add(self.rules.matches_max),
             matches,
         };
-        self.match_overdue(&mut heartbeat);
+        self.match_oldest(&mut heartbeat, self.rules.first_after_ticks);
         self.match_packed(&mut heartbeat);
-        self.match_leftovers(&mut heartbeat);
+        self.match_oldest(&mut heartbeat, 0);
         self.stats.matches_exhausted += u64::from(heartbeat.is_full());
+        self.stats.left_over_players = self.queue().players();
     }
 
     /// Takes out who has waited too long. O(expired).
@@ -160,251 +220,145 @@ impl Groups {
         let Some(expire_after_ticks) = self.rules.expire_after_ticks else {
             return;
         };
-        while let Some(slot) = self.queue.first() {
-            let waited = self
-                .queue
-                .ticket(slot)
-                .map_or(0, |ticket| ticket.waited_ticks(now_tick));
-            if waited < expire_after_ticks {
+        while let Some(slot) = self.queue().first() {
+            let ticket = self.queue().ticket(slot);
+            if ticket.is_none_or(|ticket| ticket.waited_ticks(now_tick) < expire_after_ticks) {
                 break;
             }
-            expired.extend(self.queue.remove(slot));
+            expired.extend(self.pool.remove(slot));
             self.stats.expired += 1;
         }
     }
 
-    /// Step 1: parties past the wait bound, oldest first, with whomever fits.
-    fn match_overdue(&mut self, heartbeat: &mut Heartbeat) {
-        for anchor in 0..self.pool.overdue() as u32 {
-            if heartbeat.is_full() || !self.anything_fits() {
-                break;
-            }
-            if !self.pool.is_taken(anchor) && self.fits_with(anchor, self.pool.counts()) {
-                self.seek_and_make(heartbeat, anchor, u64::MAX);
-            }
-        }
-    }
-
-    /// Step 2: full groups inside windows, longest-waiting pairs first.
-    fn match_packed(&mut self, heartbeat: &mut Heartbeat) {
-        if heartbeat.is_full() || !self.anything_fits() {
-            return;
-        }
-        let k = self.rules.group_size;
-        let reach = match self.rules.packing {
-            Packing::Arrival => u64::MAX,
-            Packing::Windows => REACH_GROUPS * u64::from(k),
-        };
-        let full = self.packer.pack(&self.pool, k, reach);
-        self.pairer.pair(full, &self.pool, self.rules.packing);
-        for at in 0..self.pairer.pairs().len() {
-            if heartbeat.is_full() {
-                break;
-            }
-            self.ids.clear();
-            for group in self.pairer.pairs()[at].groups {
-                self.ids
-                    .extend(self.packer.members(&self.packer.full()[group as usize]));
-            }
-            self.make(heartbeat);
-        }
-    }
-
-    /// Step 3: those left over, longest-waiting first, each with whomever its window holds.
-    fn match_leftovers(&mut self, heartbeat: &mut Heartbeat) {
-        if heartbeat.is_full() || !self.anything_fits() {
-            return;
-        }
-        self.count_places();
+    /// Steps 1 and 3: parties that have waited this long, oldest first, each with whomever its window holds.
+    fn match_oldest(&mut self, heartbeat: &mut Heartbeat, waited_ticks: u64) {
         self.seeker.reset_looks();
-        for anchor in 0..self.pool.end() {
-            if heartbeat.is_full() || !self.anything_fits() {
+        let (mut walk, mut sizes) = (self.queue().walk(), self.sizes_that_fit());
+        while let Some(anchor) = walk.next(self.pool.queue(), sizes) {
+            let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
+            if heartbeat.is_full() || terms.waited_ticks(anchor) < waited_ticks {
                 break;
-            }
-            if self.pool.is_taken(anchor) {
-                continue;
             }
             if self.seeker.looks() >= self.rules.looks_max {
                 self.stats.looks_exhausted += 1;
                 break;
             }
-            let me = *self.pool.candidate(anchor);
-            let (low, high) = self.pool.places_within(me.skill, me.window);
-            let (below, upto) = (self.prefix[low as usize], self.prefix[high as usize]);
-            if self.fits_with(anchor, std::array::from_fn(|at| upto[at] - below[at])) {
-                self.seek_and_make(heartbeat, anchor, self.rules.looks_max);
+            let looks_max = self.rules.looks_max;
+            let found = self.seeker.seek(&terms, &mut self.table, anchor, looks_max);
+            let Some((parties, split)) = found else {
+                continue;
+            };
+            self.chosen.clear();
+            self.chosen.extend_from_slice(parties);
+            let before = walk;
+            walk.pass(self.pool.queue(), |slot| {
+                self.chosen.iter().any(|entry| entry.slot == slot)
+            });
+            if self.make(heartbeat, &split) {
+                sizes = self.sizes_that_fit();
+            } else {
+                walk = before;
             }
         }
     }
 
-    /// Counts the parties not taken before each place. Parties taken later stay counted: what does not fit by
-    /// these counts does not fit then either.
-    fn count_places(&mut self) {
-        let mut counts = [0; 5];
-        self.prefix.clear();
-        self.prefix.push(counts);
-        for place in 0..self.pool.end() {
-            let id = self.pool.at(place);
-            if !self.pool.is_taken(id) {
-                counts[usize::from(self.pool.candidate(id).size) - 1] += 1;
+    /// Step 2: all that wait at once, if they are not too many; the matches of the longest-waiting first.
+    fn match_packed(&mut self, heartbeat: &mut Heartbeat) {
+        let most = PACKED_PER_MATCH.saturating_mul(self.rules.matches_max);
+        let nothing = !self.table.fits(&[0; 5], &self.pool.by_skill().counts());
+        if heartbeat.is_full() || nothing || self.queue().len() > most.max(PACKED_MIN) {
+            return;
+        }
+        let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
+        let mut sets: Vec<(Age, Vec<Entry>)> = Vec::new();
+        let mut keep = |mut parties: Vec<Entry>| {
+            parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
+            let oldest = parties.iter().map(|entry| self.pool.age(entry.slot)).min();
+            sets.extend(oldest.map(|oldest| (oldest, parties)));
+        };
+        if self.rules.packing == Packing::Arrival {
+            let queue = self.pool.queue();
+            let parties = queue.iter().map(|(_, ticket)| (ticket.size, ticket.power));
+            let slots: Vec<u32> = queue.iter().map(|(slot, _)| slot).collect();
+            let entry = |id: u32| self.pool.entry(*slots.get(id as usize)?);
+            let pairs = self.arrival.pack(parties, self.rules.group_size);
+            (0..pairs).for_each(|pair| keep(self.arrival.pair(pair).filter_map(entry).collect()));
+        } else if self.queue().len() <= exact::PARTIES_MAX {
+            let parties: Vec<Entry> = self.pool.by_skill().iter().collect();
+            let best = exact::best(&terms, &mut self.table, &parties);
+            best.into_iter().for_each(keep);
+        } else {
+            let sets = self.packer.pack(&terms, &mut self.table);
+            (0..sets).for_each(|set| keep(self.packer.parties(set).collect()));
+        }
+        sets.sort_unstable_by_key(|set| set.0);
+        for (_, parties) in sets {
+            if heartbeat.is_full() {
+                break;
             }
-            self.prefix.push(counts);
+            let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
+            let bands = parties
+                .iter()
+                .map(|entry| terms.limits(entry.slot).level_band);
+            if !terms.all_together(&parties, bands.max().unwrap_or(0)) {
+                continue;
+            }
+            if let Some(split) = terms.split(&mut self.table, &parties) {
+                self.chosen = parties;
+                self.make(heartbeat, &split);
+            }
         }
     }
 
-    /// Whether all that wait hold any match.
-    fn anything_fits(&mut self) -> bool {
-        self.table.fits(&[0; 5], &self.pool.counts())
+    /// The sizes of parties that have a match among the sizes of all that wait.
+    fn sizes_that_fit(&mut self) -> [bool; 5] {
+        let all = self.pool.by_skill().counts();
+        std::array::from_fn(|at| {
+            let me = only(at as u8 + 1);
+            let others: Counts = std::array::from_fn(|size| all[size].saturating_sub(me[size]));
+            all[at] > 0 && self.table.fits(&me, &others)
+        })
     }
 
-    /// Whether a party has a match among parties of these counts, in which it is included.
-    fn fits_with(&mut self, anchor: u32, mut counts: Counts) -> bool {
-        let size = self.pool.candidate(anchor).size;
-        counts[usize::from(size) - 1] -= 1;
-        self.table.fits(&only(size), &counts)
-    }
-
-    fn seek_and_make(&mut self, heartbeat: &mut Heartbeat, anchor: u32, looks_max: u64) {
-        let found = self
-            .seeker
-            .seek(&self.pool, &mut self.table, anchor, looks_max);
-        self.ids.clear();
-        self.ids.extend_from_slice(found);
-        if !self.ids.is_empty() {
-            self.make(heartbeat);
-        }
-    }
-
-    /// Balances the parties in `ids` and makes their match, unless the gap is above the limit.
-    fn make(&mut self, heartbeat: &mut Heartbeat) {
-        let (pool, ids) = (&self.pool, &mut self.ids);
-        ids.sort_unstable_by_key(|&id| (pool.candidate(id).size, id));
-        self.weights.clear();
-        self.weights.extend(
-            ids.iter()
-                .map(|&id| (pool.candidate(id).size, pool.candidate(id).power)),
-        );
-        let Some(oldest) = ids.iter().copied().min() else {
-            return;
+    /// Makes the match of the chosen parties, unless its gap is above the limit; whether it did.
+    fn make(&mut self, heartbeat: &mut Heartbeat, split: &Split) -> bool {
+        let ages = self.chosen.iter().map(|entry| self.pool.age(entry.slot));
+        let Some((_, oldest_at)) = ages.zip(0..).min() else {
+            return false;
         };
-        let Some(split) = balance(&mut self.table, &self.weights) else {
-            debug_assert!(false, "parties of a match can be split");
-            return;
-        };
-        let limit = pool.candidate(oldest).power_gap;
+        let oldest = self.chosen[oldest_at];
+        let limit = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick)
+            .limits(oldest.slot)
+            .power_gap;
         if limit != OPEN && split.gap() > u64::from(limit) {
             self.stats.gap_refusals += 1;
-            return;
+            return false;
         }
         // The first group is the one of the longest-waiting party, and each is listed by age.
-        let place = |oldest_at: &u32| *oldest_at == oldest;
-        let mirrored = ids
-            .iter()
-            .position(place)
-            .is_some_and(|at| split.first >> at & 1 == 0);
-        let mut sides: Vec<(u32, usize)> = ids
+        let mirrored = split.first >> oldest_at & 1 == 0;
+        let side = |at: usize| usize::from((split.first >> at & 1 == 0) != mirrored);
+        let mut sides: Vec<(Age, u32, usize)> = self
+            .chosen
             .iter()
             .enumerate()
-            .map(|(at, &id)| (id, usize::from((split.first >> at & 1 == 0) != mirrored)))
+            .map(|(at, entry)| (self.pool.age(entry.slot), entry.slot, side(at)))
             .collect();
         sides.sort_unstable();
         let mut groups = [Vec::new(), Vec::new()];
-        for (id, side) in sides {
-            groups[side].extend(self.queue.remove(self.pool.candidate(id).slot));
-            self.pool.take(id);
+        for (_, slot, side) in sides {
+            groups[side].extend(self.pool.remove(slot));
         }
-        self.record(heartbeat, groups);
-    }
-
-    fn record(&mut self, heartbeat: &mut Heartbeat, groups: [Vec<Ticket>; 2]) {
-        let quality = Quality::of(&groups, heartbeat.now_tick);
-        let parties = groups.iter().map(Vec::len).sum::<usize>() as u64;
-        self.stats
-            .record_match(&quality, parties, 2 * u64::from(self.rules.group_size));
-        for ticket in groups.iter().flatten() {
-            self.stats
-                .wait_ticks
-                .record(ticket.waited_ticks(heartbeat.now_tick));
-        }
-        let power = std::array::from_fn(|side: usize| {
-            groups[side].iter().map(|t| u64::from(t.power)).sum()
-        });
-        heartbeat.matches.push(Match {
-            id: *heartbeat.next_match,
-            mode: self.id,
-            groups,
-            power,
-            quality,
-        });
-        *heartbeat.next_match += 1;
+        heartbeat.make(self.id, groups, Vec::new());
+        true
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and
-    /// then: O(n log n), and the state stays as it is.
+    /// then: O(n), and the state stays as it is.
     #[must_use]
     pub fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WhyWaiting> {
-        let ticket = self.queue.ticket(slot)?;
-        let mut asked = Self::new(self.id, self.rules);
-        asked.pool.fill(&self.queue, &self.rules, now_tick);
-        let (waiting, needed) = (self.queue.players(), 2 * u64::from(self.rules.group_size));
-        if waiting < needed {
-            return Some(WhyWaiting::TooFewPlayers { waiting, needed });
-        }
-        let anchor = asked
-            .pool
-            .candidates()
-            .iter()
-            .position(|candidate| candidate.slot == slot)? as u32;
-        if !asked.fits_with(anchor, asked.pool.counts()) {
-            return Some(WhyWaiting::SizesDoNotFit);
-        }
-        let opens_in_ticks = self
-            .rules
-            .open_after_ticks
-            .saturating_sub(ticket.waited_ticks(now_tick));
-        let me = *asked.pool.candidate(anchor);
-        let mut ids = asked
-            .seeker
-            .seek(&asked.pool, &mut asked.table, anchor, u64::MAX)
-            .to_vec();
-        if ids.is_empty() {
-            return Some(WhyWaiting::OutsideWindow {
-                window: me.window,
-                opens_in_ticks,
-            });
-        }
-        ids.sort_unstable_by_key(|&id| (asked.pool.candidate(id).size, id));
-        let weights: Vec<Weight> = ids
-            .iter()
-            .map(|&id| asked.pool.candidate(id))
-            .map(|party| (party.size, party.power))
-            .collect();
-        let gap = balance(&mut asked.table, &weights)?.gap();
-        let limit = me.power_gap;
-        let uneven = limit != OPEN && gap > u64::from(limit);
-        Some(if uneven {
-            WhyWaiting::PowerGap {
-                gap,
-                limit,
-                opens_in_ticks,
-            }
-        } else {
-            WhyWaiting::NextHeartbeat
-        })
-    }
-}
-
-/// What the steps of one heartbeat share.
-struct Heartbeat<'a> {
-    now_tick: u64,
-    next_match: &'a mut u64,
-    matches: &'a mut Vec<Match>,
-    full_at: usize,
-}
-
-impl Heartbeat<'_> {
-    /// Whether no further match may be made.
-    const fn is_full(&self) -> bool {
-        self.matches.len() >= self.full_at
+        WhyWaiting::of(
+            &Terms::new(&self.pool, &self.rules, &self.rematches, now_tick),
+            slot,
+        )
     }
 }

@@ -1,25 +1,31 @@
-//! All modes together: who is queued where, and one heartbeat over all of them.
+//! All modes together: who is queued where, who is asked to accept, and one heartbeat over all of it.
 //!
 //! ```text
 //! queue · cancel · remove_player ──▶ index of parties and players ──▶ one queue a mode
-//! run(now) ──▶ each mode in order ──▶ matches, expired tickets
+//! run(now) ──▶ each mode in order ──▶ matches ──▶ proposals ──▶ accept by all ──▶ on
+//!                                                     └▶ declined, left, too late ──▶ back into the queue
 //! ```
-//! Invariants: a party and a player are in at most one ticket, over all modes; what is refused leaves nothing
-//! changed; the same calls give the same matches. The maps from ids to places are looked up, never walked.
+//! Invariants: a party and a player are in at most one ticket, over all modes, waiting or in a proposal; what is
+//! refused leaves nothing changed; the same calls give the same matches. The maps from ids to places are looked
+//! up, never walked. Whoever declines, leaves or does not answer in time takes the own party out; the other
+//! parties of the match wait on where they were in line, with the time of the proposal on top.
 //!
-//! Cost: O(1) a request; a heartbeat as in `groups.rs`.
+//! Cost: O(log n) a request; a heartbeat as in `groups.rs` and `rooms.rs`.
 
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::groups::{Groups, WhyWaiting};
+use super::backfill::Backfill;
 use super::mode::{ModeError, ModeId, QueueMode};
+use super::open_mode::OpenMode;
+use super::proposals::Proposals;
 use super::quality::Quality;
 use super::stats::ModeStats;
 use super::ticket::{Ticket, TicketError};
+use super::why::WhyWaiting;
 
-/// Two groups of exactly K players that are to fight each other.
+/// Two groups that are to fight each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     /// Counts up from 0 over all modes.
@@ -32,23 +38,37 @@ pub struct Match {
     pub power: [u64; 2],
     /// How good the match is.
     pub quality: Quality,
+    /// Players who watch it; none but in rooms.
+    pub spectators: Vec<u64>,
+}
+
+/// What a heartbeat did.
+#[derive(Clone, Debug, Default)]
+pub struct Beat {
+    /// Matches that are on.
+    pub matches: Vec<Match>,
+    /// Matches whose players are asked from now on.
+    pub proposed: Vec<Match>,
+    /// Tickets that waited too long, or whose players did not answer in time.
+    pub expired: Vec<Ticket>,
 }
 
 /// The waiting parties of all modes.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     names: Vec<String>,
-    modes: Vec<Groups>,
+    modes: Vec<OpenMode>,
     parties: HashMap<u32, Place, FixedState>,
     players: HashMap<u64, u32, FixedState>,
+    proposals: Proposals,
     next_match: u64,
 }
 
 /// Where a party's ticket is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    mode: ModeId,
-    slot: u32,
+enum Place {
+    Waiting { mode: ModeId, slot: u32 },
+    Proposed { id: u64 },
 }
 
 impl Matcher {
@@ -62,20 +82,19 @@ impl Matcher {
         }
         let mut names: Vec<String> = Vec::new();
         let mut opened = Vec::new();
-        for (id, QueueMode::Groups(settings)) in modes.iter().enumerate() {
-            let rules = settings.rules(tick_hz)?;
-            if names.contains(&settings.name) {
-                return Err(ModeError::NameTwice(settings.name.clone()));
+        for (id, mode) in modes.iter().enumerate() {
+            opened.push(OpenMode::new(ModeId(id as u16), mode, tick_hz)?);
+            if names.iter().any(|known| known == mode.name()) {
+                return Err(ModeError::NameTwice(mode.name().to_owned()));
             }
-            names.push(settings.name.clone());
-            opened.push(Groups::new(ModeId(id as u16), rules));
+            names.push(mode.name().to_owned());
         }
-        let (parties, players) = (HashMap::default(), HashMap::default());
         Ok(Self {
             names,
             modes: opened,
-            parties,
-            players,
+            parties: HashMap::default(),
+            players: HashMap::default(),
+            proposals: Proposals::default(),
             next_match: 0,
         })
     }
@@ -97,36 +116,40 @@ impl Matcher {
 
     /// The modes at work, by id.
     #[must_use]
-    pub fn modes(&self) -> &[Groups] {
+    pub fn modes(&self) -> &[OpenMode] {
         &self.modes
     }
 
     /// What a mode has done so far. O(1).
     #[must_use]
     pub fn stats(&self, mode: ModeId) -> Option<&ModeStats> {
-        self.modes.get(usize::from(mode.0)).map(Groups::stats)
+        self.modes.get(usize::from(mode.0)).map(OpenMode::stats)
     }
 
-    /// Parties that wait, over all modes. O(1).
+    /// Parties that wait, those in proposals included, over all modes. O(1).
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.parties.len()
     }
 
-    /// Players who wait, over all modes. O(1).
+    /// Players who wait, those in proposals included, over all modes. O(1).
     #[must_use]
     pub fn waiting_players(&self) -> usize {
         self.players.len()
     }
 
-    /// The ticket with which a party waits. O(1).
+    /// The ticket with which a party waits. O(1), or O(parties) in a proposal.
     #[must_use]
     pub fn ticket(&self, party: u32) -> Option<&Ticket> {
-        let place = self.parties.get(&party)?;
-        self.modes
-            .get(usize::from(place.mode.0))?
-            .queue
-            .ticket(place.slot)
+        match *self.parties.get(&party)? {
+            Place::Waiting { mode, slot } => {
+                self.modes.get(usize::from(mode.0))?.queue().ticket(slot)
+            }
+            Place::Proposed { id } => {
+                let groups = &self.proposals.get(id)?.found.groups;
+                groups.iter().flatten().find(|ticket| ticket.party == party)
+            }
+        }
     }
 
     /// The party with which a player waits. O(1).
@@ -135,8 +158,16 @@ impl Matcher {
         self.players.get(&player).copied()
     }
 
-    /// Queues a party. O(size); see [`Queue::insert`](super::queue::Queue::insert) for a ticket whose waiting
-    /// time is given back.
+    /// The match that is proposed to a player. O(1).
+    #[must_use]
+    pub fn proposed_to(&self, player: u64) -> Option<&Match> {
+        let Place::Proposed { id } = *self.parties.get(&self.party_of(player)?)? else {
+            return None;
+        };
+        self.proposals.get(id).map(|proposal| &proposal.found)
+    }
+
+    /// Queues a party. O(size + log n).
     ///
     /// # Errors
     /// [`TicketError`] when the ticket is not valid for its mode, the party or a member waits already, or the
@@ -149,7 +180,7 @@ impl Matcher {
             mode: id,
             modes,
         })?;
-        ticket.check(mode.rules().group_size)?;
+        ticket.check(mode.rules().party_size_max)?;
         if self.parties.contains_key(&party) {
             return Err(TicketError::PartyQueued { party });
         }
@@ -163,35 +194,40 @@ impl Matcher {
             }
         }
         let tickets_max = mode.rules().tickets_max;
-        if mode.queue.len() >= tickets_max as usize {
-            mode.stats.refused += 1;
+        if mode.queue().len() as u64 + mode.stats().proposed >= u64::from(tickets_max) {
+            mode.stats_mut().refused += 1;
             return Err(TicketError::QueueFull { party, tickets_max });
         }
         self.players
             .extend(ticket.members.iter().map(|&player| (player, party)));
-        let slot = mode.queue.insert(ticket);
-        self.parties.insert(party, Place { mode: id, slot });
-        mode.stats.queued += 1;
+        let slot = mode.insert(ticket);
+        self.parties
+            .insert(party, Place::Waiting { mode: id, slot });
+        mode.stats_mut().queued += 1;
         Ok(())
     }
 
-    /// Takes a party out of its queue, whoever asks. O(1).
+    /// Takes a party out of its queue or its proposed match, whoever asks. O(log n), or O(players of the match).
     ///
     /// # Errors
     /// [`TicketError::NotQueued`].
     pub fn cancel(&mut self, party: u32) -> Result<Ticket, TicketError> {
         let missing = TicketError::NotQueued { party };
-        let Some(&place) = self.parties.get(&party) else {
-            return Err(missing);
+        let ticket = match self.parties.get(&party) {
+            Some(&Place::Waiting { mode, slot }) => self.modes[usize::from(mode.0)].remove(slot),
+            Some(&Place::Proposed { id }) => {
+                let gone = self.dissolve(id, |ticket| ticket.party == party);
+                gone.into_iter().next()
+            }
+            None => None,
         };
-        let mode = &mut self.modes[usize::from(place.mode.0)];
-        let ticket = mode.queue.remove(place.slot).ok_or(missing)?;
-        mode.stats.cancelled += 1;
+        let ticket = ticket.ok_or(missing)?;
+        self.modes[usize::from(ticket.mode.0)].stats_mut().cancelled += 1;
         self.forget(&ticket);
         Ok(ticket)
     }
 
-    /// Takes a party out of its queue because `player` asks, who must be a member. O(1).
+    /// Takes a party out because `player` asks, who must be a member. Cost as in [`cancel`](Self::cancel).
     ///
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::NotAMember`].
@@ -203,37 +239,117 @@ impl Matcher {
         self.cancel(party)
     }
 
-    /// Voids the ticket of a player who leaves, since a party never splits, and returns it. O(1).
+    /// Voids the ticket of a player who leaves, since a party never splits, and returns it. Cost as in
+    /// [`cancel`](Self::cancel).
     pub fn remove_player(&mut self, player: u64) -> Option<Ticket> {
         let party = self.party_of(player)?;
         self.cancel(party).ok()
     }
 
-    /// One heartbeat over all modes: appends the matches made to `matches` and the tickets that waited too long
-    /// to `expired`. Cost as in `groups.rs`.
-    pub fn run(&mut self, now_tick: u64, matches: &mut Vec<Match>, expired: &mut Vec<Ticket>) {
-        let (first_match, first_expired) = (matches.len(), expired.len());
-        for mode in &mut self.modes {
-            mode.run(now_tick, &mut self.next_match, matches, expired);
+    /// A player accepts the match that is proposed. Returns the match if it is on by that, at `now_tick`.
+    /// O(players of the match).
+    ///
+    /// # Errors
+    /// [`TicketError::NothingProposed`].
+    pub fn accept(&mut self, player: u64, now_tick: u64) -> Result<Option<Match>, TicketError> {
+        let nothing = TicketError::NothingProposed { player };
+        let id = self.proposed_to(player).ok_or(nothing)?.id;
+        let found = self.proposals.accept(id, player);
+        if let Some(found) = &found {
+            self.form(found, now_tick);
         }
-        for ticket in matches[first_match..]
-            .iter()
-            .flat_map(|made| made.groups.iter().flatten())
-        {
-            self.forget(ticket);
+        Ok(found)
+    }
+
+    /// A player declines the match that is proposed, which voids the own party's ticket; it is returned. The
+    /// other parties wait on as if nothing had been proposed. O(players of the match · log n).
+    ///
+    /// # Errors
+    /// [`TicketError::NothingProposed`].
+    pub fn decline(&mut self, player: u64) -> Result<Ticket, TicketError> {
+        let nothing = TicketError::NothingProposed { player };
+        self.proposed_to(player).ok_or(nothing.clone())?;
+        self.remove_player(player).ok_or(nothing)
+    }
+
+    /// Lets a player watch the room of a party, which may change until its match is on.
+    ///
+    /// # Errors
+    /// [`TicketError::NotQueued`], [`TicketError::PlayerQueued`] when the player waits too,
+    /// [`TicketError::NoSeat`] when four watch already or the party is in no room (yet).
+    pub fn watch(&mut self, party: u32, player: u64) -> Result<(), TicketError> {
+        if let Some(queued_in) = self.party_of(player) {
+            return Err(TicketError::PlayerQueued {
+                party,
+                player,
+                queued_in,
+            });
         }
-        for ticket in &expired[first_expired..] {
-            self.forget(ticket);
+        match self.parties.get(&party) {
+            None => Err(TicketError::NotQueued { party }),
+            Some(&Place::Waiting { mode, slot }) => match &mut self.modes[usize::from(mode.0)] {
+                OpenMode::Rooms(rooms) => rooms.watch(party, slot, player),
+                OpenMode::Groups(_) => Err(TicketError::NoSeat { party }),
+            },
+            Some(Place::Proposed { .. }) => Err(TicketError::NoSeat { party }),
         }
     }
 
-    /// Why a party has no match yet; `None` when it does not wait. O(n log n) in the parties of its mode.
+    /// Parties that join a running match of a mode, at `now_tick`: exactly as many players as are missing, near
+    /// it in skill. They wait no more. None when there are none. Cost as in `backfill.rs`.
+    pub fn backfill(&mut self, mode: ModeId, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
+        let Some(OpenMode::Groups(groups)) = self.modes.get_mut(usize::from(mode.0)) else {
+            return Vec::new();
+        };
+        let joined = groups.backfill(wanted, now_tick);
+        joined.iter().for_each(|ticket| self.forget(ticket));
+        joined
+    }
+
+    /// One heartbeat over all modes: appends what it did to `beat`. Cost as in `groups.rs` and `rooms.rs`.
+    pub fn run(&mut self, now_tick: u64, beat: &mut Beat) {
+        self.end_proposals(now_tick, &mut beat.expired);
+        let mut found = Vec::new();
+        for at in 0..self.modes.len() {
+            let expired = beat.expired.len();
+            self.modes[at].run(
+                now_tick,
+                &mut self.next_match,
+                &mut found,
+                &mut beat.expired,
+            );
+            for ticket in &beat.expired[expired..] {
+                self.parties.remove(&ticket.party);
+                for player in &ticket.members {
+                    self.players.remove(player);
+                }
+            }
+            let accept_within_ticks = self.modes[at].rules().accept_within_ticks;
+            for found in found.drain(..) {
+                if accept_within_ticks == 0 {
+                    self.form(&found, now_tick);
+                    beat.matches.push(found);
+                } else {
+                    beat.proposed.push(found.clone());
+                    self.propose(found, now_tick.saturating_add(accept_within_ticks));
+                }
+            }
+        }
+    }
+
+    /// Why a party has no match yet; `None` when it does not wait. O(n) in the parties of its mode.
     #[must_use]
     pub fn why_waiting(&self, party: u32, now_tick: u64) -> Option<WhyWaiting> {
-        let place = self.parties.get(&party)?;
-        self.modes
-            .get(usize::from(place.mode.0))?
-            .why_waiting(place.slot, now_tick)
+        match *self.parties.get(&party)? {
+            Place::Waiting { mode, slot } => self
+                .modes
+                .get(usize::from(mode.0))?
+                .why_waiting(slot, now_tick),
+            Place::Proposed { id } => {
+                let missing = self.proposals.get(id)?.missing.len();
+                Some(WhyWaiting::Proposed { id, missing })
+            }
+        }
     }
 
     /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
@@ -241,20 +357,78 @@ impl Matcher {
         feed(self.next_match);
         feed(self.modes.len() as u64);
         for mode in &self.modes {
-            let stats = mode.stats();
-            let counters = [
-                stats.queued,
-                stats.refused,
-                stats.cancelled,
-                stats.expired,
-                stats.matched_parties,
-            ];
-            counters.into_iter().for_each(&mut *feed);
-            feed(mode.queue().len() as u64);
-            for (_, ticket) in mode.queue().iter() {
-                digest_ticket(ticket, feed);
+            mode.digest(feed);
+        }
+        for proposal in self.proposals.iter() {
+            feed(proposal.found.id);
+            feed(proposal.until_tick);
+            proposal.missing.iter().copied().for_each(&mut *feed);
+            for group in &proposal.found.groups {
+                group.iter().for_each(|ticket| ticket.digest(feed));
             }
         }
+    }
+
+    /// Asks the players of a match.
+    fn propose(&mut self, found: Match, until_tick: u64) {
+        let id = found.id;
+        for ticket in found.groups.iter().flatten() {
+            self.parties.insert(ticket.party, Place::Proposed { id });
+            self.modes[usize::from(ticket.mode.0)].stats_mut().proposed += 1;
+        }
+        self.proposals.propose(found, until_tick);
+    }
+
+    /// Ends a proposal: its parties wait on, but for those that are `out`, which are returned.
+    fn dissolve(&mut self, id: u64, out: impl Fn(&Ticket) -> bool) -> Vec<Ticket> {
+        let mut gone = Vec::new();
+        let Some(proposal) = self.proposals.take(id) else {
+            return gone;
+        };
+        let mode = &mut self.modes[usize::from(proposal.found.mode.0)];
+        mode.stats_mut().dissolved += 1;
+        for ticket in proposal.found.groups.into_iter().flatten() {
+            mode.stats_mut().proposed -= 1;
+            if out(&ticket) {
+                gone.push(ticket);
+                continue;
+            }
+            let (party, id) = (ticket.party, ticket.mode);
+            let slot = mode.insert(ticket);
+            self.parties
+                .insert(party, Place::Waiting { mode: id, slot });
+        }
+        gone
+    }
+
+    /// Ends the proposals whose time is over: who has not answered waits no more.
+    fn end_proposals(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
+        for id in self.proposals.due(now_tick) {
+            let missing = self
+                .proposals
+                .get(id)
+                .map(|proposal| proposal.missing.clone());
+            let missing = missing.unwrap_or_default();
+            let silent =
+                |ticket: &Ticket| ticket.members.iter().any(|player| missing.contains(player));
+            for ticket in self.dissolve(id, silent) {
+                self.modes[usize::from(ticket.mode.0)].stats_mut().expired += 1;
+                self.forget(&ticket);
+                expired.push(ticket);
+            }
+        }
+    }
+
+    /// A match is on: its parties wait no more.
+    fn form(&mut self, found: &Match, now_tick: u64) {
+        for ticket in found.groups.iter().flatten() {
+            let stats = self.modes[usize::from(ticket.mode.0)].stats_mut();
+            if let Some(Place::Proposed { .. }) = self.parties.get(&ticket.party) {
+                stats.proposed -= 1;
+            }
+            self.forget(ticket);
+        }
+        self.modes[usize::from(found.mode.0)].formed(found, now_tick);
     }
 
     fn forget(&mut self, ticket: &Ticket) {
@@ -262,205 +436,5 @@ impl Matcher {
         for player in &ticket.members {
             self.players.remove(player);
         }
-    }
-}
-
-fn digest_ticket(ticket: &Ticket, feed: &mut impl FnMut(u64)) {
-    feed(u64::from(ticket.party) << 32 | u64::from(ticket.power));
-    feed(u64::from(ticket.skill as u32) << 32 | u64::from(ticket.leader_strength));
-    feed(u64::from(ticket.mode.0) << 32 | u64::from(ticket.level) << 8 | u64::from(ticket.size));
-    feed(ticket.since_tick);
-    ticket.members.iter().copied().for_each(feed);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{mode, ticket};
-    use super::*;
-    use crate::matchmaking::ModeSettings;
-
-    fn duel() -> Matcher {
-        let other = ModeSettings {
-            name: "other".to_owned(),
-            ..mode(5)
-        };
-        Matcher::new(
-            &[QueueMode::Groups(mode(1)), QueueMode::Groups(other)],
-            20.0,
-        )
-        .unwrap()
-    }
-
-    fn digest(matcher: &Matcher) -> Vec<u64> {
-        let mut fed = Vec::new();
-        matcher.digest(&mut |word| fed.push(word));
-        fed
-    }
-
-    #[test]
-    fn refused_requests_name_their_reason_and_change_nothing() {
-        let mut matcher = duel();
-        matcher.queue(ticket(1, 1, 0, 0)).unwrap();
-        let before = digest(&matcher);
-        let mut with_queued_player = ticket(2, 1, 0, 0);
-        with_queued_player.members[0] = 10;
-        let refused = TicketError::PlayerQueued {
-            party: 2,
-            player: 10,
-            queued_in: 1,
-        };
-        assert_eq!(
-            matcher.queue(with_queued_player.clone()),
-            Err(refused.clone())
-        );
-        with_queued_player.mode = ModeId(1);
-        assert_eq!(
-            matcher.queue(with_queued_player),
-            Err(refused),
-            "also in another mode"
-        );
-        assert_eq!(
-            matcher.queue(ticket(1, 1, 0, 0)),
-            Err(TicketError::PartyQueued { party: 1 })
-        );
-        let too_large = TicketError::LargerThanGroup {
-            party: 3,
-            size: 2,
-            group_size: 1,
-        };
-        assert_eq!(matcher.queue(ticket(3, 2, 0, 0)), Err(too_large));
-        let stray = Ticket {
-            mode: ModeId(2),
-            ..ticket(3, 1, 0, 0)
-        };
-        assert_eq!(
-            matcher.queue(stray),
-            Err(TicketError::UnknownMode {
-                party: 3,
-                mode: ModeId(2),
-                modes: 2
-            })
-        );
-        assert_eq!(matcher.cancel(9), Err(TicketError::NotQueued { party: 9 }));
-        assert_eq!(
-            matcher.cancel_by(1, 77),
-            Err(TicketError::NotAMember {
-                party: 1,
-                player: 77
-            })
-        );
-        assert_eq!(matcher.remove_player(77), None);
-        assert_eq!(digest(&matcher), before);
-        assert_eq!((matcher.waiting(), matcher.waiting_players()), (1, 1));
-    }
-
-    #[test]
-    fn a_full_queue_refuses_and_counts() {
-        let settings = ModeSettings {
-            tickets_max: 1,
-            ..mode(5)
-        };
-        let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
-        matcher.queue(ticket(1, 1, 0, 0)).unwrap();
-        assert_eq!(
-            matcher.queue(ticket(2, 1, 0, 0)),
-            Err(TicketError::QueueFull {
-                party: 2,
-                tickets_max: 1
-            })
-        );
-        assert_eq!(matcher.stats(ModeId(0)).unwrap().refused, 1);
-        matcher.cancel(1).unwrap();
-        assert_eq!(matcher.queue(ticket(2, 1, 0, 0)), Ok(()));
-    }
-
-    #[test]
-    fn a_member_who_leaves_voids_the_whole_ticket() {
-        let mut matcher = duel();
-        let party = Ticket {
-            mode: ModeId(1),
-            ..ticket(4, 3, 0, 0)
-        };
-        matcher.queue(party.clone()).unwrap();
-        assert_eq!(matcher.party_of(42), Some(4));
-        assert_eq!(matcher.remove_player(42), Some(party));
-        assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
-        assert_eq!(matcher.stats(ModeId(1)).unwrap().cancelled, 1);
-        assert_eq!(
-            matcher.queue(ticket(5, 1, 0, 0)),
-            Ok(()),
-            "the others may queue anew"
-        );
-    }
-
-    #[test]
-    fn modes_must_have_different_names() {
-        let error = Matcher::new(
-            &[QueueMode::Groups(mode(1)), QueueMode::Groups(mode(5))],
-            20.0,
-        )
-        .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "expected different names for the queues, found `arena` twice"
-        );
-        assert_eq!(duel().mode_named("other"), Some(ModeId(1)));
-        assert_eq!(duel().mode_named("nothing"), None);
-    }
-
-    #[test]
-    fn a_waiting_party_can_be_asked_why() {
-        let settings = ModeSettings {
-            skill_window_start: 10,
-            skill_window_widen_per_s: 0,
-            power_gap_start: 5,
-            power_gap_widen_per_s: 0,
-            ..mode(5)
-        };
-        let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
-        assert_eq!(matcher.why_waiting(1, 0), None);
-        matcher.queue(ticket(1, 5, 0, 0)).unwrap();
-        assert_eq!(
-            matcher.why_waiting(1, 0),
-            Some(WhyWaiting::TooFewPlayers {
-                waiting: 5,
-                needed: 10
-            })
-        );
-        matcher.queue(ticket(2, 3, 0, 0)).unwrap();
-        matcher.queue(ticket(3, 3, 0, 0)).unwrap();
-        assert_eq!(matcher.why_waiting(1, 0), Some(WhyWaiting::SizesDoNotFit));
-        matcher
-            .queue(Ticket {
-                power: 90,
-                ..ticket(4, 5, 900, 0)
-            })
-            .unwrap();
-        let outside = WhyWaiting::OutsideWindow {
-            window: 10,
-            opens_in_ticks: 1200,
-        };
-        assert_eq!(matcher.why_waiting(1, 0), Some(outside));
-        matcher
-            .queue(Ticket {
-                power: 90,
-                ..ticket(5, 5, 1, 0)
-            })
-            .unwrap();
-        let gap = 90 - u64::from(ticket(1, 5, 0, 0).power);
-        let uneven = WhyWaiting::PowerGap {
-            gap,
-            limit: 5,
-            opens_in_ticks: 1190,
-        };
-        assert_eq!(matcher.why_waiting(1, 10), Some(uneven));
-        assert_eq!(
-            matcher.why_waiting(1, 1200),
-            Some(WhyWaiting::NextHeartbeat)
-        );
-        let (mut matches, mut expired) = (Vec::new(), Vec::new());
-        matcher.run(1200, &mut matches, &mut expired);
-        assert_eq!(matcher.why_waiting(1, 1200), None);
-        assert_eq!(matches[0].groups[0][0].party, 1);
     }
 }

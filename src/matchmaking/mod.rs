@@ -1,11 +1,11 @@
 //! Matchmaking: battles between two groups of exactly K players, made of parties that stay together.
 //!
 //! ```text
-//! Ticket ─▶ [Matcher] ─▶ queue of its mode ─▶ heartbeat: [Groups]
-//!                                               1 overdue   parties past the wait bound   (leftovers)
-//!                                               2 packing   full groups inside windows, neighbours meet
-//!                                               3 left over oldest first, by composition  (leftovers)
-//!                                               └▶ balance ─▶ Match { groups, power, quality }
+//! Ticket ─▶ [Matcher] ─▶ pool of its mode ─▶ heartbeat: [Groups]
+//!                        by age, by skill     1 first in line   parties past the wait bound      (seek)
+//!                                             2 pack            all at once inside windows       (sweep, exact)
+//!                                             3 left over       oldest first, by composition     (seek)
+//!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
 //! ```
 //! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
 //! wait bound above all, stands in [`groups`].
@@ -13,40 +13,60 @@
 //! Invariants, after every heartbeat:
 //! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
 //! - queued = matched + cancelled + expired + waiting;
-//! - the same requests give the same matches: ties go to who waited longer, no clock, no hash order.
+//! - the same requests give the same matches: ties go by ticket id or to who waited longer, no clock, no hash
+//!   order.
 //!
 //! All files but `plugin.rs`, which puts the matcher into the tick, know nothing of the ECS.
 //!
-//! Deliberately absent: levels and leaders decide nothing; parties are not asked whether they accept.
-//!
-//! Cost: O(n log n) a heartbeat with n waiting parties.
+//! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
+//! few: see [`groups`].
 
+pub mod backfill;
 pub mod balance;
+pub mod by_skill;
 pub mod compositions;
+pub mod exact;
 pub mod groups;
-pub mod leftovers;
 pub mod matcher;
 pub mod mode;
-pub mod packing;
-pub mod pairing;
+pub mod open_mode;
+pub mod pack;
+pub mod plan;
 pub mod plugin;
 pub mod pool;
+pub mod proposals;
 pub mod quality;
 pub mod queue;
+pub mod reference;
+pub mod rematch;
+pub mod room_settings;
+pub mod rooms;
+pub mod seek;
 pub mod stats;
+pub mod sweep;
+pub mod terms;
 pub mod ticket;
+pub mod tighten;
+pub mod why;
+#[doc(hidden)]
+pub mod workload;
 
-pub use groups::{Groups, WhyWaiting};
-pub use matcher::{Match, Matcher};
+pub use backfill::Backfill;
+pub use groups::Groups;
+pub use matcher::{Beat, Match, Matcher};
 pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
+pub use open_mode::OpenMode;
 pub(crate) use plugin::tick_mhz;
 pub use plugin::{
-    CancelRequest, MatchFormed, Matchmaker, MatchmakingPlugin, MatchmakingSettings,
-    MatchmakingStats, QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused,
+    AnswerRequest, CancelRequest, MatchFormed, MatchProposed, Matchmaker, MatchmakingPlugin,
+    MatchmakingSettings, MatchmakingStats, PartyTicket, QueueRequest, TicketCancelled,
+    TicketExpired, TicketQueued, TicketRefused,
 };
 pub use quality::Quality;
+pub use room_settings::RoomSettings;
 pub use stats::{Distribution, ModeStats};
-pub use ticket::{Ticket, TicketError};
+pub use ticket::{Ticket, TicketError, Wishes};
+pub use why::WhyWaiting;
 
 #[cfg(test)]
 mod tests;

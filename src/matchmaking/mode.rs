@@ -4,8 +4,9 @@
 //! but integers reaches a decision.
 //!
 //! ```text
-//! window(w) = start + widen_per_s · w   while w < open_after
-//!             no limit                  from then on
+//! limit(w) = start + widen_per_s · w   while w < open_after        (skill window, level band, power gap)
+//!            no limit                  from then on; avoid lists end, too
+//!            first in line             from first_after on
 //! ```
 //! Invariant: a limit never narrows while a party waits.
 
@@ -13,6 +14,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use super::room_settings::RoomSettings;
+use super::ticket::{PARTY_SIZE_MAX, ROLES};
 
 /// The largest group: players.
 pub const GROUP_SIZE_MAX: u8 = 50;
@@ -51,6 +55,47 @@ pub enum Packing {
 pub enum QueueMode {
     /// Battles between two groups of exactly K players.
     Groups(ModeSettings),
+    /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
+    Rooms(RoomSettings),
+}
+
+impl QueueMode {
+    /// The mode's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Groups(settings) => &settings.name,
+            Self::Rooms(settings) => &settings.name,
+        }
+    }
+
+    /// The name of a mode of this kind that was given none.
+    #[must_use]
+    pub fn default_name(&self) -> String {
+        match self {
+            Self::Groups(_) => ModeSettings::default().name,
+            Self::Rooms(_) => RoomSettings::default().name,
+        }
+    }
+
+    /// Gives the mode a name.
+    pub fn set_name(&mut self, name: &str) {
+        match self {
+            Self::Groups(settings) => name.clone_into(&mut settings.name),
+            Self::Rooms(settings) => name.clone_into(&mut settings.name),
+        }
+    }
+
+    /// Checks the settings. O(1).
+    ///
+    /// # Errors
+    /// [`ModeError`] when a value is out of its range.
+    pub fn check(&self, tick_hz: f64) -> Result<(), ModeError> {
+        match self {
+            Self::Groups(settings) => settings.rules(tick_hz).map(drop),
+            Self::Rooms(settings) => settings.rules(tick_hz).map(drop),
+        }
+    }
 }
 
 /// Settings of a mode that makes battles between two groups of exactly K players.
@@ -65,21 +110,36 @@ pub struct ModeSettings {
     pub packing: Packing,
     /// A party leaves the queue unmatched after this many seconds; 0 means never.
     pub expire_after_s: f64,
-    /// From this waiting time on (seconds) a party's window and gap limit are open, and it is served before all
-    /// others, oldest first: the wait bound.
+    /// From this waiting time on (seconds) a party's window, level band and gap limit are open, and what it
+    /// would avoid is no matter.
     pub open_after_s: f64,
+    /// From this waiting time on (seconds), but not before its limits are open, a party is served before all
+    /// others, oldest first, whatever that costs them: the wait bound.
+    pub first_after_s: f64,
+    /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
+    pub accept_within_s: f64,
+    /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
+    pub rematch_after_s: f64,
+    /// The largest party let in: players.
+    pub party_size_max: u8,
+    /// Players of each role that a group has at least.
+    pub roles: [u8; ROLES],
     /// The skill spread that a match may have while its oldest party has just come: skill points.
     pub skill_window_start: u32,
     /// By how much that spread widens a second: skill points.
     pub skill_window_widen_per_s: u32,
+    /// The difference in level that a match may have while its oldest party has just come.
+    pub level_band_start: u32,
+    /// By how much that difference widens a second.
+    pub level_band_widen_per_s: u32,
     /// The gap in power between the groups that a match may have while its oldest party has just come.
     pub power_gap_start: u32,
     /// By how much that gap widens a second.
     pub power_gap_widen_per_s: u32,
     /// Matches a heartbeat; those of the longest waiting come first, the rest wait for the next heartbeat.
     pub matches_per_heartbeat_max: u32,
-    /// Parties looked at a heartbeat while partners for left-over parties are sought, not counting the parties
-    /// past `open_after_s`, whose search has no limit; the rest wait for the next heartbeat.
+    /// Parties looked at a heartbeat while partners are sought for those first in line, and again as many for
+    /// those left over; the rest wait for the next heartbeat.
     pub looks_per_heartbeat_max: u32,
     /// Tickets that may wait at a time; further ones are refused.
     pub tickets_max: u32,
@@ -93,12 +153,19 @@ impl Default for ModeSettings {
             packing: Packing::default(),
             expire_after_s: 600.0,
             open_after_s: 60.0,
+            first_after_s: 75.0,
+            accept_within_s: 0.0,
+            rematch_after_s: 0.0,
+            party_size_max: PARTY_SIZE_MAX,
+            roles: [0; ROLES],
             skill_window_start: 100,
             skill_window_widen_per_s: 10,
+            level_band_start: 10,
+            level_band_widen_per_s: 1,
             power_gap_start: 500,
             power_gap_widen_per_s: 100,
             matches_per_heartbeat_max: 500,
-            looks_per_heartbeat_max: 1_000_000,
+            looks_per_heartbeat_max: 200_000,
             tickets_max: 1 << 20,
         }
     }
@@ -135,8 +202,24 @@ impl ModeSettings {
             1.0,
             f64::from(GROUP_SIZE_MAX),
         )?;
-        range("expire_after_s", self.expire_after_s, 0.0, SECONDS_MAX)?;
-        range("open_after_s", self.open_after_s, 0.0, SECONDS_MAX)?;
+        for (field, seconds) in [
+            ("expire_after_s", self.expire_after_s),
+            ("open_after_s", self.open_after_s),
+            ("first_after_s", self.first_after_s),
+            ("accept_within_s", self.accept_within_s),
+            ("rematch_after_s", self.rematch_after_s),
+        ] {
+            range(field, seconds, 0.0, SECONDS_MAX)?;
+        }
+        let party_size_max = f64::from(self.party_size_max);
+        range(
+            "party_size_max",
+            party_size_max,
+            1.0,
+            f64::from(PARTY_SIZE_MAX),
+        )?;
+        let roles: f64 = self.roles.iter().copied().map(f64::from).sum();
+        range("roles", roles, 0.0, f64::from(self.group_size))?;
         range(
             "matches_per_heartbeat_max",
             f64::from(self.matches_per_heartbeat_max),
@@ -149,9 +232,18 @@ impl ModeSettings {
             packing: self.packing,
             expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
             open_after_ticks: ticks(self.open_after_s),
+            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
+            accept_within_ticks: ticks(self.accept_within_s),
+            rematch_after_ticks: ticks(self.rematch_after_s),
+            party_size_max: self.party_size_max.min(self.group_size),
+            roles: self.roles,
             skill_window: Widening {
                 start: self.skill_window_start,
                 per_s: self.skill_window_widen_per_s,
+            },
+            level_band: Widening {
+                start: self.level_band_start,
+                per_s: self.level_band_widen_per_s,
             },
             power_gap: Widening {
                 start: self.power_gap_start,
@@ -174,10 +266,22 @@ pub struct ModeRules {
     pub packing: Packing,
     /// A party that has waited this long leaves; `None` means never.
     pub expire_after_ticks: Option<u64>,
-    /// A party that has waited this long has no limits and comes first.
+    /// A party that has waited this long has no limits.
     pub open_after_ticks: u64,
+    /// A party that has waited this long comes first.
+    pub first_after_ticks: u64,
+    /// A proposed match that is not accepted for this long is off; 0 when nobody is asked.
+    pub accept_within_ticks: u64,
+    /// Players do not meet as opponents again for this long.
+    pub rematch_after_ticks: u64,
+    /// The largest party let in.
+    pub party_size_max: u8,
+    /// Players of each role that a group has at least.
+    pub roles: [u8; ROLES],
     /// The skill spread that a match may have.
     pub skill_window: Widening,
+    /// The difference in level that a match may have.
+    pub level_band: Widening,
     /// The power gap that a match may have.
     pub power_gap: Widening,
     /// Ticks in a thousand seconds.
@@ -202,6 +306,12 @@ impl ModeRules {
         }
     }
 
+    /// The largest difference in level of a match whose longest-waiting party has waited `waited_ticks`. O(1).
+    #[must_use]
+    pub fn level_band_at(&self, waited_ticks: u64) -> u32 {
+        self.limit_at(self.level_band, waited_ticks)
+    }
+
     /// The largest power gap of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for a
     /// party past the wait bound. O(1).
     #[must_use]
@@ -213,9 +323,7 @@ impl ModeRules {
         if waited_ticks >= self.open_after_ticks {
             return OPEN;
         }
-        let widened = u128::from(widening.per_s) * u128::from(waited_ticks) * 1000
-            / u128::from(self.tick_mhz);
-        u32::try_from(u128::from(widening.start) + widened).unwrap_or(OPEN)
+        widening.at(waited_ticks, self.tick_mhz)
     }
 }
 
@@ -226,6 +334,16 @@ pub struct Widening {
     pub start: u32,
     /// How much it grows a second.
     pub per_s: u32,
+}
+
+impl Widening {
+    /// The limit after this wait. O(1).
+    #[must_use]
+    pub fn at(self, waited_ticks: u64, tick_mhz: u64) -> u32 {
+        let millis = u128::from(waited_ticks) * 1000;
+        let widened = u128::from(self.per_s) * millis / u128::from(tick_mhz.max(1));
+        u32::try_from(u128::from(self.start) + widened).unwrap_or(OPEN)
+    }
 }
 
 /// What is wrong with a list of modes.
@@ -325,7 +443,9 @@ mod tests {
     fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
         let mode: QueueMode =
             ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
-        let QueueMode::Groups(settings) = mode;
+        let QueueMode::Groups(settings) = mode else {
+            panic!("a mode of groups");
+        };
         assert_eq!((settings.name.as_str(), settings.group_size), ("duel", 1));
         assert_eq!(settings.packing, Packing::Arrival);
         assert!(ron::from_str::<QueueMode>("Groups((group_sise: 1))").is_err());

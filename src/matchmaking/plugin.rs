@@ -1,9 +1,11 @@
 //! Matchmaking in the tick: requests in, matches on the heartbeat, facts out.
 //!
 //! ```text
+//! PartyTicket inserted ──▶ QueueRequest · removed ──▶ CancelRequest
 //! every tick   QueueRequest ──▶ [queue_tickets]  ──▶ TicketQueued    · TicketRefused
+//!              AnswerRequest ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
 //!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
-//! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchFormed
+//! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
 //! ```
 //! Requests are taken in every tick, right before [`SimSystems::Heartbeat`]: a message lives for two ticks, a
 //! heartbeat is longer, and a request made on the tick of a heartbeat takes part in it. The requests of one
@@ -25,8 +27,9 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::matcher::{Match, Matcher};
+use super::matcher::{Beat, Match, Matcher};
 use super::mode::{ModeError, ModeId, QueueMode};
+use super::open_mode::OpenMode;
 use super::ticket::{Ticket, TicketError};
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 
@@ -51,15 +54,19 @@ impl Plugin for MatchmakingPlugin {
             .init_resource::<MatchmakingStats>()
             .add_message::<QueueRequest>()
             .add_message::<CancelRequest>()
+            .add_message::<AnswerRequest>()
             .add_message::<TicketQueued>()
             .add_message::<TicketRefused>()
             .add_message::<TicketCancelled>()
             .add_message::<TicketExpired>()
+            .add_message::<MatchProposed>()
             .add_message::<MatchFormed>()
+            .add_observer(queue_party)
+            .add_observer(cancel_party)
             .add_systems(Startup, open_modes)
             .add_systems(
                 FixedUpdate,
-                (queue_tickets, cancel_tickets)
+                (queue_tickets, answer_matches, cancel_tickets)
                     .chain()
                     .after(SimSystems::View)
                     .before(SimSystems::Heartbeat),
@@ -91,6 +98,8 @@ pub struct MatchmakingStats {
     pub queue_refused: u64,
     /// Cancellations that were refused.
     pub cancel_refused: u64,
+    /// Answers to matches that were not proposed, or no more.
+    pub answer_refused: u64,
 }
 
 /// The waiting parties of all modes: a [`Matcher`] as a resource.
@@ -115,11 +124,7 @@ impl Matchmaker {
     /// in parties. O(modes).
     #[must_use]
     pub fn conserved(&self) -> bool {
-        self.modes().iter().all(|mode| {
-            let stats = mode.stats();
-            let gone = stats.matched_parties + stats.cancelled + stats.expired;
-            stats.queued == gone + mode.queue().len() as u64
-        })
+        self.modes().iter().all(OpenMode::conserved)
     }
 }
 
@@ -144,6 +149,13 @@ impl DerefMut for Matchmaker {
     }
 }
 
+/// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
+/// same as to write the messages, and is answered by the same: a party that waits no more cannot give up. To
+/// change a ticket, remove it in one tick and insert another in the next.
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+#[component(immutable)]
+pub struct PartyTicket(pub Ticket);
+
 /// A party wants a battle. Answered in the same tick by [`TicketQueued`] or [`TicketRefused`].
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct QueueRequest {
@@ -158,6 +170,17 @@ pub struct CancelRequest {
     pub party: u32,
     /// The player who asks, and must be a member; `None` when the server itself asks.
     pub player: Option<u64>,
+}
+
+/// A player accepts or declines the match that is proposed. To decline voids the party's ticket, which is
+/// answered by [`TicketCancelled`]; the last acceptance by [`MatchFormed`], both in the same tick. An answer
+/// that comes too late is counted and otherwise ignored.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerRequest {
+    /// The player.
+    pub player: u64,
+    /// Whether the player accepts.
+    pub accept: bool,
 }
 
 /// A party waits from this tick on.
@@ -185,13 +208,21 @@ pub struct TicketCancelled {
     pub mode: ModeId,
 }
 
-/// A party waits no more, since it has waited too long.
+/// A party waits no more, since it has waited or kept silent about a match for too long.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketExpired {
     /// The party.
     pub party: u32,
     /// Where it waited.
     pub mode: ModeId,
+}
+
+/// A match is found whose players are asked whether they accept; in a mode with
+/// [`accept_within_s`](super::ModeSettings::accept_within_s).
+#[derive(Message, Clone, Debug, PartialEq)]
+pub struct MatchProposed {
+    /// Who against whom.
+    pub found: Match,
 }
 
 /// Two groups are to fight each other; their parties wait no more.
@@ -227,6 +258,30 @@ fn open_modes(
         Ok(opened) => *matchmaker = opened,
         // The app plays on without battles; what is wrong with its numbers is the embedder's to mend.
         Err(reason) => error!(%reason, "no mode of matchmaking is open"),
+    }
+}
+
+/// A party entity gets its ticket.
+fn queue_party(
+    insert: On<Insert<PartyTicket>>,
+    parties: Query<&PartyTicket>,
+    mut requests: MessageWriter<QueueRequest>,
+) {
+    if let Ok(PartyTicket(ticket)) = parties.get(insert.entity) {
+        let ticket = ticket.clone();
+        requests.write(QueueRequest { ticket });
+    }
+}
+
+/// A party entity loses its ticket.
+fn cancel_party(
+    remove: On<Remove<PartyTicket>>,
+    parties: Query<&PartyTicket>,
+    mut requests: MessageWriter<CancelRequest>,
+) {
+    if let Ok(PartyTicket(ticket)) = parties.get(remove.entity) {
+        let (party, player) = (ticket.party, None);
+        requests.write(CancelRequest { party, player });
     }
 }
 
@@ -288,290 +343,49 @@ fn cancel_tickets(
     }
 }
 
+/// Players who say whether they accept.
+fn answer_matches(
+    tick: Res<SimTick>,
+    mut requests: MessageReader<AnswerRequest>,
+    mut matchmaker: ResMut<Matchmaker>,
+    mut stats: ResMut<MatchmakingStats>,
+    mut cancelled: MessageWriter<TicketCancelled>,
+    mut formed: MessageWriter<MatchFormed>,
+) {
+    for &AnswerRequest { player, accept } in requests.read() {
+        let answered = if accept {
+            matchmaker.accept(player, tick.0).map(|on| {
+                formed.write_batch(on.map(|found| MatchFormed { found }));
+            })
+        } else {
+            matchmaker.decline(player).map(|ticket| {
+                cancelled.write(TicketCancelled {
+                    party: ticket.party,
+                    mode: ticket.mode,
+                });
+            })
+        };
+        if let Err(error) = answered {
+            stats.answer_refused += 1;
+            debug!(%error, "answer ignored");
+        }
+    }
+}
+
 /// Waiting parties become matches.
 fn make_matches(
     tick: Res<SimTick>,
     mut matchmaker: ResMut<Matchmaker>,
-    mut made: Local<Vec<Match>>,
-    mut gone: Local<Vec<Ticket>>,
+    mut beat: Local<Beat>,
     mut expired: MessageWriter<TicketExpired>,
+    mut proposed: MessageWriter<MatchProposed>,
     mut formed: MessageWriter<MatchFormed>,
 ) {
-    matchmaker.run(tick.0, &mut made, &mut gone);
-    expired.write_batch(gone.drain(..).map(|ticket| TicketExpired {
+    matchmaker.run(tick.0, &mut beat);
+    expired.write_batch(beat.expired.drain(..).map(|ticket| TicketExpired {
         party: ticket.party,
         mode: ticket.mode,
     }));
-    formed.write_batch(made.drain(..).map(|found| MatchFormed { found }));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{mode, ticket};
-    use super::*;
-    use crate::matchmaking::ModeSettings;
-    use crate::sim::{clock, state_hash};
-
-    /// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
-    fn app(modes: Vec<ModeSettings>) -> App {
-        let mut app = App::new();
-        app.add_plugins((
-            bevy_time::TimePlugin,
-            sim::SimPlugin {
-                tick_hz: Some(20.0),
-            },
-            MatchmakingPlugin,
-        ));
-        let modes = modes.into_iter().map(QueueMode::Groups).collect();
-        app.insert_resource(MatchmakingSettings { modes });
-        clock::one_tick_an_update(&mut app);
-        app
-    }
-
-    fn queue(app: &mut App, ticket: Ticket) {
-        app.world_mut().write_message(QueueRequest { ticket });
-    }
-
-    fn cancel(app: &mut App, party: u32, player: Option<u64>) {
-        app.world_mut()
-            .write_message(CancelRequest { party, player });
-    }
-
-    /// Runs one tick and checks the books.
-    fn tick(app: &mut App) {
-        app.update();
-        assert!(app.world().resource::<Matchmaker>().conserved());
-    }
-
-    fn take<M: Message>(app: &mut App) -> Vec<M> {
-        app.world_mut()
-            .resource_mut::<Messages<M>>()
-            .drain()
-            .collect()
-    }
-
-    fn refused(app: &mut App) -> Vec<TicketError> {
-        take::<TicketRefused>(app)
-            .into_iter()
-            .map(|refused| refused.error)
-            .collect()
-    }
-
-    #[test]
-    fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
-        let mut app = app(vec![mode(5)]);
-        queue(&mut app, ticket(1, 5, 0, 1));
-        tick(&mut app);
-        assert_eq!(
-            take::<TicketQueued>(&mut app),
-            [TicketQueued {
-                ticket: ticket(1, 5, 0, 1)
-            }]
-        );
-        (2..10).for_each(|_| tick(&mut app));
-        assert_eq!(take::<MatchFormed>(&mut app), []);
-        // The second party asks on the tick of the heartbeat itself.
-        queue(&mut app, ticket(2, 5, 0, 10));
-        tick(&mut app);
-        let formed = take::<MatchFormed>(&mut app);
-        assert_eq!(formed.len(), 1);
-        assert_eq!(
-            formed[0].found.groups,
-            [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]
-        );
-        assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
-    }
-
-    #[test]
-    fn refusals_are_told_and_counted() {
-        let mut app = app(vec![mode(1)]);
-        queue(&mut app, ticket(1, 1, 0, 0));
-        queue(&mut app, ticket(1, 1, 0, 0));
-        queue(&mut app, ticket(2, 2, 0, 0));
-        queue(
-            &mut app,
-            Ticket {
-                mode: ModeId(7),
-                ..ticket(3, 1, 0, 0)
-            },
-        );
-        cancel(&mut app, 9, None);
-        tick(&mut app);
-        assert_eq!(
-            refused(&mut app),
-            [
-                TicketError::PartyQueued { party: 1 },
-                TicketError::LargerThanGroup {
-                    party: 2,
-                    size: 2,
-                    group_size: 1
-                },
-                TicketError::UnknownMode {
-                    party: 3,
-                    mode: ModeId(7),
-                    modes: 1
-                },
-                TicketError::NotQueued { party: 9 },
-            ]
-        );
-        let stats = *app.world().resource::<MatchmakingStats>();
-        assert_eq!(
-            stats,
-            MatchmakingStats {
-                queue_refused: 3,
-                cancel_refused: 1
-            }
-        );
-        assert_eq!(app.world().resource::<Matchmaker>().waiting(), 1);
-    }
-
-    #[test]
-    fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
-        let mut app = app(vec![mode(5)]);
-        cancel(&mut app, 4, Some(40));
-        queue(&mut app, ticket(4, 2, 0, 0));
-        tick(&mut app);
-        assert_eq!(
-            take::<TicketCancelled>(&mut app),
-            [TicketCancelled {
-                party: 4,
-                mode: ModeId(0)
-            }]
-        );
-        assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
-    }
-
-    #[test]
-    fn strangers_cannot_cancel_and_the_server_can() {
-        let mut app = app(vec![mode(5)]);
-        queue(&mut app, ticket(4, 2, 0, 0));
-        cancel(&mut app, 4, Some(77));
-        tick(&mut app);
-        assert_eq!(
-            refused(&mut app),
-            [TicketError::NotAMember {
-                party: 4,
-                player: 77
-            }]
-        );
-        cancel(&mut app, 4, None);
-        tick(&mut app);
-        assert_eq!(
-            take::<TicketCancelled>(&mut app),
-            [TicketCancelled {
-                party: 4,
-                mode: ModeId(0)
-            }]
-        );
-    }
-
-    #[test]
-    fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
-        let mut app = app(vec![ModeSettings {
-            expire_after_s: 1.0,
-            ..mode(5)
-        }]);
-        queue(&mut app, ticket(1, 1, 0, 1));
-        (1..30).for_each(|_| tick(&mut app));
-        assert_eq!(take::<TicketExpired>(&mut app), []);
-        tick(&mut app);
-        assert_eq!(
-            take::<TicketExpired>(&mut app),
-            [TicketExpired {
-                party: 1,
-                mode: ModeId(0)
-            }]
-        );
-    }
-
-    #[test]
-    fn a_ticket_from_the_future_waits_from_now_on() {
-        let mut app = app(vec![mode(5)]);
-        queue(&mut app, ticket(1, 1, 0, u64::MAX));
-        tick(&mut app);
-        assert_eq!(
-            take::<TicketQueued>(&mut app),
-            [TicketQueued {
-                ticket: ticket(1, 1, 0, 1)
-            }]
-        );
-    }
-
-    #[test]
-    fn settings_out_of_range_open_no_mode_and_stop_nothing() {
-        let mut app = app(vec![mode(51)]);
-        queue(&mut app, ticket(1, 1, 0, 0));
-        tick(&mut app);
-        assert_eq!(
-            refused(&mut app),
-            [TicketError::UnknownMode {
-                party: 1,
-                mode: ModeId(0),
-                modes: 0
-            }]
-        );
-    }
-
-    #[test]
-    fn a_matchmaker_that_is_there_before_the_start_is_kept() {
-        let mut app = App::new();
-        app.add_plugins((bevy_time::TimePlugin, MatchmakingPlugin));
-        app.insert_resource(MatchmakingSettings {
-            modes: vec![QueueMode::Groups(mode(5))],
-        });
-        let own = ModeSettings {
-            name: "own".to_owned(),
-            ..mode(3)
-        };
-        app.insert_resource(Matchmaker::new(&[QueueMode::Groups(own)], 20.0).unwrap());
-        clock::one_tick_an_update(&mut app);
-        assert_eq!(app.world().resource::<Matchmaker>().names(), ["own"]);
-    }
-
-    #[test]
-    fn seconds_become_as_many_ticks_as_the_rate_says() {
-        for hz in [7.0, 20.0, 30.0, 60.0, 128.0] {
-            let time = Time::<Fixed>::from_hz(hz);
-            assert_eq!(tick_mhz(&time), hz as u64 * 1000);
-        }
-        let mut app = App::new();
-        let modes = vec![QueueMode::Groups(ModeSettings {
-            open_after_s: 60.0,
-            ..mode(5)
-        })];
-        app.add_plugins((
-            bevy_time::TimePlugin,
-            sim::SimPlugin {
-                tick_hz: Some(30.0),
-            },
-            MatchmakingPlugin,
-        ))
-        .insert_resource(MatchmakingSettings { modes });
-        clock::one_tick_an_update(&mut app);
-        let rules = app.world().resource::<Matchmaker>().modes()[0].rules();
-        assert_eq!(rules.open_after_ticks, 1800);
-    }
-
-    #[test]
-    fn who_waits_is_part_of_the_state_hash() {
-        let hash = |party: Option<u32>| {
-            let mut app = app(vec![mode(5)]);
-            if let Some(party) = party {
-                queue(&mut app, ticket(party, 1, 0, 0));
-            }
-            tick(&mut app);
-            state_hash(app.world_mut())
-        };
-        assert_eq!(hash(Some(1)), hash(Some(1)));
-        assert_ne!(hash(Some(1)), hash(Some(2)));
-        assert_ne!(hash(Some(1)), hash(None));
-    }
-
-    #[test]
-    fn settings_are_read_from_ron_and_unknown_fields_are_refused() {
-        let settings: MatchmakingSettings =
-            ron::from_str("(modes: [Groups((name: \"duel\", group_size: 1))])").unwrap();
-        assert_eq!(settings.modes.len(), 1);
-        assert!(ron::from_str::<MatchmakingSettings>("(mode: [])").is_err());
-    }
+    proposed.write_batch(beat.proposed.drain(..).map(|found| MatchProposed { found }));
+    formed.write_batch(beat.matches.drain(..).map(|found| MatchFormed { found }));
 }

@@ -94,6 +94,7 @@ mod tests {
             mode: ModeId(0),
             since_tick,
             members,
+            wishes: None,
         }
     }
 

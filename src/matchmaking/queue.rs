@@ -1,30 +1,57 @@
 //! The tickets that wait in one mode, longest-waiting first.
 //!
-//! A doubly linked list in a slab: insertion at the tail, removal by slot and expiry at the head are O(1), and
-//! nothing is allocated once the slab has grown. The order is (since_tick, order of insertion); a ticket whose
-//! waiting time is given back is linked in at its place, found from the nearer end.
+//! A doubly linked list for each size of parties, in a slab: insertion at the tail, removal by slot and expiry
+//! at the head are O(1), and nothing is allocated once the slab has grown. The order is (since_tick, order of
+//! insertion), over all sizes together; a [`Walk`] passes over sizes without meeting their parties. The last
+//! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!
-//! Invariant: walking from the head, `since_tick` never falls. Who is queued where is not known here but to
+//! Invariant: walking from a head, [`Age`] rises. Who is queued where is not known here but to
 //! the [`Matcher`](super::matcher::Matcher), since a player may wait in one mode only.
 
-use super::ticket::Ticket;
+use std::collections::BTreeMap;
+
+use super::ticket::{PARTY_SIZE_MAX, Ticket};
+
+/// What tickets are ordered by: the tick since which they wait, then the order of insertion. The lower, the
+/// longer it has waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Age {
+    since_tick: u64,
+    nth: u64,
+}
 
 /// No slot.
 const NONE: u32 = u32::MAX;
+
+/// Sizes of parties.
+const SIZES: usize = PARTY_SIZE_MAX as usize;
+
+/// The list of a party of this size.
+fn list_of(size: u8) -> usize {
+    debug_assert!(
+        (1..=PARTY_SIZE_MAX).contains(&size),
+        "a ticket that was checked"
+    );
+    usize::from(size.clamp(1, PARTY_SIZE_MAX)) - 1
+}
 
 /// The tickets that wait in one mode.
 #[derive(Clone, Debug)]
 pub struct Queue {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    head: u32,
-    tail: u32,
+    /// The longest-waiting of each size.
+    heads: [u32; SIZES],
     players: u64,
+    inserted: u64,
+    /// The last slot of each size and tick since which somebody waits.
+    last_of_tick: [BTreeMap<u64, u32>; SIZES],
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
     ticket: Option<Ticket>,
+    nth: u64,
     previous: u32,
     next: u32,
 }
@@ -34,9 +61,10 @@ impl Default for Queue {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            head: NONE,
-            tail: NONE,
+            heads: [NONE; SIZES],
             players: 0,
+            inserted: 0,
+            last_of_tick: Default::default(),
         }
     }
 }
@@ -51,7 +79,7 @@ impl Queue {
     /// Whether nobody waits. O(1).
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.head == NONE
+        self.len() == 0
     }
 
     /// Players who wait. O(1).
@@ -69,35 +97,57 @@ impl Queue {
     /// The slot of the longest-waiting ticket. O(1).
     #[must_use]
     pub fn first(&self) -> Option<u32> {
-        (self.head != NONE).then_some(self.head)
+        self.walk().next(self, [true; SIZES])
+    }
+
+    /// A walk from the longest-waiting ticket on.
+    #[must_use]
+    pub const fn walk(&self) -> Walk {
+        Walk { at: self.heads }
     }
 
     /// All tickets with their slots, longest-waiting first.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Ticket)> {
-        let mut at = self.head;
+        let mut walk = self.walk();
         std::iter::from_fn(move || {
-            let slot = self.slots.get(at as usize)?;
-            let here = std::mem::replace(&mut at, slot.next);
-            slot.ticket.as_ref().map(|ticket| (here, ticket))
+            let slot = walk.next(self, [true; SIZES])?;
+            self.ticket(slot).map(|ticket| (slot, ticket))
+        })
+    }
+
+    /// How long the ticket in `slot` has waited, to be compared; the youngest of all when nobody is there. O(1).
+    #[must_use]
+    pub fn age(&self, slot: u32) -> Age {
+        let found = self.slots.get(slot as usize);
+        let age = found.and_then(|found| {
+            let since_tick = found.ticket.as_ref()?.since_tick;
+            let nth = found.nth;
+            Some(Age { since_tick, nth })
+        });
+        age.unwrap_or(Age {
+            since_tick: u64::MAX,
+            nth: u64::MAX,
         })
     }
 
     /// Queues a ticket behind all that have waited as long or longer, and returns its slot, which stays its own
-    /// until it is removed. O(1) for a ticket that comes now; O(distance to the nearer end) for one whose
-    /// waiting time is given back.
+    /// until it is removed. O(log ticks).
     pub fn insert(&mut self, ticket: Ticket) -> u32 {
-        let previous = self.last_not_after(ticket.since_tick);
-        let next = if previous == NONE {
-            self.head
-        } else {
-            self.slots[previous as usize].next
+        let (since_tick, list) = (ticket.since_tick, list_of(ticket.size));
+        let before = self.last_of_tick[list].range(..=since_tick).next_back();
+        let previous = before.map_or(NONE, |(_, &slot)| slot);
+        let next = match self.slots.get(previous as usize) {
+            Some(slot) => slot.next,
+            None => self.heads[list],
         };
         self.players += u64::from(ticket.size);
         let slot = Slot {
             ticket: Some(ticket),
+            nth: self.inserted,
             previous,
             next,
         };
+        self.inserted += 1;
         let at = match self.free.pop() {
             Some(at) => {
                 self.slots[at as usize] = slot;
@@ -108,51 +158,71 @@ impl Queue {
                 self.slots.len() as u32 - 1
             }
         };
-        self.set_next(previous, at);
+        self.set_next(list, previous, at);
         self.set_previous(next, at);
+        self.last_of_tick[list].insert(since_tick, at);
         at
     }
 
-    /// Takes the ticket out of `slot`, if one is there. O(1).
+    /// Takes the ticket out of `slot`, if one is there. O(log ticks).
     pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.slots.get_mut(slot as usize)?.ticket.take()?;
         let Slot { previous, next, .. } = self.slots[slot as usize];
-        self.set_next(previous, next);
+        let (since, list) = (ticket.since_tick, list_of(ticket.size));
+        let waits_since = |slot: u32| self.ticket(slot).map(|ticket| ticket.since_tick);
+        // Only the last of its tick is known by it; the one before takes its place.
+        if waits_since(next) != Some(since) {
+            if waits_since(previous) == Some(since) {
+                self.last_of_tick[list].insert(since, previous);
+            } else {
+                self.last_of_tick[list].remove(&since);
+            }
+        }
+        self.set_next(list, previous, next);
         self.set_previous(next, previous);
         self.free.push(slot);
         self.players -= u64::from(ticket.size);
         Some(ticket)
     }
 
-    /// The last ticket that is not younger than `since_tick`, looked for from both ends at once.
-    fn last_not_after(&self, since_tick: u64) -> u32 {
-        let since = |slot: u32| self.ticket(slot).map_or(0, |ticket| ticket.since_tick);
-        let (mut front, mut back) = (self.head, self.tail);
-        let mut before_front = NONE;
-        loop {
-            if back == NONE || since(back) <= since_tick {
-                return back;
-            }
-            if front == NONE || since(front) > since_tick {
-                return before_front;
-            }
-            before_front = front;
-            front = self.slots[front as usize].next;
-            back = self.slots[back as usize].previous;
-        }
-    }
-
-    fn set_next(&mut self, slot: u32, next: u32) {
+    fn set_next(&mut self, list: usize, slot: u32, next: u32) {
         match self.slots.get_mut(slot as usize) {
             Some(slot) => slot.next = next,
-            None => self.head = next,
+            None => self.heads[list] = next,
         }
     }
 
     fn set_previous(&mut self, slot: u32, previous: u32) {
-        match self.slots.get_mut(slot as usize) {
-            Some(slot) => slot.previous = previous,
-            None => self.tail = previous,
+        if let Some(slot) = self.slots.get_mut(slot as usize) {
+            slot.previous = previous;
+        }
+    }
+}
+
+/// A walk through a queue, longest-waiting first.
+///
+/// Tickets may leave meanwhile, if the walk is [told](Self::pass) before.
+#[derive(Clone, Copy, Debug)]
+pub struct Walk {
+    at: [u32; SIZES],
+}
+
+impl Walk {
+    /// The slot of the next ticket of a size that is `wanted`; `None` behind the last. O(1).
+    pub fn next(&mut self, queue: &Queue, wanted: [bool; SIZES]) -> Option<u32> {
+        let nexts = self.at.iter().enumerate();
+        let nexts = nexts.filter(|&(list, &slot)| wanted[list] && slot != NONE);
+        let (list, &slot) = nexts.min_by_key(|&(_, &slot)| queue.age(slot))?;
+        self.at[list] = queue.slots[slot as usize].next;
+        Some(slot)
+    }
+
+    /// Passes over tickets that are about to leave. O(tickets²) for those that come next, else O(1).
+    pub fn pass(&mut self, queue: &Queue, leaving: impl Fn(u32) -> bool) {
+        for at in &mut self.at {
+            while *at != NONE && leaving(*at) {
+                *at = queue.slots[*at as usize].next;
+            }
         }
     }
 }
@@ -174,6 +244,7 @@ mod tests {
             mode: ModeId(0),
             since_tick,
             members: [u64::from(party)].into_iter().collect(),
+            wishes: None,
         }
     }
 
@@ -201,12 +272,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_queue_agrees_with_a_sorted_vector(script in prop::collection::vec((0u64..12, any::<bool>(), 0usize..40), 0..60)) {
+        fn the_queue_agrees_with_a_sorted_vector(
+            script in prop::collection::vec((0u64..12, any::<bool>(), 0usize..40, 1u8..=5), 0..60),
+        ) {
             let mut queue = Queue::default();
             let mut model: Vec<(u64, u32, u32)> = Vec::new();
-            for (party, (since, insert, pick)) in (0u32..).zip(script) {
+            for (party, (since, insert, pick, size)) in (0u32..).zip(script) {
                 if insert || model.is_empty() {
-                    let slot = queue.insert(ticket(party, since));
+                    let slot = queue.insert(Ticket { size, ..ticket(party, since) });
                     let at = model.partition_point(|entry| entry.0 <= since);
                     model.insert(at, (since, party, slot));
                 } else {
@@ -215,8 +288,16 @@ mod tests {
                 }
                 let walked: Vec<_> = queue.iter().map(|(slot, ticket)| (ticket.since_tick, ticket.party, slot)).collect();
                 prop_assert_eq!(&walked, &model);
+                let ages: Vec<Age> = walked.iter().map(|&(_, _, slot)| queue.age(slot)).collect();
+                prop_assert!(ages.is_sorted_by(|a, b| a < b));
                 prop_assert_eq!(queue.len(), model.len());
-                prop_assert_eq!(queue.players(), model.len() as u64);
+                let sizes = queue.iter().map(|(_, ticket)| u64::from(ticket.size));
+                prop_assert_eq!(queue.players(), sizes.sum::<u64>());
+                let mut walk = queue.walk();
+                let odd = std::iter::from_fn(|| walk.next(&queue, [true, false, true, false, true]));
+                let all = model.iter().map(|entry| entry.2);
+                let is_odd = |&slot: &u32| queue.ticket(slot).is_some_and(|ticket| ticket.size % 2 == 1);
+                prop_assert_eq!(odd.collect::<Vec<u32>>(), all.filter(is_odd).collect::<Vec<u32>>());
                 prop_assert_eq!(queue.first(), model.first().map(|entry| entry.2));
             }
         }

@@ -1,8 +1,10 @@
 //! What a mode has done so far.
 //!
-//! Invariant after every heartbeat: queued = matched + cancelled + expired + waiting, counted in parties.
+//! Invariant after every heartbeat: queued = matched + cancelled + expired + waiting, counted in parties; who is
+//! in a proposed match waits.
 
-use super::quality::Quality;
+use super::matcher::Match;
+use super::ticket::Ticket;
 
 /// What a mode has done since it was opened.
 #[derive(Clone, Debug, Default)]
@@ -11,10 +13,18 @@ pub struct ModeStats {
     pub queued: u64,
     /// Parties refused because the queue was full.
     pub refused: u64,
-    /// Parties cancelled, by themselves or because a member left.
+    /// Parties cancelled, by themselves or because a member left or declined a match.
     pub cancelled: u64,
-    /// Parties that waited until they expired.
+    /// Parties that waited until they expired, or did not answer in time.
     pub expired: u64,
+    /// Players whom the latest heartbeat left over.
+    pub left_over_players: u64,
+    /// Parties in a proposed match now.
+    pub proposed: u64,
+    /// Proposed matches that were declined or not accepted in time.
+    pub dissolved: u64,
+    /// Parties that joined running matches, which `matched_parties` includes.
+    pub backfilled: u64,
     /// Parties matched.
     pub matched_parties: u64,
     /// Players matched.
@@ -27,6 +37,8 @@ pub struct ModeStats {
     pub looks_exhausted: u64,
     /// Heartbeats that made as many matches as allowed.
     pub matches_exhausted: u64,
+    /// Players who could not watch on, since two rooms became one.
+    pub spectators_dropped: u64,
     /// Power gaps of matches.
     pub power_gap: Distribution,
     /// Skill spreads of matches.
@@ -36,13 +48,20 @@ pub struct ModeStats {
 }
 
 impl ModeStats {
-    /// Counts a match. The waits of its parties are recorded one by one into `wait_ticks`.
-    pub fn record_match(&mut self, quality: &Quality, parties: u64, players: u64) {
+    /// Counts a match that is on. O(parties).
+    pub fn record_match(&mut self, found: &Match, now_tick: u64) {
         self.matches += 1;
-        self.matched_parties += parties;
-        self.matched_players += players;
-        self.power_gap.record(quality.power_gap);
-        self.spread.record(u64::from(quality.spread));
+        self.power_gap.record(found.quality.power_gap);
+        self.spread.record(u64::from(found.quality.spread));
+        let tickets = found.groups.iter().flatten();
+        tickets.for_each(|ticket| self.record_party(ticket, now_tick));
+    }
+
+    /// Counts a party that fights.
+    pub fn record_party(&mut self, ticket: &Ticket, now_tick: u64) {
+        self.matched_parties += 1;
+        self.matched_players += u64::from(ticket.size);
+        self.wait_ticks.record(ticket.waited_ticks(now_tick));
     }
 }
 

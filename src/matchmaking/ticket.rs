@@ -1,6 +1,7 @@
 //! A party's wish for a battle, and the ways in which the queue can refuse it.
 //!
-//! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches.
+//! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches; [`whole_power`]
+//! is the way in for callers whose power is a float.
 
 use arrayvec::ArrayVec;
 use thiserror::Error;
@@ -9,6 +10,23 @@ use super::mode::ModeId;
 
 /// The largest party: players.
 pub const PARTY_SIZE_MAX: u8 = 5;
+
+/// Players whom a party can wish to avoid.
+pub const AVOIDED_MAX: usize = 8;
+
+/// Roles that a mode can tell apart.
+pub const ROLES: usize = 4;
+
+/// What a party wishes beyond a fair battle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Wishes {
+    /// Players whom it would not meet, on either side; until the mode's limits are open for it.
+    pub avoid: ArrayVec<u64, AVOIDED_MAX>,
+    /// Where it can play, a bit a region; 0 means anywhere.
+    pub regions: u32,
+    /// How many of its players play each role.
+    pub roles: [u8; ROLES],
+}
 
 /// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,9 +39,9 @@ pub struct Ticket {
     pub power: u32,
     /// One value a party, on a scale like Elo's: 400 more means ten times the odds of winning.
     pub skill: i32,
-    /// The party's level. Carried for the caller; groups are packed without it.
+    /// The party's level; the levels of a match lie within a band.
     pub level: u16,
-    /// The strength of the party's leader. Carried for the caller; groups are packed without it.
+    /// The strength of the party's leader, which decides in [`Rooms`](super::rooms::Rooms) alone.
     pub leader_strength: u32,
     /// The mode in which the party wants to play.
     pub mode: ModeId,
@@ -31,11 +49,27 @@ pub struct Ticket {
     pub since_tick: u64,
     /// The persistent ids of the players.
     pub members: ArrayVec<u64, 5>,
+    /// What else it wishes, if anything.
+    pub wishes: Option<Box<Wishes>>,
+}
+
+/// A power given as a float, rounded to a whole number.
+///
+/// # Errors
+/// [`TicketError::Power`] when it is no number, negative, or above [`u32::MAX`].
+pub fn whole_power(party: u32, power: f64) -> Result<u32, TicketError> {
+    let rounded = power.round();
+    if (0.0..=f64::from(u32::MAX)).contains(&rounded) && power >= 0.0 {
+        Ok(rounded as u32)
+    } else {
+        let power = power.to_string();
+        Err(TicketError::Power { party, power })
+    }
 }
 
 impl Ticket {
-    /// Checks what can be known without the queue: the size, the members, and that it fits a group of
-    /// `group_size`. O(size²).
+    /// Checks what can be known without the queue: the size, the members, and that it fits where at most
+    /// `group_size` players may come together. O(size²).
     ///
     /// # Errors
     /// [`TicketError::Size`], [`TicketError::LargerThanGroup`], [`TicketError::MembersMismatch`],
@@ -73,6 +107,19 @@ impl Ticket {
         Ok(())
     }
 
+    /// Feeds all of it to a hash. O(size).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(u64::from(self.party) << 32 | u64::from(self.power));
+        feed(u64::from(self.skill as u32) << 32 | u64::from(self.leader_strength));
+        feed(u64::from(self.mode.0) << 32 | u64::from(self.level) << 8 | u64::from(self.size));
+        feed(self.since_tick);
+        self.members.iter().copied().for_each(&mut *feed);
+        if let Some(wishes) = &self.wishes {
+            wishes.avoid.iter().copied().for_each(&mut *feed);
+            feed(u64::from(wishes.regions) << 32 | u64::from(u32::from_le_bytes(wishes.roles)));
+        }
+    }
+
     /// Ticks waited at `now_tick`; zero for a ticket from the future. O(1).
     #[must_use]
     pub const fn waited_ticks(&self, now_tick: u64) -> u64 {
@@ -100,6 +147,14 @@ pub enum TicketError {
         size: u8,
         /// Players in a group of the mode.
         group_size: u8,
+    },
+    /// The power is no number of the range.
+    #[error("party {party}: expected a power of 0 to 4294967295, found {power}")]
+    Power {
+        /// The party.
+        party: u32,
+        /// What was given.
+        power: String,
     },
     /// The list of members is shorter or longer than the size says.
     #[error("party {party}: expected {size} members, found {members}")]
@@ -161,6 +216,18 @@ pub enum TicketError {
         /// The party.
         party: u32,
     },
+    /// A wish to watch where nobody can, or nobody else.
+    #[error("party {party}: expected a room with a seat for a spectator, found none")]
+    NoSeat {
+        /// The party whose room it is.
+        party: u32,
+    },
+    /// An answer by a player to whom no match is proposed.
+    #[error("player {player}: expected a match to answer, found none")]
+    NothingProposed {
+        /// The player.
+        player: u64,
+    },
     /// A cancellation by a player who is no member of the party.
     #[error("party {party}: expected a cancellation by a member, found player {player}")]
     NotAMember {
@@ -186,6 +253,7 @@ mod tests {
             mode: ModeId(0),
             since_tick: 5,
             members: members.iter().copied().collect(),
+            wishes: None,
         }
     }
 
@@ -236,6 +304,18 @@ mod tests {
                 party: 1,
                 player: 7
             })
+        );
+    }
+
+    #[test]
+    fn powers_that_are_no_numbers_of_the_range_are_refused() {
+        for power in [f64::NAN, -1.0, -0.001, f64::INFINITY, 5e9] {
+            assert!(whole_power(1, power).is_err(), "{power}");
+        }
+        assert_eq!(whole_power(1, 12.6), Ok(13));
+        assert_eq!(
+            whole_power(7, -2.0).unwrap_err().to_string(),
+            "party 7: expected a power of 0 to 4294967295, found -2"
         );
     }
 

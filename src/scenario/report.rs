@@ -310,7 +310,7 @@ pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
         all.cancelled += stats.cancelled;
         all.expired += stats.expired;
         all.matches += stats.matches;
-        all.waiting += mode.queue().len() as u64;
+        all.waiting += mode.waiting();
         all.max_power_gap = all.max_power_gap.max(stats.power_gap.max());
         all.p99_spread = all.p99_spread.max(stats.spread.quantile(99));
         all.max_wait_s = all.max_wait_s.max(stats.wait_ticks.max() as f64 / tick_hz);

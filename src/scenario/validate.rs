@@ -18,7 +18,7 @@ use super::limits::{
 use super::place::{Place, Problem};
 use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Queue, Scenario, Scene};
 use crate::map::{TilePattern, TileRect};
-use crate::matchmaking::{ModeError, ModeSettings, QueueMode};
+use crate::matchmaking::{ModeError, QueueMode};
 use crate::world::{ObjectKinds, Visibility};
 
 /// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use.
@@ -348,23 +348,23 @@ fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
         .iter()
         .map(|queue| queue.mode.as_str())
         .collect();
-    for (index, QueueMode::Groups(settings)) in modes.iter().enumerate() {
+    for (index, mode) in modes.iter().enumerate() {
         let place = place.item(index);
-        name(&place.field("name"), "queue", &settings.name)?;
-        if !names.insert(&settings.name) {
+        name(&place.field("name"), "queue", mode.name())?;
+        if !names.insert(mode.name()) {
             let message = format!(
                 "expected a different name for each queue, found `{}` twice",
-                settings.name
+                mode.name()
             );
             return Err(Problem::new(place.field("name"), message));
         }
-        check_rules(&place, settings, scenario.tick_hz)?;
+        check_rules(&place, mode, scenario.tick_hz)?;
     }
     Ok(())
 }
 
-fn check_rules(place: &Place, settings: &ModeSettings, tick_hz: f64) -> Result<(), Problem> {
-    settings.rules(tick_hz).map(drop).map_err(|error| {
+fn check_rules(place: &Place, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
+    mode.check(tick_hz).map_err(|error| {
         let place = match &error {
             ModeError::Range { field, .. } => place.field(field),
             _ => place.clone(),
@@ -376,15 +376,15 @@ fn check_rules(place: &Place, settings: &ModeSettings, tick_hz: f64) -> Result<(
 fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem> {
     name(&place.field("mode"), "queue", &queue.mode)?;
     let rules = place.field("rules");
-    let QueueMode::Groups(settings) = &queue.rules;
-    if settings.name != ModeSettings::default().name && settings.name != queue.mode {
+    let named = queue.rules.name();
+    if named != queue.rules.default_name() && named != queue.mode {
         let message = format!(
-            "expected the queue's own name `{}` or none, found `{}`",
-            queue.mode, settings.name
+            "expected the queue's own name `{}` or none, found `{named}`",
+            queue.mode
         );
         return Err(Problem::new(rules.field("name"), message));
     }
-    check_rules(&rules, settings, tick_hz)?;
+    check_rules(&rules, &queue.rules, tick_hz)?;
     within(&place.field("parties"), queue.parties, 0..=OBJECTS_MAX)?;
     within(
         &place.field("parties_per_s"),

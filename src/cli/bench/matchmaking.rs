@@ -1,135 +1,202 @@
-//! `throng bench matchmaking`: packing inside skill windows beside packing in the order of arrival.
-
-use rand::{Rng, RngExt, SeedableRng};
-use rand_pcg::Pcg64Mcg;
+//! `throng bench matchmaking`: packing inside skill windows beside the reference's packing in the order of
+//! arrival.
 
 use super::Failure;
 use super::rows::Row;
-use crate::matchmaking::{Matcher, ModeId, ModeSettings, Packing, QueueMode, Ticket};
+use crate::matchmaking::by_skill::Entry;
+use crate::matchmaking::exact::PARTIES_MAX;
+use crate::matchmaking::reference::Arrival;
+use crate::matchmaking::sweep::{Seat, Sweeper};
+use crate::matchmaking::workload::{
+    Churn, Power, Source, least_spreads, percentile, queued, tickets,
+};
+use crate::matchmaking::{Beat, Packing, Ticket};
 use crate::sim::clock::Stopwatch;
 
-/// Shares of parties of one to five players, in percent.
-const SIZES: [(u8, u32); 5] = [(1, 60), (2, 20), (3, 8), (4, 4), (5, 8)];
+const SYSTEM: &str = "matchmaking";
 
 /// What one heartbeat over a full queue did.
-struct Beat {
+struct Done {
     ms: f64,
     matched: u64,
     waiting: u64,
-    spread_p99: f64,
+    spread_p99: u32,
+    gap_sum: u64,
+    matches: usize,
+}
+
+impl Done {
+    fn gap_mean(&self) -> f64 {
+        self.gap_sum as f64 / self.matches.max(1) as f64
+    }
 }
 
 pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
     let parties = if quick { 2_000 } else { 10_000 };
-    let tickets = tickets(parties);
-    let players: u64 = tickets.iter().map(|ticket| u64::from(ticket.size)).sum();
-    let windows = beat(Packing::Windows, &tickets)?;
-    let arrival = beat(Packing::Arrival, &tickets)?;
-    let whole = |beat: &Beat| beat.matched + beat.waiting == players;
-    let rows = [
-        Row::new(
-            "matchmaking",
-            format!("heartbeat/{parties}"),
-            windows.ms,
-            "ms",
-        )
-        .beside("arrival", arrival.ms)
-        .aiming(
-            "every player is in a match or waits",
-            whole(&windows) && whole(&arrival),
-        ),
-        Row::new(
-            "matchmaking",
-            format!("spread p99/{parties}"),
-            windows.spread_p99,
-            "skill",
-        )
-        .beside("arrival", arrival.spread_p99),
-        Row::new(
-            "matchmaking",
-            format!("waiting/{parties}"),
-            windows.waiting as f64,
-            "players",
-        )
-        .beside("arrival", arrival.waiting as f64),
-    ];
-    Ok(rows.into())
+    let mut rows = from_scratch(parties)?;
+    rows.push(pack_alone(parties));
+    rows.push(small_pools()?);
+    rows.push(held(if quick { 100_000 } else { 1_000_000 })?);
+    Ok(rows)
 }
 
-/// Parties whose skill is bell-shaped with a deviation of 300.
-fn tickets(parties: u32) -> Vec<Ticket> {
-    let mut random = Pcg64Mcg::seed_from_u64(1);
-    let mut next_player = 0;
-    (0..parties)
-        .map(|party| {
-            let mut pick = random.random_range(0..100);
-            let fitting = SIZES.iter().find(|&&(_, share)| {
-                let fits = pick < share;
-                pick = pick.wrapping_sub(share);
-                fits
-            });
-            let size = fitting.map_or(1, |&(size, _)| size);
-            let members = (next_player..next_player + u64::from(size)).collect();
-            next_player += u64::from(size);
-            let power = u32::from(size) * random.random_range(1_000..2_000);
-            let skill = bell(&mut random, 300.0);
-            let leader_strength = power / u32::from(size);
-            Ticket {
-                party,
-                size,
-                power,
-                skill,
-                level: 1,
-                leader_strength,
-                mode: ModeId(0),
-                since_tick: 0,
-                members,
-            }
+/// One heartbeat over a full queue.
+fn from_scratch(parties: u32) -> Result<Vec<Row>, Failure> {
+    let waiting = tickets(parties, Power::Skill);
+    let players: u64 = waiting.iter().map(|ticket| u64::from(ticket.size)).sum();
+    let windows = fastest(Packing::Windows, &waiting)?;
+    let arrival = fastest(Packing::Arrival, &waiting)?;
+    let whole = |done: &Done| done.matched + done.waiting == players;
+    let row = |case: &str, value, unit| Row::new(SYSTEM, format!("{case}/{parties}"), value, unit);
+    let least = percentile(least_spreads(&waiting, 5), 99);
+    let apart = tickets(parties, Power::Apart);
+    let windows_apart = fastest(Packing::Windows, &apart)?;
+    let arrival_apart = fastest(Packing::Arrival, &apart)?;
+    Ok(vec![
+        row("heartbeat", windows.ms, "ms")
+            .beside("arrival", arrival.ms)
+            .aiming(
+                "every player is in a match or waits",
+                whole(&windows) && whole(&arrival),
+            ),
+        row("spread p99", f64::from(windows.spread_p99), "skill")
+            .beside("arrival", f64::from(arrival.spread_p99))
+            .aiming(
+                format!("at most 1.2 times the least, which is {least}"),
+                f64::from(windows.spread_p99) <= 1.2 * f64::from(least),
+            ),
+        row("gap mean", windows.gap_mean(), "power")
+            .beside("arrival", arrival.gap_mean())
+            .aiming(
+                "no worse than in the order of arrival",
+                windows.gap_mean() <= arrival.gap_mean(),
+            ),
+        // Powers that have nothing to do with skill leave a tight match no choice.
+        row("gap mean apart", windows_apart.gap_mean(), "power")
+            .beside("arrival", arrival_apart.gap_mean()),
+        row("waiting", windows.waiting as f64, "players").beside("arrival", arrival.waiting as f64),
+    ])
+}
+
+/// The packing by itself, of parties in order.
+fn pack_alone(parties: u32) -> Row {
+    let tickets = tickets(parties, Power::Skill);
+    let mut seats: Vec<Seat> = tickets
+        .iter()
+        .map(|ticket| Seat {
+            entry: Entry::new(ticket.skill, ticket.party, 0, ticket.size),
+            power: ticket.power,
+            window: u32::MAX,
+            level_band: u32::MAX,
         })
-        .collect()
-}
-
-/// The sum of twelve uniform numbers, which is as good as normal here and needs no logarithm.
-fn bell(random: &mut impl Rng, deviation: f64) -> i32 {
-    let sum: f64 = (0..12).map(|_| random.random_range(-0.5..0.5f64)).sum();
-    (sum * deviation) as i32
-}
-
-/// The faster of two heartbeats from scratch.
-fn beat(packing: Packing, tickets: &[Ticket]) -> Result<Beat, Failure> {
-    let mode = ModeSettings {
-        name: "bench".to_owned(),
-        packing,
-        matches_per_heartbeat_max: tickets.len() as u32,
-        ..ModeSettings::default()
-    };
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::new(format!("the queue does not open: {error}"));
-    let mut fastest: Option<Beat> = None;
-    for _ in 0..2 {
-        let mut matcher = Matcher::new(&[QueueMode::Groups(mode.clone())], 20.0)
-            .map_err(|error| failed(&error))?;
-        for ticket in tickets {
-            matcher
-                .queue(ticket.clone())
-                .map_err(|error| failed(&error))?;
-        }
-        let (mut matches, mut expired) = (Vec::new(), Vec::new());
+        .collect();
+    seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));
+    let (mut sweeper, mut arrival) = (Sweeper::default(), Arrival::default());
+    let mut ns = [f64::INFINITY; 2];
+    let mut matches = [0; 2];
+    for _ in 0..9 {
         let watch = Stopwatch::start();
-        matcher.run(10, &mut matches, &mut expired);
-        let ms = watch.elapsed().as_secs_f64() * 1e3;
-        let stats = matcher.stats(ModeId(0));
-        let found = Beat {
-            ms,
-            matched: stats.map_or(0, |stats| stats.matched_players),
-            waiting: matcher.waiting_players() as u64,
-            spread_p99: stats.map_or(0.0, |stats| stats.spread.quantile(99) as f64),
-        };
-        if fastest.as_ref().is_none_or(|fastest| found.ms < fastest.ms) {
-            fastest = Some(found);
+        matches[0] = sweeper.sweep(&seats, 5, None).len();
+        ns[0] = ns[0].min(watch.elapsed().as_secs_f64() * 1e9);
+        let watch = Stopwatch::start();
+        matches[1] = arrival.pack(tickets.iter().map(|ticket| (ticket.size, ticket.power)), 5);
+        ns[1] = ns[1].min(watch.elapsed().as_secs_f64() * 1e9);
+    }
+    let [sweep, arrival] = ns.map(|ns| ns / f64::from(parties));
+    Row::new(SYSTEM, format!("pack/{parties}"), sweep, "ns/party")
+        .beside("arrival", arrival)
+        .aiming(
+            "20 million parties a second, as many matches",
+            sweep <= 50.0 && matches[0] >= matches[1],
+        )
+}
+
+/// Pools of a dozen parties or so, which are solved exactly.
+fn small_pools() -> Result<Row, Failure> {
+    let mut source = Source::new(3, Power::Apart);
+    let (mut exact, mut arrival, mut more) = (0, 0, true);
+    for nth in 0..200 {
+        let parties = 8 + nth % (PARTIES_MAX - 7);
+        let mut pool: Vec<Ticket> = (0..parties).map(|_| source.ticket(0)).collect();
+        // Nobody's skill keeps anybody apart.
+        pool.iter_mut().for_each(|ticket| ticket.skill = 0);
+        let windows = beat(Packing::Windows, 1_000_000, &pool)?;
+        let by_age = beat(Packing::Arrival, 1_000_000, &pool)?;
+        more &= windows.matches >= by_age.matches;
+        if windows.matches == by_age.matches {
+            exact += windows.gap_sum;
+            arrival += by_age.gap_sum;
         }
     }
-    fastest.ok_or_else(|| Failure::new("nothing was measured"))
+    Ok(
+        Row::new(SYSTEM, "gap sum/small pools", exact as f64, "power")
+            .beside("arrival", arrival as f64)
+            .aiming(
+                "the optimum: as many matches or more, gaps no larger",
+                more && exact <= arrival,
+            ),
+    )
+}
+
+/// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
+fn held(parties: usize) -> Result<Row, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::new(format!("the queue is not held: {error}"));
+    let mut churn = Churn::new(parties, 1_000, 500).map_err(|error| failed(&error))?;
+    let (mut beat, mut us) = (Beat::default(), Vec::new());
+    let mut made = 0;
+    for _ in 0..100 {
+        beat.matches.clear();
+        let watch = Stopwatch::start();
+        made += churn
+            .heartbeat(10_000, &mut beat)
+            .map_err(|error| failed(&error))?;
+        us.push(watch.elapsed().as_micros() as u32);
+    }
+    let queue = churn.matcher().modes().first().map(|mode| mode.queue());
+    let mut arrival = Arrival::default();
+    let watch = Stopwatch::start();
+    let waiting = queue.into_iter().flat_map(|queue| queue.iter());
+    let pairs = arrival.pack(waiting.map(|(_, ticket)| (ticket.size, ticket.power)), 5);
+    let arrival_ms = watch.elapsed().as_secs_f64() * 1e3;
+    let p99_ms = f64::from(percentile(us, 99)) / 1e3;
+    Ok(
+        Row::new(SYSTEM, format!("beat p99/{parties}"), p99_ms, "ms")
+            .beside("arrival", arrival_ms)
+            .aiming(
+                "at most 50 ms with 20,000 arrivals a second; 500 matches",
+                p99_ms <= 50.0 && made == 50_000 && pairs > 500,
+            ),
+    )
+}
+
+fn fastest(packing: Packing, tickets: &[Ticket]) -> Result<Done, Failure> {
+    let (first, second) = (beat(packing, 10, tickets)?, beat(packing, 10, tickets)?);
+    Ok(if first.ms <= second.ms { first } else { second })
+}
+
+/// A heartbeat from scratch.
+fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, Failure> {
+    let queued = queued(packing, 1 << 20, tickets);
+    let mut matcher = queued.map_err(|error| Failure::new(format!("no queue: {error}")))?;
+    let mut beat = Beat::default();
+    let watch = Stopwatch::start();
+    matcher.run(now_tick, &mut beat);
+    let ms = watch.elapsed().as_secs_f64() * 1e3;
+    let groups = || {
+        beat.matches
+            .iter()
+            .flat_map(|made| made.groups.iter().flatten())
+    };
+    let spreads = beat.matches.iter().map(|made| made.quality.spread);
+    Ok(Done {
+        ms,
+        matched: groups().map(|ticket| u64::from(ticket.size)).sum(),
+        waiting: matcher.waiting_players() as u64,
+        spread_p99: percentile(spreads.collect(), 99),
+        gap_sum: beat.matches.iter().map(|made| made.quality.power_gap).sum(),
+        matches: beat.matches.len(),
+    })
 }
 
 #[cfg(test)]
@@ -137,27 +204,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_shared_out_whole() {
-        assert_eq!(SIZES.iter().map(|&(_, share)| share).sum::<u32>(), 100);
-        let tickets = tickets(1_000);
-        assert!(
-            tickets
-                .iter()
-                .all(|ticket| usize::from(ticket.size) == ticket.members.len())
-        );
-        assert!((500..700).contains(&tickets.iter().filter(|ticket| ticket.size == 1).count()));
-    }
-
-    #[test]
     fn nobody_gets_lost() {
-        let tickets = tickets(300);
+        let tickets = tickets(300, Power::Skill);
         let players: u64 = tickets.iter().map(|ticket| u64::from(ticket.size)).sum();
         for packing in [Packing::Windows, Packing::Arrival] {
-            let Ok(beat) = beat(packing, &tickets) else {
+            let Ok(done) = beat(packing, 10, &tickets) else {
                 panic!("the settings are valid")
             };
-            assert_eq!(beat.matched + beat.waiting, players);
-            assert!(beat.matched > players / 2);
+            assert_eq!(done.matched + done.waiting, players);
+            assert!(done.matched > players / 2);
         }
     }
 }

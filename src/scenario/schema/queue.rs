@@ -59,9 +59,7 @@ impl Queue {
     #[must_use]
     pub fn named_rules(&self) -> QueueMode {
         let mut rules = self.rules.clone();
-        match &mut rules {
-            QueueMode::Groups(settings) => settings.name.clone_from(&self.mode),
-        }
+        rules.set_name(&self.mode);
         rules
     }
 }

@@ -1,9 +1,16 @@
 //! The whole pipeline against brute force and against what it promises.
 
+mod day;
+mod matcher;
+mod plugin;
+mod proposals;
+mod rooms;
+mod terms;
+
 use proptest::prelude::*;
 
 use super::compositions::{CompositionTable, Counts};
-use super::mode::{GROUP_SIZE_MAX, OPEN};
+use super::mode::{GROUP_SIZE_MAX, ModeRules, OPEN};
 use super::*;
 
 /// A mode named "arena" without expiry and without a gap limit, with a narrow window.
@@ -11,6 +18,7 @@ pub(super) fn mode(group_size: u8) -> ModeSettings {
     ModeSettings {
         group_size,
         expire_after_s: 0.0,
+        first_after_s: 0.0,
         skill_window_start: 20,
         power_gap_start: OPEN,
         ..ModeSettings::default()
@@ -31,6 +39,7 @@ pub(super) fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticke
         members: (0..u64::from(size))
             .map(|at| 10 * u64::from(party) + at)
             .collect(),
+        wishes: None,
     }
 }
 
@@ -39,9 +48,13 @@ fn matcher(settings: ModeSettings) -> Matcher {
 }
 
 fn run(matcher: &mut Matcher, now_tick: u64) -> (Vec<Match>, Vec<Ticket>) {
-    let (mut matches, mut expired) = (Vec::new(), Vec::new());
-    matcher.run(now_tick, &mut matches, &mut expired);
-    (matches, expired)
+    let mut beat = Beat::default();
+    matcher.run(now_tick, &mut beat);
+    (beat.matches, beat.expired)
+}
+
+fn rules_of(matcher: &Matcher) -> ModeRules {
+    *matcher.modes()[0].rules()
 }
 
 fn waiting(matcher: &Matcher) -> Vec<Ticket> {
@@ -391,7 +404,7 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
 }
 
 fn check_match(made: &Match, matcher: &Matcher, now_tick: u64) -> Result<(), TestCaseError> {
-    let rules = *matcher.modes()[0].rules();
+    let rules = rules_of(matcher);
     for (group, power) in made.groups.iter().zip(made.power) {
         prop_assert_eq!(
             group.iter().map(|ticket| ticket.size).sum::<u8>(),
@@ -451,7 +464,7 @@ proptest! {
         let left = waiting(&matcher);
         // Trying all subsets is possible for few parties; more than this are seldom left.
         prop_assume!(left.len() <= 14);
-        let rules = *matcher.modes()[0].rules();
+        let rules = rules_of(&matcher);
         prop_assert!(!has_match(&left, group_size, |oldest| rules.window_at(oldest.waited_ticks(2000))));
     }
 

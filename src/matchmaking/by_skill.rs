@@ -1,0 +1,335 @@
+//! The waiting parties in order of skill, kept so from request to request.
+//!
+//! ```text
+//! directory   [first key | counts by size]  [first key | counts by size]  …
+//!                    │                             │
+//! bucket      ≤ 256 parties, sorted         ≤ 256 parties, sorted
+//! ```
+//! Invariants: keys rise through all buckets; no bucket is empty; neighbours that together fill half a bucket
+//! are one. A key is (skill, party), so that equal skills are ordered by ticket id.
+//!
+//! Cost: a party comes or goes in two binary searches and a move of at most 4 kB, plus, once in about a
+//! hundred times, a bucket divided or united; the step to a neighbour is O(1). Tried: one sort a heartbeat,
+//! which costs 100 ms at a million parties.
+
+use super::compositions::Counts;
+
+/// Parties in a bucket.
+const BUCKET_MAX: usize = 256;
+
+/// A waiting party in the order of skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    key: u64,
+    /// Its slot in the queue.
+    pub slot: u32,
+    /// Players, 1–5.
+    pub size: u8,
+    /// Whether its ticket has wishes, so that those who have none are not looked up.
+    pub wishes: bool,
+    /// Its level.
+    pub level: u16,
+}
+
+impl Entry {
+    /// A party of this skill, without wishes and of level 0. O(1).
+    #[must_use]
+    pub const fn new(skill: i32, party: u32, slot: u32, size: u8) -> Self {
+        Self {
+            key: key(skill, party),
+            slot,
+            size,
+            wishes: false,
+            level: 0,
+        }
+    }
+
+    /// Its skill.
+    #[must_use]
+    pub const fn skill(&self) -> i32 {
+        ((self.key >> 32) as u32 ^ 0x8000_0000) as i32
+    }
+
+    /// Its ticket id.
+    #[must_use]
+    pub const fn party(&self) -> u32 {
+        self.key as u32
+    }
+}
+
+/// The sign bit flipped, a signed skill sorts as an unsigned number.
+const fn key(skill: i32, party: u32) -> u64 {
+    ((skill as u32 ^ 0x8000_0000) as u64) << 32 | party as u64
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+#[derive(Clone, Debug)]
+struct Bucket {
+    entries: Vec<Entry>,
+    counts: Counts,
+}
+
+impl Bucket {
+    fn of(entries: Vec<Entry>) -> Self {
+        let mut counts = [0; 5];
+        for entry in &entries {
+            counts[usize::from(entry.size) - 1] += 1;
+        }
+        Self { entries, counts }
+    }
+
+    fn holds(&self, wanted: [bool; 5]) -> bool {
+        let sizes = self.counts.iter().zip(wanted);
+        sizes
+            .into_iter()
+            .any(|(&count, wanted)| wanted && count > 0)
+    }
+
+    fn first(&self) -> u64 {
+        self.entries.first().map_or(u64::MAX, |entry| entry.key)
+    }
+}
+
+/// The waiting parties by skill.
+#[derive(Clone, Debug, Default)]
+pub struct BySkill {
+    /// The lowest key of each bucket, by themselves: the search for a bucket touches nothing else.
+    firsts: Vec<u64>,
+    buckets: Vec<Bucket>,
+    counts: Counts,
+}
+
+/// Where a party stands in the order; good until a party comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    bucket: usize,
+    at: usize,
+}
+
+impl BySkill {
+    /// How many parties of each size wait. O(1).
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// All parties, lowest skill first.
+    pub fn iter(&self) -> impl Iterator<Item = Entry> {
+        self.buckets
+            .iter()
+            .flat_map(|bucket| bucket.entries.iter().copied())
+    }
+
+    /// Puts a party in. Its key must be new.
+    pub fn insert(&mut self, entry: Entry) {
+        self.counts[usize::from(entry.size) - 1] += 1;
+        // Before the first bucket the first one takes it.
+        let at = self.bucket_of(entry.key);
+        let Some(bucket) = self.buckets.get_mut(at) else {
+            self.firsts.push(entry.key);
+            self.buckets.push(Bucket::of(vec![entry]));
+            return;
+        };
+        let within = bucket
+            .entries
+            .partition_point(|known| known.key < entry.key);
+        bucket.entries.insert(within, entry);
+        self.firsts[at] = bucket.first();
+        bucket.counts[usize::from(entry.size) - 1] += 1;
+        if bucket.entries.len() > BUCKET_MAX {
+            let upper = Bucket::of(bucket.entries.split_off(BUCKET_MAX / 2));
+            let mut lower = Vec::with_capacity(BUCKET_MAX + 1);
+            lower.append(&mut bucket.entries);
+            *bucket = Bucket::of(lower);
+            self.firsts.insert(at + 1, upper.first());
+            self.buckets.insert(at + 1, upper);
+        }
+    }
+
+    /// Takes a party out; whether it was there.
+    pub fn remove(&mut self, entry: &Entry) -> bool {
+        let Some(place) = self.find(entry) else {
+            return false;
+        };
+        let bucket = &mut self.buckets[place.bucket];
+        bucket.entries.remove(place.at);
+        bucket.counts[usize::from(entry.size) - 1] -= 1;
+        self.counts[usize::from(entry.size) - 1] -= 1;
+        let held = bucket.entries.len();
+        self.firsts[place.bucket] = bucket.first();
+        let after = self.buckets.get(place.bucket + 1);
+        if held == 0 {
+            self.firsts.remove(place.bucket);
+            self.buckets.remove(place.bucket);
+        } else if after.is_some_and(|after| held + after.entries.len() <= BUCKET_MAX / 2) {
+            self.firsts.remove(place.bucket + 1);
+            let after = self.buckets.remove(place.bucket + 1);
+            let bucket = &mut self.buckets[place.bucket];
+            bucket.entries.extend(after.entries);
+            bucket.counts = std::array::from_fn(|size| bucket.counts[size] + after.counts[size]);
+        }
+        true
+    }
+
+    /// Where a party stands.
+    #[must_use]
+    pub fn find(&self, entry: &Entry) -> Option<Place> {
+        let bucket = self.bucket_of(entry.key);
+        let entries = &self.buckets.get(bucket)?.entries;
+        let at = entries.binary_search_by_key(&entry.key, |known| known.key);
+        at.ok().map(|at| Place { bucket, at })
+    }
+
+    /// The party at a place.
+    #[must_use]
+    pub fn at(&self, place: Place) -> Entry {
+        self.buckets[place.bucket].entries[place.at]
+    }
+
+    /// The place above. O(1).
+    #[must_use]
+    pub fn next(&self, place: Place) -> Option<Place> {
+        let Place { bucket, at } = place;
+        if at + 1 < self.buckets.get(bucket)?.entries.len() {
+            return Some(Place { bucket, at: at + 1 });
+        }
+        let bucket = bucket + 1;
+        (bucket < self.buckets.len()).then_some(Place { bucket, at: 0 })
+    }
+
+    /// The place below. O(1).
+    #[must_use]
+    pub fn previous(&self, place: Place) -> Option<Place> {
+        let Place { bucket, at } = place;
+        if let Some(at) = at.checked_sub(1) {
+            return Some(Place { bucket, at });
+        }
+        let bucket = bucket.checked_sub(1)?;
+        let at = self.buckets[bucket].entries.len() - 1;
+        Some(Place { bucket, at })
+    }
+
+    /// The highest place below a skill, and the lowest at or above it. O(log n).
+    #[must_use]
+    pub fn around(&self, skill: i32) -> (Option<Place>, Option<Place>) {
+        let key = key(skill, 0);
+        let bucket = self.bucket_of(key);
+        let Some(found) = self.buckets.get(bucket) else {
+            return (None, None);
+        };
+        let at = found.entries.partition_point(|entry| entry.key < key);
+        if let Some(below) = at.checked_sub(1) {
+            let below = Place { bucket, at: below };
+            return (Some(below), self.next(below));
+        }
+        let above = Place { bucket, at };
+        (self.previous(above), Some(above))
+    }
+
+    /// The place above, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
+    #[must_use]
+    pub fn next_wanted(&self, place: Place, wanted: [bool; 5]) -> Option<Place> {
+        let mut next = self.next(place)?;
+        while next.at == 0 && !self.buckets[next.bucket].holds(wanted) {
+            let bucket = next.bucket + 1;
+            self.buckets.get(bucket)?;
+            next = Place { bucket, at: 0 };
+        }
+        Some(next)
+    }
+
+    /// The place below, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
+    #[must_use]
+    pub fn previous_wanted(&self, place: Place, wanted: [bool; 5]) -> Option<Place> {
+        let mut previous = self.previous(place)?;
+        while previous.bucket != place.bucket && !self.buckets[previous.bucket].holds(wanted) {
+            let at = 0;
+            previous = self.previous(Place { at, ..previous })?;
+        }
+        Some(previous)
+    }
+
+    /// How many parties of each size have a skill at most `radius` away from `skill`. O(buckets between).
+    #[must_use]
+    pub fn counts_within(&self, skill: i32, radius: u32) -> Counts {
+        let low = i64::from(skill) - i64::from(radius);
+        let high = i64::from(skill) + i64::from(radius);
+        let clamp = |skill: i64| skill.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+        let (from, upto) = (key(clamp(low), 0), key(clamp(high), u32::MAX));
+        let mut counts: Counts = [0; 5];
+        let first = self.bucket_of(from);
+        for (at, bucket) in self.buckets.iter().enumerate().skip(first) {
+            if self.firsts[at] > upto {
+                break;
+            }
+            let whole = at > first && self.firsts.get(at + 1).is_some_and(|&next| next <= upto);
+            if whole {
+                counts = std::array::from_fn(|size| counts[size] + bucket.counts[size]);
+                continue;
+            }
+            let start = bucket.entries.partition_point(|entry| entry.key < from);
+            let end = bucket.entries.partition_point(|entry| entry.key <= upto);
+            for entry in &bucket.entries[start.min(end)..end] {
+                counts[usize::from(entry.size) - 1] += 1;
+            }
+        }
+        counts
+    }
+
+    /// The bucket that has or would take a key.
+    fn bucket_of(&self, key: u64) -> usize {
+        let after = self.firsts.partition_point(|&first| first <= key);
+        after.saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn skills_of_both_signs_are_kept_and_ordered() {
+        let mut order = BySkill::default();
+        for (party, skill) in (0..).zip([5, i32::MIN, i32::MAX, -5]) {
+            order.insert(Entry::new(skill, party, 0, 1));
+        }
+        let skills: Vec<i32> = order.iter().map(|entry| entry.skill()).collect();
+        assert_eq!(skills, [i32::MIN, -5, 5, i32::MAX]);
+        assert_eq!(order.counts_within(i32::MIN, u32::MAX), [4, 0, 0, 0, 0]);
+        assert_eq!(order.counts_within(0, 5), [2, 0, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_agrees_with_a_sorted_vector(
+            script in prop::collection::vec((-40i32..40, 1u8..=5, 0usize..3, any::<prop::sample::Index>()), 0..1500),
+            around in (-50i32..50, 0u32..60),
+        ) {
+            let (mut order, mut model) = (BySkill::default(), Vec::<Entry>::new());
+            for (party, (skill, size, keep, pick)) in (0u32..).zip(script) {
+                if keep > 0 || model.is_empty() {
+                    let entry = Entry::new(skill, party, party, size);
+                    order.insert(entry);
+                    model.insert(model.partition_point(|known| known.key < entry.key), entry);
+                } else {
+                    let gone = model.remove(pick.index(model.len()));
+                    prop_assert!(order.remove(&gone));
+                    prop_assert!(!order.remove(&gone));
+                }
+            }
+            prop_assert_eq!(order.iter().collect::<Vec<_>>(), model.clone());
+            let places = std::iter::successors(model.first().and_then(|first| order.find(first)), |&at| order.next(at));
+            let places: Vec<Place> = places.collect();
+            prop_assert_eq!(places.iter().map(|&at| order.at(at)).collect::<Vec<_>>(), model.clone());
+            for pair in places.windows(2) {
+                prop_assert_eq!(order.previous(pair[1]), Some(pair[0]));
+            }
+            let within = |entry: &&Entry| entry.skill().abs_diff(around.0) <= around.1;
+            let mut counts = [0; 5];
+            model.iter().filter(within).for_each(|entry| counts[usize::from(entry.size) - 1] += 1);
+            prop_assert_eq!(order.counts_within(around.0, around.1), counts);
+        }
+    }
+}

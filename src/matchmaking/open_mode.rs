@@ -1,0 +1,146 @@
+//! A mode at work, of whichever kind.
+
+use super::groups::Groups;
+use super::matcher::Match;
+use super::mode::{ModeError, ModeId, ModeRules, QueueMode};
+use super::queue::Queue;
+use super::rooms::Rooms;
+use super::stats::ModeStats;
+use super::ticket::Ticket;
+use super::why::WhyWaiting;
+
+/// A mode at work.
+#[derive(Clone, Debug)]
+pub enum OpenMode {
+    /// Battles between two groups of exactly K players.
+    Groups(Box<Groups>),
+    /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
+    Rooms(Box<Rooms>),
+}
+
+impl OpenMode {
+    /// An empty mode.
+    ///
+    /// # Errors
+    /// [`ModeError`] when a setting is out of its range.
+    pub fn new(id: ModeId, mode: &QueueMode, tick_hz: f64) -> Result<Self, ModeError> {
+        Ok(match mode {
+            QueueMode::Groups(settings) => {
+                Self::Groups(Box::new(Groups::new(id, settings.rules(tick_hz)?)))
+            }
+            QueueMode::Rooms(settings) => {
+                Self::Rooms(Box::new(Rooms::new(id, settings.rules(tick_hz)?)))
+            }
+        })
+    }
+
+    /// The parties that wait, longest-waiting first; those in proposed matches are not among them.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        match self {
+            Self::Groups(groups) => groups.queue(),
+            Self::Rooms(rooms) => rooms.queue(),
+        }
+    }
+
+    /// What the mode has done so far.
+    #[must_use]
+    pub fn stats(&self) -> &ModeStats {
+        match self {
+            Self::Groups(groups) => groups.stats(),
+            Self::Rooms(rooms) => rooms.stats(),
+        }
+    }
+
+    /// Whether the books are right: queued = matched + cancelled + expired + waiting, counted in parties. O(1).
+    #[must_use]
+    pub fn conserved(&self) -> bool {
+        let stats = self.stats();
+        let gone = stats.matched_parties + stats.cancelled + stats.expired;
+        stats.queued == gone + self.waiting()
+    }
+
+    /// Parties that wait, those in proposed matches included. O(1).
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.queue().len() as u64 + self.stats().proposed
+    }
+
+    /// The rules that both kinds share; in rooms the window is on the leaders' strength.
+    #[must_use]
+    pub fn rules(&self) -> &ModeRules {
+        match self {
+            Self::Groups(groups) => groups.rules(),
+            Self::Rooms(rooms) => &rooms.rules().mode,
+        }
+    }
+
+    pub(super) fn stats_mut(&mut self) -> &mut ModeStats {
+        match self {
+            Self::Groups(groups) => &mut groups.stats,
+            Self::Rooms(rooms) => &mut rooms.stats,
+        }
+    }
+
+    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+        match self {
+            Self::Groups(groups) => groups.insert(ticket),
+            Self::Rooms(rooms) => rooms.insert(ticket),
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+        match self {
+            Self::Groups(groups) => groups.remove(slot),
+            Self::Rooms(rooms) => rooms.remove(slot),
+        }
+    }
+
+    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+        match self {
+            Self::Groups(groups) => groups.formed(found, now_tick),
+            Self::Rooms(rooms) => rooms.stats.record_match(found, now_tick),
+        }
+    }
+
+    pub(super) fn run(
+        &mut self,
+        now_tick: u64,
+        next_match: &mut u64,
+        matches: &mut Vec<Match>,
+        expired: &mut Vec<Ticket>,
+    ) {
+        match self {
+            Self::Groups(groups) => groups.run(now_tick, next_match, matches, expired),
+            Self::Rooms(rooms) => rooms.run(now_tick, next_match, matches, expired),
+        }
+    }
+
+    pub(super) fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WhyWaiting> {
+        match self {
+            Self::Groups(groups) => groups.why_waiting(slot, now_tick),
+            Self::Rooms(rooms) => rooms.why_waiting(slot),
+        }
+    }
+
+    /// Feeds all that can influence later matches or counts to a hash. O(n).
+    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        let stats = self.stats();
+        let counters = [
+            stats.queued,
+            stats.refused,
+            stats.cancelled,
+            stats.expired,
+            stats.matched_parties,
+        ];
+        counters.into_iter().for_each(&mut *feed);
+        feed(self.queue().len() as u64);
+        for (_, ticket) in self.queue().iter() {
+            ticket.digest(feed);
+        }
+        match self {
+            Self::Groups(groups) => groups.rematches().digest(feed),
+            Self::Rooms(rooms) => rooms.digest(feed),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Who fought against whom of late.
+//!
+//! A player's latest matches are kept with the side; two players were opponents when they share a match on
+//! different sides. Invariant: a match is known from its forming until `rematch_after` has passed, unless one
+//! of its players has been in [`MATCHES_MAX`] later ones.
+//!
+//! Cost: O(players) a match to remember and to forget, O([`MATCHES_MAX`]²) to ask.
+
+use std::collections::{HashMap, VecDeque};
+
+use arrayvec::ArrayVec;
+use foldhash::fast::FixedState;
+
+/// Matches remembered of a player; the oldest makes room.
+pub const MATCHES_MAX: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+struct Fought {
+    tick: u64,
+    id: u64,
+    side: bool,
+}
+
+/// The matches of late.
+#[derive(Clone, Debug, Default)]
+pub struct Rematches {
+    players: HashMap<u64, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
+    /// Every entry of `players`, oldest first, and those that have made room.
+    order: VecDeque<(u64, u64)>,
+}
+
+impl Rematches {
+    /// Whether nobody has fought of late. O(1).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.players.is_empty()
+    }
+
+    /// Remembers that a player fights in match `id` from `tick` on, which never falls from call to call.
+    pub fn remember(&mut self, player: u64, id: u64, side: bool, tick: u64) {
+        let fought = self.players.entry(player).or_default();
+        if fought.is_full() {
+            fought.remove(0);
+        }
+        fought.push(Fought { tick, id, side });
+        self.order.push_back((tick, player));
+    }
+
+    /// Forgets the matches before `tick`. O(entries forgotten).
+    pub fn forget_before(&mut self, tick: u64) {
+        while let Some(&(fought_at, player)) = self.order.front() {
+            if fought_at >= tick {
+                break;
+            }
+            self.order.pop_front();
+            let Some(fought) = self.players.get_mut(&player) else {
+                continue;
+            };
+            fought.retain(|fought| fought.tick >= tick);
+            if fought.is_empty() {
+                self.players.remove(&player);
+            }
+        }
+    }
+
+    /// Whether two players were opponents.
+    #[must_use]
+    pub fn were_opponents(&self, one: u64, other: u64) -> bool {
+        let (Some(one), Some(other)) = (self.players.get(&one), self.players.get(&other)) else {
+            return false;
+        };
+        let met = |a: &Fought| other.iter().any(|b| a.id == b.id && a.side != b.side);
+        one.iter().any(met)
+    }
+
+    /// Feeds all that is remembered to a hash, oldest first. O(entries).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(self.order.len() as u64);
+        for &(tick, player) in &self.order {
+            feed(tick);
+            feed(player);
+            let found = self.players.get(&player).into_iter().flatten();
+            for fought in found.filter(|fought| fought.tick == tick) {
+                feed(fought.id << 1 | u64::from(fought.side));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opponents_are_known_until_they_are_forgotten_and_friends_never() {
+        let mut met = Rematches::default();
+        for (player, side) in [(1, false), (2, false), (3, true)] {
+            met.remember(player, 9, side, 100);
+        }
+        assert!(met.were_opponents(1, 3) && met.were_opponents(3, 2));
+        assert!(!met.were_opponents(1, 2) && !met.were_opponents(1, 77));
+        met.forget_before(100);
+        assert!(met.were_opponents(1, 3));
+        met.forget_before(101);
+        assert!(!met.were_opponents(1, 3) && met.is_empty());
+    }
+
+    #[test]
+    fn a_players_oldest_match_makes_room() {
+        let mut met = Rematches::default();
+        met.remember(2, 0, true, 0);
+        for id in 0..=MATCHES_MAX as u64 {
+            met.remember(1, id, false, id);
+        }
+        assert!(!met.were_opponents(1, 2));
+        met.forget_before(u64::MAX);
+        assert!(met.is_empty() && met.order.is_empty());
+    }
+}

@@ -1,0 +1,507 @@
+//! One mode of rooms: 1v1, 2v2 or 3v3, in which the parties of both sides gather over time.
+//!
+//! ```text
+//! newcomer ─▶ a room that lacks exactly so many ──▶ full ─▶ sides ─▶ match
+//!          └▶ else a room of its own ─▶ heartbeat: rooms merge, 1 + 1 + 2 → 4 ──┘
+//! ```
+//! In a room only the strength of the leaders counts, weighted by rank: all of them lie within the tolerance of
+//! the party that has waited longest. With `equal_size`, a room is two parties of one size. Up to
+//! [`SPECTATORS_MAX`] players watch a room; where rooms merge, those beyond that number see it no more.
+//!
+//! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
+//! parties; a room that is full waits for nothing but the limit on matches.
+//!
+//! **The wait bound** is that of [`groups`](super::groups): a party that has waited `first_after_s` is matched
+//! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size),
+//! before rooms of younger parties are filled.
+//!
+//! Cost: O(log n) a request; a heartbeat O(newcomers + parties that wait, up to `looks_per_heartbeat_max`) looks
+//! for rooms, each at [`NEIGHBOURS_MAX`] rooms of each number of players at most.
+
+use std::collections::BTreeSet;
+
+use arrayvec::ArrayVec;
+
+use super::balance::{Weight, balance};
+use super::by_skill::Entry;
+use super::compositions::{CompositionTable, Counts};
+use super::groups::Heartbeat;
+use super::matcher::Match;
+use super::mode::ModeId;
+use super::pool::{Measure, Pool};
+use super::queue::{Age, Queue};
+use super::rematch::Rematches;
+use super::room_settings::{RoomRules, SIDE_SIZE_MAX};
+use super::seek::Seeker;
+use super::stats::ModeStats;
+use super::terms::Terms;
+use super::ticket::{Ticket, TicketError};
+use super::why::WhyWaiting;
+
+/// Players who may watch a room.
+pub const SPECTATORS_MAX: usize = 4;
+
+/// Rooms of a number of players that are looked at on each side of a strength.
+pub const NEIGHBOURS_MAX: usize = 16;
+
+/// Players in a full room.
+const PLAYERS_MAX: usize = 2 * SIDE_SIZE_MAX as usize;
+
+/// Parties that gather.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Room {
+    /// The slots of its parties.
+    parties: ArrayVec<u32, PLAYERS_MAX>,
+    players: u8,
+    /// The lowest and the highest strength of a leader.
+    low: i32,
+    high: i32,
+    spectators: ArrayVec<u64, SPECTATORS_MAX>,
+}
+
+/// A mode of rooms at work.
+#[derive(Clone, Debug)]
+pub struct Rooms {
+    id: ModeId,
+    rules: RoomRules,
+    pool: Pool,
+    /// What happened so far.
+    pub(super) stats: ModeStats,
+    rooms: Vec<Room>,
+    free: Vec<u32>,
+    /// The room of each slot; [`NONE`] before the first heartbeat.
+    room_of: Vec<u32>,
+    /// Rooms that are not full, by their players, then by strength.
+    open: [BTreeSet<(i32, u32)>; PLAYERS_MAX],
+    /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
+    newcomers: Vec<(Age, u32)>,
+    rematches: Rematches,
+    table: CompositionTable,
+    seeker: Seeker,
+    looks: u64,
+}
+
+/// No room.
+const NONE: u32 = u32::MAX;
+
+impl Rooms {
+    /// An empty mode. O(1).
+    #[must_use]
+    pub fn new(id: ModeId, rules: RoomRules) -> Self {
+        let RoomRules {
+            rank_weight_percent,
+            ..
+        } = rules;
+        Self {
+            id,
+            rules,
+            pool: Pool::new(Measure::Leader {
+                rank_weight_percent,
+            }),
+            stats: ModeStats::default(),
+            rooms: Vec::new(),
+            free: Vec::new(),
+            room_of: Vec::new(),
+            open: Default::default(),
+            newcomers: Vec::new(),
+            rematches: Rematches::default(),
+            table: CompositionTable::new(rules.mode.group_size),
+            seeker: Seeker::default(),
+            looks: 0,
+        }
+    }
+
+    /// The mode's rules.
+    #[must_use]
+    pub const fn rules(&self) -> &RoomRules {
+        &self.rules
+    }
+
+    /// The parties that wait, longest-waiting first.
+    #[must_use]
+    pub const fn queue(&self) -> &Queue {
+        self.pool.queue()
+    }
+
+    /// What the mode has done so far.
+    #[must_use]
+    pub const fn stats(&self) -> &ModeStats {
+        &self.stats
+    }
+
+    /// The parties that share a room with the one in `slot`, itself included; empty before its first heartbeat.
+    pub fn room_of(&self, slot: u32) -> impl Iterator<Item = &Ticket> {
+        let parties = self.room(slot).into_iter().flat_map(|room| &room.parties);
+        parties.filter_map(|&slot| self.queue().ticket(slot))
+    }
+
+    /// Lets a party wait and returns its slot.
+    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+        let slot = self.pool.insert(ticket);
+        if self.room_of.len() <= slot as usize {
+            self.room_of.resize(slot as usize + 1, NONE);
+        }
+        self.room_of[slot as usize] = NONE;
+        self.newcomers.push((self.pool.age(slot), slot));
+        slot
+    }
+
+    /// Takes the party in `slot` out, of its room as well.
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+        self.leave_room(slot);
+        self.pool.remove(slot)
+    }
+
+    /// Lets a player watch the room of the party in `slot`.
+    pub(super) fn watch(&mut self, party: u32, slot: u32, player: u64) -> Result<(), TicketError> {
+        let room = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
+        let seats = self
+            .rooms
+            .get_mut(room as usize)
+            .map(|room| &mut room.spectators);
+        match seats {
+            Some(seats) if seats.contains(&player) => Ok(()),
+            Some(seats) => seats
+                .try_push(player)
+                .map_err(|_| TicketError::NoSeat { party }),
+            None => Err(TicketError::NoSeat { party }),
+        }
+    }
+
+    /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
+    /// `next_match`. Cost as the module says.
+    pub(super) fn run(
+        &mut self,
+        now_tick: u64,
+        next_match: &mut u64,
+        matches: &mut Vec<Match>,
+        expired: &mut Vec<Ticket>,
+    ) {
+        while let Some(slot) = self.queue().first() {
+            let ticket = self.queue().ticket(slot);
+            let waited = ticket.map_or(0, |ticket| ticket.waited_ticks(now_tick));
+            if self
+                .rules
+                .mode
+                .expire_after_ticks
+                .is_none_or(|after| waited < after)
+            {
+                break;
+            }
+            expired.extend(self.remove(slot));
+            self.stats.expired += 1;
+        }
+        let mut heartbeat = Heartbeat {
+            now_tick,
+            next_match,
+            full_at: matches.len().saturating_add(self.rules.mode.matches_max),
+            matches,
+        };
+        self.looks = 0;
+        self.seeker.reset_looks();
+        for (age, slot) in std::mem::take(&mut self.newcomers) {
+            if self.pool.age(slot) == age && self.queue().ticket(slot).is_some() {
+                self.open_room(slot);
+            }
+        }
+        self.serve(&mut heartbeat, self.rules.mode.first_after_ticks);
+        self.serve(&mut heartbeat, 0);
+        self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.looks_max);
+        self.stats.matches_exhausted += u64::from(heartbeat.is_full());
+        self.stats.left_over_players = self.queue().players();
+    }
+
+    /// Fills the rooms of parties that have waited this long, oldest first, and makes matches of those that are
+    /// full.
+    fn serve(&mut self, heartbeat: &mut Heartbeat, waited_ticks: u64) {
+        let oldest: Vec<(Age, u32)> = self
+            .queue()
+            .iter()
+            .take_while(|(_, ticket)| ticket.waited_ticks(heartbeat.now_tick) >= waited_ticks)
+            .map(|(slot, _)| (self.pool.age(slot), slot))
+            .take(self.rules.mode.looks_max as usize)
+            .collect();
+        for (age, slot) in oldest {
+            if heartbeat.is_full() || self.looks >= self.rules.mode.looks_max {
+                break;
+            }
+            // Who was matched since is gone.
+            if self.pool.age(slot) != age {
+                continue;
+            }
+            self.looks += 1;
+            let first = waited_ticks > 0 && !self.rules.equal_size;
+            let mut full = self.room(slot).is_some_and(|room| self.is_full(room));
+            if !full && first {
+                full = self.gather(slot, heartbeat.now_tick);
+            } else if !full {
+                full = self.merge(slot, heartbeat.now_tick);
+            }
+            if full {
+                self.make(heartbeat, slot);
+            }
+        }
+    }
+
+    /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
+    fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
+        let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        let looks_max = self.rules.mode.looks_max;
+        let found = self.seeker.seek(&terms, &mut self.table, slot, looks_max);
+        let found: Option<Vec<u32>> =
+            found.map(|(parties, _)| parties.iter().map(|entry| entry.slot).collect());
+        let Some(found) = found else { return false };
+        for &other in found.iter().filter(|&&other| other != slot) {
+            self.leave_room(other);
+        }
+        let room = self.room_of[slot as usize];
+        let staying = self.room(slot).map_or(0, |room| room.parties.len());
+        if staying > 1 {
+            // The others of its room make room for those chosen.
+            self.leave_room(slot);
+            self.open_room(slot);
+        }
+        let room = if staying > 1 {
+            self.room_of[slot as usize]
+        } else {
+            room
+        };
+        for other in found.into_iter().filter(|&other| other != slot) {
+            self.open_room(other);
+            self.unite(room, self.room_of[other as usize]);
+        }
+        true
+    }
+
+    /// Merges the room of the party in `slot` with others while they fit, first with those that fill it; whether
+    /// it is full then.
+    fn merge(&mut self, slot: u32, now_tick: u64) -> bool {
+        loop {
+            let at = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
+            let Some(room) = self.rooms.get(at as usize) else {
+                return false;
+            };
+            if self.is_full(room) {
+                return true;
+            }
+            let missing = 2 * self.rules.mode.group_size - room.players;
+            let sizes = if self.rules.equal_size {
+                room.players..=room.players
+            } else {
+                1..=missing
+            };
+            let fitting = sizes
+                .rev()
+                .find_map(|players| self.nearest(at, players, now_tick));
+            let Some(other) = fitting else { return false };
+            self.unite(at, other);
+        }
+    }
+
+    /// The room of so many players, nearest in strength, that can merge with a room.
+    fn nearest(&mut self, at: u32, players: u8, now_tick: u64) -> Option<u32> {
+        let low = self.rooms[at as usize].low;
+        let rooms = self.open.get(usize::from(players))?;
+        let above = rooms.range((low, 0)..).take(NEIGHBOURS_MAX);
+        let below = rooms.range(..(low, 0)).rev().take(NEIGHBOURS_MAX);
+        let mut nearby: Vec<(u32, u32)> = above
+            .chain(below)
+            .filter(|&&(_, other)| other != at)
+            .map(|&(strength, other)| (strength.abs_diff(low), other))
+            .collect();
+        nearby.sort_unstable_by_key(|&(distance, other)| (distance, self.oldest(other)));
+        self.looks += nearby.len() as u64;
+        let found = nearby
+            .into_iter()
+            .find(|&(_, other)| self.fit(at, other, now_tick));
+        found.map(|(_, other)| other)
+    }
+
+    /// Whether two rooms can be one.
+    fn fit(&mut self, one: u32, other: u32, now_tick: u64) -> bool {
+        let (one, other) = (&self.rooms[one as usize], &self.rooms[other as usize]);
+        let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        let slots = || one.parties.iter().chain(&other.parties).copied();
+        let tolerance = slots().map(|slot| terms.limits(slot).window).max();
+        let spread = one.high.max(other.high).abs_diff(one.low.min(other.low));
+        let entries: ArrayVec<Entry, { 2 * PLAYERS_MAX }> =
+            slots().filter_map(|slot| self.pool.entry(slot)).collect();
+        let mut counts: Counts = [0; 5];
+        entries
+            .iter()
+            .for_each(|entry| counts[usize::from(entry.size) - 1] += 1);
+        let sizes_fit = self.rules.equal_size || self.table.fits(&counts, &[PLAYERS_MAX as u32; 5]);
+        sizes_fit
+            && tolerance.is_some_and(|tolerance| spread <= tolerance)
+            && terms.all_together(&entries, u32::MAX)
+    }
+
+    fn is_full(&self, room: &Room) -> bool {
+        if self.rules.equal_size {
+            room.parties.len() == 2
+        } else {
+            room.players == 2 * self.rules.mode.group_size
+        }
+    }
+
+    fn room(&self, slot: u32) -> Option<&Room> {
+        self.rooms.get(*self.room_of.get(slot as usize)? as usize)
+    }
+
+    /// The age of the party of a room that has waited longest.
+    fn oldest(&self, room: u32) -> Option<Age> {
+        let parties = self.rooms[room as usize].parties.iter();
+        parties.map(|&slot| self.pool.age(slot)).min()
+    }
+
+    /// A room of its own for a party that is in none.
+    fn open_room(&mut self, slot: u32) {
+        let Some(entry) = self.pool.entry(slot) else {
+            return;
+        };
+        let room = Room {
+            parties: [slot].into_iter().collect(),
+            players: entry.size,
+            low: entry.skill(),
+            high: entry.skill(),
+            spectators: ArrayVec::new(),
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.rooms[at as usize] = room;
+                at
+            }
+            None => {
+                self.rooms.push(room);
+                self.rooms.len() as u32 - 1
+            }
+        };
+        self.room_of[slot as usize] = at;
+        self.list(at);
+    }
+
+    /// Takes a party out of its room, if it is in one.
+    fn leave_room(&mut self, slot: u32) {
+        let at = std::mem::replace(&mut self.room_of[slot as usize], NONE);
+        if at == NONE {
+            return;
+        }
+        self.unlist(at);
+        let room = &mut self.rooms[at as usize];
+        room.parties.retain(|party| *party != slot);
+        let left = room
+            .parties
+            .iter()
+            .filter_map(|&slot| self.pool.entry(slot));
+        let left: ArrayVec<Entry, PLAYERS_MAX> = left.collect();
+        room.players = left.iter().map(|entry| entry.size).sum();
+        room.low = left.iter().map(Entry::skill).min().unwrap_or(0);
+        room.high = left.iter().map(Entry::skill).max().unwrap_or(0);
+        if left.is_empty() {
+            room.spectators.clear();
+            self.free.push(at);
+        } else {
+            self.list(at);
+        }
+    }
+
+    /// Moves everybody of a room into another.
+    fn unite(&mut self, into: u32, from: u32) {
+        self.unlist(into);
+        self.unlist(from);
+        let gone = std::mem::take(&mut self.rooms[from as usize]);
+        self.free.push(from);
+        let room = &mut self.rooms[into as usize];
+        room.players += gone.players;
+        (room.low, room.high) = (room.low.min(gone.low), room.high.max(gone.high));
+        for slot in gone.parties {
+            self.room_of[slot as usize] = into;
+            room.parties.push(slot);
+        }
+        for player in gone.spectators {
+            if !room.spectators.contains(&player) {
+                self.stats.spectators_dropped +=
+                    u64::from(room.spectators.try_push(player).is_err());
+            }
+        }
+        self.list(into);
+    }
+
+    fn list(&mut self, at: u32) {
+        let room = &self.rooms[at as usize];
+        if !self.is_full(room) {
+            self.open[usize::from(room.players)].insert((room.low, at));
+        }
+    }
+
+    fn unlist(&mut self, at: u32) {
+        let room = &self.rooms[at as usize];
+        if let Some(rooms) = self.open.get_mut(usize::from(room.players)) {
+            rooms.remove(&(room.low, at));
+        }
+    }
+
+    /// Makes the match of a full room, its sides as even in the leaders' strength as can be.
+    fn make(&mut self, heartbeat: &mut Heartbeat, slot: u32) {
+        let Some(room) = self.room(slot).cloned() else {
+            return;
+        };
+        let mut parties: Vec<Entry> = room
+            .parties
+            .iter()
+            .filter_map(|&slot| self.pool.entry(slot))
+            .collect();
+        parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
+        let weight = |entry: &Entry| (entry.size, entry.skill().unsigned_abs());
+        let weights: Vec<Weight> = parties.iter().map(weight).collect();
+        let split = if self.rules.equal_size {
+            Some(0b01)
+        } else {
+            balance(&mut self.table, &weights).map(|split| split.first)
+        };
+        let Some(first) = split else {
+            debug_assert!(false, "a full room has two sides");
+            return;
+        };
+        let mut sides: Vec<(Age, u32, bool)> = (0..parties.len())
+            .map(|at| {
+                (
+                    self.pool.age(parties[at].slot),
+                    parties[at].slot,
+                    first >> at & 1 == 1,
+                )
+            })
+            .collect();
+        sides.sort_unstable();
+        let first_side = sides.first().is_some_and(|oldest| oldest.2);
+        let mut groups = [Vec::new(), Vec::new()];
+        for (_, slot, side) in sides {
+            groups[usize::from(side != first_side)].extend(self.remove(slot));
+        }
+        heartbeat.make(self.id, groups, room.spectators.to_vec());
+    }
+
+    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
+    #[must_use]
+    pub fn why_waiting(&self, slot: u32) -> Option<WhyWaiting> {
+        let size = self.queue().ticket(slot)?.size;
+        let players = self.room(slot).map_or(size, |room| room.players);
+        let needed = if self.rules.equal_size {
+            2 * size
+        } else {
+            2 * self.rules.mode.group_size
+        };
+        Some(WhyWaiting::InRoom {
+            players,
+            missing: needed.saturating_sub(players),
+        })
+    }
+
+    /// Feeds who shares a room with whom to a hash. O(rooms).
+    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {
+            room.parties.iter().for_each(|&slot| feed(u64::from(slot)));
+            room.spectators.iter().copied().for_each(&mut *feed);
+        }
+    }
+}

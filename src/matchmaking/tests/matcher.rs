@@ -1,0 +1,188 @@
+//! Requests to the matcher, over all modes.
+
+use super::*;
+
+fn duel() -> Matcher {
+    let other = ModeSettings {
+        name: "other".to_owned(),
+        ..mode(5)
+    };
+    Matcher::new(
+        &[QueueMode::Groups(mode(1)), QueueMode::Groups(other)],
+        20.0,
+    )
+    .unwrap()
+}
+
+fn digest(matcher: &Matcher) -> Vec<u64> {
+    let mut fed = Vec::new();
+    matcher.digest(&mut |word| fed.push(word));
+    fed
+}
+
+#[test]
+fn refused_requests_name_their_reason_and_change_nothing() {
+    let mut matcher = duel();
+    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    let before = digest(&matcher);
+    let mut with_queued_player = ticket(2, 1, 0, 0);
+    with_queued_player.members[0] = 10;
+    let refused = TicketError::PlayerQueued {
+        party: 2,
+        player: 10,
+        queued_in: 1,
+    };
+    assert_eq!(
+        matcher.queue(with_queued_player.clone()),
+        Err(refused.clone())
+    );
+    with_queued_player.mode = ModeId(1);
+    assert_eq!(
+        matcher.queue(with_queued_player),
+        Err(refused),
+        "also in another mode"
+    );
+    assert_eq!(
+        matcher.queue(ticket(1, 1, 0, 0)),
+        Err(TicketError::PartyQueued { party: 1 })
+    );
+    let too_large = TicketError::LargerThanGroup {
+        party: 3,
+        size: 2,
+        group_size: 1,
+    };
+    assert_eq!(matcher.queue(ticket(3, 2, 0, 0)), Err(too_large));
+    let stray = Ticket {
+        mode: ModeId(2),
+        ..ticket(3, 1, 0, 0)
+    };
+    assert_eq!(
+        matcher.queue(stray),
+        Err(TicketError::UnknownMode {
+            party: 3,
+            mode: ModeId(2),
+            modes: 2
+        })
+    );
+    assert_eq!(matcher.cancel(9), Err(TicketError::NotQueued { party: 9 }));
+    assert_eq!(
+        matcher.cancel_by(1, 77),
+        Err(TicketError::NotAMember {
+            party: 1,
+            player: 77
+        })
+    );
+    assert_eq!(matcher.remove_player(77), None);
+    assert_eq!(digest(&matcher), before);
+    assert_eq!((matcher.waiting(), matcher.waiting_players()), (1, 1));
+}
+
+#[test]
+fn a_full_queue_refuses_and_counts() {
+    let settings = ModeSettings {
+        tickets_max: 1,
+        ..mode(5)
+    };
+    let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
+    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    assert_eq!(
+        matcher.queue(ticket(2, 1, 0, 0)),
+        Err(TicketError::QueueFull {
+            party: 2,
+            tickets_max: 1
+        })
+    );
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().refused, 1);
+    matcher.cancel(1).unwrap();
+    assert_eq!(matcher.queue(ticket(2, 1, 0, 0)), Ok(()));
+}
+
+#[test]
+fn a_member_who_leaves_voids_the_whole_ticket() {
+    let mut matcher = duel();
+    let party = Ticket {
+        mode: ModeId(1),
+        ..ticket(4, 3, 0, 0)
+    };
+    matcher.queue(party.clone()).unwrap();
+    assert_eq!(matcher.party_of(42), Some(4));
+    assert_eq!(matcher.remove_player(42), Some(party));
+    assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
+    assert_eq!(matcher.stats(ModeId(1)).unwrap().cancelled, 1);
+    assert_eq!(
+        matcher.queue(ticket(5, 1, 0, 0)),
+        Ok(()),
+        "the others may queue anew"
+    );
+}
+
+#[test]
+fn modes_must_have_different_names() {
+    let error = Matcher::new(
+        &[QueueMode::Groups(mode(1)), QueueMode::Groups(mode(5))],
+        20.0,
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "expected different names for the queues, found `arena` twice"
+    );
+    assert_eq!(duel().mode_named("other"), Some(ModeId(1)));
+    assert_eq!(duel().mode_named("nothing"), None);
+}
+
+#[test]
+fn a_waiting_party_can_be_asked_why() {
+    let settings = ModeSettings {
+        skill_window_start: 10,
+        skill_window_widen_per_s: 0,
+        power_gap_start: 5,
+        power_gap_widen_per_s: 0,
+        ..mode(5)
+    };
+    let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
+    assert_eq!(matcher.why_waiting(1, 0), None);
+    matcher.queue(ticket(1, 5, 0, 0)).unwrap();
+    assert_eq!(
+        matcher.why_waiting(1, 0),
+        Some(WhyWaiting::TooFewPlayers {
+            waiting: 5,
+            needed: 10
+        })
+    );
+    matcher.queue(ticket(2, 3, 0, 0)).unwrap();
+    matcher.queue(ticket(3, 3, 0, 0)).unwrap();
+    assert_eq!(matcher.why_waiting(1, 0), Some(WhyWaiting::SizesDoNotFit));
+    matcher
+        .queue(Ticket {
+            power: 90,
+            ..ticket(4, 5, 900, 0)
+        })
+        .unwrap();
+    let outside = WhyWaiting::OutsideWindow {
+        window: 10,
+        opens_in_ticks: 1200,
+    };
+    assert_eq!(matcher.why_waiting(1, 0), Some(outside));
+    matcher
+        .queue(Ticket {
+            power: 90,
+            ..ticket(5, 5, 1, 0)
+        })
+        .unwrap();
+    let gap = 90 - u64::from(ticket(1, 5, 0, 0).power);
+    let uneven = WhyWaiting::PowerGap {
+        gap,
+        limit: 5,
+        opens_in_ticks: 1190,
+    };
+    assert_eq!(matcher.why_waiting(1, 10), Some(uneven));
+    assert_eq!(
+        matcher.why_waiting(1, 1200),
+        Some(WhyWaiting::NextHeartbeat)
+    );
+    let mut beat = Beat::default();
+    matcher.run(1500, &mut beat);
+    assert_eq!(matcher.why_waiting(1, 1500), None);
+    assert_eq!(beat.matches[0].groups[0][0].party, 1);
+}

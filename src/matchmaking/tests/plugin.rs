@@ -1,0 +1,313 @@
+//! The plugin: messages in, facts out.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+
+use super::*;
+use crate::sim::{self, clock, state_hash};
+
+/// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
+fn app(modes: Vec<ModeSettings>) -> App {
+    let mut app = App::new();
+    app.add_plugins((
+        bevy_time::TimePlugin,
+        sim::SimPlugin {
+            tick_hz: Some(20.0),
+        },
+        MatchmakingPlugin,
+    ));
+    let modes = modes.into_iter().map(QueueMode::Groups).collect();
+    app.insert_resource(MatchmakingSettings { modes });
+    clock::one_tick_an_update(&mut app);
+    app
+}
+
+fn queue(app: &mut App, ticket: Ticket) {
+    app.world_mut().write_message(QueueRequest { ticket });
+}
+
+fn cancel(app: &mut App, party: u32, player: Option<u64>) {
+    app.world_mut()
+        .write_message(CancelRequest { party, player });
+}
+
+/// Runs one tick and checks the books.
+fn tick(app: &mut App) {
+    app.update();
+    assert!(app.world().resource::<Matchmaker>().conserved());
+}
+
+fn take<M: Message>(app: &mut App) -> Vec<M> {
+    app.world_mut()
+        .resource_mut::<Messages<M>>()
+        .drain()
+        .collect()
+}
+
+fn refused(app: &mut App) -> Vec<TicketError> {
+    take::<TicketRefused>(app)
+        .into_iter()
+        .map(|refused| refused.error)
+        .collect()
+}
+
+#[test]
+fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 5, 0, 1));
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketQueued>(&mut app),
+        [TicketQueued {
+            ticket: ticket(1, 5, 0, 1)
+        }]
+    );
+    (2..10).for_each(|_| tick(&mut app));
+    assert_eq!(take::<MatchFormed>(&mut app), []);
+    // The second party asks on the tick of the heartbeat itself.
+    queue(&mut app, ticket(2, 5, 0, 10));
+    tick(&mut app);
+    let formed = take::<MatchFormed>(&mut app);
+    assert_eq!(formed.len(), 1);
+    assert_eq!(
+        formed[0].found.groups,
+        [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]
+    );
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+}
+
+#[test]
+fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
+    let mut app = app(vec![mode(5)]);
+    let [stays, leaves] = [1, 2].map(|party| {
+        let ticket = PartyTicket(ticket(party, 2, 0, 0));
+        app.world_mut().spawn(ticket).id()
+    });
+    tick(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 2);
+    app.world_mut().despawn(leaves);
+    tick(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().party_of(20), None);
+    app.world_mut().entity_mut(stays).remove::<PartyTicket>();
+    tick(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(refused(&mut app), []);
+}
+
+#[test]
+fn a_proposed_match_is_answered_by_messages() {
+    let mut app = app(vec![ModeSettings {
+        accept_within_s: 10.0,
+        ..mode(1)
+    }]);
+    for party in [1, 2] {
+        queue(&mut app, ticket(party, 1, 0, 0));
+    }
+    (0..10).for_each(|_| tick(&mut app));
+    let proposed = take::<MatchProposed>(&mut app);
+    assert_eq!(proposed.len(), 1);
+    for (player, accept) in [(10, true), (99, true), (20, true)] {
+        app.world_mut()
+            .write_message(AnswerRequest { player, accept });
+    }
+    tick(&mut app);
+    let formed = take::<MatchFormed>(&mut app);
+    assert_eq!(formed[0].found, proposed[0].found);
+    assert_eq!(app.world().resource::<MatchmakingStats>().answer_refused, 1);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+}
+
+#[test]
+fn refusals_are_told_and_counted() {
+    let mut app = app(vec![mode(1)]);
+    queue(&mut app, ticket(1, 1, 0, 0));
+    queue(&mut app, ticket(1, 1, 0, 0));
+    queue(&mut app, ticket(2, 2, 0, 0));
+    queue(
+        &mut app,
+        Ticket {
+            mode: ModeId(7),
+            ..ticket(3, 1, 0, 0)
+        },
+    );
+    cancel(&mut app, 9, None);
+    tick(&mut app);
+    assert_eq!(
+        refused(&mut app),
+        [
+            TicketError::PartyQueued { party: 1 },
+            TicketError::LargerThanGroup {
+                party: 2,
+                size: 2,
+                group_size: 1
+            },
+            TicketError::UnknownMode {
+                party: 3,
+                mode: ModeId(7),
+                modes: 1
+            },
+            TicketError::NotQueued { party: 9 },
+        ]
+    );
+    let stats = *app.world().resource::<MatchmakingStats>();
+    assert_eq!(
+        stats,
+        MatchmakingStats {
+            queue_refused: 3,
+            cancel_refused: 1,
+            answer_refused: 0,
+        }
+    );
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 1);
+}
+
+#[test]
+fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
+    let mut app = app(vec![mode(5)]);
+    cancel(&mut app, 4, Some(40));
+    queue(&mut app, ticket(4, 2, 0, 0));
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketCancelled>(&mut app),
+        [TicketCancelled {
+            party: 4,
+            mode: ModeId(0)
+        }]
+    );
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+}
+
+#[test]
+fn strangers_cannot_cancel_and_the_server_can() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(4, 2, 0, 0));
+    cancel(&mut app, 4, Some(77));
+    tick(&mut app);
+    assert_eq!(
+        refused(&mut app),
+        [TicketError::NotAMember {
+            party: 4,
+            player: 77
+        }]
+    );
+    cancel(&mut app, 4, None);
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketCancelled>(&mut app),
+        [TicketCancelled {
+            party: 4,
+            mode: ModeId(0)
+        }]
+    );
+}
+
+#[test]
+fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
+    let mut app = app(vec![ModeSettings {
+        expire_after_s: 1.0,
+        ..mode(5)
+    }]);
+    queue(&mut app, ticket(1, 1, 0, 1));
+    (1..30).for_each(|_| tick(&mut app));
+    assert_eq!(take::<TicketExpired>(&mut app), []);
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketExpired>(&mut app),
+        [TicketExpired {
+            party: 1,
+            mode: ModeId(0)
+        }]
+    );
+}
+
+#[test]
+fn a_ticket_from_the_future_waits_from_now_on() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 1, 0, u64::MAX));
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketQueued>(&mut app),
+        [TicketQueued {
+            ticket: ticket(1, 1, 0, 1)
+        }]
+    );
+}
+
+#[test]
+fn settings_out_of_range_open_no_mode_and_stop_nothing() {
+    let mut app = app(vec![mode(51)]);
+    queue(&mut app, ticket(1, 1, 0, 0));
+    tick(&mut app);
+    assert_eq!(
+        refused(&mut app),
+        [TicketError::UnknownMode {
+            party: 1,
+            mode: ModeId(0),
+            modes: 0
+        }]
+    );
+}
+
+#[test]
+fn a_matchmaker_that_is_there_before_the_start_is_kept() {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, MatchmakingPlugin));
+    app.insert_resource(MatchmakingSettings {
+        modes: vec![QueueMode::Groups(mode(5))],
+    });
+    let own = ModeSettings {
+        name: "own".to_owned(),
+        ..mode(3)
+    };
+    app.insert_resource(Matchmaker::new(&[QueueMode::Groups(own)], 20.0).unwrap());
+    clock::one_tick_an_update(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().names(), ["own"]);
+}
+
+#[test]
+fn seconds_become_as_many_ticks_as_the_rate_says() {
+    for hz in [7.0, 20.0, 30.0, 60.0, 128.0] {
+        let time = Time::<Fixed>::from_hz(hz);
+        assert_eq!(tick_mhz(&time), hz as u64 * 1000);
+    }
+    let mut app = App::new();
+    let modes = vec![QueueMode::Groups(ModeSettings {
+        open_after_s: 60.0,
+        ..mode(5)
+    })];
+    app.add_plugins((
+        bevy_time::TimePlugin,
+        sim::SimPlugin {
+            tick_hz: Some(30.0),
+        },
+        MatchmakingPlugin,
+    ))
+    .insert_resource(MatchmakingSettings { modes });
+    clock::one_tick_an_update(&mut app);
+    let rules = app.world().resource::<Matchmaker>().modes()[0].rules();
+    assert_eq!(rules.open_after_ticks, 1800);
+}
+
+#[test]
+fn who_waits_is_part_of_the_state_hash() {
+    let hash = |party: Option<u32>| {
+        let mut app = app(vec![mode(5)]);
+        if let Some(party) = party {
+            queue(&mut app, ticket(party, 1, 0, 0));
+        }
+        tick(&mut app);
+        state_hash(app.world_mut())
+    };
+    assert_eq!(hash(Some(1)), hash(Some(1)));
+    assert_ne!(hash(Some(1)), hash(Some(2)));
+    assert_ne!(hash(Some(1)), hash(None));
+}
+
+#[test]
+fn settings_are_read_from_ron_and_unknown_fields_are_refused() {
+    let settings: MatchmakingSettings =
+        ron::from_str("(modes: [Groups((name: \"duel\", group_size: 1))])").unwrap();
+    assert_eq!(settings.modes.len(), 1);
+    assert!(ron::from_str::<MatchmakingSettings>("(mode: [])").is_err());
+}

@@ -1,0 +1,159 @@
+//! Matches that have to be accepted, and running ones that are filled up.
+
+use super::*;
+use crate::matchmaking::Backfill;
+
+fn asking() -> Matcher {
+    matcher(ModeSettings {
+        accept_within_s: 10.0,
+        ..mode(1)
+    })
+}
+
+fn beat(matcher: &mut Matcher, now_tick: u64) -> Beat {
+    let mut beat = Beat::default();
+    matcher.run(now_tick, &mut beat);
+    assert!(matcher.modes()[0].conserved());
+    beat
+}
+
+#[test]
+fn a_match_is_on_when_the_last_player_has_accepted() {
+    let mut matcher = asking();
+    for party in [1, 2] {
+        matcher.queue(ticket(party, 1, 0, 0)).unwrap();
+    }
+    let found = beat(&mut matcher, 10);
+    assert!(found.matches.is_empty() && found.proposed.len() == 1);
+    assert_eq!(matcher.waiting(), 2);
+    assert_eq!(
+        matcher.why_waiting(1, 10),
+        Some(WhyWaiting::Proposed { id: 0, missing: 2 })
+    );
+    assert_eq!(
+        matcher.queue(ticket(1, 1, 0, 0)),
+        Err(TicketError::PartyQueued { party: 1 })
+    );
+    assert_eq!(matcher.accept(10, 20), Ok(None));
+    assert_eq!(
+        matcher.accept(10, 20),
+        Ok(None),
+        "accepting twice changes nothing"
+    );
+    assert_eq!(
+        matcher.accept(99, 20),
+        Err(TicketError::NothingProposed { player: 99 })
+    );
+    let on = matcher.accept(20, 30).unwrap();
+    assert_eq!(on, Some(found.proposed[0].clone()));
+    assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
+    let stats = matcher.stats(ModeId(0)).unwrap();
+    assert_eq!(
+        (stats.matches, stats.matched_parties, stats.proposed),
+        (1, 2, 0)
+    );
+    assert_eq!(
+        stats.wait_ticks.max(),
+        30,
+        "the time of the proposal is waiting time"
+    );
+}
+
+#[test]
+fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
+    for leaves in [false, true] {
+        let mut matcher = asking();
+        for party in [1, 2] {
+            matcher
+                .queue(ticket(party, 1, 0, u64::from(party)))
+                .unwrap();
+        }
+        beat(&mut matcher, 10);
+        matcher.queue(ticket(3, 1, 0, 15)).unwrap();
+        let out = if leaves {
+            matcher.remove_player(20)
+        } else {
+            matcher.decline(20).ok()
+        };
+        assert_eq!(out, Some(ticket(2, 1, 0, 2)));
+        assert_eq!(waiting(&matcher), [ticket(1, 1, 0, 1), ticket(3, 1, 0, 15)]);
+        let stats = matcher.stats(ModeId(0)).unwrap();
+        assert_eq!(
+            (stats.cancelled, stats.dissolved, stats.proposed),
+            (1, 1, 0)
+        );
+        let next = beat(&mut matcher, 20);
+        assert_eq!(next.proposed[0].groups[0], [ticket(1, 1, 0, 1)]);
+        assert_eq!(
+            matcher.decline(77),
+            Err(TicketError::NothingProposed { player: 77 })
+        );
+    }
+}
+
+#[test]
+fn who_keeps_silent_is_out_when_the_time_is_over() {
+    let mut matcher = asking();
+    for party in [1, 2] {
+        matcher.queue(ticket(party, 1, 0, 0)).unwrap();
+    }
+    beat(&mut matcher, 10);
+    matcher.accept(20, 11).unwrap();
+    assert!(beat(&mut matcher, 209).expired.is_empty());
+    assert_eq!(beat(&mut matcher, 210).expired, [ticket(1, 1, 0, 0)]);
+    assert_eq!(waiting(&matcher), [ticket(2, 1, 0, 0)]);
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().expired, 1);
+}
+
+#[test]
+fn exactly_the_missing_players_join_a_running_match() {
+    let mut matcher = matcher(ModeSettings {
+        skill_window_start: 100,
+        ..mode(5)
+    });
+    for (party, size, skill) in [(1, 2, 90), (2, 2, 40), (3, 1, -60), (4, 1, 150), (5, 4, 0)] {
+        matcher.queue(ticket(party, size, skill, 0)).unwrap();
+    }
+    let mut wanted = Backfill {
+        missing: 3,
+        level: 1,
+        ..Backfill::default()
+    };
+    let joined = matcher.backfill(ModeId(0), &wanted, 0);
+    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party).collect();
+    assert_eq!(parties, [2, 3]);
+    assert_eq!(matcher.party_of(20), None);
+    wanted.missing = 1;
+    assert!(
+        matcher.backfill(ModeId(0), &wanted, 0).is_empty(),
+        "party 4 is too far"
+    );
+    assert_eq!(matcher.waiting(), 3);
+    assert!(matcher.modes()[0].conserved());
+    for missing in [0, 6, u8::MAX] {
+        wanted.missing = missing;
+        assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
+    }
+}
+
+proptest! {
+    #[test]
+    fn answers_in_any_order_keep_the_books(answers in prop::collection::vec((0u64..120, 0u8..8), 0..200)) {
+        let mut matcher = asking();
+        let mut matched = 0;
+        for (nth, &(player, what)) in answers.iter().enumerate() {
+            let now_tick = 3 * nth as u64;
+            match what {
+                0..3 => drop(matcher.queue(ticket(player as u32 / 10, 1, 0, now_tick))),
+                3..5 => matched += u64::from(matcher.accept(player / 10 * 10, now_tick).is_ok_and(|on| on.is_some())),
+                5 => drop(matcher.decline(player / 10 * 10)),
+                6 => drop(matcher.remove_player(player)),
+                _ => drop(beat(&mut matcher, now_tick)),
+            }
+            prop_assert!(matcher.modes()[0].conserved());
+            prop_assert_eq!(matcher.waiting() as u64, matcher.modes()[0].waiting());
+            prop_assert_eq!(matcher.waiting_players(), matcher.waiting());
+        }
+        prop_assert_eq!(matcher.stats(ModeId(0)).unwrap().matches, matched);
+    }
+}

@@ -1,0 +1,238 @@
+//! Rooms: who gathers with whom.
+
+use super::*;
+use crate::matchmaking::RoomSettings;
+use crate::matchmaking::rooms::SPECTATORS_MAX;
+
+fn rooms(settings: RoomSettings) -> Matcher {
+    Matcher::new(&[QueueMode::Rooms(settings)], 20.0).expect("valid settings")
+}
+
+fn settings(side_size: u8) -> RoomSettings {
+    RoomSettings {
+        side_size,
+        strength_start: 100,
+        strength_widen_per_s: 0,
+        rank_weight_percent: 0,
+        expire_after_s: 0.0,
+        ..RoomSettings::default()
+    }
+}
+
+fn party(party: u32, size: u8, leader_strength: u32, since_tick: u64) -> Ticket {
+    Ticket {
+        leader_strength,
+        ..ticket(party, size, 0, since_tick)
+    }
+}
+
+fn room_mates(matcher: &Matcher, of: u32) -> Vec<u32> {
+    let OpenMode::Rooms(rooms) = &matcher.modes()[0] else {
+        panic!("a mode of rooms")
+    };
+    let slot = rooms
+        .queue()
+        .iter()
+        .find(|(_, ticket)| ticket.party == of)
+        .unwrap()
+        .0;
+    let mut mates: Vec<u32> = rooms.room_of(slot).map(|ticket| ticket.party).collect();
+    mates.sort_unstable();
+    mates
+}
+
+#[test]
+fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
+    let mut matcher = rooms(settings(3));
+    for (id, size) in [(1, 1), (2, 1), (3, 2)] {
+        matcher.queue(party(id, size, 500, u64::from(id))).unwrap();
+    }
+    assert!(run(&mut matcher, 10).0.is_empty());
+    assert_eq!(room_mates(&matcher, 1), [1, 2, 3]);
+    assert_eq!(
+        matcher.why_waiting(3, 10),
+        Some(WhyWaiting::InRoom {
+            players: 4,
+            missing: 2
+        })
+    );
+    // A party of three would fit no side, a party of two fills the room.
+    matcher.queue(party(4, 3, 500, 11)).unwrap();
+    matcher.queue(party(5, 2, 500, 12)).unwrap();
+    let made = run(&mut matcher, 20).0.remove(0);
+    let mut met: Vec<u32> = made
+        .groups
+        .iter()
+        .flatten()
+        .map(|ticket| ticket.party)
+        .collect();
+    met.sort_unstable();
+    assert_eq!(met, [1, 2, 3, 5]);
+    assert_eq!(matcher.waiting(), 1);
+}
+
+#[test]
+fn leaders_too_far_apart_wait_until_strength_is_no_matter() {
+    let mut matcher = rooms(settings(1));
+    matcher.queue(party(1, 1, 100, 0)).unwrap();
+    matcher.queue(party(2, 1, 900, 0)).unwrap();
+    assert!(run(&mut matcher, 1199).0.is_empty());
+    assert_eq!(run(&mut matcher, 1200).0.len(), 1);
+}
+
+#[test]
+fn a_rank_makes_a_leader_count_stronger() {
+    let mut matcher = rooms(RoomSettings {
+        rank_weight_percent: 10,
+        ..settings(1)
+    });
+    matcher
+        .queue(Ticket {
+            level: 10,
+            ..party(1, 1, 500, 0)
+        })
+        .unwrap();
+    matcher
+        .queue(Ticket {
+            level: 0,
+            ..party(2, 1, 500, 0)
+        })
+        .unwrap();
+    assert!(run(&mut matcher, 0).0.is_empty());
+    matcher
+        .queue(Ticket {
+            level: 0,
+            ..party(3, 1, 950, 0)
+        })
+        .unwrap();
+    assert_eq!(run(&mut matcher, 10).0[0].groups[1][0].party, 3);
+}
+
+#[test]
+fn parties_of_equal_size_meet_the_nearest_leader() {
+    let mut matcher = rooms(RoomSettings {
+        equal_size: true,
+        ..settings(3)
+    });
+    for (id, size, strength) in [
+        (1, 2, 500),
+        (2, 1, 500),
+        (3, 2, 560),
+        (4, 2, 510),
+        (5, 3, 500),
+    ] {
+        matcher
+            .queue(party(id, size, strength, u64::from(id)))
+            .unwrap();
+    }
+    let (matches, _) = run(&mut matcher, 10);
+    assert_eq!(matches.len(), 1);
+    assert_eq!(
+        matches[0].groups,
+        [vec![party(1, 2, 500, 1)], vec![party(4, 2, 510, 4)]]
+    );
+}
+
+#[test]
+fn a_party_that_leaves_leaves_its_room() {
+    let mut matcher = rooms(settings(2));
+    for id in 1..=3 {
+        matcher.queue(party(id, 1, 500, 0)).unwrap();
+    }
+    run(&mut matcher, 10);
+    matcher.cancel(2).unwrap();
+    assert_eq!(room_mates(&matcher, 1), [1, 3]);
+    matcher.queue(party(4, 2, 500, 10)).unwrap();
+    assert_eq!(run(&mut matcher, 20).0.len(), 1);
+    assert_eq!(matcher.waiting(), 0);
+}
+
+#[test]
+fn four_watch_a_room_and_are_told_of_its_match() {
+    let mut matcher = rooms(settings(1));
+    matcher.queue(party(1, 1, 500, 0)).unwrap();
+    assert_eq!(matcher.watch(1, 77), Err(TicketError::NoSeat { party: 1 }));
+    run(&mut matcher, 10);
+    for player in 70..70 + SPECTATORS_MAX as u64 {
+        assert_eq!(matcher.watch(1, player), Ok(()));
+    }
+    assert_eq!(matcher.watch(1, 70), Ok(()), "to watch twice is to watch");
+    assert_eq!(matcher.watch(1, 99), Err(TicketError::NoSeat { party: 1 }));
+    assert_eq!(
+        matcher.watch(5, 99),
+        Err(TicketError::NotQueued { party: 5 })
+    );
+    assert!(matches!(
+        matcher.watch(1, 10),
+        Err(TicketError::PlayerQueued { .. })
+    ));
+    matcher.queue(party(2, 1, 500, 10)).unwrap();
+    assert_eq!(run(&mut matcher, 20).0[0].spectators, [70, 71, 72, 73]);
+}
+
+#[test]
+fn sides_are_one_to_three() {
+    for side_size in [0, 4] {
+        assert!(settings(side_size).rules(20.0).is_err());
+    }
+    let mut matcher = rooms(settings(3));
+    assert!(matcher.queue(party(1, 4, 0, 0)).is_err());
+}
+
+#[test]
+fn a_mode_of_rooms_is_read_from_ron() {
+    let mode: QueueMode =
+        ron::from_str("Rooms((name: \"yard\", side_size: 2, equal_size: true))").unwrap();
+    assert_eq!(mode.name(), "yard");
+    assert!(ron::from_str::<QueueMode>("Rooms((group_size: 1))").is_err());
+}
+
+proptest! {
+    #[test]
+    fn rooms_keep_the_books_the_sizes_and_the_bound(
+        side_size in 1u8..=3,
+        equal_size in any::<bool>(),
+        script in prop::collection::vec((0u32..60, 1u8..=3, 0u32..2000, 0u8..10), 0..120),
+    ) {
+        let settings = RoomSettings { equal_size, first_after_s: 0.0, expire_after_s: 200.0, ..settings(side_size) };
+        let play = || -> Result<Vec<Match>, TestCaseError> {
+            let mut matcher = rooms(settings.clone());
+            let mut all = Vec::new();
+            for (nth, &(id, size, strength, what)) in script.iter().enumerate() {
+                let now_tick = 40 * nth as u64;
+                match what {
+                    0..6 => drop(matcher.queue(party(id, size, strength, now_tick))),
+                    6 => drop(matcher.cancel(id)),
+                    7 => drop(matcher.watch(id, 10_000 + u64::from(strength))),
+                    _ => {
+                        let (matches, _) = run(&mut matcher, now_tick);
+                        for made in &matches {
+                            let sizes = made.groups.each_ref().map(|group| group.iter().map(|t| t.size).sum::<u8>());
+                            prop_assert_eq!(sizes[0], sizes[1]);
+                            let one_each = made.groups.iter().all(|group| group.len() == 1);
+                            prop_assert!(one_each || !equal_size);
+                            prop_assert!(equal_size || sizes[0] == side_size);
+                            prop_assert!(made.spectators.len() <= SPECTATORS_MAX);
+                        }
+                        all.extend(matches);
+                        // Who is first in line waits only if nothing fits.
+                        let left = waiting(&matcher);
+                        let mut table = CompositionTable::new(side_size);
+                        for overdue in left.iter().filter(|ticket| ticket.waited_ticks(now_tick) >= 1200) {
+                            let others = left.iter().filter(|other| other.party != overdue.party);
+                            let fits = if equal_size {
+                                others.clone().any(|other| other.size == overdue.size)
+                            } else {
+                                table.fits(&counts([overdue]), &counts(others))
+                            };
+                            prop_assert!(!fits, "{:?} of {:?}", overdue, left);
+                        }
+                    }
+                }
+                prop_assert!(matcher.modes()[0].conserved());
+            }
+            Ok(all)
+        };
+        prop_assert_eq!(play()?, play()?);
+    }
+}

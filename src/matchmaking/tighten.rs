@@ -1,0 +1,303 @@
+//! Making packed sets tighter in skill, and then more even in power.
+//!
+//! ```text
+//! sets by skill ──▶ one wider than the aim shares its parties out anew with a neighbour ──▶ tighter sets
+//!               ──▶ bands of sets within the aim: where gaps are large, groups are paired anew by power
+//! ```
+//! The aim is the spread that 99 % of the sets of 2K players in a row, parties aside, would keep: what the
+//! sparse ends of the order need anyway counts as equally tight everywhere, so that power decides below it.
+//!
+//! Invariants: parties stay whole, sets remain compositions, no set gets wider than both its aim and what it
+//! was, and a spread stays within the widest window of its parties.
+//!
+//! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
+
+use super::balance::{Weight, balance};
+use super::compositions::{CompositionTable, Counts, players};
+use super::sweep::{Seat, Sets};
+
+/// Neighbours on each side that a set shares its parties out with.
+const NEIGHBOURS: usize = 3;
+
+/// Exchanges between neighbours a heartbeat.
+pub const REPARTITIONS_MAX: usize = 512;
+
+/// Steps of one exchange.
+pub const STEPS_MAX: u32 = 20_000;
+
+/// Parties of two sets that are shared out anew at most.
+const UNION_MAX: usize = 24;
+
+/// A mean gap of this share of the groups' power is even enough: 1/256.
+const EVEN_SHIFT: u32 = 8;
+
+/// The spread of skill below which all sets count as tight: the 99th percentile over sets of 2K players in
+/// a row. O(n log n) in the sets.
+#[must_use]
+pub fn aim(seats: &[Seat], group_size: u8) -> u32 {
+    let total = 2 * u32::from(group_size);
+    let mut spreads = Vec::new();
+    let (mut held, mut lowest) = (0, None);
+    for seat in seats {
+        let skill = seat.entry.skill();
+        // A party can end a set and begin the next.
+        let mut left = u32::from(seat.entry.size);
+        while left > 0 {
+            let low: i32 = *lowest.get_or_insert(skill);
+            let joins = left.min(total - held);
+            held += joins;
+            left -= joins;
+            if held == total {
+                spreads.push(skill.abs_diff(low));
+                (held, lowest) = (0, None);
+            }
+        }
+    }
+    if spreads.is_empty() {
+        return 0;
+    }
+    let nth = (spreads.len() * 99).div_ceil(100) - 1;
+    *spreads.select_nth_unstable(nth).1
+}
+
+/// The spread of skill of seats that are in order.
+fn spread(seats: &[Seat], set: &[u32]) -> u32 {
+    match (set.first(), set.last()) {
+        (Some(&low), Some(&high)) => {
+            let skill = |at: u32| seats[at as usize].entry.skill();
+            skill(high).abs_diff(skill(low))
+        }
+        _ => 0,
+    }
+}
+
+/// Whether the spread of a set is within the window of its longest-waiting party, which is the widest.
+fn within_window(seats: &[Seat], set: &[u32]) -> bool {
+    let widest = set.iter().map(|&at| seats[at as usize].window).max();
+    widest.is_some_and(|widest| spread(seats, set) <= widest)
+}
+
+fn counts(seats: &[Seat], set: &[u32]) -> Counts {
+    let mut counts = [0; 5];
+    for &at in set {
+        counts[usize::from(seats[at as usize].entry.size) - 1] += 1;
+    }
+    counts
+}
+
+/// Shares out the parties of sets wider than `aim` anew with their neighbours while that makes them tighter.
+/// The sets are in order of their lowest seat.
+pub fn tighten(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
+    let mut exchanges = 0;
+    for wide in 0..sets.len() {
+        let from = wide.saturating_sub(NEIGHBOURS);
+        for other in from..sets.len().min(wide + NEIGHBOURS + 1) {
+            if spread(seats, sets.get(wide)) <= aim || exchanges >= REPARTITIONS_MAX {
+                break;
+            }
+            if other != wide {
+                exchanges += 1;
+                repartition(seats, sets, table, aim, [wide.min(other), wide.max(other)]);
+            }
+        }
+    }
+}
+
+/// Finds the division of two sets' parties that exceeds the aim least.
+fn repartition(
+    seats: &[Seat],
+    sets: &mut Sets,
+    table: &mut CompositionTable,
+    aim: u32,
+    pair: [usize; 2],
+) {
+    let mut union: Vec<u32> = pair
+        .iter()
+        .flat_map(|&set| sets.get(set).iter().copied())
+        .collect();
+    if union.len() > UNION_MAX {
+        return;
+    }
+    union.sort_unstable();
+    let excess = |set: &[u32]| u64::from(spread(seats, set).saturating_sub(aim));
+    let mut division = Division {
+        seats,
+        table,
+        aim,
+        union: &union,
+        best: pair.iter().map(|&set| excess(sets.get(set))).sum(),
+        found: None,
+        steps: 0,
+    };
+    let players: u32 = sets
+        .get(pair[0])
+        .iter()
+        .map(|&at| u32::from(seats[at as usize].entry.size))
+        .sum();
+    division.decide(
+        1,
+        1,
+        players - u32::from(seats[union[0] as usize].entry.size),
+        None,
+    );
+    if let Some(first) = division.found {
+        let chosen = |bit: u32| {
+            let union = &union;
+            (0..union.len())
+                .filter(move |at| first >> at & 1 == bit)
+                .map(move |at| union[at])
+        };
+        sets.replace(pair[0], chosen(1));
+        sets.replace(pair[1], chosen(0));
+    }
+}
+
+/// The search for a tighter division of two sets, depth first.
+struct Division<'a> {
+    seats: &'a [Seat],
+    table: &'a mut CompositionTable,
+    aim: u32,
+    union: &'a [u32],
+    best: u64,
+    found: Option<u32>,
+    steps: u32,
+}
+
+impl Division<'_> {
+    /// Decides on the seats from `at` on. `first` are the seats of the first set, which lacks `missing` players;
+    /// `low` is the lowest seat of the second.
+    fn decide(&mut self, at: usize, first: u32, missing: u32, low: Option<usize>) {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            return;
+        }
+        let skill = |at: usize| self.seats[self.union[at] as usize].entry.skill();
+        let beyond = |low: usize, high: usize| {
+            u64::from(skill(high).abs_diff(skill(low)).saturating_sub(self.aim))
+        };
+        let last = self.union.len() - 1;
+        if missing == 0 {
+            // All the others are the second set.
+            let highest = (0..=last).rev().find(|at| first >> at & 1 == 0);
+            let highest_first = 31 - first.leading_zeros() as usize;
+            let low = low.unwrap_or(at);
+            let excess = beyond(0, highest_first) + highest.map_or(0, |high| beyond(low, high));
+            if excess < self.best && self.is_allowed(first) {
+                (self.best, self.found) = (excess, Some(first));
+            }
+            return;
+        }
+        // The first set reaches at least to here, and the second to the last seat if it has not come to it.
+        if at > last || beyond(0, at) >= self.best {
+            return;
+        }
+        let size = u32::from(self.seats[self.union[at] as usize].entry.size);
+        if size <= missing {
+            self.decide(at + 1, first | 1 << at, missing - size, low);
+        }
+        self.decide(at + 1, first, missing, low.or(Some(at)));
+    }
+
+    fn is_allowed(&mut self, first: u32) -> bool {
+        [1, 0].into_iter().all(|bit| {
+            let of_set = |at: &usize| first >> at & 1 == bit;
+            let set: Vec<u32> = (0..self.union.len())
+                .filter(of_set)
+                .map(|at| self.union[at])
+                .collect();
+            let counts = counts(self.seats, &set);
+            within_window(self.seats, &set)
+                && players(&counts) == 2 * u64::from(self.table.group_size())
+                && self.table.fits(&counts, &[0; 5])
+        })
+    }
+}
+
+/// Pairs groups anew by power within bands of sets whose joint spread is within `aim`, where the gaps of a
+/// band are large and become smaller by it. The sets are in order of their lowest seat.
+pub fn even_out(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
+    let mut start = 0;
+    let mut band = Band::default();
+    while start < sets.len() {
+        let low = sets.get(start)[0];
+        let skill = |at: u32| seats[at as usize].entry.skill();
+        let reaches = |set: &usize| {
+            let highest = sets.get(*set).last().map_or(low, |&at| at);
+            skill(highest).abs_diff(skill(low)) <= aim
+        };
+        let end = start + (start..sets.len()).take_while(reaches).count();
+        if end > start + 1 {
+            band.pair_anew(seats, sets, table, start..end);
+        }
+        start = end.max(start + 1);
+    }
+}
+
+/// The groups of a band; keeps its buffers.
+#[derive(Default)]
+struct Band {
+    groups: Vec<(u64, Vec<u32>)>,
+}
+
+impl Band {
+    fn pair_anew(
+        &mut self,
+        seats: &[Seat],
+        sets: &mut Sets,
+        table: &mut CompositionTable,
+        range: std::ops::Range<usize>,
+    ) {
+        self.groups.clear();
+        let (mut gaps, mut power) = (0, 0);
+        for set in range.clone() {
+            let Some((gap, groups)) = split(seats, sets.get(set), table) else {
+                return;
+            };
+            gaps += gap;
+            power += groups[0].0;
+            self.groups.extend(groups);
+        }
+        if gaps <= power >> EVEN_SHIFT {
+            return;
+        }
+        self.groups.sort_unstable();
+        let mut gaps_anew = 0;
+        let mut pairs: Vec<Vec<u32>> = Vec::new();
+        for two in self.groups.chunks_exact(2) {
+            let mut pair: Vec<u32> = two
+                .iter()
+                .flat_map(|(_, group)| group.iter().copied())
+                .collect();
+            pair.sort_unstable();
+            match split(seats, &pair, table) {
+                Some((gap, _)) if within_window(seats, &pair) => gaps_anew += gap,
+                _ => return,
+            }
+            pairs.push(pair);
+        }
+        if gaps_anew < gaps {
+            for (set, pair) in range.zip(pairs) {
+                sets.replace(set, pair);
+            }
+        }
+    }
+}
+
+/// The most even split of a set: its gap, and the groups with their power.
+fn split(
+    seats: &[Seat],
+    set: &[u32],
+    table: &mut CompositionTable,
+) -> Option<(u64, [(u64, Vec<u32>); 2])> {
+    let mut by_size = set.to_vec();
+    by_size.sort_by_key(|&at| seats[at as usize].entry.size);
+    let weight = |&at: &u32| (seats[at as usize].entry.size, seats[at as usize].power);
+    let weights: Vec<Weight> = by_size.iter().map(weight).collect();
+    let found = balance(table, &weights)?;
+    let group = |bit: u128| {
+        let members = (0..by_size.len()).filter(|at| found.first >> at & 1 == bit);
+        members.map(|at| by_size[at]).collect()
+    };
+    let groups = [(found.power[0], group(1)), (found.power[1], group(0))];
+    Some((found.gap(), groups))
+}
