@@ -47,6 +47,7 @@ pub mod sweep;
 pub mod terms;
 pub mod ticket;
 pub mod tighten;
+pub mod trade;
 pub mod why;
 #[doc(hidden)]
 pub mod workload;

@@ -12,7 +12,7 @@
 use super::compositions::{Counts, players};
 
 /// Steps of the search for a plan.
-pub const STEPS_MAX: u32 = 200_000;
+pub const STEPS_MAX: u32 = 50_000;
 
 /// Groups of one make: how many parties of each size are in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +53,17 @@ impl Left {
     /// How many groups of a core can be made.
     fn most(&self, core: &Core) -> u32 {
         let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
+        self.most_cores(core)
+            .min(by(self.small, core.room))
+            .min(by(self.ones, core.room % 2))
+    }
+
+    /// How many cores can be made, whether or not their rooms can be filled.
+    fn most_cores(&self, core: &Core) -> u32 {
+        let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
         by(self.fives, core.fives)
             .min(by(self.fours, core.fours))
             .min(by(self.threes, core.threes))
-            .min(by(self.small, core.room))
-            .min(by(self.ones, core.room % 2))
     }
 
     fn without(&self, core: &Core, groups: u32) -> Self {
@@ -124,23 +130,22 @@ impl Search<'_> {
         self.made[at] = 0;
     }
 
-    /// No more groups than this can be made of the cores from `at` on.
+    /// No more groups than this can be made of the cores from `at` on, the ones that odd rooms need aside.
     fn bound(&self, at: usize, left: &Left) -> u32 {
-        let rest = &self.cores[at..];
-        let mut bound = left.players() / self.group_size;
-        // Every core left needs this room at least, and it is filled by small parties.
-        let room = rest.first().map_or(0, |core| core.room);
-        if let Some(by_room) = left.small.checked_div(room) {
-            bound = bound.min(by_room);
+        // As if each core had all the larger parties to itself, the least rooms are filled first.
+        let (mut groups, mut small) = (0u32, left.small);
+        for core in &self.cores[at..] {
+            let by_room = small.checked_div(core.room).unwrap_or(u32::MAX);
+            let most = left.most_cores(core).min(by_room);
+            groups = groups.saturating_add(most);
+            if most < left.most_cores(core) {
+                // What is left of the small parties fills at most a part of one more.
+                groups = groups.saturating_add(1);
+                break;
+            }
+            small -= most.saturating_mul(core.room).min(small);
         }
-        // Groups with an even room have an even number of odd parties, if K is even: the cores of each party
-        // set a bound by what they use of it.
-        let uses = |of: fn(&Core) -> u32| rest.iter().map(of).min().unwrap_or(0);
-        let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
-        bound
-            .min(by(left.fives, uses(|core| core.fives)))
-            .min(by(left.fours, uses(|core| core.fours)))
-            .min(by(left.ones, uses(|core| core.room % 2)))
+        groups.min(left.players() / self.group_size)
     }
 }
 

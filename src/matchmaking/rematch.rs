@@ -2,7 +2,7 @@
 //!
 //! A player's latest matches are kept with the side; two players were opponents when they share a match on
 //! different sides. Invariant: a match is known from its forming until `rematch_after` has passed, unless one
-//! of its players has been in [`MATCHES_MAX`] later ones.
+//! of its players has been in [`MATCHES_MAX`] later ones, or more than [`ENTRIES_MAX`] came after it.
 //!
 //! Cost: O(players) a match to remember and to forget, O([`MATCHES_MAX`]²) to ask.
 
@@ -13,6 +13,9 @@ use foldhash::fast::FixedState;
 
 /// Matches remembered of a player; the oldest makes room.
 pub const MATCHES_MAX: usize = 8;
+
+/// Players in matches remembered over all; the matches of the oldest tick make room, and are counted.
+pub const ENTRIES_MAX: usize = 1 << 22;
 
 #[derive(Clone, Copy, Debug)]
 struct Fought {
@@ -27,6 +30,8 @@ pub struct Rematches {
     players: HashMap<u64, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
     /// Every entry of `players`, oldest first, and those that have made room.
     order: VecDeque<(u64, u64)>,
+    /// Entries that made room before their time.
+    forgotten_early: u64,
 }
 
 impl Rematches {
@@ -38,6 +43,11 @@ impl Rematches {
 
     /// Remembers that a player fights in match `id` from `tick` on, which never falls from call to call.
     pub fn remember(&mut self, player: u64, id: u64, side: bool, tick: u64) {
+        if self.order.len() >= ENTRIES_MAX {
+            let oldest = self.order.front().map_or(tick, |oldest| oldest.0);
+            self.forget_before(oldest.saturating_add(1));
+            self.forgotten_early += (ENTRIES_MAX - self.order.len()) as u64;
+        }
         let fought = self.players.entry(player).or_default();
         if fought.is_full() {
             fought.remove(0);
@@ -71,6 +81,12 @@ impl Rematches {
         };
         let met = |a: &Fought| other.iter().any(|b| a.id == b.id && a.side != b.side);
         one.iter().any(met)
+    }
+
+    /// Players in matches that were forgotten before their time, for want of room.
+    #[must_use]
+    pub const fn forgotten_early(&self) -> u64 {
+        self.forgotten_early
     }
 
     /// Feeds all that is remembered to a hash, oldest first. O(entries).

@@ -12,9 +12,9 @@
 //!
 //! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
-use super::balance::{Weight, balance};
 use super::compositions::{CompositionTable, Counts, players};
 use super::sweep::{Seat, Sets};
+use super::trade::{Trader, split_of};
 
 /// Neighbours on each side that a set shares its parties out with.
 const NEIGHBOURS: usize = 3;
@@ -72,7 +72,7 @@ fn spread(seats: &[Seat], set: &[u32]) -> u32 {
 }
 
 /// Whether the spread of a set is within the window of its longest-waiting party, which is the widest.
-fn within_window(seats: &[Seat], set: &[u32]) -> bool {
+pub(super) fn within_window(seats: &[Seat], set: &[u32]) -> bool {
     let widest = set.iter().map(|&at| seats[at as usize].window).max();
     widest.is_some_and(|widest| spread(seats, set) <= widest)
 }
@@ -217,7 +217,7 @@ impl Division<'_> {
 /// band are large and become smaller by it. The sets are in order of their lowest seat.
 pub fn even_out(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let mut start = 0;
-    let mut band = Band::default();
+    let (mut band, mut trader) = (Band::default(), Trader::default());
     while start < sets.len() {
         let low = sets.get(start)[0];
         let skill = |at: u32| seats[at as usize].entry.skill();
@@ -228,6 +228,7 @@ pub fn even_out(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, a
         let end = start + (start..sets.len()).take_while(reaches).count();
         if end > start + 1 {
             band.pair_anew(seats, sets, table, start..end);
+            trader.trade(seats, sets, table, start..end);
         }
         start = end.max(start + 1);
     }
@@ -250,12 +251,17 @@ impl Band {
         self.groups.clear();
         let (mut gaps, mut power) = (0, 0);
         for set in range.clone() {
-            let Some((gap, groups)) = split(seats, sets.get(set), table) else {
+            let Some((split, by_size)) = split_of(seats, sets.get(set), table) else {
                 return;
             };
-            gaps += gap;
-            power += groups[0].0;
-            self.groups.extend(groups);
+            let group = |bit: u128| {
+                let members = (0..by_size.len()).filter(|at| split.first >> at & 1 == bit);
+                members.map(|at| by_size[at]).collect()
+            };
+            gaps += split.gap();
+            power += split.power[0];
+            self.groups.push((split.power[0], group(1)));
+            self.groups.push((split.power[1], group(0)));
         }
         if gaps <= power >> EVEN_SHIFT {
             return;
@@ -269,8 +275,8 @@ impl Band {
                 .flat_map(|(_, group)| group.iter().copied())
                 .collect();
             pair.sort_unstable();
-            match split(seats, &pair, table) {
-                Some((gap, _)) if within_window(seats, &pair) => gaps_anew += gap,
+            match split_of(seats, &pair, table) {
+                Some((split, _)) if within_window(seats, &pair) => gaps_anew += split.gap(),
                 _ => return,
             }
             pairs.push(pair);
@@ -281,23 +287,4 @@ impl Band {
             }
         }
     }
-}
-
-/// The most even split of a set: its gap, and the groups with their power.
-fn split(
-    seats: &[Seat],
-    set: &[u32],
-    table: &mut CompositionTable,
-) -> Option<(u64, [(u64, Vec<u32>); 2])> {
-    let mut by_size = set.to_vec();
-    by_size.sort_by_key(|&at| seats[at as usize].entry.size);
-    let weight = |&at: &u32| (seats[at as usize].entry.size, seats[at as usize].power);
-    let weights: Vec<Weight> = by_size.iter().map(weight).collect();
-    let found = balance(table, &weights)?;
-    let group = |bit: u128| {
-        let members = (0..by_size.len()).filter(|at| found.first >> at & 1 == bit);
-        members.map(|at| by_size[at]).collect()
-    };
-    let groups = [(found.power[0], group(1)), (found.power[1], group(0))];
-    Some((found.gap(), groups))
 }
