@@ -17,7 +17,10 @@ use super::sweep::{Seat, Sets};
 use super::trade::{Trader, split_of};
 
 /// Neighbours on each side that a set shares its parties out with.
-const NEIGHBOURS: usize = 3;
+const NEIGHBOURS: usize = 4;
+
+/// Times that all sets are gone through: what one exchange frees, another can use.
+const PASSES: usize = 2;
 
 /// Exchanges between neighbours a heartbeat.
 pub const REPARTITIONS_MAX: usize = 512;
@@ -88,10 +91,10 @@ fn counts(seats: &[Seat], set: &[u32]) -> Counts {
 /// Shares out the parties of sets wider than `aim` anew with their neighbours while that makes them tighter.
 /// The sets are in order of their lowest seat.
 pub fn tighten(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
-    let mut exchanges = 0;
-    for wide in 0..sets.len() {
+    let (mut exchanges, count) = (0, sets.len());
+    for wide in (0..PASSES).flat_map(|_| 0..count) {
         let from = wide.saturating_sub(NEIGHBOURS);
-        for other in from..sets.len().min(wide + NEIGHBOURS + 1) {
+        for other in from..(wide + NEIGHBOURS + 1).min(count) {
             if spread(seats, sets.get(wide)) <= aim || exchanges >= REPARTITIONS_MAX {
                 break;
             }

@@ -1,7 +1,5 @@
 //! Made-up queues that the benches and tests measure on.
 
-use std::collections::VecDeque;
-
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -141,12 +139,19 @@ pub fn percentile(mut values: Vec<u32>, percent: usize) -> u32 {
     values.get(nth).copied().unwrap_or(0)
 }
 
+/// The requests of half a second.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    arrivals: Vec<Ticket>,
+    cancels: Vec<u32>,
+}
+
 /// A queue that is held at a number of parties by others that come and give up.
 #[derive(Clone, Debug)]
 pub struct Churn {
     matcher: Matcher,
     source: Source,
-    waiting: VecDeque<u32>,
+    waiting: Vec<u32>,
     parties: usize,
     now_tick: u64,
 }
@@ -169,24 +174,39 @@ impl Churn {
         })
     }
 
-    /// Half a second: so many parties come, as many others give up as hold the number, and a heartbeat makes
-    /// matches. Returns how many.
-    ///
-    /// # Errors
-    /// [`TicketError`] when a party is refused.
-    pub fn heartbeat(&mut self, arrivals: usize, beat: &mut Beat) -> Result<usize, TicketError> {
+    /// Who comes in the next half second, and who gives up for it so that the number of parties is held. Anybody
+    /// does.
+    pub fn requests(&mut self, arrivals: usize) -> Requests {
+        let mut requests = Requests::default();
         for nth in 0..arrivals {
             self.now_tick += u64::from(nth % arrivals.div_ceil(10).max(1) == 0);
-            let ticket = self.source.ticket(self.now_tick);
-            self.waiting.push_back(ticket.party);
+            requests.arrivals.push(self.source.ticket(self.now_tick));
+        }
+        let mut waiting = self.matcher.waiting() + arrivals;
+        while waiting > self.parties && !self.waiting.is_empty() {
+            let at = self.source.below(self.waiting.len());
+            let party = self.waiting.swap_remove(at);
+            // Some are no longer there, since they were matched meanwhile.
+            if self.matcher.ticket(party).is_some() {
+                requests.cancels.push(party);
+                waiting -= 1;
+            }
+        }
+        let come = requests.arrivals.iter().map(|ticket| ticket.party);
+        self.waiting.extend(come);
+        requests
+    }
+
+    /// Half a second: parties come and give up, and a heartbeat makes matches. Returns how many.
+    ///
+    /// # Errors
+    /// [`TicketError`] when a request is refused.
+    pub fn heartbeat(&mut self, requests: Requests, beat: &mut Beat) -> Result<usize, TicketError> {
+        for ticket in requests.arrivals {
             self.matcher.queue(ticket)?;
         }
-        while self.matcher.waiting() > self.parties {
-            // Anybody gives up; those matched meanwhile are no longer there.
-            let at = self.source.below(self.waiting.len());
-            if let Some(party) = self.waiting.swap_remove_back(at) {
-                let _ = self.matcher.cancel(party);
-            }
+        for party in requests.cancels {
+            self.matcher.cancel(party)?;
         }
         let before = beat.matches.len();
         self.matcher.run(self.now_tick, beat);

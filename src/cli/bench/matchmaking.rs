@@ -147,9 +147,10 @@ fn held(parties: usize) -> Result<Row, Failure> {
     let mut made = 0;
     for _ in 0..100 {
         beat.matches.clear();
+        let requests = churn.requests(10_000);
         let watch = Stopwatch::start();
         made += churn
-            .heartbeat(10_000, &mut beat)
+            .heartbeat(requests, &mut beat)
             .map_err(|error| failed(&error))?;
         us.push(watch.elapsed().as_micros() as u32);
     }
