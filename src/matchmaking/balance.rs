@@ -53,7 +53,7 @@ pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split
 }
 
 /// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Above
-/// [`SPLITS_MAX`] splits the one found by the search is tried, then that many others, so that an allowed one
+/// [`SPLITS_MAX`](super::compositions::SPLITS_MAX) splits the one found by the search is tried, then that many others, so that an allowed one
 /// can be missed; with more than 32 parties the one found alone.
 pub fn balance_where(
     table: &mut CompositionTable,

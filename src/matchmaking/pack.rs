@@ -4,7 +4,7 @@
 //! seats by skill ──▶ sweep ──▶ tighten ──▶ even out ──▶ sets by the age of their oldest
 //!                                  windows fully open: ──▶ repair until no plan makes more groups
 //! ```
-//! Where every window holds the whole pool, only sizes decide what is possible, and [`plan`](super::plan) says
+//! Where every window holds the whole pool, only sizes decide what is possible, and [`plan`] says
 //! how many matches that are. When the sweep made fewer, its latest sets are taken apart, twice as many each
 //! time, and made anew together with those left over as planned: so most sets stay as tight as they were, and
 //! as many players are matched as the integer program over compositions allows.

@@ -23,7 +23,7 @@ use super::compositions::{CompositionTable, Counts, players};
 use super::terms::{Limits, Terms};
 
 /// Parties of a size that are considered in a window, in the numbers that two groups hold.
-const CHOICE_MAX: u32 = 8;
+const CHOICE_MAX: u32 = 4;
 
 /// Parties that the search of all subsets considers: those nearest to the anchor.
 pub const SEARCHED_MAX: usize = 48;

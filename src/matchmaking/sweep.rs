@@ -19,7 +19,7 @@ use super::by_skill::Entry;
 use super::terms::Terms;
 
 /// Parties that an anchor passes before it is left over, in groups of K.
-const PASSED_GROUPS: usize = 16;
+pub const PASSED_GROUPS: usize = 16;
 
 /// A party that is packed.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,7 @@ use super::sweep::{Seat, Sets};
 use super::tighten::within_window;
 
 /// Trades that are tried for a set, those that close its gap best.
-const OFFERS_MAX: usize = 4;
+pub const OFFERS_MAX: usize = 4;
 
 /// A gap up to this share of a group's power is even: 1/4096.
 const EVEN_SHIFT: u32 = 12;
