@@ -23,7 +23,8 @@ use tracing::debug;
 
 use crate::matchmaking::ticket::PARTY_SIZE_MAX;
 use crate::matchmaking::{
-    CancelRequest, Matchmaker, MatchmakingPlugin, ModeId, QueueRequest, Ticket, tick_mhz,
+    AnswerRequest, CancelRequest, MatchProposed, Matchmaker, MatchmakingPlugin, ModeId,
+    QueueRequest, Ticket, tick_mhz,
 };
 use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
 
@@ -63,7 +64,16 @@ impl Plugin for ArrivalsPlugin {
         sim::install(app);
         app.add_plugins(MatchmakingPlugin);
         app.init_resource::<Arrivals>()
-            .add_systems(FixedUpdate, arrive.in_set(SimSystems::Think))
+            .add_systems(
+                FixedUpdate,
+                (
+                    arrive.in_set(SimSystems::Think),
+                    // Between two sets, it is in nobody's way.
+                    accept_matches
+                        .after(SimSystems::Think)
+                        .before(SimSystems::Navigate),
+                ),
+            )
             .hash_part("arrivals", |world, hasher| {
                 world
                     .resource::<Arrivals>()
@@ -305,6 +315,23 @@ pub fn arrive(
             *next_player += u64::from(size);
             queue.write(QueueRequest { ticket });
         }
+    }
+}
+
+/// Synthetic players accept whatever match is proposed to them.
+fn accept_matches(
+    mut proposed: MessageReader<MatchProposed>,
+    mut answers: MessageWriter<AnswerRequest>,
+) {
+    for MatchProposed { found } in proposed.read() {
+        let players = found
+            .groups
+            .iter()
+            .flatten()
+            .flat_map(|ticket| &ticket.members);
+        let synthetic = players.copied().filter(|&player| player >= FIRST_PLAYER);
+        let accept = true;
+        answers.write_batch(synthetic.map(|player| AnswerRequest { player, accept }));
     }
 }
 

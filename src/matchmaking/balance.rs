@@ -52,9 +52,10 @@ pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split
     balance_where(table, parties, |_| true)
 }
 
-/// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Above
-/// [`SPLITS_MAX`](super::compositions::SPLITS_MAX) splits the one found by the search is tried, then that many others, so that an allowed one
-/// can be missed; with more than 32 parties the one found alone.
+/// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Where they
+/// are too many for a list, the one found by the search is tried, then the first
+/// [`SPLITS_MAX`](super::compositions::SPLITS_MAX) others, so that an allowed one can be missed; with more than
+/// 32 parties the one found alone.
 pub fn balance_where(
     table: &mut CompositionTable,
     parties: &[Weight],

@@ -4,7 +4,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::matcher::{Beat, Matcher};
-use super::mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
+use super::mode::{ModeError, ModeId, ModeSettings, OPEN, Packing, QueueMode};
 use super::ticket::{Ticket, TicketError};
 
 /// Shares of parties of one to five players, in percent.
@@ -90,7 +90,8 @@ pub fn tickets(parties: u32, power: Power) -> Vec<Ticket> {
     (0..parties).map(|_| source.ticket(0)).collect()
 }
 
-/// A matcher of one mode of groups of five at 20 ticks a second, in which these parties wait.
+/// A matcher of one mode of groups of five at 20 ticks a second, without a gap limit, in which these parties
+/// wait.
 ///
 /// # Errors
 /// [`ModeError`] when `matches_max` is 0.
@@ -104,6 +105,7 @@ pub fn queued(
 ) -> Result<Matcher, ModeError> {
     let mode = ModeSettings {
         packing,
+        power_gap_start: OPEN,
         matches_per_heartbeat_max: matches_max,
         expire_after_s: 0.0,
         tickets_max: 1 << 24,
