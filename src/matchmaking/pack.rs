@@ -145,6 +145,7 @@ fn make_as_planned(
 #[cfg(test)]
 mod tests {
     use super::super::plan::tests::most_groups;
+    use super::super::trade::split_of;
     use super::*;
     use proptest::prelude::*;
 
@@ -153,21 +154,58 @@ mod tests {
         parties.sort_by_key(|party| party.1);
         let seat = |(at, &(size, skill)): (u32, &(u8, i32))| Seat {
             entry: Entry::new(skill, at, at, size),
-            power: u32::from(size),
+            power: u32::from(size) * (100 + (skill.unsigned_abs() * 37 + at * 101) % 997),
             window: u32::MAX,
             level_band: u32::MAX,
         };
         (0..).zip(&parties).map(seat).collect()
     }
 
+    /// The widest spread of skill and the sum of the gaps.
+    fn widest_and_gaps(seats: &[Seat], sets: &Sets, table: &mut CompositionTable) -> (u32, u64) {
+        let skill = |at: Option<&u32>| seats[*at.unwrap() as usize].entry.skill();
+        let spread = |set: &[u32]| skill(set.last()).abs_diff(skill(set.first()));
+        let widest = (0..sets.len()).map(|set| spread(sets.get(set))).max();
+        let mut gap = |set: usize| split_of(seats, sets.get(set), table).unwrap().0.gap();
+        (widest.unwrap_or(0), (0..sets.len()).map(&mut gap).sum())
+    }
+
+    /// The sets after all steps but the repair, each of which is checked to do no harm.
     fn packed(seats: &[Seat], group_size: u8) -> Sets {
         let mut sweeper = Sweeper::default();
         let sets = sweeper.sweep(seats, group_size, None);
         let mut table = CompositionTable::new(group_size);
         let aim = aim(seats, group_size);
+        let swept = widest_and_gaps(seats, sets, &mut table);
         tighten(seats, sets, &mut table, aim);
+        let tight = widest_and_gaps(seats, sets, &mut table);
+        assert!(tight.0 <= 2 * swept.0.max(aim), "{tight:?} after {swept:?}");
         even_out(seats, sets, &mut table, aim);
+        let even = widest_and_gaps(seats, sets, &mut table);
+        assert!(
+            even.0 <= tight.0.max(aim) && even.1 <= tight.1,
+            "{even:?} after {tight:?}"
+        );
         sets.clone()
+    }
+
+    #[test]
+    fn a_set_takes_the_lowest_that_fit_and_passes_over_the_others() {
+        let seats = seats(&[
+            (4, 0),
+            (4, 1),
+            (2, 2),
+            (1, 3),
+            (1, 4),
+            (1, 5),
+            (4, 6),
+            (4, 7),
+            (1, 8),
+        ]);
+        let mut sweeper = Sweeper::default();
+        let sets = sweeper.sweep(&seats, 5, None);
+        let all: Vec<&[u32]> = (0..sets.len()).map(|set| sets.get(set)).collect();
+        assert_eq!(all, [[0, 1, 3, 4], [5, 6, 7, 8]]);
     }
 
     #[test]

@@ -216,19 +216,21 @@ impl Division<'_> {
     }
 }
 
-/// Pairs groups anew by power within bands of sets whose joint spread is within `aim`, where the gaps of a
-/// band are large and become smaller by it. The sets are in order of their lowest seat.
+/// Pairs groups anew by power, and lets sets trade parties, within bands of sets whose joint spread is within
+/// `aim`, where that makes gaps smaller. The sets are about in order of skill.
 pub fn even_out(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let mut start = 0;
     let (mut band, mut trader) = (Band::default(), Trader::default());
+    let skill = |at: Option<&u32>| at.map_or(0, |&at| seats[at as usize].entry.skill());
     while start < sets.len() {
-        let low = sets.get(start)[0];
-        let skill = |at: u32| seats[at as usize].entry.skill();
-        let reaches = |set: &usize| {
-            let highest = sets.get(*set).last().map_or(low, |&at| at);
-            skill(highest).abs_diff(skill(low)) <= aim
-        };
-        let end = start + (start..sets.len()).take_while(reaches).count();
+        // Sets that shared out their parties anew can be a little out of order.
+        let (mut low, mut high) = (i32::MAX, i32::MIN);
+        let within = (start..sets.len()).take_while(|&set| {
+            low = low.min(skill(sets.get(set).first()));
+            high = high.max(skill(sets.get(set).last()));
+            high.abs_diff(low) <= aim
+        });
+        let end = start + within.count();
         if end > start + 1 {
             band.pair_anew(seats, sets, table, start..end);
             trader.trade(seats, sets, table, start..end);

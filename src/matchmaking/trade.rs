@@ -35,7 +35,7 @@ pub struct Trader {
 }
 
 impl Trader {
-    /// Lets the sets of a band trade. They are in order of their lowest seat.
+    /// Lets the sets of a band trade.
     pub fn trade(
         &mut self,
         seats: &[Seat],

@@ -186,3 +186,43 @@ fn a_waiting_party_can_be_asked_why() {
     assert_eq!(matcher.why_waiting(1, 1500), None);
     assert_eq!(beat.matches[0].groups[0][0].party, 1);
 }
+
+#[test]
+fn regions_levels_and_wishes_are_named_as_reasons() {
+    let mut matcher = matcher(ModeSettings {
+        level_band_start: 5,
+        level_band_widen_per_s: 0,
+        ..mode(1)
+    });
+    let wishing = |party: u32, level: u16, wishes: Wishes| Ticket {
+        level,
+        wishes: Some(Box::new(wishes)),
+        ..ticket(party, 1, 0, 0)
+    };
+    let avoid = Wishes {
+        avoid: [20].into_iter().collect(),
+        ..Wishes::default()
+    };
+    let region = |regions| Wishes {
+        regions,
+        ..Wishes::default()
+    };
+    matcher.queue(wishing(1, 1, avoid)).unwrap();
+    matcher.queue(wishing(2, 1, Wishes::default())).unwrap();
+    let disagree = WhyWaiting::WishesDisagree {
+        opens_in_ticks: 1200,
+    };
+    assert_eq!(matcher.why_waiting(1, 0), Some(disagree));
+    matcher.cancel(2).unwrap();
+    matcher.queue(wishing(3, 90, Wishes::default())).unwrap();
+    let levels = WhyWaiting::OutsideLevels {
+        band: 5,
+        opens_in_ticks: 1200,
+    };
+    assert_eq!(matcher.why_waiting(1, 0), Some(levels));
+    matcher.cancel(1).unwrap();
+    matcher.cancel(3).unwrap();
+    matcher.queue(wishing(4, 1, region(0b01))).unwrap();
+    matcher.queue(wishing(5, 1, region(0b10))).unwrap();
+    assert_eq!(matcher.why_waiting(4, 0), Some(WhyWaiting::OutsideRegions));
+}
