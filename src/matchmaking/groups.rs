@@ -87,7 +87,13 @@ impl Heartbeat<'_> {
     }
 
     /// Makes a match of parties that wait no more.
-    pub fn make(&mut self, mode: ModeId, groups: [Vec<Ticket>; 2], spectators: Vec<u64>) {
+    pub fn make(
+        &mut self,
+        mode: ModeId,
+        groups: [Vec<Ticket>; 2],
+        quality: Quality,
+        spectators: Vec<u64>,
+    ) {
         let power = std::array::from_fn(|side: usize| {
             groups[side]
                 .iter()
@@ -97,7 +103,7 @@ impl Heartbeat<'_> {
         self.matches.push(Match {
             id: *self.next_match,
             mode,
-            quality: Quality::of(&groups, self.now_tick),
+            quality,
             groups,
             power,
             spectators,
@@ -348,7 +354,8 @@ impl Groups {
         for (_, slot, side) in sides {
             groups[side].extend(self.pool.remove(slot));
         }
-        heartbeat.make(self.id, groups, Vec::new());
+        let quality = Quality::of(&groups, heartbeat.now_tick);
+        heartbeat.make(self.id, groups, quality, Vec::new());
         true
     }
 

@@ -6,8 +6,8 @@
 //! how many groups have each *core* (parties of five, four and three; 12 cores for K = 10, 4 for K = 5), found
 //! depth first, fullest cores first, with bounds on what the rest can still reach.
 //!
-//! Exact unless the search takes more than [`STEPS_MAX`] steps, which has not been seen for K ≤ 10; then the
-//! best plan found counts. Cost: a dive of O(cores) steps where ones are plenty.
+//! Exact unless the search takes more than [`STEPS_MAX`] steps, for which it needs hundreds of large parties and
+//! hardly any small ones; then the best plan found counts. Cost: a dive of O(cores) steps where ones are plenty.
 
 use super::compositions::{Counts, players};
 

@@ -11,7 +11,7 @@ use super::ticket::Ticket;
 pub struct Quality {
     /// The gap in power between the groups.
     pub power_gap: u64,
-    /// The largest less the smallest skill of a party in the match.
+    /// The largest less the smallest skill of a party in the match; in rooms, weighted strength of a leader.
     pub spread: u32,
     /// The predicted chance that the first group wins, 0–1.
     pub win_chance: f64,

@@ -29,6 +29,7 @@ use super::groups::Heartbeat;
 use super::matcher::Match;
 use super::mode::ModeId;
 use super::pool::{Measure, Pool};
+use super::quality::Quality;
 use super::queue::{Age, Queue};
 use super::rematch::Rematches;
 use super::room_settings::{RoomRules, SIDE_SIZE_MAX};
@@ -254,18 +255,12 @@ impl Rooms {
         for &other in found.iter().filter(|&&other| other != slot) {
             self.leave_room(other);
         }
-        let room = self.room_of[slot as usize];
-        let staying = self.room(slot).map_or(0, |room| room.parties.len());
-        if staying > 1 {
+        if self.room(slot).is_some_and(|room| room.parties.len() > 1) {
             // The others of its room make room for those chosen.
             self.leave_room(slot);
             self.open_room(slot);
         }
-        let room = if staying > 1 {
-            self.room_of[slot as usize]
-        } else {
-            room
-        };
+        let room = self.room_of[slot as usize];
         for other in found.into_iter().filter(|&other| other != slot) {
             self.open_room(other);
             self.unite(room, self.room_of[other as usize]);
@@ -478,7 +473,11 @@ impl Rooms {
         for (_, slot, side) in sides {
             groups[usize::from(side != first_side)].extend(self.remove(slot));
         }
-        heartbeat.make(self.id, groups, room.spectators.to_vec());
+        let quality = Quality {
+            spread: room.high.abs_diff(room.low),
+            ..Quality::of(&groups, heartbeat.now_tick)
+        };
+        heartbeat.make(self.id, groups, quality, room.spectators.to_vec());
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).

@@ -95,9 +95,6 @@ pub fn tickets(parties: u32, power: Power) -> Vec<Ticket> {
 ///
 /// # Errors
 /// [`ModeError`] when `matches_max` is 0.
-///
-/// # Panics
-/// When a ticket is not valid.
 pub fn queued(
     packing: Packing,
     matches_max: u32,
@@ -114,7 +111,7 @@ pub fn queued(
     let mut matcher = Matcher::new(&[QueueMode::Groups(mode)], 20.0)?;
     for ticket in tickets {
         let queued = matcher.queue(ticket.clone());
-        assert!(queued.is_ok(), "{queued:?}");
+        debug_assert!(queued.is_ok(), "{queued:?}");
     }
     Ok(matcher)
 }

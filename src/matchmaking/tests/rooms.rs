@@ -127,6 +127,7 @@ fn parties_of_equal_size_meet_the_nearest_leader() {
     }
     let (matches, _) = run(&mut matcher, 10);
     assert_eq!(matches.len(), 1);
+    assert_eq!(matches[0].quality.spread, 10);
     assert_eq!(
         matches[0].groups,
         [vec![party(1, 2, 500, 1)], vec![party(4, 2, 510, 4)]]
