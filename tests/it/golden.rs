@@ -12,7 +12,7 @@ const GOLDEN: [(&str, u64, &str); 5] = [
     ("town", 60, "580f143cbdd0a244"),
     ("siege", 140, "218172d0a0c9587e"),
     ("boss", 60, "f06cb157a681e43d"),
-    ("arena_night", 300, "ac8897758e52dabd"),
+    ("arena_night", 300, "389197a41e00a7ef"),
     ("churn", 140, "8c1aca05b768d44f"),
 ];
 
