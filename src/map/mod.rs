@@ -17,6 +17,7 @@
 
 mod bit_plane;
 mod edits;
+mod erode;
 mod error;
 mod formats;
 mod generate;

@@ -304,6 +304,17 @@ impl TileRect {
         }
     }
 
+    /// The rectangle with so many tiles more on every side, as far as coordinates go.
+    pub const fn grown(&self, tiles: u32) -> TileRect {
+        let (x, y) = (self.x.saturating_sub(tiles), self.y.saturating_sub(tiles));
+        TileRect {
+            x,
+            y,
+            width: self.right().saturating_add(tiles).saturating_sub(x),
+            height: self.bottom().saturating_add(tiles).saturating_sub(y),
+        }
+    }
+
     /// Whether the two share a tile.
     pub fn intersects(&self, other: &TileRect) -> bool {
         self.intersection(other).tile_count() > 0

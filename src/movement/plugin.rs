@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{NavPlugin, NavSystems, Path, PathRequest};
+use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
     Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
@@ -437,6 +437,7 @@ fn walk(
     settings: Res<MovementSettings>,
     time: Res<Time<Fixed>>,
     asking: Query<(), With<PathRequest>>,
+    navigator: Res<Navigator>,
     mut stats: ResMut<MovementStats>,
     mut told: Local<Vec<(u64, Entity, Told)>>,
     mut arrived: MessageWriter<Arrived>,
@@ -451,7 +452,16 @@ fn walk(
             velocity.set_if_neq(Velocity::default());
             continue;
         }
-        let Some(ground) = grounds.of(object.scene_entity()) else {
+        let scene = object.scene_entity();
+        let ground = match path.request().clearance {
+            0 => grounds.of(scene),
+            clearance => maps.get(scene).ok().and_then(|map| {
+                let tiles = navigator.tiles(map, scene, clearance)?;
+                let tile_m = map.tile_m();
+                Some(Ground { tiles, tile_m })
+            }),
+        };
+        let Some(ground) = ground else {
             continue;
         };
         let speed = speed.m_s();

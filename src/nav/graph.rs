@@ -181,8 +181,8 @@ impl JumpGraph {
     }
 }
 
-/// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
-pub(super) fn expand_all<const CUT: bool>(
+/// Opens the jump points to which the start leads, or finds the goal from there.
+pub(super) fn open_start<const CUT: bool>(
     run: &mut Run,
     graph: &JumpGraph,
     planes: &SignPlanes,
@@ -201,6 +201,15 @@ pub(super) fn expand_all<const CUT: bool>(
         let key = Key(graph.number(tile));
         run.reach_key(NONE, key, tile, octile(from, tile), Some(direction));
     });
+}
+
+/// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
+pub(super) fn expand_all<const CUT: bool>(run: &mut Run, graph: &JumpGraph, planes: &SignPlanes) {
+    let walks = SignWalks {
+        tiles: run.map,
+        planes,
+    };
+    let goal = run.goal;
     while let Some(current) = run.next() {
         let tile = graph.tile(current.key.0);
         let Some(direction) = current.direction else {

@@ -1,8 +1,8 @@
 //! Navigation in the tick: requests in, [`Path`]s and answers out.
 //!
 //! ```text
-//! PathRequest ─▶ queue (oldest first; one an object) ─▶ admitted by estimate ─▶ searched in parallel ─▶ Path, PathFound
-//!     ▲                                                                                              └▶ PathFailed
+//! PathRequest ┬▶ queue ──▶ admitted by estimate ──▶ searched in parallel ─┬▶ Path, PathFound
+//!     ▲       └▶ travels ▶ a few at once ─────────▶ searched in slices ───┴▶ PathFailed
 //! MapEdited ─▶ what is prepared follows; live paths that the edit breaks are asked for anew
 //! ```
 //! Invariants: every [`PathRequest`] is removed with its answer, a [`PathFound`] or a [`PathFailed`], and counted once in
@@ -17,22 +17,27 @@
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
-use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use self::answer::{Job, Waiting, answer_requests, take_requests};
+use self::answer::{Job, answer_requests};
 use self::edits::notice_edits;
-use self::maps::NavMaps;
+use self::maps::{Edit, NavMaps};
+use self::queue::{Queue, take_requests};
+use self::travel::{Travels, answer_travels};
 use super::{Algorithm, Search};
-use crate::map::{MapEdited, MapPlugin, SceneMap};
+use crate::map::{MapEdited, MapPlugin, SceneMap, TileMap};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
 mod answer;
+mod background;
 mod edits;
+mod erosion;
 mod maps;
+mod queue;
 mod request;
 mod stats;
+mod travel;
 
 pub use request::{Path, PathClass, PathFailed, PathFailure, PathFound, PathRequest};
 pub use stats::{NavStats, SearchTimes};
@@ -68,6 +73,7 @@ impl Plugin for NavPlugin {
                         notice_edits,
                         take_requests,
                         answer_requests,
+                        answer_travels,
                     )
                         .chain()
                         .in_set(SimSystems::Navigate),
@@ -76,9 +82,9 @@ impl Plugin for NavPlugin {
             )
             .hash_component::<Path>("path")
             .hash_part("path_queue", |world, hasher| {
-                for waiting in world.resource::<Navigator>().queue.values() {
-                    waiting.hash(hasher);
-                }
+                let Navigator { queue, travels, .. } = world.resource();
+                queue.values().for_each(|waiting| waiting.hash(hasher));
+                travels.hash(hasher);
             });
     }
 }
@@ -109,6 +115,13 @@ pub struct NavSettings {
     pub npc_nodes_max: u32,
     /// The same for [`PathClass::Travel`].
     pub travel_nodes_max: u32,
+    /// Searches of [`PathClass::Travel`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1.
+    pub travels_at_once_max: u32,
+    /// Expansions that each of them makes in a tick, twice as many after each edit of its map. 0 counts as 1.
+    pub travel_slice_expansions: u32,
+    /// The widest bodies provided for, by [`PathRequest::clearance`]; requests for wider ones fail as `blocked`. Every
+    /// clearance in use takes an eroded map a scene.
+    pub clearance_max: u8,
     /// Tiles that an end of a path may be moved at most, whatever the request says.
     pub snap_tiles_max: u32,
     /// Searches a tick; further requests wait. 0 counts as 1.
@@ -133,12 +146,24 @@ impl Default for NavSettings {
             graph_bytes_per_tile_max: 4.0,
             npc_nodes_max: 800,
             travel_nodes_max: 1_000_000,
+            travels_at_once_max: 4,
+            travel_slice_expansions: 2_000,
+            clearance_max: 4,
             snap_tiles_max: 64,
             searches_per_tick_max: 1_000,
             expansions_per_tick_max: 40_000,
             budget_ms: None,
             queue_max: 16_384,
             time_searches: false,
+        }
+    }
+}
+
+impl NavSettings {
+    const fn nodes_max(&self, class: PathClass) -> u32 {
+        match class {
+            PathClass::Npc => self.npc_nodes_max,
+            PathClass::Travel => self.travel_nodes_max,
         }
     }
 }
@@ -167,8 +192,9 @@ mod algorithm_by_name {
 pub struct Navigator {
     /// Who was given a request since the queue was last looked at, in that order.
     asked: Vec<Entity>,
-    /// In the order of asking. Looked up by entity, never sorted by it.
-    queue: IndexMap<Entity, Waiting, foldhash::fast::FixedState>,
+    /// The short ones.
+    queue: Queue,
+    travels: Travels,
     maps: NavMaps,
     jobs: Vec<Job>,
     searches: Vec<Search>,
@@ -184,7 +210,22 @@ impl Navigator {
 
     /// Bytes that the scratch of all workers holds.
     pub fn scratch_bytes(&self) -> usize {
-        self.searches.iter().map(Search::memory_bytes).sum()
+        let searches = self.searches.iter().map(Search::memory_bytes);
+        searches.sum::<usize>() + self.travels.scratch_bytes()
+    }
+
+    /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else
+    /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`] has first asked for them.
+    pub fn tiles<'a>(
+        &'a self,
+        map: &'a SceneMap,
+        scene: Entity,
+        clearance: u8,
+    ) -> Option<&'a TileMap> {
+        match clearance {
+            0 => Some(map.tiles()),
+            _ => self.maps.eroded(scene, clearance).map(|tiles| &**tiles),
+        }
     }
 }
 
@@ -206,6 +247,7 @@ fn clear_stale_paths(
         .read(&changed_scene)
         .map(|change| change.entity);
     for entity in jumped.chain(left) {
+        navigator.travels.begin_anew(entity);
         if let Ok(mut path) = paths.get_mut(entity)
             && !path.is_empty()
         {
@@ -222,15 +264,15 @@ fn prepare_maps(
     mut edited: MessageReader<MapEdited>,
     scenes: Res<Scenes>,
     maps: Query<&SceneMap>,
-    mut edits: Local<Vec<MapEdited>>,
+    mut edits: Local<Vec<Edit>>,
 ) {
     edits.clear();
-    edits.extend(edited.read());
+    edits.extend(edited.read().map(Edit::from));
     let maps: Vec<_> = scenes
         .iter()
         .filter_map(|(_, scene)| Some((scene, maps.get(scene).ok()?)))
         .collect();
-    navigator.maps.update(tick.0, &settings, &edits, &maps);
+    navigator.maps.update(tick.0, &settings, &mut edits, &maps);
 }
 
 #[cfg(test)]

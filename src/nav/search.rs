@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Query ──▶ bounds, blocked, region ──▶ Run (open list, nodes, best way to the goal) ──▶ Outcome + waypoints
-//!                                        ▲ astar, jump, graph: which successors a node has
+//!                                        ▲ astar, jump, graph: which successors a node has     └▶ paused, to be resumed
 //! ```
 //! Every algorithm is best-first search over [`Run`] and differs only in the successors it offers. The goal is kept
 //! apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can beat it.
@@ -109,6 +109,18 @@ pub struct Search {
     nodes: Nodes,
     open: OpenList,
     expanded: u32,
+    progress: Progress,
+    /// What the search under way has read so far; `None` before its first step.
+    reads: Option<Reads>,
+}
+
+/// What the nodes of a search stand for: it begins anew when this changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reads {
+    fingerprint: u64,
+    size: (u32, u32),
+    algorithm: Algorithm,
+    is_graph: bool,
 }
 
 impl Search {
@@ -131,30 +143,58 @@ impl Search {
         query: Query,
         waypoints: &mut Vec<IVec2>,
     ) -> Outcome {
+        self.reads = None;
+        self.resume(tiles, nav_map, algorithm, query, u32::MAX, waypoints)
+            .unwrap_or(Outcome::Capped)
+    }
+
+    /// Forgets the search that [`Search::resume`] has under way, so that its next call begins another.
+    pub const fn abandon(&mut self) {
+        self.reads = None;
+    }
+
+    /// The same as [`Search::find`] in slices: `None` when it is not done after so many expansions more. The next call, with
+    /// the same query and algorithm, goes on from there. It begins anew when the tiles were edited or what the algorithm
+    /// reads was built meanwhile, so that an answer is exact on the tiles with which it is given.
+    ///
+    /// An answer ends the search; [`Search::abandon`] does too.
+    pub fn resume(
+        &mut self,
+        tiles: &TileMap,
+        nav_map: &NavMap,
+        algorithm: Algorithm,
+        query: Query,
+        expansions: u32,
+        waypoints: &mut Vec<IVec2>,
+    ) -> Option<Outcome> {
         waypoints.clear();
         let ground = Ground::new(tiles, nav_map, algorithm);
         let Query { from, to, .. } = query;
         let node_limit = query.node_limit.unwrap_or(NODES_MAX).min(NODES_MAX);
-        self.reset(&ground, node_limit);
-        if !is_inside(tiles, from) || !is_inside(tiles, to) {
-            return Outcome::OutOfBounds;
+        let reads = Some(ground.reads());
+        let is_begun = self.reads == reads;
+        if !is_begun {
+            self.reads = None;
+            self.reset(&ground, node_limit);
+            if let Some(outcome) = answer_at_once(tiles, from, to) {
+                waypoints.extend(matches!(outcome, Outcome::Found(_)).then_some(from));
+                return Some(outcome);
+            }
+            self.reads = reads;
         }
-        if !tiles.is_free(from) || !tiles.is_free(to) {
-            return Outcome::Blocked;
-        }
-        if !tiles.connected(from, to) {
-            return Outcome::Unreachable;
-        }
-        if from == to {
-            waypoints.push(from);
-            return Outcome::Found(FoundPath::default());
-        }
-        let mut run = Run::new(self, tiles, to, node_limit);
+        let pause_at = self.expanded.saturating_add(expansions);
+        let mut run = Run::new(self, tiles, to, node_limit, pause_at);
         match nav_map.diagonal() {
-            Diagonal::NoCut => expand_all::<false>(&mut run, &ground, from),
-            Diagonal::Cut => expand_all::<true>(&mut run, &ground, from),
+            Diagonal::NoCut => expand::<false>(&mut run, &ground, (!is_begun).then_some(from)),
+            Diagonal::Cut => expand::<true>(&mut run, &ground, (!is_begun).then_some(from)),
         }
-        match run.end() {
+        let progress = run.progress;
+        if !run.is_over() {
+            self.progress = progress;
+            return None;
+        }
+        self.reads = None;
+        Some(match progress.end() {
             End::Goal { cost, parent } => {
                 let steps = self.write_waypoints(&ground, from, to, parent, waypoints);
                 debug_assert_eq!(steps.cost(), cost);
@@ -165,7 +205,7 @@ impl Search {
                 debug_assert!(false, "tiles of one region are connected: {query:?}");
                 Outcome::Unreachable
             }
-        }
+        })
     }
 
     fn reset(&mut self, ground: &Ground, node_limit: u32) {
@@ -180,6 +220,7 @@ impl Search {
         self.nodes.reset(index, node_limit);
         self.open.reset(node_limit);
         self.expanded = 0;
+        self.progress = Progress::default();
     }
 
     /// How many nodes the last search expanded.
@@ -304,6 +345,15 @@ impl<'m> Ground<'m> {
         }
     }
 
+    fn reads(&self) -> Reads {
+        Reads {
+            fingerprint: self.tiles.fingerprint(),
+            size: (self.tiles.width(), self.tiles.height()),
+            algorithm: self.algorithm,
+            is_graph: self.graph.is_some(),
+        }
+    }
+
     fn tile_of(&self, key: Key) -> IVec2 {
         match self.graph {
             Some((graph, _)) => graph.tile(key.0),
@@ -312,13 +362,31 @@ impl<'m> Ground<'m> {
     }
 }
 
-/// Which algorithm reads what of the ground.
-fn expand_all<const CUT: bool>(run: &mut Run, ground: &Ground, from: IVec2) {
+/// What is known without a search.
+fn answer_at_once(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<Outcome> {
+    if !is_inside(tiles, from) || !is_inside(tiles, to) {
+        Some(Outcome::OutOfBounds)
+    } else if !tiles.is_free(from) || !tiles.is_free(to) {
+        Some(Outcome::Blocked)
+    } else if !tiles.connected(from, to) {
+        Some(Outcome::Unreachable)
+    } else {
+        (from == to).then(|| Outcome::Found(FoundPath::default()))
+    }
+}
+
+/// Which algorithm reads what of the ground. A search that begins is given its start.
+fn expand<const CUT: bool>(run: &mut Run, ground: &Ground, start: Option<IVec2>) {
     if let Some((graph, planes)) = ground.graph {
-        graph::expand_all::<CUT>(run, graph, planes, from);
+        if let Some(start) = start {
+            graph::open_start::<CUT>(run, graph, planes, start);
+        }
+        graph::expand_all::<CUT>(run, graph, planes);
         return;
     }
-    run.reach(NONE, from, Cost::ZERO, None);
+    if let Some(start) = start {
+        run.reach(NONE, start, Cost::ZERO, None);
+    }
     let (tiles, rows) = (ground.tiles, ground.tiles.rows());
     match (ground.algorithm, ground.table, ground.planes) {
         (Algorithm::AStar, ..) => astar::expand_all::<CUT>(run),
@@ -369,14 +437,9 @@ pub(super) struct Current {
     pub(super) direction: Option<Direction>,
 }
 
-/// A search under way: what an algorithm uses to take nodes and to offer their successors.
-pub(super) struct Run<'a> {
-    pub(super) map: &'a TileMap,
-    pub(super) goal: IVec2,
-    nodes: &'a mut Nodes,
-    open: &'a mut OpenList,
-    expanded: &'a mut u32,
-    node_limit: u32,
+/// How far a search has come, besides its nodes.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
     is_capped: bool,
     /// The f of the node being expanded: no path is shorter.
     least_f: Cost,
@@ -385,32 +448,82 @@ pub(super) struct Run<'a> {
     goal_parent: NodeId,
 }
 
-impl<'a> Run<'a> {
-    fn new(search: &'a mut Search, map: &'a TileMap, goal: IVec2, node_limit: u32) -> Self {
-        let Search {
-            nodes,
-            open,
-            expanded,
-        } = search;
+impl Default for Progress {
+    fn default() -> Self {
         Self {
-            map,
-            goal,
-            nodes,
-            open,
-            expanded,
-            node_limit,
             is_capped: false,
             least_f: Cost::ZERO,
             goal_cost: Cost::MAX,
             goal_parent: NONE,
         }
     }
+}
 
-    /// Takes the next node to expand; `None` when the search is over.
+impl Progress {
+    /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
+    fn end(&self) -> End {
+        let is_settled = self.goal_cost <= self.least_f;
+        if self.is_capped && !is_settled {
+            End::Capped
+        } else if self.goal_cost < Cost::MAX {
+            End::Goal {
+                cost: self.goal_cost,
+                parent: self.goal_parent,
+            }
+        } else {
+            End::Exhausted
+        }
+    }
+}
+
+/// A search under way: what an algorithm uses to take nodes and to offer their successors.
+pub(super) struct Run<'a> {
+    pub(super) map: &'a TileMap,
+    pub(super) goal: IVec2,
+    nodes: &'a mut Nodes,
+    open: &'a mut OpenList,
+    expanded: &'a mut u32,
+    progress: Progress,
+    node_limit: u32,
+    pause_at: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        search: &'a mut Search,
+        map: &'a TileMap,
+        goal: IVec2,
+        node_limit: u32,
+        pause_at: u32,
+    ) -> Self {
+        Self {
+            map,
+            goal,
+            nodes: &mut search.nodes,
+            open: &mut search.open,
+            expanded: &mut search.expanded,
+            progress: search.progress,
+            node_limit,
+            pause_at,
+        }
+    }
+
+    /// Whether nothing that waits can be part of the answer.
+    #[inline]
+    fn is_over(&self) -> bool {
+        let Progress {
+            is_capped,
+            goal_cost,
+            ..
+        } = self.progress;
+        is_capped || self.open.least_f().is_none_or(|f| f >= goal_cost)
+    }
+
+    /// Takes the next node to expand; `None` when the search is over or is to pause.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Current> {
         loop {
-            if self.is_capped || self.open.least_f()? >= self.goal_cost {
+            if self.is_over() || *self.expanded >= self.pause_at {
                 return None;
             }
             let (id, f) = self.open.pop()?;
@@ -418,8 +531,8 @@ impl<'a> Run<'a> {
             if node.is_closed() {
                 continue;
             }
-            debug_assert!(f >= self.least_f);
-            self.least_f = f;
+            debug_assert!(f >= self.progress.least_f);
+            self.progress.least_f = f;
             *self.expanded += 1;
             let current = Current {
                 node: id,
@@ -455,7 +568,7 @@ impl<'a> Run<'a> {
         direction: Option<Direction>,
     ) {
         let f = g + octile(tile, self.goal);
-        if f >= self.goal_cost {
+        if f >= self.progress.goal_cost {
             return;
         }
         match self.nodes.find(key) {
@@ -467,7 +580,7 @@ impl<'a> Run<'a> {
                     self.open.push(id, f);
                 }
             }
-            Err(_) if self.nodes.len() >= self.node_limit => self.is_capped = true,
+            Err(_) if self.nodes.len() >= self.node_limit => self.progress.is_capped = true,
             Err(vacancy) => {
                 let id = self
                     .nodes
@@ -480,28 +593,8 @@ impl<'a> Run<'a> {
     /// Offers a way of cost `g` from a node to the goal.
     #[inline]
     pub(super) fn reach_goal(&mut self, parent: NodeId, g: Cost) {
-        if g < self.goal_cost {
-            (self.goal_cost, self.goal_parent) = (g, parent);
-        }
-    }
-
-    /// Whether the best way to the goal is known to be a shortest path, so that more successors are of no use.
-    #[inline]
-    pub(super) fn is_settled(&self) -> bool {
-        self.goal_cost <= self.least_f
-    }
-
-    /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
-    fn end(&self) -> End {
-        if self.is_capped && !self.is_settled() {
-            End::Capped
-        } else if self.goal_cost < Cost::MAX {
-            End::Goal {
-                cost: self.goal_cost,
-                parent: self.goal_parent,
-            }
-        } else {
-            End::Exhausted
+        if g < self.progress.goal_cost {
+            (self.progress.goal_cost, self.progress.goal_parent) = (g, parent);
         }
     }
 }
@@ -509,6 +602,7 @@ impl<'a> Run<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::map::{TileEdit, TileRect};
 
     fn prepared(tiles: &TileMap) -> NavMap {
         let mut nav_map = NavMap::new(Diagonal::NoCut);
@@ -612,7 +706,7 @@ mod tests {
             let mut search = Search::new();
             let nav_map = NavMap::default();
             search.reset(&Ground::new(&map, &nav_map, Algorithm::AStar), 1);
-            let mut run = Run::new(&mut search, &map, goal, 1);
+            let mut run = Run::new(&mut search, &map, goal, 1, u32::MAX);
             run.reach(NONE, start, Cost::ZERO, None);
             let current = run.next().unwrap();
             run.reach_goal(current.node, Cost::straight(steps));
@@ -623,8 +717,48 @@ mod tests {
                 Some(Direction::East),
             );
             assert!(run.next().is_none());
-            assert_eq!(matches!(run.end(), End::Goal { .. }), is_answer);
-            assert_eq!(matches!(run.end(), End::Capped), !is_answer);
+            assert_eq!(matches!(run.progress.end(), End::Goal { .. }), is_answer);
+            assert_eq!(matches!(run.progress.end(), End::Capped), !is_answer);
+        }
+    }
+
+    #[test]
+    fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
+        let mut tiles = TileMap::from_fn(60, 60, |x, y| x % 7 == 3 && y % 9 < 7).unwrap();
+        let mut nav_map = prepared(&tiles);
+        let query = Query::new(IVec2::new(0, 1), IVec2::new(58, 55));
+        let (mut whole, mut sliced) = (Search::new(), Search::new());
+        let (mut expected, mut waypoints) = (Vec::new(), Vec::new());
+        for nth in 0..3 {
+            for algorithm in Algorithm::ALL {
+                for expansions in [1, 3, 1000] {
+                    sliced.abandon();
+                    let mut resume = |tiles: &TileMap, nav_map: &NavMap| {
+                        sliced.resume(tiles, nav_map, algorithm, query, expansions, &mut waypoints)
+                    };
+                    // Half way through the tiles change.
+                    let mut slices = 1;
+                    let paused = resume(&tiles, &nav_map);
+                    let wall = TileRect::new(10 + nth, 0, 1, 50);
+                    for edit in [TileEdit::Free, TileEdit::Block] {
+                        let changed = tiles.edit(wall, &edit).unwrap();
+                        nav_map.follow_edit(&tiles, changed.as_slice());
+                    }
+                    let outcome = loop {
+                        slices += 1;
+                        if let Some(outcome) = resume(&tiles, &nav_map) {
+                            break outcome;
+                        }
+                    };
+                    let found = whole.find(&tiles, &nav_map, algorithm, query, &mut expected);
+                    assert!(matches!(found, Outcome::Found(_)));
+                    assert_eq!((outcome, &waypoints), (found, &expected), "{algorithm}");
+                    assert_eq!(sliced.expanded(), whole.expanded());
+                    let fewest = whole.expanded().div_ceil(expansions);
+                    assert!(slices >= fewest, "{slices} slices, {fewest} needed");
+                    assert!(paused.is_none() || expansions == 1000);
+                }
+            }
         }
     }
 

@@ -2,7 +2,9 @@
 
 mod players;
 mod requests;
+mod travel;
 mod walking;
+mod wide;
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use crate::nav::{
 use crate::sim::{Workers, clock, state_hash};
 use crate::world::{KindId, SceneSpec, change_scene, open_scene, spawn_object, teleport};
 
-fn app(settings: NavSettings) -> App {
+pub(super) fn app(settings: NavSettings) -> App {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, NavPlugin))
         .insert_resource(settings);
@@ -31,7 +31,7 @@ fn slow() -> NavSettings {
 }
 
 /// A scene of 1 m tiles.
-fn scene(app: &mut App, ascii: &str) -> Entity {
+pub(super) fn scene(app: &mut App, ascii: &str) -> Entity {
     let map = SceneMap::new(Arc::new(TileMap::from_ascii(ascii).unwrap()), 1.0);
     let spec = SceneSpec {
         size_m: map.size_m(),
@@ -40,22 +40,22 @@ fn scene(app: &mut App, ascii: &str) -> Entity {
     open_scene(app.world_mut(), spec, map).unwrap()
 }
 
-fn npc(app: &mut App, scene: Entity, x: f32, y: f32) -> Entity {
+pub(super) fn npc(app: &mut App, scene: Entity, x: f32, y: f32) -> Entity {
     spawn_object(app.world_mut(), scene, KindId(1), Vec2::new(x, y), ()).unwrap()
 }
 
-fn ask(app: &mut App, entity: Entity, x: f32, y: f32) {
+pub(super) fn ask(app: &mut App, entity: Entity, x: f32, y: f32) {
     let request = PathRequest::to(Vec2::new(x, y));
     app.world_mut().entity_mut(entity).insert(request);
 }
 
 /// Entity, reason of failure and goal of an answer.
-type Answer = (Entity, Option<PathFailure>, (i32, i32));
+pub(super) type Answer = (Entity, Option<PathFailure>, (i32, i32));
 
-const FOUND: Option<PathFailure> = None;
+pub(super) const FOUND: Option<PathFailure> = None;
 
 /// This tick's answers: the failures first, both in the order in which they were given.
-fn answers(app: &App) -> Vec<Answer> {
+pub(super) fn answers(app: &App) -> Vec<Answer> {
     let failed = app.world().resource::<Messages<PathFailed>>();
     let found = app.world().resource::<Messages<PathFound>>();
     let failed = failed
@@ -67,11 +67,11 @@ fn answers(app: &App) -> Vec<Answer> {
     failed.chain(found).collect()
 }
 
-fn stats(app: &App) -> NavStats {
+pub(super) fn stats(app: &App) -> NavStats {
     app.world().resource::<NavStats>().clone()
 }
 
-fn path(app: &App, entity: Entity) -> Vec<IVec2> {
+pub(super) fn path(app: &App, entity: Entity) -> Vec<IVec2> {
     app.world()
         .get::<Path>(entity)
         .map_or(Vec::new(), |path| path.remaining().to_vec())

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use glam::IVec2;
 
-use super::{NavStats, Path, PathRequest};
+use super::{NavStats, Navigator, Path, PathRequest};
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::path_crosses;
 use crate::world::{Object, Position};
@@ -14,6 +14,7 @@ use crate::world::{Object, Position};
 /// object elsewhere knows from the path where it was going.
 pub(super) fn notice_edits(
     mut edited: MessageReader<MapEdited>,
+    navigator: Res<Navigator>,
     mut stats: ResMut<NavStats>,
     walkers: Query<(Entity, &Object, &Position, &Path), Without<PathRequest>>,
     maps: Query<&SceneMap>,
@@ -34,15 +35,20 @@ pub(super) fn notice_edits(
             continue;
         }
         let Ok(map) = maps.get(scene) else { continue };
+        let clearance = path.request().clearance;
+        let Some(tiles) = navigator.tiles(map, scene, clearance) else {
+            continue;
+        };
         way.clear();
         way.push(map.tile_at(position.0));
         way.extend_from_slice(path.remaining());
         let is_crossed = edits
             .iter()
-            .any(|&(edited, rect)| edited == scene && path_crosses(&way, rect));
+            .filter(|(edited, _)| *edited == scene)
+            .any(|(_, rect)| path_crosses(&way, rect.grown(u32::from(clearance))));
         let mut lines = way.windows(2);
-        let mut is_free = || lines.all(|ends| map.tiles().line_is_free(ends[0], ends[1]));
-        if is_crossed && map.tiles().is_free(way[0]) && !is_free() {
+        let mut is_free = || lines.all(|ends| tiles.line_is_free(ends[0], ends[1]));
+        if is_crossed && tiles.is_free(way[0]) && !is_free() {
             broken.push((object.key(), entity, path.request()));
         }
     }

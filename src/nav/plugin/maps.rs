@@ -6,28 +6,81 @@
 //! ```
 //! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in
 //! which tick never depends on how fast a thread was. Scenes on the same tiles share a build and what came of it. What is
-//! edited during a build is followed when that is adopted.
+//! edited during a build is followed when that is adopted. Maps [eroded](super::erosion) for wide bodies are treated as
+//! those of scenes of their own.
 //!
 //! Cost: a look at every scene a tick. A build holds the tiles, so that an edit during one copies the map.
 
 use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
-use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
 use indexmap::IndexMap;
 
 use super::NavSettings;
+use super::background::Background;
+use super::erosion::Erosions;
+use super::queue::Waiting;
 use crate::map::{MapEdited, SceneMap, TileMap, TileRect};
 use crate::nav::{Algorithm, NavMap};
 
 /// What answers while a faster algorithm is not ready.
 const FALLBACK: Algorithm = Algorithm::JpsBitPrune;
 
+/// The map of a scene, for bodies that need so many tiles free around theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MapKey {
+    pub(super) scene: Entity,
+    pub(super) clearance: u8,
+}
+
+/// An edit of one of these maps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edit {
+    pub(super) map: MapKey,
+    pub(super) rect: TileRect,
+    /// The tiles' fingerprints.
+    pub(super) before: u64,
+    pub(super) after: u64,
+}
+
+impl From<&MapEdited> for Edit {
+    fn from(edited: &MapEdited) -> Self {
+        Self {
+            map: MapKey {
+                scene: edited.scene_entity,
+                clearance: 0,
+            },
+            rect: edited.rect,
+            before: edited.before,
+            after: edited.after,
+        }
+    }
+}
+
+/// What a path is searched on.
+pub(super) struct Ground<'a> {
+    pub(super) tiles: &'a TileMap,
+    pub(super) nav_map: &'a NavMap,
+    /// [`SceneMap::version`].
+    pub(super) version: u64,
+}
+
+/// Why there is nothing to search on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoGround {
+    NoMap,
+    /// No body that wide is provided for.
+    TooWide,
+    /// The eroded map is being made.
+    NotYet,
+}
+
 /// What is prepared, scene by scene.
 #[derive(Debug, Default)]
 pub(super) struct NavMaps {
     /// In the order of opening; looked up by entity, never sorted by it.
-    scenes: IndexMap<Entity, Prepared, foldhash::fast::FixedState>,
+    prepared: IndexMap<MapKey, Prepared, foldhash::fast::FixedState>,
+    erosions: Erosions,
     builds: Vec<Build>,
     unprepared: NavMap,
     changed: Vec<TileRect>,
@@ -49,14 +102,7 @@ struct Build {
     fingerprint: u64,
     changed: Vec<TileRect>,
     adopt_tick: u64,
-    work: Work,
-}
-
-#[derive(Debug)]
-enum Work {
-    Background(Task<NavMap>),
-    /// Without a pool it is done when it is due.
-    Due(Plan),
+    work: Background<NavMap>,
 }
 
 /// What is to be built.
@@ -76,30 +122,47 @@ impl Plan {
             .prepare_within(&self.tiles, self.algorithm, self.graph_bytes_max);
         self.nav_map
     }
-
-    fn begin(self) -> Work {
-        match AsyncComputeTaskPool::try_get() {
-            Some(pool) if pool.thread_num() > 0 => {
-                Work::Background(pool.spawn(async move { self.build() }))
-            }
-            _ => Work::Due(self),
-        }
-    }
 }
 
 impl NavMaps {
-    /// What is prepared of a scene's map.
-    pub(super) fn of(&self, scene: Entity) -> &NavMap {
-        self.scenes
-            .get(&scene)
-            .map_or(&self.unprepared, |prepared| &prepared.nav_map)
+    /// What a request is to be searched on.
+    pub(super) fn ground<'a>(
+        &'a self,
+        waiting: &Waiting,
+        maps: &'a Query<&SceneMap>,
+    ) -> Result<Ground<'a>, NoGround> {
+        let key = MapKey {
+            scene: waiting.object.scene_entity(),
+            clearance: waiting.request.clearance,
+        };
+        let map = maps.get(key.scene).map_err(|_| NoGround::NoMap)?;
+        let tiles = match key.clearance {
+            0 => map.tiles(),
+            _ => self.erosions.tiles(key)?,
+        };
+        let prepared = self.prepared.get(&key);
+        Ok(Ground {
+            tiles,
+            nav_map: prepared.map_or(&self.unprepared, |prepared| &prepared.nav_map),
+            version: map.version(),
+        })
     }
 
-    /// Bytes of everything prepared; scenes that share a structure count it each.
+    /// The eroded map of a scene, if it is there.
+    pub(super) fn eroded(&self, scene: Entity, clearance: u8) -> Option<&Arc<TileMap>> {
+        self.erosions.tiles(MapKey { scene, clearance }).ok()
+    }
+
+    /// Has a scene's map eroded, for the ticks to come.
+    pub(super) fn want(&mut self, scene: Entity, clearance: u8) {
+        self.erosions.want(MapKey { scene, clearance });
+    }
+
+    /// Bytes of everything prepared, eroded maps included; scenes that share a structure count it each.
     pub(super) fn bytes(&self, algorithm: Algorithm) -> usize {
-        let maps = self.scenes.values();
-        maps.map(|prepared| prepared.nav_map.prepared_bytes(algorithm))
-            .sum()
+        let maps = self.prepared.values();
+        let prepared = maps.map(|prepared| prepared.nav_map.prepared_bytes(algorithm));
+        prepared.sum::<usize>() + self.erosions.bytes()
     }
 
     /// Takes in opened and closed scenes and edits, adopts builds that are due, and begins those that are missing.
@@ -109,23 +172,37 @@ impl NavMaps {
         &mut self,
         tick: u64,
         settings: &NavSettings,
-        edited: &[MapEdited],
+        edits: &mut Vec<Edit>,
         scenes: &[(Entity, &SceneMap)],
     ) {
-        self.scenes
-            .retain(|scene, _| scenes.iter().any(|(open, _)| open == scene));
-        for &(scene, map) in scenes {
-            self.follow(tick, settings, edited, scene, map);
+        let mut maps: Vec<(MapKey, Arc<TileMap>)> = scenes
+            .iter()
+            .map(|&(scene, map)| {
+                (
+                    MapKey {
+                        scene,
+                        clearance: 0,
+                    },
+                    map.tiles().clone(),
+                )
+            })
+            .collect();
+        self.erosions
+            .update(settings.wait_for_builds, edits, &mut maps);
+        self.prepared
+            .retain(|key, _| maps.iter().any(|(open, _)| open == key));
+        for (key, tiles) in &maps {
+            self.follow(tick, settings, edits, *key, tiles);
         }
-        for &(scene, map) in scenes {
-            if !self.scenes.contains_key(&scene) {
-                let prepared = self.opened(map, settings.algorithm, tick);
-                self.scenes.insert(scene, prepared);
+        for (key, tiles) in &maps {
+            if !self.prepared.contains_key(key) {
+                let prepared = self.opened(tiles, settings.algorithm, tick);
+                self.prepared.insert(*key, prepared);
             }
         }
-        self.adopt(tick, settings.wait_for_builds, scenes);
-        for &(scene, map) in scenes {
-            self.build_missing(tick, settings, scene, map.tiles());
+        self.adopt(tick, settings.wait_for_builds, &maps);
+        for (key, tiles) in &maps {
+            self.build_missing(tick, settings, *key, tiles);
         }
     }
 
@@ -134,27 +211,25 @@ impl NavMaps {
         &mut self,
         tick: u64,
         settings: &NavSettings,
-        edited: &[MapEdited],
-        scene: Entity,
-        map: &SceneMap,
+        edits: &[Edit],
+        map: MapKey,
+        tiles: &TileMap,
     ) {
-        let fingerprint = map.tiles().fingerprint();
-        let Some(prepared) = self.scenes.get_mut(&scene) else {
+        let fingerprint = tiles.fingerprint();
+        let Some(prepared) = self.prepared.get_mut(&map) else {
             return;
         };
         if prepared.fingerprint == fingerprint {
             return;
         }
-        self.changed.clear();
-        let mut reached = prepared.fingerprint;
-        for edit in edited.iter().filter(|edit| edit.scene_entity == scene) {
-            if edit.before == reached {
-                self.changed.push(edit.rect);
-                reached = edit.after;
-            }
-        }
-        if reached == fingerprint {
-            prepared.nav_map.follow_edit(map.tiles(), &self.changed);
+        if edits_between(
+            edits,
+            map,
+            prepared.fingerprint,
+            fingerprint,
+            &mut self.changed,
+        ) {
+            prepared.nav_map.follow_edit(tiles, &self.changed);
             let building = self.builds.iter_mut();
             for build in building.filter(|build| build.fingerprint == prepared.fingerprint) {
                 build.fingerprint = fingerprint;
@@ -169,10 +244,9 @@ impl NavMaps {
     }
 
     /// A scene with tiles that another may have too.
-    fn opened(&self, map: &SceneMap, algorithm: Algorithm, tick: u64) -> Prepared {
-        let tiles = map.tiles();
+    fn opened(&self, tiles: &TileMap, algorithm: Algorithm, tick: u64) -> Prepared {
         let twin = self
-            .scenes
+            .prepared
             .values()
             .find(|prepared| prepared.nav_map.is_prepared(tiles, algorithm));
         Prepared {
@@ -184,33 +258,32 @@ impl NavMaps {
     }
 
     /// Gives what was built to the scenes that have those tiles.
-    fn adopt(&mut self, tick: u64, wait: bool, scenes: &[(Entity, &SceneMap)]) {
+    fn adopt(&mut self, tick: u64, wait: bool, maps: &[(MapKey, Arc<TileMap>)]) {
         for mut build in std::mem::take(&mut self.builds) {
             if build.adopt_tick > tick {
                 self.builds.push(build);
                 continue;
             }
-            let mut waiting = self.scenes.values();
+            let mut waiting = self.prepared.values();
             if !waiting.any(|prepared| prepared.fingerprint == build.fingerprint) {
                 continue;
             }
-            let mut built = match build.work {
-                Work::Background(task) if wait || task.is_finished() => block_on(task),
-                Work::Background(_) => {
-                    self.builds.push(build);
+            let mut built = match build.work.finish(wait) {
+                Ok(built) => built,
+                Err(work) => {
+                    self.builds.push(Build { work, ..build });
                     continue;
                 }
-                Work::Due(plan) => plan.build(),
             };
-            for (scene, map) in scenes {
-                let Some(prepared) = self.scenes.get_mut(scene) else {
+            for (key, tiles) in maps {
+                let Some(prepared) = self.prepared.get_mut(key) else {
                     continue;
                 };
                 if prepared.fingerprint != build.fingerprint {
                     continue;
                 }
                 if !build.changed.is_empty() {
-                    built.follow_edit(map.tiles(), &build.changed);
+                    built.follow_edit(tiles, &build.changed);
                     build.changed.clear();
                 }
                 prepared.nav_map = built.clone();
@@ -222,10 +295,10 @@ impl NavMaps {
         &mut self,
         tick: u64,
         settings: &NavSettings,
-        scene: Entity,
+        map: MapKey,
         tiles: &Arc<TileMap>,
     ) {
-        let Some(prepared) = self.scenes.get(&scene) else {
+        let Some(prepared) = self.prepared.get(&map) else {
             return;
         };
         let is_complete = [FALLBACK, settings.algorithm]
@@ -249,7 +322,26 @@ impl NavMaps {
             fingerprint: prepared.fingerprint,
             changed: Vec::new(),
             adopt_tick: tick + prepared.build_ticks,
-            work: plan.begin(),
+            work: Background::begin(move || plan.build()),
         });
     }
+}
+
+/// Writes where a map was edited to get from one state to another; gives whether edits alone have led there.
+pub(super) fn edits_between(
+    edits: &[Edit],
+    map: MapKey,
+    before: u64,
+    after: u64,
+    rects: &mut Vec<TileRect>,
+) -> bool {
+    rects.clear();
+    let mut reached = before;
+    for edit in edits.iter().filter(|edit| edit.map == map) {
+        if edit.before == reached {
+            rects.push(edit.rect);
+            reached = edit.after;
+        }
+    }
+    reached == after
 }

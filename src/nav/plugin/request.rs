@@ -15,13 +15,15 @@ pub enum PathClass {
     /// A short way, given up after [`NavSettings::npc_nodes_max`](super::NavSettings::npc_nodes_max) nodes.
     #[default]
     Npc,
-    /// A way of any length.
+    /// A way of any length, searched in slices over ticks where it is long. Its object had better stand still meanwhile: the
+    /// way begins where it stood.
     Travel,
 }
 
 /// Asks for a path from where an object stands, when its turn comes, to a goal. Removed with the answer.
 ///
-/// An object waits at most once: a newer request keeps the older's turn, and that is answered `cancelled`. Removing the
+/// An object waits at most once: a newer request keeps the older's turn if it is of its class, and that is answered
+/// `cancelled`. Removing the
 /// component withdraws the request; one withdrawn before the next Navigate was never asked. Until the answer comes, the object keeps the path it has.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[component(storage = "SparseSet", on_insert = asked, clone_behavior = Ignore)]
@@ -36,6 +38,9 @@ pub struct PathRequest {
     /// A goal that cannot be reached stands for the nearest tile at most so many tiles away that can; with 0 it fails as
     /// `unreachable`.
     pub nearest_tiles: u32,
+    /// Tiles that the body needs free on every side of its own: 0 for one of a single tile, c for 2c + 1 tiles a side. The
+    /// first request of a clearance in a scene is answered a tick or two later than others.
+    pub clearance: u8,
     /// Whether a search that gives up leaves the way to the tile nearest to the goal that it had reached.
     pub partial: bool,
 }
@@ -58,6 +63,7 @@ impl PathRequest {
             class,
             snap_tiles: 0,
             nearest_tiles: 0,
+            clearance: 0,
             partial: false,
         }
     }
@@ -78,7 +84,8 @@ impl PathRequest {
         hasher.write_f32(self.goal.x);
         hasher.write_f32(self.goal.y);
         hasher.write_u64(u64::from(self.snap_tiles) << 32 | u64::from(self.nearest_tiles));
-        hasher.write_u64(u64::from(self.partial) << 1 | self.class as u64);
+        let flags = u64::from(self.partial) << 1 | self.class as u64;
+        hasher.write_u64(u64::from(self.clearance) << 2 | flags);
     }
 }
 

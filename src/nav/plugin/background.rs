@@ -1,0 +1,39 @@
+//! Work beside the ticks.
+
+use std::fmt;
+
+use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
+
+/// Something that is being made.
+pub(super) enum Background<T> {
+    Task(Task<T>),
+    /// Without threads it is made when it is due.
+    Due(Box<dyn FnOnce() -> T + Send + Sync>),
+}
+
+impl<T: Send + 'static> Background<T> {
+    pub(super) fn begin(make: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
+        match AsyncComputeTaskPool::try_get() {
+            Some(pool) if pool.thread_num() > 0 => Self::Task(pool.spawn(async move { make() })),
+            _ => Self::Due(Box::new(make)),
+        }
+    }
+
+    /// What was made; the work itself when it is not done and is not to be waited for.
+    pub(super) fn finish(self, wait: bool) -> Result<T, Self> {
+        match self {
+            Self::Task(task) if wait || task.is_finished() => Ok(block_on(task)),
+            Self::Task(_) => Err(self),
+            Self::Due(make) => Ok(make()),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Background<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Task(_) => "Task",
+            Self::Due(_) => "Due",
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! Maps eroded for bodies wider than a tile: made in the background when first asked for, and from then on edited with
+//! their scenes' maps, in the same tick.
+//!
+//! Scenes on the same tiles share them until one is edited. They are kept until their scenes close.
+//!
+//! Cost: an edit costs once more for every clearance in use what it costs the map itself.
+
+use std::sync::Arc;
+
+use super::background::Background;
+use super::maps::{Edit, MapKey, NoGround, edits_between};
+use crate::map::{TileMap, TileRect};
+
+/// The eroded maps, in the order of asking.
+#[derive(Debug, Default)]
+pub(super) struct Erosions(Vec<Erosion>);
+
+#[derive(Debug)]
+struct Erosion {
+    map: MapKey,
+    /// The fingerprint of the scene's tiles that it follows.
+    base: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Wanted,
+    /// Being made of tiles that were edited in these places since.
+    Begun(Background<TileMap>, Vec<TileRect>),
+    Ready(Arc<TileMap>),
+}
+
+impl Erosions {
+    pub(super) fn tiles(&self, map: MapKey) -> Result<&Arc<TileMap>, NoGround> {
+        let mut erosions = self.0.iter();
+        let erosion = erosions.find(|erosion| erosion.map == map);
+        match &erosion.ok_or(NoGround::TooWide)?.state {
+            State::Ready(tiles) => Ok(tiles),
+            _ => Err(NoGround::NotYet),
+        }
+    }
+
+    pub(super) fn want(&mut self, map: MapKey) {
+        if !self.0.iter().any(|erosion| erosion.map == map) {
+            self.0.push(Erosion {
+                map,
+                base: 0,
+                state: State::Wanted,
+            });
+        }
+    }
+
+    /// Bytes of all that are ready; scenes that share one count it each.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |erosion: &Erosion| match &erosion.state {
+            State::Ready(tiles) => tiles.memory().total_bytes(),
+            _ => 0,
+        };
+        self.0.iter().map(bytes).sum()
+    }
+
+    /// Follows the edits of the scenes' maps, takes over what was begun in an earlier tick, and begins what is wanted.
+    /// Adds the eroded maps to `maps`, and what changed of them to `edits`.
+    pub(super) fn update(
+        &mut self,
+        wait: bool,
+        edits: &mut Vec<Edit>,
+        maps: &mut Vec<(MapKey, Arc<TileMap>)>,
+    ) {
+        let base_of = |map: MapKey| {
+            let key = MapKey {
+                clearance: 0,
+                ..map
+            };
+            let mut bases = maps.iter();
+            bases.find(|base| base.0 == key).map(|base| base.1.clone())
+        };
+        let mut ready = Vec::new();
+        let mut wanted = Vec::new();
+        self.0.retain_mut(|erosion| {
+            let Some(base) = base_of(erosion.map) else {
+                return false;
+            };
+            if erosion.base != base.fingerprint() || matches!(erosion.state, State::Begun(..)) {
+                erosion.follow(&base, wait, edits);
+            }
+            match &erosion.state {
+                State::Ready(tiles) => ready.push((erosion.map, tiles.clone())),
+                State::Wanted => wanted.push((erosion.map, base)),
+                State::Begun(..) => {}
+            }
+            true
+        });
+        for (map, base) in wanted {
+            let is_twin = |erosion: &&Erosion| {
+                erosion.map.clearance == map.clearance && erosion.base == base.fingerprint()
+            };
+            let state = match self.0.iter().find(is_twin).map(|twin| &twin.state) {
+                Some(State::Ready(tiles)) => {
+                    ready.push((map, tiles.clone()));
+                    State::Ready(tiles.clone())
+                }
+                Some(_) => continue,
+                None => {
+                    let tiles = base.clone();
+                    State::Begun(
+                        Background::begin(move || tiles.eroded(map.clearance)),
+                        Vec::new(),
+                    )
+                }
+            };
+            if let Some(erosion) = self.0.iter_mut().find(|erosion| erosion.map == map) {
+                (erosion.base, erosion.state) = (base.fingerprint(), state);
+            }
+        }
+        maps.extend(ready);
+    }
+}
+
+impl Erosion {
+    /// Becomes what it is to be for the scene's tiles as they are now.
+    fn follow(&mut self, base: &TileMap, wait: bool, edits: &mut Vec<Edit>) {
+        let key = MapKey {
+            clearance: 0,
+            ..self.map
+        };
+        let mut rects = Vec::new();
+        let is_followed = edits_between(edits, key, self.base, base.fingerprint(), &mut rects);
+        self.base = base.fingerprint();
+        let clearance = self.map.clearance;
+        self.state = match std::mem::replace(&mut self.state, State::Wanted) {
+            State::Ready(mut tiles) if is_followed => {
+                let eroded = Arc::make_mut(&mut tiles);
+                for rect in rects {
+                    let before = eroded.fingerprint();
+                    if let Some(rect) = eroded.erode_again(base, rect, clearance) {
+                        edits.push(Edit {
+                            map: self.map,
+                            rect,
+                            before,
+                            after: eroded.fingerprint(),
+                        });
+                    }
+                }
+                State::Ready(tiles)
+            }
+            State::Begun(work, mut changed) if is_followed => {
+                changed.extend(rects);
+                match work.finish(wait) {
+                    Ok(mut eroded) => {
+                        for rect in changed {
+                            eroded.erode_again(base, rect, clearance);
+                        }
+                        State::Ready(Arc::new(eroded))
+                    }
+                    Err(work) => State::Begun(work, changed),
+                }
+            }
+            _ => State::Wanted,
+        };
+        if matches!(self.state, State::Wanted) {
+            self.base = 0;
+        }
+    }
+}

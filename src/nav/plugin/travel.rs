@@ -1,0 +1,169 @@
+//! Travel: requests of any length, searched in slices of so many expansions a tick, a few at once, each with scratch of
+//! its own.
+//!
+//! A search begins anew when its object was put elsewhere or its map was edited, so that the answer is exact when it is
+//! given; each edit doubles its slice, so that it ends also on a map that is edited every tick.
+
+use bevy_ecs::prelude::*;
+
+use super::answer::{Answers, Job, Work, begin};
+use super::queue::{Asking, Queue, Waiting};
+use super::{NavSettings, Navigator};
+use crate::map::SceneMap;
+use crate::nav::Search;
+use crate::sim::{StateHasher, Workers};
+
+/// Times that edits double a slice.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// The requests that wait, and those that are being searched, which keep their place in the queue.
+#[derive(Debug, Default)]
+pub(super) struct Travels {
+    pub(super) queue: Queue,
+    slots: Vec<Slot>,
+}
+
+/// A search under way, or scratch for the next one.
+#[derive(Debug, Default)]
+struct Slot {
+    job: Option<Job>,
+    search: Search,
+    is_begun: bool,
+    map_version: u64,
+    edits: u32,
+}
+
+impl Travels {
+    /// Begins anew from where the object is now.
+    pub(super) fn begin_anew(&mut self, entity: Entity) {
+        let mut slots = self.slots.iter_mut();
+        if let Some(slot) = slots.find(|slot| slot.is_of(entity)) {
+            slot.is_begun = false;
+        }
+    }
+
+    /// Forgets a request.
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<Waiting> {
+        let removed = self.queue.shift_remove(&entity)?;
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_of(entity)) {
+            slot.job = None;
+        }
+        Some(removed)
+    }
+
+    /// Bytes of the slots' scratch.
+    pub(super) fn scratch_bytes(&self) -> usize {
+        let searches = self.slots.iter().map(|slot| slot.search.memory_bytes());
+        searches.sum()
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for waiting in self.queue.values() {
+            waiting.hash(hasher);
+        }
+        for (slot, job) in self
+            .slots
+            .iter()
+            .filter_map(|slot| Some((slot, slot.job.as_ref()?)))
+        {
+            job.waiting.hash(hasher);
+            hasher.write_u64(u64::from(slot.search.expanded()));
+        }
+    }
+
+    /// Gives free slots to the oldest that have none.
+    fn fill(&mut self, slots_max: usize) {
+        let mut waiting = self.queue.values();
+        while self.slots.iter().filter(|slot| slot.job.is_some()).count() < slots_max {
+            let Some(next) =
+                waiting.find(|next| !self.slots.iter().any(|slot| slot.is_of(next.entity)))
+            else {
+                return;
+            };
+            let free = match self.slots.iter().position(|slot| slot.job.is_none()) {
+                Some(free) => free,
+                None => {
+                    self.slots.push(Slot::default());
+                    self.slots.len() - 1
+                }
+            };
+            let slot = &mut self.slots[free];
+            slot.job = Some(Job::new(*next, Work::Waits, Vec::new()));
+            (slot.is_begun, slot.edits) = (false, 0);
+        }
+    }
+}
+
+impl Slot {
+    fn is_of(&self, entity: Entity) -> bool {
+        self.job
+            .as_ref()
+            .is_some_and(|job| job.waiting.entity == entity)
+    }
+}
+
+/// Searches on for those that travel, in parallel, and applies the answers in the order of the queue.
+pub(super) fn answer_travels(
+    settings: Res<NavSettings>,
+    workers: Res<Workers>,
+    mut navigator: ResMut<Navigator>,
+    asking: Asking,
+    maps: Query<&SceneMap>,
+    mut answers: Answers,
+) {
+    let Navigator {
+        travels,
+        maps: nav_maps,
+        queue,
+        ..
+    } = &mut *navigator;
+    if travels.queue.is_empty() {
+        return;
+    }
+    travels.fill(settings.travels_at_once_max.max(1) as usize);
+    workers.for_each_chunk(
+        &mut travels.slots,
+        1,
+        &mut Vec::<()>::new(),
+        |_, _, slots| {
+            for slot in slots {
+                let Some(job) = &mut slot.job else { continue };
+                let is_asking = job.waiting.now(&asking, &maps).is_some();
+                let ground = nav_maps.ground(&job.waiting, &maps);
+                let version = ground.as_ref().map_or(0, |ground| ground.version);
+                let is_edited = slot.is_begun && version != slot.map_version;
+                if !slot.is_begun || !is_asking || is_edited {
+                    (job.waiting, job.work) =
+                        begin(&job.waiting, nav_maps, &settings, &asking, &maps);
+                    slot.search.abandon();
+                    (slot.is_begun, slot.map_version) = (true, version);
+                    slot.edits += u32::from(is_edited);
+                }
+                let slice = settings.travel_slice_expansions.max(1);
+                let slice = slice.saturating_mul(1 << slot.edits.min(DOUBLINGS_MAX));
+                match (job.work, nav_maps.ground(&job.waiting, &maps)) {
+                    (Work::Waits, Ok(ground)) => {
+                        job.run(&mut slot.search, &ground, &settings, slice)
+                    }
+                    (Work::NoGround, _) => slot.is_begun = false,
+                    _ => {}
+                }
+            }
+        },
+    );
+    let place = |waiting: &Waiting| travels.queue.get_index_of(&waiting.entity);
+    let mut answered: Vec<_> = travels
+        .slots
+        .iter()
+        .filter_map(|slot| slot.job.as_ref())
+        .filter(|job| job.is_answered())
+        .collect();
+    answered.sort_unstable_by_key(|job| place(&job.waiting));
+    answered.iter().for_each(|job| answers.give(job));
+    for slot in &mut travels.slots {
+        if let Some(job) = slot.job.take_if(|job| job.is_answered()) {
+            travels.queue.shift_remove(&job.waiting.entity);
+        }
+    }
+    answers.stats.waiting = (queue.len() + travels.queue.len()) as u64;
+}
