@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use super::graph::JumpGraph;
 use super::planes::SignPlanes;
 use super::table::StepTable;
-use super::{Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, Steps};
+use super::{
+    Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, SharedSearch, Steps,
+};
 use crate::map::{TileEdit, TileMap, TileRect};
 
 /// The movement rules, word for word.
@@ -164,6 +166,43 @@ fn check_prepared(
     Ok(())
 }
 
+/// Compares the answers of a shared search with brute force and with single ones, under both rules, with nothing, sign
+/// planes or all prepared.
+fn check_shared(
+    map: &TileMap,
+    shared: &mut SharedSearch,
+    goal: IVec2,
+    starts: &[IVec2],
+) -> Result<(), TestCaseError> {
+    let (mut search, mut answers, mut waypoints) = (Search::new(), Vec::new(), Vec::new());
+    for diagonal in Diagonal::ALL {
+        let costs = costs_from(map, diagonal, goal);
+        let mut with_planes = NavMap::new(diagonal);
+        with_planes.prepare(map, Algorithm::JpsBitPrune);
+        for nav_map in [NavMap::new(diagonal), with_planes, prepared(map, diagonal)] {
+            shared.find(map, &nav_map, goal, starts, None, &mut answers);
+            prop_assert_eq!(answers.len(), starts.len());
+            for (nth, (&from, &answer)) in starts.iter().zip(&answers).enumerate() {
+                let query = Query::new(from, goal);
+                let case = || format!("{diagonal:?} {from}→{goal} of {starts:?}\n{}", picture(map));
+                let algorithm = Algorithm::JpsBitPrune;
+                let single = search.find(map, &nav_map, algorithm, query, &mut waypoints);
+                prop_assert_eq!(answer, single, "{}", case());
+                shared.write_path(nth, &mut waypoints);
+                if let Outcome::Found(path) = answer {
+                    let expected = costs[(from.y * map.width() as i32 + from.x) as usize];
+                    prop_assert_eq!(Some(path.cost()), expected, "{}", case());
+                    let walked = walk(map, diagonal, query, &waypoints);
+                    prop_assert_eq!(walked, Ok(path.cost()), "{}", case());
+                } else {
+                    prop_assert!(waypoints.is_empty());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A map of any fill rate, with sides up to `side_max`, and tiles on it.
 fn map_and_tiles(side_max: u32, tiles: usize) -> impl Strategy<Value = (TileMap, Vec<IVec2>)> {
     (1..=side_max, 1..=side_max, 0u32..70).prop_flat_map(move |(width, height, fill_percent)| {
@@ -185,6 +224,13 @@ proptest! {
     #[test]
     fn every_algorithm_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
         check(&map, &mut Search::new(), tiles[0], &tiles)?;
+    }
+
+    /// The goal is among the starts, and tiles come more than once.
+    #[test]
+    fn a_shared_search_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(14, 60), count in 1usize..=60) {
+        check_shared(&map, &mut SharedSearch::new(), tiles[0], &tiles[60 - count..])?;
+        check_shared(&map, &mut SharedSearch::new(), tiles[59], &tiles[60 - count..])?;
     }
 }
 
@@ -249,6 +295,41 @@ proptest! {
                 prop_assert!(search.generated() <= node_limit);
                 let may_give_up = node_limit < generated && limited == Outcome::Capped;
                 prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_search_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 40)) {
+        let mut shared = SharedSearch::new();
+        check_shared(&map, &mut shared, tiles[0], &tiles)?;
+        check_shared(&map, &mut shared, tiles[1], &tiles[30..])?;
+    }
+
+    /// Every limit below what the search needs: what is answered is right, and the walks written are as long.
+    #[test]
+    fn a_capped_shared_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 12)) {
+        let mut shared = SharedSearch::new();
+        let (mut unlimited, mut limited, mut waypoints) = (Vec::new(), Vec::new(), Vec::new());
+        let (goal, starts) = (tiles[0], &tiles[1..]);
+        for diagonal in Diagonal::ALL {
+            let nav_map = prepared(&map, diagonal);
+            shared.find(&map, &nav_map, goal, starts, None, &mut unlimited);
+            let generated = shared.generated();
+            for node_limit in 0..=generated {
+                shared.find(&map, &nav_map, goal, starts, Some(node_limit), &mut limited);
+                prop_assert!(shared.generated() <= node_limit);
+                for (nth, (&limited, &unlimited)) in limited.iter().zip(&unlimited).enumerate() {
+                    let may_give_up = node_limit < generated && limited == Outcome::Capped;
+                    prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
+                    shared.write_path(nth, &mut waypoints);
+                    if let Outcome::Found(path) = limited {
+                        let walked = walk(&map, diagonal, Query::new(starts[nth], goal), &waypoints);
+                        prop_assert_eq!(walked, Ok(path.cost()));
+                    } else {
+                        prop_assert!(waypoints.is_empty());
+                    }
+                }
             }
         }
     }

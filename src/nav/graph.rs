@@ -172,6 +172,20 @@ impl JumpGraph {
         self.before[word] + lower.count_ones()
     }
 
+    /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
+    #[inline]
+    pub(super) fn for_each_successor(
+        &self,
+        tile: IVec2,
+        direction: Direction,
+        mut offer: impl FnMut(IVec2, Direction),
+    ) {
+        let (_, successors) = self.onward(self.number(tile), direction);
+        for &successor in successors {
+            offer(self.tile(successor.number()), successor.direction());
+        }
+    }
+
     /// The directions in which a jump point reached in a direction goes on, and what it meets there.
     #[inline(always)]
     fn onward(&self, number: u32, direction: Direction) -> (Directions, &[Successor]) {

@@ -11,6 +11,7 @@
 //! | `rule` | the two movement rules, and where walks turn under each |
 //! | `cost`, `direction` | exact integer costs; the eight steps |
 //! | `search` | queries, answers, the scratch of a thread, what all algorithms share |
+//! | `shared` | one search for many starts with one goal |
 //! | `nodes`, `open_list` | node pool and index; the heap |
 //! | `astar` | A*, the reference |
 //! | `jump` | Jump Point Search over whatever tells it where walks end |
@@ -47,6 +48,7 @@ mod plugin;
 mod rule;
 mod scen;
 mod search;
+mod shared;
 mod smooth;
 mod table;
 mod tiles;
@@ -63,4 +65,5 @@ pub use plugin::{
 pub use rule::Diagonal;
 pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
 pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search};
+pub use shared::SharedSearch;
 pub use smooth::{farthest_in_sight, path_crosses, smooth};

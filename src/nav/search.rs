@@ -406,7 +406,7 @@ fn expand<const CUT: bool>(run: &mut Run, ground: &Ground, start: Option<IVec2>)
 }
 
 /// Appends a point, which replaces the last one when the walk goes straight on through that, or stands on it.
-fn push_turn(waypoints: &mut Vec<IVec2>, point: IVec2) {
+pub(super) fn push_turn(waypoints: &mut Vec<IVec2>, point: IVec2) {
     match waypoints[..] {
         [.., last] if last == point => {}
         [.., before, last] if (last - before).signum() == (point - last).signum() => {
@@ -417,7 +417,7 @@ fn push_turn(waypoints: &mut Vec<IVec2>, point: IVec2) {
     }
 }
 
-fn is_inside(map: &TileMap, tile: IVec2) -> bool {
+pub(super) fn is_inside(map: &TileMap, tile: IVec2) -> bool {
     tile.x >= 0 && tile.y >= 0 && (tile.x as u32) < map.width() && (tile.y as u32) < map.height()
 }
 
