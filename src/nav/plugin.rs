@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use self::answer::{Job, answer_requests};
 use self::edits::notice_edits;
+use self::groups::{GroupScratch, Groups};
 use self::maps::{Edit, NavMaps};
 use self::queue::{Queue, take_requests};
 use self::travel::{Travels, answer_travels};
@@ -33,6 +34,7 @@ mod answer;
 mod background;
 mod edits;
 mod erosion;
+mod groups;
 mod maps;
 mod queue;
 mod request;
@@ -198,6 +200,8 @@ pub struct Navigator {
     maps: NavMaps,
     jobs: Vec<Job>,
     searches: Vec<Search>,
+    groups: Groups,
+    group_searches: Vec<GroupScratch>,
     teleported: MessageCursor<Teleported>,
     changed_scene: MessageCursor<SceneChanged>,
 }
@@ -211,7 +215,8 @@ impl Navigator {
     /// Bytes that the scratch of all workers holds.
     pub fn scratch_bytes(&self) -> usize {
         let searches = self.searches.iter().map(Search::memory_bytes);
-        searches.sum::<usize>() + self.travels.scratch_bytes()
+        let of_groups = self.group_searches.iter().map(GroupScratch::memory_bytes);
+        searches.chain(of_groups).sum::<usize>() + self.travels.scratch_bytes()
     }
 
     /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else

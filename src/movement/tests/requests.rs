@@ -194,6 +194,47 @@ fn equal_requests_of_a_tick_share_a_search() {
     assert!(ways[0] == ways[1] && ways[1] == ways[2] && ways[2] != ways[3]);
 }
 
+/// Path lengths, in tiles, of a crowd of `npcs` that all go to one place, and the nodes expanded for them.
+fn rally(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
+    let mut app = app(NavSettings::default());
+    app.insert_resource(Workers::new(workers));
+    let row = |odd: bool| if odd { ".@".repeat(20) } else { ".".repeat(40) };
+    let ascii: Vec<String> = (0..40).map(|y| row(y % 2 == 1)).collect();
+    let scene = scene(&mut app, &ascii.join("\n"));
+    for nth in 0..npcs {
+        let (x, y) = ((nth * 7 % 40) as f32, (nth * 11 % 20 * 2) as f32);
+        let npc = npc(&mut app, scene, x + 0.5, y + 0.5);
+        ask(&mut app, npc, 20.5, 20.5);
+    }
+    app.update();
+    let found = app.world().resource::<Messages<PathFound>>();
+    let found = found.iter_current_update_messages();
+    let lengths = found.map(|found| {
+        let way = path(&app, found.entity);
+        let tiles = app.world().get::<SceneMap>(scene).unwrap().tiles();
+        assert!(
+            way.windows(2)
+                .all(|ends| tiles.line_is_free(ends[0], ends[1]))
+        );
+        assert_eq!((way[0], way.last().copied()), (found.from, Some(found.to)));
+        found.length_tiles
+    });
+    let lengths = lengths.collect();
+    (lengths, stats(&app).expanded, stats(&app).shared)
+}
+
+#[test]
+fn sixteen_requests_to_one_goal_share_a_search_and_fewer_do_not() {
+    ComputeTaskPool::get_or_init(TaskPool::default);
+    let (few, few_expanded, few_shared) = rally(15, 1);
+    let (many, expanded, shared) = rally(120, 1);
+    assert_eq!((few.len(), few_shared), (15, 0));
+    assert_eq!((many.len(), shared), (120, 119));
+    assert_eq!(few, many[..15], "as short either way");
+    assert!(expanded < 3 * few_expanded, "{expanded} {few_expanded}");
+    assert_eq!(rally(120, 3), (many, expanded, shared));
+}
+
 #[test]
 fn a_withdrawn_request_is_cancelled() {
     let mut app = app(slow());

@@ -24,11 +24,13 @@ const CHUNK_SEARCHES_MIN: usize = 2;
 pub(super) struct Job {
     pub(super) waiting: Waiting,
     pub(super) work: Work,
-    waypoints: Vec<IVec2>,
-    map_version: u64,
-    expanded: u32,
-    generated: u32,
-    ns: u64,
+    pub(super) waypoints: Vec<IVec2>,
+    pub(super) map_version: u64,
+    pub(super) expanded: u32,
+    pub(super) generated: u32,
+    pub(super) ns: u64,
+    /// Whether the search was another job's too, which counts it.
+    pub(super) is_shared: bool,
 }
 
 /// How far a job has come.
@@ -42,6 +44,8 @@ pub(super) enum Work {
     Cancelled,
     /// An earlier job of the tick asks the same.
     SameAs(usize),
+    /// Searched with others to the same goal.
+    InGroup,
     Done(Outcome),
 }
 
@@ -55,6 +59,7 @@ impl Job {
             expanded: 0,
             generated: 0,
             ns: 0,
+            is_shared: false,
         }
     }
 
@@ -114,13 +119,14 @@ impl Answers<'_, '_> {
     /// Gives the answer of a job, if it has one.
     pub(super) fn give(&mut self, job: &Job) {
         let outcome = match job.work {
-            Work::Waits | Work::NoGround | Work::SameAs(_) => return,
+            Work::Waits | Work::NoGround | Work::SameAs(_) | Work::InGroup => return,
             Work::Cancelled => None,
             Work::Done(outcome) => Some(outcome),
         };
         let waiting = &job.waiting;
         self.stats.expanded += u64::from(job.expanded);
         self.stats.generated += u64::from(job.generated);
+        self.stats.shared += u64::from(job.is_shared);
         if job.ns > 0 {
             self.stats.times.add(job.ns);
         }
@@ -215,30 +221,61 @@ pub(super) fn answer_requests(
     if admitted == 0 {
         return;
     }
-    let jobs = &mut navigator.jobs[..admitted];
-    let (scratch, nav_maps) = (&mut navigator.searches, &navigator.maps);
+    let Navigator {
+        jobs,
+        groups,
+        searches,
+        group_searches,
+        maps: nav_maps,
+        ..
+    } = navigator;
+    let jobs = &mut jobs[..admitted];
+    groups.gather(jobs);
     let stopwatch = Stopwatch::start();
-    let is_late = || {
+    // The oldest request is answered whatever the time, or a queue might never move.
+    let is_late = |is_oldest: bool| {
         let elapsed_ms = || stopwatch.elapsed().as_secs_f32() * 1e3;
-        settings.budget_ms.is_some_and(|ms| elapsed_ms() > ms)
+        !is_oldest && settings.budget_ms.is_some_and(|ms| elapsed_ms() > ms)
     };
-    workers.for_each_chunk(jobs, CHUNK_SEARCHES_MIN, scratch, |search, first, chunk| {
-        for (nth, job) in chunk.iter_mut().enumerate() {
-            if !matches!(job.work, Work::Waits) {
-                continue;
+    let all = &*jobs;
+    workers.for_each_chunk(
+        groups.as_mut_slice(),
+        1,
+        group_searches,
+        |scratch, _, chunk| {
+            for group in chunk {
+                let Some(first) = group.first().filter(|&first| !is_late(first == 0)) else {
+                    return;
+                };
+                let waiting = &all[first].waiting;
+                if let Ok(ground) = nav_maps.ground(waiting, &maps) {
+                    group.run(waiting.to, scratch, &ground, &settings);
+                }
             }
-            // The oldest request is answered whatever the time, or a queue might never move.
-            if first + nth > 0 && is_late() {
-                return;
+        },
+    );
+    workers.for_each_chunk(
+        jobs,
+        CHUNK_SEARCHES_MIN,
+        searches,
+        |search, first, chunk| {
+            for (nth, job) in chunk.iter_mut().enumerate() {
+                if !matches!(job.work, Work::Waits) {
+                    continue;
+                }
+                if is_late(first + nth == 0) {
+                    return;
+                }
+                if let Ok(ground) = nav_maps.ground(&job.waiting, &maps) {
+                    search.abandon();
+                    job.run(search, &ground, &settings, u32::MAX);
+                }
             }
-            if let Ok(ground) = nav_maps.ground(&job.waiting, &maps) {
-                search.abandon();
-                job.run(search, &ground, &settings, u32::MAX);
-            }
-        }
-    });
+        },
+    );
+    groups.hand_out(jobs);
     for nth in 0..admitted {
-        share(jobs, nth, &mut answers.stats);
+        share(jobs, nth);
         answers.give(&jobs[nth]);
     }
     // What there was no time for keeps its place.
@@ -314,7 +351,7 @@ pub(super) fn begin(
 }
 
 /// Copies the answer of an earlier job that asks the same.
-fn share(jobs: &mut [Job], nth: usize, stats: &mut NavStats) {
+fn share(jobs: &mut [Job], nth: usize) {
     let Work::SameAs(first) = jobs[nth].work else {
         return;
     };
@@ -325,6 +362,6 @@ fn share(jobs: &mut [Job], nth: usize, stats: &mut NavStats) {
     if let Work::Done(_) = first.work {
         (job.work, job.map_version) = (first.work, first.map_version);
         job.waypoints.clone_from(&first.waypoints);
-        stats.shared += 1;
+        job.is_shared = true;
     }
 }

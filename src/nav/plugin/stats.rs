@@ -24,7 +24,7 @@ pub struct NavStats {
     pub capped: u64,
     /// Replaced by a newer one, refused by a full queue, or its object went away.
     pub cancelled: u64,
-    /// Answered, whatever with, by the search of an equal request of the same tick.
+    /// Answered, whatever with, by the search of another request of the same tick: an equal one, or one to the same goal.
     pub shared: u64,
     /// Paths that an edit broke and that were asked for anew.
     pub renewed: u64,

@@ -1,0 +1,154 @@
+//! Requests of a tick to one goal, which share one search from there.
+
+use glam::IVec2;
+use indexmap::IndexMap;
+
+use super::NavSettings;
+use super::answer::{Job, Work};
+use super::maps::{Ground, MapKey};
+use crate::nav::{Outcome, SharedSearch};
+use crate::sim::clock::Stopwatch;
+
+/// Requests to one goal from which on a search from there is shared; below, one by one is as fast.
+const MEMBERS_MIN: usize = 16;
+
+/// The groups of a tick. Slots are kept for their buffers.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    slots: Vec<Group>,
+    used: usize,
+}
+
+/// Requests to one goal, and what came of them.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Places among the jobs.
+    members: Vec<usize>,
+    starts: Vec<IVec2>,
+    answers: Vec<Outcome>,
+    /// The paths of the members, one after the other, and where each ends.
+    waypoints: Vec<IVec2>,
+    ends: Vec<usize>,
+    map_version: u64,
+    expanded: u32,
+    generated: u32,
+    ns: u64,
+}
+
+/// Scratch of a worker.
+#[derive(Debug, Default)]
+pub(super) struct GroupScratch {
+    search: SharedSearch,
+    path: Vec<IVec2>,
+}
+
+impl GroupScratch {
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.search.memory_bytes()
+    }
+}
+
+impl Groups {
+    /// Takes the jobs that are many enough for one goal out of those that are searched alone.
+    pub(super) fn gather(&mut self, jobs: &mut [Job]) {
+        let mut goals: IndexMap<_, Vec<usize>, foldhash::fast::FixedState> = IndexMap::default();
+        for (place, job) in jobs.iter().enumerate() {
+            let request = job.waiting.request;
+            // The way to where a search has given up is one of its own.
+            if matches!(job.work, Work::Waits) && !request.partial {
+                let map = MapKey {
+                    scene: job.waiting.object.scene_entity(),
+                    clearance: request.clearance,
+                };
+                let goal = (map, job.waiting.to);
+                goals.entry(goal).or_default().push(place);
+            }
+        }
+        self.used = 0;
+        for members in goals
+            .into_values()
+            .filter(|members| members.len() >= MEMBERS_MIN)
+        {
+            if self.slots.len() == self.used {
+                self.slots.push(Group::default());
+            }
+            let group = &mut self.slots[self.used];
+            self.used += 1;
+            group.starts.clear();
+            group.ends.clear();
+            for &place in &members {
+                jobs[place].work = Work::InGroup;
+                group.starts.push(jobs[place].waiting.from);
+            }
+            group.members = members;
+        }
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [Group] {
+        &mut self.slots[..self.used]
+    }
+
+    /// Gives the members their answers; those of groups that were not begun wait.
+    pub(super) fn hand_out(&self, jobs: &mut [Job]) {
+        for group in &self.slots[..self.used] {
+            let mut begin = 0;
+            for (nth, &place) in group.members.iter().enumerate() {
+                let job = &mut jobs[place];
+                let Some(&end) = group.ends.get(nth) else {
+                    job.work = Work::Waits;
+                    continue;
+                };
+                job.work = Work::Done(group.answers[nth]);
+                job.waypoints.clear();
+                job.waypoints
+                    .extend_from_slice(&group.waypoints[begin..end]);
+                begin = end;
+                job.map_version = group.map_version;
+                // The search is counted once, and its time is that of all.
+                let is_first = nth == 0;
+                job.expanded = if is_first { group.expanded } else { 0 };
+                job.generated = if is_first { group.generated } else { 0 };
+                job.ns = group.ns / group.members.len() as u64;
+                job.is_shared = !is_first;
+            }
+        }
+    }
+}
+
+impl Group {
+    /// The place of the member that came first.
+    pub(super) fn first(&self) -> Option<usize> {
+        self.members.first().copied()
+    }
+
+    /// Searches for all members, from their goal.
+    pub(super) fn run(
+        &mut self,
+        goal: IVec2,
+        scratch: &mut GroupScratch,
+        ground: &Ground,
+        settings: &NavSettings,
+    ) {
+        let stopwatch = settings.time_searches.then(Stopwatch::start);
+        let GroupScratch { search, path } = scratch;
+        let nodes_max = u64::from(settings.npc_nodes_max) * self.starts.len() as u64;
+        let node_limit = Some(u32::try_from(nodes_max).unwrap_or(u32::MAX));
+        search.find(
+            ground.tiles,
+            ground.nav_map,
+            goal,
+            &self.starts,
+            node_limit,
+            &mut self.answers,
+        );
+        self.waypoints.clear();
+        for nth in 0..self.starts.len() {
+            search.write_path(nth, path);
+            self.waypoints.extend_from_slice(path);
+            self.ends.push(self.waypoints.len());
+        }
+        self.map_version = ground.version;
+        (self.expanded, self.generated) = (search.expanded(), search.generated());
+        self.ns = stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
+    }
+}
