@@ -1,16 +1,16 @@
-//! Searches: all algorithms side by side on the same queries, with the same lengths.
+//! Searches: all algorithms side by side on the same queries, with the same lengths; what they read, built and following
+//! edits. Real maps are those in the folder that `THRONG_MOVINGAI` names.
 
 use std::path::Path;
 
 use criterion::Criterion;
-use throng::map::{CaveRecipe, MapRecipe, RoomsRecipe, TileMap, TownRecipe, generate, load};
+use throng::map::{
+    CaveRecipe, MapRecipe, RoomsRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate, load,
+};
 use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen, workload};
 
 /// Queries of one iteration.
 const QUERIES: usize = 32;
-
-/// Where the maps of the Moving AI Lab lie, if they were put there.
-const MOVING_AI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/movingai");
 
 pub fn bench(criterion: &mut Criterion) {
     let (width_tiles, height_tiles) = (512, 512);
@@ -45,8 +45,12 @@ pub fn bench(criterion: &mut Criterion) {
         let queries = workload::queries(&map, QUERIES, 1);
         side_by_side(criterion, name, &map, &queries, None);
     }
+    prepare_and_follow(criterion);
+    let Some(folder) = std::env::var_os("THRONG_MOVINGAI") else {
+        return;
+    };
     for name in ["Berlin_0_1024", "orz900d"] {
-        let file = Path::new(MOVING_AI).join(format!("{name}.map"));
+        let file = Path::new(&folder).join(format!("{name}.map"));
         let scen_file = file.with_extension("map.scen");
         let (Ok(map), Ok(text)) = (load(&file), std::fs::read_to_string(&scen_file)) else {
             continue;
@@ -60,6 +64,39 @@ pub fn bench(criterion: &mut Criterion) {
             .collect();
         let agrees = |nth: usize, length: f64| picked[nth].agrees_with(Some(length));
         side_by_side(criterion, name, &map, &queries, Some(&agrees));
+    }
+}
+
+/// Building of what algorithms read of a town of 1,024 tiles a side, and an edit of one tile there and back.
+fn prepare_and_follow(criterion: &mut Criterion) {
+    let map = workload::town(1_024).expect("the recipe makes a map");
+    let tile = TileRect::new(500, 500, 1, 1);
+    let prepared = |algorithm| {
+        let mut nav_map = NavMap::default();
+        nav_map.prepare(&map, algorithm);
+        nav_map
+    };
+    for (name, algorithm) in [
+        ("planes", Algorithm::JpsBitPrune),
+        ("table", Algorithm::JpsBitPrunePre),
+        ("graph", Algorithm::JpsGraph),
+    ] {
+        criterion.bench_function(&format!("nav::prepare/{name}/town/1024"), |bencher| {
+            bencher.iter(|| prepared(algorithm));
+        });
+        if algorithm == Algorithm::JpsGraph {
+            continue;
+        }
+        let (mut edited, mut nav_map) = (map.clone(), prepared(algorithm));
+        criterion.bench_function(&format!("nav::follow_edit/{name}/town/1024"), |bencher| {
+            bencher.iter(|| {
+                for _ in 0..2 {
+                    let changed = edited.edit(tile, &TileEdit::Toggle).expect("on the map");
+                    nav_map.follow_edit(&edited, changed.as_slice());
+                }
+            });
+        });
+        assert!(edited == map && nav_map.is_ready(&edited, algorithm));
     }
 }
 

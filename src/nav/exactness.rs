@@ -505,3 +505,37 @@ fn no_jump_point_is_lost_between_two_words() {
         }
     }
 }
+
+#[test]
+fn sixteen_threads_on_one_map_answer_as_one() {
+    let map = TileMap::from_fn(200, 200, |x, y| {
+        (x * 7919 + y * 104_729).wrapping_mul(0x9E37_79B9) >> 29 == 1
+    })
+    .expect("small");
+    let nav_map = prepared(&map, Diagonal::NoCut);
+    let ask = |first: u32| {
+        let (mut search, mut waypoints) = (Search::new(), Vec::new());
+        let mut answers = vec![None; 700];
+        // Each thread in an order of its own, with the scratch of what it asked before.
+        for place in 0..700 {
+            let nth = (place + first * 43) % 700;
+            let tile = |n: u32| IVec2::new((n * 37 % 200) as i32, (n * 101 % 200) as i32);
+            let query = Query::new(tile(nth), tile(nth * 13 + 5));
+            let algorithm = Algorithm::ALL[nth as usize % Algorithm::ALL.len()];
+            let outcome = search.find(&map, &nav_map, algorithm, query, &mut waypoints);
+            answers[nth as usize] = Some((outcome, waypoints.clone(), search.expanded()));
+        }
+        answers
+    };
+    let alone = ask(0);
+    let found = |answer: &&Option<(Outcome, _, _)>| matches!(answer, Some((Outcome::Found(_), ..)));
+    assert!(alone.iter().filter(found).count() > 300);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|first| scope.spawn(move || ask(first)))
+            .collect();
+        for thread in threads {
+            assert_eq!(thread.join().expect("no thread panics"), alone);
+        }
+    });
+}

@@ -37,6 +37,26 @@ pub fn queries(map: &TileMap, count: usize, seed: u64) -> Vec<Query> {
     (0..count).map_while(|_| query(region?.0)).collect()
 }
 
+/// At most `count` tiles at most so many columns and rows from a goal, from which a walk leads there, by a seed.
+pub fn starts_within(
+    map: &TileMap,
+    goal: IVec2,
+    tiles: u32,
+    count: usize,
+    seed: u64,
+) -> Vec<IVec2> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let side = tiles as i32;
+    let mut start = || {
+        (0..TRIES_MAX).find_map(|_| {
+            let mut axis = || random.random_range(-side..=side);
+            let start = goal + IVec2::new(axis(), axis());
+            map.connected(start, goal).then_some(start)
+        })
+    };
+    (0..count).map_while(|_| start()).collect()
+}
+
 /// The same between tiles about so many tiles apart: 19/20 to 21/20 of it by octile distance.
 pub fn queries_apart(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<Query> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);

@@ -2,6 +2,7 @@
 //! and a tick full of requests.
 
 mod edits;
+mod one_goal;
 mod tick;
 
 use std::path::Path;
@@ -59,6 +60,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> 
         }
     }
     rows.extend(edits::measure(quick)?);
+    rows.push(one_goal::measure(if quick { 10 } else { 100 })?);
     rows.push(tick::measure(threads)?);
     Ok(rows)
 }
