@@ -2,7 +2,8 @@
 
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
-    AoiPlugin, Entered, InterestSpec, Left, SceneInterest, ViewCaps, Viewable, Viewer,
+    AoiPlugin, Entered, InterestSpec, Left, PriorityChanged, SceneInterest, Sight, Ties, ViewCaps,
+    Viewable, Viewer,
 };
 pub use crate::inbox::{Inbox, InboxPlugin};
 pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};

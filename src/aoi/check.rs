@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::{
     links::{LISTS, UNCAPPED},
+    priority::{class_of, rank_of},
     views::SceneViews,
 };
 
@@ -19,10 +20,12 @@ impl SceneViews {
     /// Checks, right after an [`update`](Self::update):
     /// - every position lies in its object's sticky cell, and every object stands in the grid where it
     ///   should;
-    /// - a link joins two that can see each other now, has its class of now, and is known at both ends;
+    /// - a link joins two that can see each other now, has its class of now, and is known at both ends; a
+    ///   mutual pair sees each other;
     /// - nobody is over cap;
-    /// - unless a viewer is queued, nobody whom it could see and does not outranks a member of the list
-    ///   concerned, and it has no free place while such an object exists; and whom it refused it remembers.
+    /// - unless a viewer is queued, nobody whom it could see and does not has a higher class than a member of
+    ///   the list concerned, and it has no free place while such an object exists; and whom it refused it
+    ///   remembers. Of a pair that could be mutual, this holds for one of the ends.
     ///
     /// # Errors
     /// Says what does not hold, for whom.
@@ -77,7 +80,7 @@ impl SceneViews {
         viewer != target
             && a.viewer
             && b.viewable
-            && a.standing.can_see(&b.standing)
+            && self.ranking.allows(a, b)
             && self.grid.in_range(
                 usize::from(b.layer),
                 self.grid.cell(viewer),
@@ -89,7 +92,6 @@ impl SceneViews {
         let fault = |text| Err(ViewFault(text));
         let object = &self.objects[viewer as usize];
         let mut members: Vec<u32> = Vec::with_capacity(self.links.list_len(viewer, list));
-        let mut lowest = None;
         for key in self.links.keys(viewer, list) {
             let target = key.target();
             if !self.could_see(viewer, target) {
@@ -98,10 +100,13 @@ impl SceneViews {
             if self.objects[target as usize].list() != list {
                 return fault(format!("{viewer} has {target} in list {list}"));
             }
-            if self.rank(viewer, target) != key.class() {
-                return fault(format!("{viewer} ranks {target} as {}", key.class()));
+            let (a, b) = (object, &self.objects[target as usize]);
+            if self.ranking.class(a, b) != class_of(key.rank()) {
+                return fault(format!("{viewer} ranks {target} as {}", key.rank()));
             }
-            lowest = Some(lowest.map_or(key.class(), |lowest: u8| lowest.min(key.class())));
+            if self.ranking.is_pair(a, b) && !self.sees(target, viewer) {
+                return fault(format!("{viewer} sees {target}, which does not see it"));
+            }
             members.push(target);
         }
         members.sort_unstable();
@@ -122,31 +127,47 @@ impl SceneViews {
         if !object.viewer {
             return Ok(());
         }
-        let queued = self.queue.contains(viewer);
         for target in 0..self.objects.len() as u32 {
-            if self.objects[target as usize].list() != list
+            let other = &self.objects[target as usize];
+            if other.list() != list
                 || !self.could_see(viewer, target)
                 || members.binary_search(&target).is_ok()
             {
                 continue;
             }
-            let class = self.rank(viewer, target);
-            if u16::from(class) >= object.bound[list] {
-                return fault(format!(
-                    "{viewer} has forgotten that it refused {target}, of class {class}"
-                ));
-            }
-            if !queued && members.len() < cap {
-                return fault(format!(
-                    "{viewer} has a place for {target} and is not queued"
-                ));
-            }
-            if !queued && lowest.is_some_and(|lowest| class > lowest) {
-                return fault(format!(
-                    "{target}, of class {class}, outranks a member of {viewer}, not queued"
-                ));
+            let class = self.ranking.class(object, other);
+            let (here, there) = (
+                self.end_fault(viewer, list, class),
+                if self.ranking.is_pair(object, other) {
+                    self.end_fault(target, object.list(), class)
+                } else {
+                    self.end_fault(viewer, list, class)
+                },
+            );
+            if let (Some(what), Some(_)) = (here, there) {
+                return fault(format!("{viewer} {what} {target}, of class {class}"));
             }
         }
         Ok(())
+    }
+
+    /// What is wrong if somebody of this class, in range, is not in a list; nothing if it is refused or will
+    /// be looked at.
+    fn end_fault(&self, viewer: u32, list: usize, class: u8) -> Option<&'static str> {
+        let object = &self.objects[viewer as usize];
+        if object.bound[list] <= u16::from(rank_of(class, 0)) {
+            return Some("has forgotten that it refused");
+        }
+        if self.queue.contains(viewer) {
+            return None;
+        }
+        let lowest = self.links.lowest_rank(viewer, list).map(class_of);
+        if self.links.list_len(viewer, list) < object.cap(list) {
+            Some("is not queued and has a place for")
+        } else if lowest.is_some_and(|lowest| class > lowest) {
+            Some("is not queued and has a lower member than")
+        } else {
+            None
+        }
     }
 }

@@ -96,6 +96,17 @@ pub enum GridError {
     },
 }
 
+/// The cell size that suits a client's screen of this size, all in metres: nine cells have one and a half times the
+/// screen's area.
+///
+/// With sides w and h, nine cells of side s cover one to two screens when √(w·h)/3 ≤ s ≤ √(2·w·h)/3. From
+/// anywhere in its cell a viewer sees at least s in every direction; a long, narrow screen (w > 2s) shows
+/// its short ends emptier. 150 m × 100 m gives 50 m.
+#[must_use]
+pub fn cell_m_for_screen(width_m: f32, height_m: f32) -> f32 {
+    (1.5 * width_m * height_m).sqrt() / 3.0
+}
+
 /// One layer of targets: dense member arrays by cell.
 #[derive(Clone, Debug)]
 struct Layer {
@@ -671,6 +682,15 @@ mod tests {
         let far = grid.layer_of(Visibility::Far(4));
         assert!(grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 7, y: 5 }));
         assert!(!grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 8, y: 0 }));
+    }
+
+    #[test]
+    fn nine_cells_are_one_to_two_screens() {
+        assert_eq!(cell_m_for_screen(150.0, 100.0), 50.0);
+        for (width_m, height_m) in [(40.0, 30.0), (120.0, 68.0), (200.0, 50.0)] {
+            let screens = 9.0 * cell_m_for_screen(width_m, height_m).powi(2) / (width_m * height_m);
+            assert!((1.0..=2.0).contains(&screens), "{screens}");
+        }
     }
 
     #[test]

@@ -17,13 +17,17 @@ pub mod grid;
 pub mod links;
 #[cfg(test)]
 mod model;
+mod object;
+mod pairs;
 mod plugin;
 pub mod priority;
 pub mod queue;
+mod rerank;
 pub mod update;
 pub mod views;
 
 pub use plugin::{
-    AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, SceneInterest, Viewable, Viewer,
+    AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
+    Ties, Viewable, Viewer,
 };
-pub use views::{LeaveReason, SceneViews, ViewCaps};
+pub use views::{LeaveReason, SceneViews, Sight, ViewCaps};

@@ -7,8 +7,11 @@ use proptest::prelude::*;
 
 use super::{
     grid::GridCell,
-    priority::{Standing, by_relationship},
-    views::{InsertError, LeaveReason, Profile, Removal, SceneViews, ViewCaps, ViewEvent},
+    priority::{BANDS, Bands, Standing, by_relationship},
+    views::{
+        InsertError, LeaveReason, Profile, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
+        ViewEvent,
+    },
 };
 use crate::world::kinds::{KindClass, Visibility};
 
@@ -47,6 +50,11 @@ enum Op {
         team: u32,
         party: u32,
     },
+    Aim {
+        id: u32,
+        target: u32,
+        owner: u32,
+    },
     Layers {
         id: u32,
         layers: u32,
@@ -79,10 +87,12 @@ struct ModelObject {
 /// What should be: objects with their sticky cells, and the links that the events told of.
 #[derive(Default)]
 struct Model {
+    sight: Sight,
     objects: BTreeMap<u32, ModelObject>,
     links: BTreeSet<(u32, u32)>,
     removed: BTreeMap<u32, Removal>,
-    blinded: BTreeSet<u32>,
+    /// Who began or ceased to be a viewer since the last tick.
+    roles: BTreeSet<u32>,
 }
 
 fn metres((x, y): (i16, i16)) -> Vec2 {
@@ -119,21 +129,36 @@ impl Model {
         near(a.cell.0, b.cell.0) && near(a.cell.1, b.cell.1)
     }
 
+    /// Whether two can only see each other, or not at all.
+    fn is_pair(&self, a: u32, b: u32) -> bool {
+        let is_peer = |object: &ModelObject| {
+            object.caps.is_some() && object.viewable && object.visibility == Visibility::Near
+        };
+        self.sight == Sight::Mutual && is_peer(&self.objects[&a]) && is_peer(&self.objects[&b])
+    }
+
     fn could_see(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
+        let shows = |a: &Standing, b: &Standing| !b.hidden && a.sees & b.layers != 0;
         viewer != target
             && a.caps.is_some()
             && b.viewable
-            && !b.standing.hidden
-            && a.standing.sees & b.standing.layers != 0
+            && shows(&a.standing, &b.standing)
+            && (!self.is_pair(viewer, target) || shows(&b.standing, &a.standing))
             && self.in_range(viewer, target)
     }
 
-    fn rank(&self, viewer: u32, target: u32) -> u8 {
-        by_relationship(
+    fn class(&self, viewer: u32, target: u32) -> u8 {
+        let (a, b) = (
             &self.objects[&viewer].standing,
             &self.objects[&target].standing,
-        )
+        );
+        let class = by_relationship(a, b);
+        if self.is_pair(viewer, target) {
+            class.max(by_relationship(b, a))
+        } else {
+            class
+        }
     }
 
     /// Does to the model and to the views what a line says.
@@ -156,6 +181,7 @@ impl Model {
                 };
                 let class = KindClass::ALL[usize::from(class)];
                 let standing = Standing {
+                    id,
                     team,
                     ..Standing::default()
                 };
@@ -189,7 +215,9 @@ impl Model {
                 assert_eq!(views.remove(id, removal), existed);
                 if existed {
                     self.removed.entry(id).or_insert(removal);
-                    assert!(views.watchers(id).len() == 0 && views.seen_by(id).next().is_none());
+                    assert!(
+                        views.watchers(id).next().is_none() && views.seen_by(id).next().is_none()
+                    );
                 }
             }
             Op::Walk { id, by } => {
@@ -209,6 +237,13 @@ impl Model {
             Op::Join { id, team, party } => {
                 self.change_standing(views, id, |old| Standing { team, party, ..old })
             }
+            Op::Aim { id, target, owner } => {
+                self.change_standing(views, id, |old| Standing {
+                    target,
+                    owner,
+                    ..old
+                });
+            }
             Op::Layers { id, layers, sees } => {
                 self.change_standing(views, id, |old| Standing {
                     layers,
@@ -224,10 +259,10 @@ impl Model {
             }
             Op::Caps { id, caps } => {
                 if let Some(object) = self.objects.get_mut(&id) {
-                    object.caps = caps;
-                    if caps.is_none() {
-                        self.blinded.insert(id);
+                    if object.caps.is_some() != caps.is_some() {
+                        self.roles.insert(id);
                     }
+                    object.caps = caps;
                 }
                 views.set_caps(id, caps.map(view_caps));
             }
@@ -256,12 +291,13 @@ impl Model {
         self.check(views);
         assert_eq!(views.validate(), Ok(()));
         self.removed.clear();
-        self.blinded.clear();
+        self.roles.clear();
     }
 
-    /// Events must alternate for each pair, have the right reason, and never undo each other.
+    /// Events must alternate for each pair and have the right reason; only an eviction may undo an enter of the same
+    /// tick, or be undone.
     fn replay(&mut self, events: &[ViewEvent]) {
-        let mut touched = BTreeSet::new();
+        let (mut touched, mut evicted) = (BTreeSet::new(), BTreeSet::new());
         for &event in events {
             match event {
                 ViewEvent::Enter {
@@ -271,13 +307,14 @@ impl Model {
                 } => {
                     assert!(self.links.insert((viewer, target)), "{event:?} twice");
                     assert!(self.could_see(viewer, target), "{event:?}");
-                    assert_eq!(priority, self.rank(viewer, target), "{event:?}");
+                    assert_eq!(priority, self.class(viewer, target), "{event:?}");
                     let reused = [viewer, target]
                         .iter()
-                        .any(|id| self.removed.contains_key(id))
-                        || self.blinded.contains(&viewer);
+                        .any(|id| self.removed.contains_key(id) || self.roles.contains(id));
                     assert!(
-                        touched.insert((viewer, target)) || reused,
+                        touched.insert((viewer, target))
+                            || reused
+                            || evicted.contains(&(viewer, target)),
                         "{event:?} in the tick of its leave"
                     );
                 }
@@ -291,9 +328,12 @@ impl Model {
                         "{event:?} without enter"
                     );
                     assert!(
-                        touched.insert((viewer, target)),
+                        touched.insert((viewer, target)) || reason == LeaveReason::Evicted,
                         "{event:?} in the tick of its enter"
                     );
+                    if reason == LeaveReason::Evicted {
+                        evicted.insert((viewer, target));
+                    }
                     let removed = |removal| {
                         [viewer, target]
                             .iter()
@@ -306,7 +346,9 @@ impl Model {
                         }
                         LeaveReason::Evicted => self.could_see(viewer, target),
                         LeaveReason::Despawn => {
-                            removed(Removal::Despawn) || self.blinded.contains(&viewer)
+                            removed(Removal::Despawn)
+                                || self.roles.contains(&viewer)
+                                || self.roles.contains(&target)
                         }
                         LeaveReason::Scene => removed(Removal::Scene),
                     };
@@ -345,6 +387,9 @@ impl Model {
                     views.watchers(target).any(|watcher| watcher == viewer),
                     linked
                 );
+                if self.is_pair(viewer, target) {
+                    assert_eq!(linked, self.links.contains(&(target, viewer)));
+                }
                 if b.visibility != Visibility::Near && !queued.contains(&viewer) {
                     assert_eq!(
                         linked,
@@ -389,31 +434,105 @@ impl Model {
             seen.len()
         );
         assert_eq!(views.list_len(viewer, class), seen.len());
-        let lowest = seen.iter().map(|&target| self.rank(viewer, target)).min();
-        let highest = unseen.iter().map(|&target| self.rank(viewer, target)).max();
-        if let (Some(highest), false) = (highest, queued.contains(&viewer)) {
-            assert_eq!(
-                seen.len(),
-                cap,
-                "{viewer} has a free place and does not see {unseen:?}"
-            );
+        for &target in &unseen {
+            let class = self.class(viewer, target);
+            let gains = self.gains(views, viewer, target, class);
+            let back = !self.is_pair(viewer, target) || self.gains(views, target, viewer, class);
+            let waits = queued.contains(&viewer)
+                || self.is_pair(viewer, target) && queued.contains(&target);
             assert!(
-                lowest.is_none_or(|lowest| highest <= lowest),
-                "one of {unseen:?} outranks {viewer}'s lowest"
+                waits || !(gains && back),
+                "{viewer} would see {target}, of class {class}, and does not wait"
             );
         }
     }
 
-    /// At rest the queue is worked off in the promised number of ticks, and nothing is left to gain.
-    fn come_to_rest(&mut self, views: &mut SceneViews, looks: u32) {
-        self.tick(views, 0);
-        for _ in 0..views.queue_len().div_ceil(looks as usize) {
-            self.tick(views, looks);
+    /// Whether a viewer has a place for a target that it does not see, or a member of a lower class.
+    fn gains(&self, views: &SceneViews, viewer: u32, target: u32, class: u8) -> bool {
+        let list = self.objects[&target].class;
+        let cap = self.objects[&viewer]
+            .caps
+            .map_or(0, |caps| usize::from(caps[list.index()]));
+        let mut members = self.members(viewer, list);
+        views.list_len(viewer, list) < cap
+            || members.any(|member| self.class(viewer, member) < class)
+    }
+
+    /// Whom a viewer sees in the list of a class.
+    fn members(&self, viewer: u32, list: KindClass) -> impl Iterator<Item = u32> + '_ {
+        let seen = self.links.range((viewer, 0)..=(viewer, u32::MAX));
+        seen.map(|&(_, target)| target).filter(move |target| {
+            let other = &self.objects[target];
+            other.class == list && other.visibility == Visibility::Near
+        })
+    }
+
+    /// Nobody of a class stays unseen in a nearer band than a member of that class, hysteresis apart.
+    fn check_bands(&self) {
+        let bands = Bands::new(CELL_M);
+        let distance = |a: u32, b: u32| {
+            self.objects[&a]
+                .position
+                .distance(self.objects[&b].position)
+        };
+        let keeps_farther = |viewer: u32, target: u32| {
+            let (me, other) = (&self.objects[&viewer], &self.objects[&target]);
+            let nearness = bands.nearness(me.position, other.position);
+            let end_cells = 0.5 * f32::from(BANDS - nearness) + Bands::HYSTERESIS;
+            let class = self.class(viewer, target);
+            nearness > 0
+                && self.members(viewer, other.class).any(|member| {
+                    self.class(viewer, member) == class
+                        && distance(viewer, member) > end_cells * CELL_M + 1e-3
+                })
+        };
+        for &viewer in self.objects.keys() {
+            for (&target, other) in &self.objects {
+                let counts = other.visibility == Visibility::Near
+                    && viewer != target
+                    && self.could_see(viewer, target)
+                    && !self.links.contains(&(viewer, target));
+                assert!(
+                    !(counts
+                        && keeps_farther(viewer, target)
+                        && (!self.is_pair(viewer, target) || keeps_farther(target, viewer))),
+                    "{viewer} sees somebody farther than {target}"
+                );
+            }
         }
-        assert_eq!(views.queue_len(), 0);
-        let before = views.counters();
-        self.tick(views, looks);
-        assert_eq!(views.counters(), before, "at rest nothing happens");
+    }
+
+    /// At rest the queue is worked off in the promised number of ticks, and nothing is left to gain.
+    fn come_to_rest(&mut self, views: &mut SceneViews, looks: u32, rerank_ticks: u32) {
+        self.tick(views, 0);
+        // Directed sight evicts nobody else, so nobody else comes to wait.
+        let mut rounds = 0;
+        while views.queue_len() > 0 {
+            let ticks = views.queue_len().div_ceil(looks as usize);
+            (0..ticks).for_each(|_| self.tick(views, looks));
+            rounds += 1;
+            let rounds_max = match self.sight {
+                Sight::Directed => 1,
+                Sight::Mutual => 50,
+            };
+            assert!(rounds <= rounds_max, "{} still wait", views.queue_len());
+        }
+        if rerank_ticks > 0 {
+            views.set_rerank_ticks(rerank_ticks);
+            for _ in 0..2 * rerank_ticks {
+                self.tick(views, IDS);
+            }
+            self.check_bands();
+        }
+        let counted = |views: &SceneViews| {
+            let ViewCounters { enters, leaves, .. } = views.counters();
+            (enters, leaves, views.queue_len())
+        };
+        let before = counted(views);
+        for _ in 0..=rerank_ticks {
+            self.tick(views, IDS);
+        }
+        assert_eq!(counted(views), before, "at rest nothing happens");
     }
 }
 
@@ -425,14 +544,25 @@ fn view_caps([players, npcs, things]: [u16; 3]) -> ViewCaps {
     }
 }
 
-fn scene() -> SceneViews {
-    SceneViews::with_size(
+fn scene(sight: Sight) -> (Model, SceneViews) {
+    let mut views = SceneViews::with_size(
         (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M),
         CELL_M,
         MARGIN_M,
         IDS,
     )
     .expect("a legal scene")
+    .with_sight(sight);
+    views.set_rerank_ticks(0);
+    let model = Model {
+        sight,
+        ..Model::default()
+    };
+    (model, views)
+}
+
+fn sight() -> impl Strategy<Value = Sight> {
+    prop_oneof![Just(Sight::Directed), Just(Sight::Mutual)]
 }
 
 fn digest(views: &SceneViews) -> Vec<u64> {
@@ -457,6 +587,7 @@ fn change() -> impl Strategy<Value = Op> {
         3 => (id(), place()).prop_map(|(id, to)| Op::Teleport { id, to }),
         3 => (id(), 0u32..3, 0u32..3).prop_map(|(id, team, party)| Op::Join { id, team, party }),
         1 => (id(), 1u32..4, 1u32..4).prop_map(|(id, layers, sees)| Op::Layers { id, layers, sees }),
+        2 => (id(), id(), id()).prop_map(|(id, target, owner)| Op::Aim { id, target, owner }),
         1 => (id(), any::<bool>()).prop_map(|(id, hidden)| Op::Hide { id, hidden }),
         2 => (id(), caps()).prop_map(|(id, caps)| Op::Caps { id, caps }),
     ]
@@ -504,12 +635,16 @@ proptest! {
         cast in prop::collection::vec(insert(), 0..40),
         script in prop::collection::vec(op(), 0..120),
         looks in 1u32..4,
+        sight in sight(),
+        rerank_ticks in 0u32..5,
     ) {
-        let (mut model, mut views) = (Model::default(), scene());
+        let (mut model, mut views) = scene(sight);
+        views.set_rerank_ticks(rerank_ticks);
         for op in cast.iter().chain(&script) {
             model.apply(&mut views, op);
         }
-        model.come_to_rest(&mut views, looks);
+        views.set_rerank_ticks(0);
+        model.come_to_rest(&mut views, looks, rerank_ticks);
     }
 
     /// Everything but a removal is noted by id, so it does not matter who reports first.
@@ -518,19 +653,24 @@ proptest! {
         cast in prop::collection::vec(insert(), 10..40),
         ticks in prop::collection::vec(prop::collection::vec(change(), 0..12), 1..8),
         looks in 0u32..4,
+        sight in sight(),
     ) {
-        let (mut forward, mut backward) = ((Model::default(), scene()), (Model::default(), scene()));
+        let (mut forward, mut backward) = (scene(sight), scene(sight));
         cast.iter().for_each(|op| forward.0.apply(&mut forward.1, op));
         cast.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
         for changes in &ticks {
-            // A viewer that ceases to be one loses its links at once, as by a removal.
-            let ceases = |op: &&Op| matches!(op, Op::Caps { caps: None, .. });
+            // A viewer that ceases to be one loses its links at once, as by a removal; where sight is mutual, so
+            // does who becomes one.
+            let ceases = |op: &&Op| match op {
+                Op::Caps { caps, .. } => caps.is_none() || sight == Sight::Mutual,
+                _ => false,
+            };
             let mut reordered: Vec<&Op> = changes.iter().filter(|op| !ceases(op)).collect();
             reordered.iter().for_each(|op| forward.0.apply(&mut forward.1, op));
             // A stable sort keeps the order of what one object does.
             reordered.sort_by_key(|op| match op {
                 Op::Walk { id, .. } | Op::Teleport { id, .. } | Op::Join { id, .. } => u32::MAX - id,
-                Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } => u32::MAX - id,
+                Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } | Op::Aim { id, .. } => u32::MAX - id,
                 _ => 0,
             });
             reordered.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
@@ -550,7 +690,7 @@ proptest! {
         radius_m in 0f32..60.0,
         classes in 0u8..8,
     ) {
-        let (mut model, mut views) = (Model::default(), scene());
+        let (mut model, mut views) = scene(Sight::Directed);
         cast.iter().chain(&walks).for_each(|op| model.apply(&mut views, op));
         model.tick(&mut views, 8);
         let centre = metres((x, y));
@@ -566,3 +706,4 @@ proptest! {
 }
 
 mod cases;
+mod crowds;

@@ -1,19 +1,24 @@
 //! Interest management in the tick: objects and positions in, [`Entered`] and [`Left`] out.
 
 use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use tracing::error;
 
 use super::grid::GridError;
 use super::priority::Standing;
-use super::views::{LeaveReason, Profile, Removal, SceneViews, ViewCaps, ViewCounters, ViewEvent};
-use crate::sim::{self, HashAppExt, SimSystems};
+use super::views::{
+    LeaveReason, Profile, RERANK_TICKS, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
+    ViewEvent,
+};
+use crate::sim::{self, HashAppExt, SimSystems, StateHasher, Workers};
 use crate::world::{
-    Despawned, Generation, GuildId, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
-    Scene, SceneChanged, SceneId, SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged,
-    TeamId, Teleported, WorldPlugin,
+    Despawned, Generation, GuildId, KindClass, Object, ObjectHashAppExt, ObjectId, ObjectKinds,
+    ObjectRef, PartyId, Position, Scene, SceneChanged, SceneId, SceneObjects, SceneOpened, Scenes,
+    Spawned, StandingChanged, StateHashed, TeamId, Teleported, WorldPlugin,
 };
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
@@ -34,6 +39,7 @@ impl Plugin for AoiPlugin {
         app.add_plugins(WorldPlugin);
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
+            .add_message::<PriorityChanged>()
             .add_message::<Entered>()
             .add_message::<Left>()
             .add_systems(
@@ -45,6 +51,7 @@ impl Plugin for AoiPlugin {
                     update_views.in_set(SimSystems::View),
                 ),
             )
+            .hash_component::<Ties>("ties")
             .hash_part("views", |world, hasher| {
                 let scenes: Vec<Entity> = world
                     .resource::<Scenes>()
@@ -65,12 +72,18 @@ impl Plugin for AoiPlugin {
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AoiSettings {
-    /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m.
+    /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m. See
+    /// [`cell_m_for_screen`](super::grid::cell_m_for_screen).
     pub cell_m: f32,
     /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
     pub margin_m: f32,
     /// Sweeps a tick and scene for viewers that wait in the queue.
     pub looks_per_tick_max: u32,
+    /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
+    /// tick as there are such viewers, divided by this.
+    pub rerank_ticks: u32,
+    /// Whether a link needs the other end's consent. Read when a scene opens.
+    pub sight: Sight,
 }
 
 impl Default for AoiSettings {
@@ -79,6 +92,8 @@ impl Default for AoiSettings {
             cell_m: 50.0,
             margin_m: 5.0,
             looks_per_tick_max: 1024,
+            rerank_ticks: RERANK_TICKS,
+            sight: Sight::Directed,
         }
     }
 }
@@ -101,6 +116,47 @@ pub struct InterestSpec {
     pub cell_m: f32,
     /// How far beyond its cell an object may go before the cell changes, in metres.
     pub margin_m: f32,
+    /// Whether a link needs the other end's consent.
+    pub sight: Sight,
+}
+
+/// Whom an object is tied to, beside its team, party and guild, as far as the ranking of views asks. Inserting, replacing
+/// or removing it writes [`PriorityChanged`].
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[component(immutable, on_insert = ties_changed, on_discard = ties_changed)]
+pub struct Ties {
+    /// Who owns it, as a player owns a pet.
+    pub owner: Option<ObjectRef>,
+    /// Whom it has picked as its target, or attacks.
+    pub target: Option<ObjectRef>,
+    /// A word that only an embedder's own [`ViewPriority`](super::priority::ViewPriority) reads.
+    pub tag: u32,
+}
+
+impl StateHashed for Ties {
+    fn hash(&self, hasher: &mut StateHasher) {
+        for tie in [self.owner, self.target] {
+            hasher.write_u64(tie.map_or(0, |tie| 1 + u64::from(tie.id.0)));
+            hasher.write_u64(tie.map_or(0, |tie| {
+                u64::from(tie.scene.0) << 32 | u64::from(tie.generation.0)
+            }));
+        }
+        hasher.write_u64(u64::from(self.tag));
+    }
+}
+
+/// Something changed that the ranking of views reads; its lists are ranked anew in this tick's View. [`Ties`] write it;
+/// so does whoever knows that a tie means something else now, as when the target of an object respawned.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorityChanged {
+    /// Whose.
+    pub entity: Entity,
+}
+
+fn ties_changed(mut world: DeferredWorld, context: HookContext) {
+    world.write_message(PriorityChanged {
+        entity: context.entity,
+    });
 }
 
 /// An object that keeps a view list, with its caps.
@@ -148,6 +204,8 @@ pub struct SceneInterest {
     /// The generation of each id's bearer, kept until the next one comes.
     generations: Vec<Generation>,
     counted: ViewCounters,
+    /// What the last update changed.
+    events: Vec<ViewEvent>,
 }
 
 impl SceneInterest {
@@ -210,6 +268,7 @@ fn open_grids(
         let spec = spec.copied().unwrap_or(InterestSpec {
             cell_m: settings.cell_m,
             margin_m: settings.margin_m,
+            sight: settings.sight,
         });
         match interest(scene.size_m(), spec, objects.max_objects()) {
             Ok(interest) => {
@@ -234,11 +293,13 @@ fn interest(
         spec.cell_m,
         spec.margin_m,
         max_objects + 1,
-    )?;
+    )?
+    .with_sight(spec.sight);
     Ok(SceneInterest {
         views,
         generations: Vec::new(),
         counted: ViewCounters::default(),
+        events: Vec::new(),
     })
 }
 
@@ -250,6 +311,7 @@ type Profiled = (
     Option<&'static TeamId>,
     Option<&'static PartyId>,
     Option<&'static GuildId>,
+    Option<&'static Ties>,
 );
 
 /// Objects that came, went, were put elsewhere, or count differently than before.
@@ -259,6 +321,7 @@ fn follow_objects(
     mut came: MessageReader<Spawned>,
     mut put: MessageReader<Teleported>,
     mut standing: MessageReader<StandingChanged>,
+    mut priority: MessageReader<PriorityChanged>,
     mut stopped_viewing: RemovedComponents<Viewer>,
     mut stopped_showing: RemovedComponents<Viewable>,
     altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
@@ -301,7 +364,7 @@ fn follow_objects(
         let profile = Profile {
             class: kind.class,
             visibility: kind.visibility,
-            standing: standing_of(&profiled),
+            standing: standing_of(&profiled, &kinds, &interest),
             // Without `Viewable` it is in no layer, which keeps it unseen until the component comes.
             viewable: true,
         };
@@ -332,6 +395,7 @@ fn follow_objects(
     }
     let changed = standing.read().map(|message| message.entity);
     for entity in changed
+        .chain(priority.read().map(|message| message.entity))
         .chain(&altered)
         .chain(stopped_viewing.read())
         .chain(stopped_showing.read())
@@ -343,7 +407,8 @@ fn follow_objects(
             continue;
         };
         let id = profiled.0.id().0;
-        interest.views.set_standing(id, standing_of(&profiled));
+        let standing = standing_of(&profiled, &kinds, &interest);
+        interest.views.set_standing(id, standing);
         let caps = profiled.2.map(|viewer| viewer.caps);
         if interest.views.caps(id) != caps {
             interest.views.set_caps(id, caps);
@@ -351,9 +416,26 @@ fn follow_objects(
     }
 }
 
-fn standing_of(profiled: &<Profiled as bevy_ecs::query::QueryData>::Item<'_, '_>) -> Standing {
-    let &(_, _, viewer, viewable, team, party, guild) = profiled;
+fn standing_of(
+    profiled: &<Profiled as bevy_ecs::query::QueryData>::Item<'_, '_>,
+    kinds: &ObjectKinds,
+    interest: &SceneInterest,
+) -> Standing {
+    let &(object, _, viewer, viewable, team, party, guild, ties) = profiled;
+    // A tie to somebody who is gone, or in another scene, ranks nobody. Ids begin at 1, so 0 says "none".
+    let id_of = |tie: Option<ObjectRef>| {
+        tie.filter(|tie| {
+            tie.scene == object.scene() && interest.generation(tie.id) == tie.generation
+        })
+        .map_or(0, |tie| tie.id.0)
+    };
+    let kind = kinds.get(object.kind());
     Standing {
+        id: object.id().0,
+        owner: ties.map_or(0, |ties| id_of(ties.owner)),
+        target: ties.map_or(0, |ties| id_of(ties.target)),
+        tag: ties.map_or(0, |ties| ties.tag),
+        scenery: kind.is_some_and(|kind| kind.class == KindClass::Thing),
         // 0 says "none" there, so teams and guilds move up by one.
         team: team.map_or(0, |team| team.0.wrapping_add(1)),
         party: party.map_or(0, |party| party.0),
@@ -386,27 +468,37 @@ fn locate(
     }
 }
 
-/// View lists follow the cells.
+/// View lists follow the cells: scenes side by side, messages scene by scene.
 fn update_views(
     settings: Res<AoiSettings>,
+    workers: Res<Workers>,
     mut scenes: Query<(&Scene, &mut SceneInterest)>,
     mut stats: ResMut<AoiStats>,
-    mut events: Local<Vec<ViewEvent>>,
+    mut scratch: Local<Vec<()>>,
     mut entered: MessageWriter<Entered>,
     mut left: MessageWriter<Left>,
 ) {
-    let mut by_id: Vec<_> = scenes.iter_mut().collect();
-    by_id.sort_unstable_by_key(|(scene, _)| scene.id());
+    let mut by_id: Vec<_> = scenes
+        .iter_mut()
+        .map(|(scene, interest)| (scene.id(), interest))
+        .collect();
+    by_id.sort_unstable_by_key(|&(scene, _)| scene);
+    workers.for_each_chunk(&mut by_id, 1, &mut scratch, |(), _, chunk| {
+        for (_, interest) in chunk {
+            let SceneInterest { views, events, .. } = &mut **interest;
+            events.clear();
+            views.set_rerank_ticks(settings.rerank_ticks);
+            views.update(settings.looks_per_tick_max, events);
+        }
+    });
     (stats.links, stats.queued) = (0, 0);
     for (scene, mut interest) in by_id {
         let SceneInterest {
             views,
             generations,
             counted,
+            events,
         } = &mut *interest;
-        events.clear();
-        views.update(settings.looks_per_tick_max, &mut events);
-        let scene = scene.id();
         for &event in &*events {
             match event {
                 ViewEvent::Enter {
@@ -430,11 +522,10 @@ fn update_views(
                         .get(target as usize)
                         .copied()
                         .unwrap_or_default();
-                    let (viewer, target) = (ObjectId(viewer), ObjectId(target));
                     left.write(Left {
                         scene,
-                        viewer,
-                        target,
+                        viewer: ObjectId(viewer),
+                        target: ObjectId(target),
                         target_generation,
                         reason,
                     });
@@ -581,6 +672,41 @@ mod tests {
         app.world_mut().entity_mut(c).remove::<Viewer>();
         app.update();
         assert_eq!(changes(&app).1.len(), 1, "it saw only the first by then");
+    }
+
+    #[test]
+    fn a_target_and_who_attacks_go_before_all_others_as_long_as_they_live() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+        app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(1);
+        app.update();
+        let reference = |app: &App, entity| app.world().get::<Object>(entity).unwrap().reference();
+        let sees = |app: &App, id| {
+            let interest = app.world().get::<SceneInterest>(scene).unwrap();
+            interest.views().sees(1, id)
+        };
+        assert!(sees(&app, 2) && !sees(&app, 3));
+        let ties = Ties {
+            target: Some(reference(&app, c)),
+            ..Ties::default()
+        };
+        app.world_mut().entity_mut(a).insert(ties);
+        app.update();
+        assert!(!sees(&app, 2) && sees(&app, 3), "the own target");
+        let ties = Ties {
+            target: Some(reference(&app, a)),
+            ..Ties::default()
+        };
+        app.world_mut().entity_mut(b).insert(ties);
+        app.world_mut().entity_mut(a).remove::<Ties>();
+        app.update();
+        assert!(sees(&app, 2) && !sees(&app, 3), "who attacks");
+        app.world_mut().despawn(b);
+        app.update();
+        assert!(!sees(&app, 2));
+        app.update();
+        assert!(sees(&app, 3), "who is left");
     }
 
     #[test]

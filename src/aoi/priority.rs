@@ -2,16 +2,31 @@
 //!
 //! ```text
 //! Standing (viewer) ─┐
-//!                    ├─▶ ViewPriority ─▶ class 0..=255, a higher one wins
-//! Standing (target) ─┘
+//!                    ├─▶ ViewPriority ─▶ class 0..=63 ─┐
+//! Standing (target) ─┘                                 ├─▶ rank, a higher one wins
+//! distance ─────────────────▶ Bands ────▶ nearness ────┘
 //! ```
-//! Invariant: the class of a pair is a pure function of the two stored [`Standing`]s. Whoever changes what
+//! A *rank* is (class, nearness): of one class the nearer band is served first, so that of a crowd of equals
+//! each viewer sees the nearest.
+//!
+//! Invariants: the class of a pair is a pure function of the two stored [`Standing`]s. Whoever changes what
 //! the function reads says so through [`SceneViews::set_standing`](super::views::SceneViews::set_standing).
+//! A member changes its band only when its distance leaves the band by more than [`Bands::HYSTERESIS`].
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
+
+use glam::Vec2;
 
 /// What the ranking and the layer masks know about an object. An identity of 0 means "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Standing {
+    /// Its own id; the views fill it in.
+    pub id: u32,
+    /// The object that owns it, as a player owns a pet; 0 for none.
+    pub owner: u32,
+    /// The object that it has picked as its target, or attacks; 0 for none.
+    pub target: u32,
+    /// A word that only an embedder's own [`ViewPriority`] reads.
+    pub tag: u32,
     /// The team it fights for; 0 for none.
     pub team: u32,
     /// The party it travels with; 0 for none.
@@ -24,6 +39,8 @@ pub struct Standing {
     pub sees: u32,
     /// Nobody sees it while this is set.
     pub hidden: bool,
+    /// It is scenery: what everybody else goes before.
+    pub scenery: bool,
 }
 
 impl Standing {
@@ -40,42 +57,137 @@ impl Standing {
 impl Default for Standing {
     fn default() -> Self {
         Self {
+            id: 0,
+            owner: 0,
+            target: 0,
+            tag: 0,
             team: 0,
             party: 0,
             guild: 0,
             layers: Self::ORDINARY_LAYER,
             sees: Self::ORDINARY_LAYER,
             hidden: false,
+            scenery: false,
         }
     }
 }
 
-/// Ranks a pair, the viewer's standing first: a higher class is served first and evicts a lower one.
+/// The class of a pair, the viewer's standing first: a higher class is served first and evicts a lower one.
+/// Classes above [`CLASS_MAX`] count as that.
 ///
 /// It must be pure: same standings, same class.
 pub type ViewPriority = fn(&Standing, &Standing) -> u8;
 
-/// The class of somebody with no tie to the viewer.
-pub const OTHER: u8 = 0;
-/// The class of somebody of the viewer's team.
-pub const TEAM: u8 = 1;
-/// The class of somebody of the viewer's guild.
-pub const GUILD: u8 = 2;
-/// The class of somebody of the viewer's party.
-pub const PARTY: u8 = 3;
+/// The highest class.
+pub const CLASS_MAX: u8 = 63;
 
-/// The default [`ViewPriority`]: party, then guild, then team, then all others.
+/// The class of scenery.
+pub const SCENERY: u8 = 0;
+/// The class of somebody with no tie to the viewer.
+pub const OTHER: u8 = 1;
+/// The class of somebody of the viewer's team.
+pub const TEAM: u8 = 2;
+/// The class of somebody of the viewer's guild.
+pub const GUILD: u8 = 3;
+/// The class of somebody of the viewer's party.
+pub const PARTY: u8 = 4;
+/// The class of somebody whose target is the viewer.
+pub const ATTACKER: u8 = 5;
+/// The class of the viewer's target, and of what it owns.
+pub const OWN: u8 = 6;
+
+/// The default [`ViewPriority`], from the top: own pet and target, who attacks me, party, guild, team, all
+/// others, scenery.
 #[must_use]
+#[inline]
 pub fn by_relationship(viewer: &Standing, target: &Standing) -> u8 {
     let same = |mine: u32, theirs: u32| mine != 0 && mine == theirs;
-    if same(viewer.party, target.party) {
+    if same(viewer.target, target.id) || same(target.owner, viewer.id) {
+        OWN
+    } else if same(target.target, viewer.id) {
+        ATTACKER
+    } else if same(viewer.party, target.party) {
         PARTY
     } else if same(viewer.guild, target.guild) {
         GUILD
     } else if same(viewer.team, target.team) {
         TEAM
+    } else if target.scenery {
+        SCENERY
     } else {
         OTHER
+    }
+}
+
+/// How many bands of distance there are.
+pub const BANDS: u8 = 4;
+
+/// The rank of a class in a band; `nearness` from 0 to [`BANDS`] - 1, the nearest.
+#[must_use]
+pub const fn rank_of(class: u8, nearness: u8) -> u8 {
+    let class = if class > CLASS_MAX { CLASS_MAX } else { class };
+    class * BANDS + nearness
+}
+
+/// The class of a rank.
+#[must_use]
+pub const fn class_of(rank: u8) -> u8 {
+    rank / BANDS
+}
+
+/// Bands of distance, each half a cell wide, the farthest without an end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bands {
+    cell_m: f32,
+    /// Squares of the distances at which bands end.
+    ends_m2: [f32; BANDS as usize - 1],
+}
+
+impl Bands {
+    /// How far beyond its band a member of a list must go before its band changes, as a share of the cell.
+    pub const HYSTERESIS: f32 = 1.0 / 16.0;
+
+    /// The bands of a grid with cells of this side, in metres.
+    #[must_use]
+    pub fn new(cell_m: f32) -> Self {
+        let square = |cells: f32| cells * cell_m * (cells * cell_m);
+        Self {
+            cell_m,
+            ends_m2: [0.5, 1.0, 1.5].map(square),
+        }
+    }
+
+    /// The nearness of somebody at `b` to somebody at `a`; 0, the farthest, if either is not a number.
+    #[must_use]
+    #[inline]
+    pub fn nearness(&self, a: Vec2, b: Vec2) -> u8 {
+        let distance_m2 = a.distance_squared(b);
+        self.ends_m2
+            .iter()
+            .map(|&end| u8::from(distance_m2 < end))
+            .sum()
+    }
+
+    /// The nearness of a member that counted as `before` up to now.
+    #[must_use]
+    pub fn nearness_of_member(&self, before: u8, a: Vec2, b: Vec2) -> u8 {
+        let now = self.nearness(a, b);
+        if now == before {
+            return before;
+        }
+        let cells = a.distance(b) / self.cell_m;
+        // The band `before` reaches from here to half a cell farther.
+        let start = f32::from(BANDS - 1 - before.min(BANDS - 1)) / 2.0;
+        let end = if before == 0 {
+            f32::INFINITY
+        } else {
+            start + 0.5
+        };
+        if cells >= start - Self::HYSTERESIS && cells < end + Self::HYSTERESIS {
+            before
+        } else {
+            now
+        }
     }
 }
 
@@ -141,6 +253,63 @@ mod tests {
         for (target, class) in cases {
             assert_eq!(by_relationship(&me, &target), class, "{target:?}");
         }
+    }
+
+    #[test]
+    fn pets_targets_and_attackers_go_before_the_party() {
+        let me = Standing {
+            id: 1,
+            target: 2,
+            party: 7,
+            ..Standing::default()
+        };
+        let with = |id, owner, target, scenery| Standing {
+            id,
+            owner,
+            target,
+            scenery,
+            party: 7,
+            ..Standing::default()
+        };
+        assert_eq!(by_relationship(&me, &with(2, 0, 0, false)), OWN);
+        assert_eq!(by_relationship(&me, &with(3, 1, 0, false)), OWN);
+        assert_eq!(by_relationship(&me, &with(3, 0, 1, false)), ATTACKER);
+        assert_eq!(by_relationship(&me, &with(3, 0, 9, true)), PARTY);
+        let door = Standing {
+            scenery: true,
+            ..Standing::default()
+        };
+        assert_eq!(by_relationship(&me, &door), SCENERY);
+    }
+
+    #[test]
+    fn a_member_keeps_its_band_until_it_is_well_out_of_it() {
+        let bands = Bands::new(16.0);
+        let at = |x: f32| Vec2::new(x, 0.0);
+        for (x, near) in [
+            (0.0, 3),
+            (7.9, 3),
+            (8.0, 2),
+            (16.0, 1),
+            (23.9, 1),
+            (24.0, 0),
+            (1e9, 0),
+        ] {
+            assert_eq!(bands.nearness(Vec2::ZERO, at(x)), near, "at {x}");
+        }
+        for (before, x, near) in [
+            (3, 8.9, 3),
+            (3, 9.0, 2),
+            (2, 7.1, 2),
+            (2, 6.9, 3),
+            (0, 23.1, 0),
+            (0, 22.9, 1),
+            (3, 30.0, 0),
+        ] {
+            let found = bands.nearness_of_member(before, Vec2::ZERO, at(x));
+            assert_eq!(found, near, "from {before} at {x}");
+        }
+        assert_eq!(bands.nearness(at(f32::NAN), Vec2::ZERO), 0);
     }
 
     #[test]

@@ -1,26 +1,32 @@
 //! The View step: brings the links up to date with all that was noted since the last one.
 //!
 //! ```text
+//! rerank   a share of the viewers with a full list measures its members anew (rerank.rs)
 //! settle   grid arrays follow the reported cells; changed targets are noted as arrivals
 //! part     links of changed objects that cannot be any more end; if a standing changed, the rest is re-ranked
 //! trim     lists above a lowered cap lose their lowest
 //! meet     viewers that moved sweep the cells that differ; changed targets offer themselves to the others
 //! look     the first of the queue sweep their surroundings for whom they refused
 //! ```
+//! With mutual sight, all that meet are served together (pairs.rs).
+//!
 //! All leave before anybody enters, so that two who walk together over a border never lose each other for a
 //! tick.
 //!
 //! Each pair is met once: a viewer that sweeps for itself finds every changed target in its range, either in
 //! a cell that is new to it or among the arrivals of the others; so changed targets offer themselves only to
-//! viewers that do not sweep. All entrants of a list are served together, the higher class first, then the
+//! viewers that do not sweep. All entrants of a list are served together, the higher rank first, then the
 //! lower id.
 //!
-//! Invariants: no pair enters and leaves in one update; who can gain is queued. No allocation once warm.
+//! Invariant: who can gain is queued. No allocation once warm.
 
 use super::{
     grid::GridCell,
     links::{LISTS, LinkKey, UNCAPPED},
-    views::{LeaveReason, News, SceneViews, UNKNOWN, ViewEvent},
+    object::{News, UNKNOWN},
+    pairs::Proposal,
+    priority::class_of,
+    views::{LeaveReason, SceneViews, ViewEvent},
 };
 
 /// Buffers of the update, kept between updates.
@@ -30,8 +36,9 @@ pub(super) struct Scratch {
     marks: Vec<u32>,
     sweep: u32,
     /// Entrants of the viewer in hand, by list.
-    entrants: [Vec<LinkKey>; LISTS],
+    pub(super) entrants: [Vec<LinkKey>; LISTS],
     offers: Vec<Offer>,
+    pub(super) proposals: Vec<Proposal>,
     changes: Vec<Change>,
 }
 
@@ -41,7 +48,7 @@ impl Scratch {
     }
 
     /// Begins a sweep in which nobody is marked yet.
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         if self.sweep == u32::MAX {
             self.marks.fill(0);
             self.sweep = 0;
@@ -53,7 +60,7 @@ impl Scratch {
         self.marks[id as usize] = self.sweep;
     }
 
-    fn is_marked(&self, id: u32) -> bool {
+    pub(super) fn is_marked(&self, id: u32) -> bool {
         self.marks[id as usize] == self.sweep
     }
 }
@@ -80,6 +87,7 @@ impl SceneViews {
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.tell_parted(events);
         let mut changes = std::mem::take(&mut self.scratch.changes);
+        self.rerank();
         self.settle(&mut changes);
         for change in &changes {
             self.part(change, events);
@@ -88,7 +96,6 @@ impl SceneViews {
             self.trim(change.id, events);
         }
         self.meet(&changes, events);
-        self.enqueue_freed();
         self.look(looks_max, events);
         self.forget_news(&changes);
         self.scratch.changes = changes;
@@ -140,35 +147,45 @@ impl SceneViews {
     fn part(&mut self, change: &Change, events: &mut Vec<ViewEvent>) {
         let Change { id, moved, .. } = *change;
         let object = self.objects[id as usize];
-        if !moved && !object.news.standing {
+        let news = object.news;
+        if !moved && !news.standing {
             return;
         }
-        if object.viewer && !object.news.viewer {
+        let cell = self.grid.cell(id);
+        if object.viewer && !news.viewer {
             for list in 0..LISTS {
                 for place in (0..self.links.list_len(id, list)).rev() {
-                    if let Some(key) = self.links.key_at(id, list, place) {
-                        self.revise(id, list, place, key, object.news.standing, events);
+                    let Some(key) = self.links.key_at(id, list, place) else {
+                        continue;
+                    };
+                    // Targets of a capped list are all in the finest layer.
+                    let stays = !news.standing
+                        && list != UNCAPPED
+                        && cell.is_near(self.grid.cell(key.target()));
+                    if !stays {
+                        self.revise(id, list, place, news.standing, events);
                     }
                 }
                 self.refresh_gate(id, list);
             }
-            if object.news.standing {
+            if news.standing {
                 self.objects[id as usize].bound = [UNKNOWN; LISTS];
             }
             self.freed.insert(id as usize);
         }
-        if object.viewable && !object.news.target {
+        if object.viewable && !news.target {
+            let layer = usize::from(object.layer);
             for place in (0..self.links.watchers_len(id)).rev() {
                 if let Some(watcher) = self.links.watcher_at(id, place)
-                    && let Some(key) =
-                        self.links
-                            .key_at(watcher.viewer, watcher.list, watcher.place)
+                    && (news.standing
+                        || !self
+                            .grid
+                            .in_range(layer, self.grid.cell(watcher.viewer), cell))
                     && self.revise(
                         watcher.viewer,
                         watcher.list,
                         watcher.place,
-                        key,
-                        object.news.standing,
+                        news.standing,
                         events,
                     )
                 {
@@ -185,10 +202,12 @@ impl SceneViews {
         viewer: u32,
         list: usize,
         place: usize,
-        key: LinkKey,
         standing: bool,
         events: &mut Vec<ViewEvent>,
     ) -> bool {
+        let Some(key) = self.links.key_at(viewer, list, place) else {
+            return false;
+        };
         let target = key.target();
         let (a, b) = (
             &self.objects[viewer as usize],
@@ -200,18 +219,33 @@ impl SceneViews {
             self.grid.cell(target),
         ) {
             LeaveReason::Range
-        } else if standing && !a.standing.can_see(&b.standing) {
+        } else if standing && !self.ranking.allows(a, b) {
             LeaveReason::Hidden
         } else {
-            let class = if standing {
-                self.rank(viewer, target)
+            let rank = if standing {
+                self.ranking.rank_in_band(key.rank(), a, b)
             } else {
-                key.class()
+                key.rank()
             };
-            return class != key.class() && self.links.set_class(viewer, list, place, class);
+            return self.set_rank(viewer, list, place, rank);
         };
         self.unlink(viewer, list, place, reason, events);
         true
+    }
+
+    /// Ranks a link anew; true if that changes it. The viewer's gate is the caller's to refresh.
+    pub(super) fn set_rank(&mut self, viewer: u32, list: usize, place: usize, rank: u8) -> bool {
+        match self.links.key_at(viewer, list, place) {
+            Some(key) if key.rank() != rank => {
+                self.links.set_rank(viewer, list, place, rank);
+                if let Some((theirs, _)) = self.links.partner_at(viewer, list, place) {
+                    self.refresh_gate(key.target(), theirs);
+                    self.freed.insert(key.target() as usize);
+                }
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Evicts the lowest of a viewer's lists until no list is over its cap, if the caps changed.
@@ -253,6 +287,10 @@ impl SceneViews {
         }
         for change in changes {
             self.offer(change);
+        }
+        if self.ranking.mutual {
+            self.commit_proposals(events);
+            return;
         }
         let mut offers = std::mem::take(&mut self.scratch.offers);
         // Within a viewer the order does not matter: its entrants are sorted when served.
@@ -296,21 +334,30 @@ impl SceneViews {
                     objects,
                     scratch,
                     counters,
-                    priority,
+                    ranking,
                     ..
                 } = self;
                 let mut me = objects[viewer as usize];
                 let consider = |target: u32| {
-                    let other = &objects[target as usize];
-                    if scratch.is_marked(target) || !me.standing.can_see(&other.standing) {
+                    let other = &mut objects[target as usize];
+                    if scratch.is_marked(target) || !ranking.allows(&me, other) {
                         return;
                     }
-                    let (list, class) = (other.list(), priority(&me.standing, &other.standing));
-                    if u16::from(class) < me.entry(list) {
-                        me.refuse(list, class);
+                    let (list, rank) = (other.list(), ranking.rank(&me, other));
+                    if u16::from(rank) < me.entry(list) {
+                        me.refuse(list, rank);
+                        counters.refused += 1;
+                    } else if !ranking.mutual {
+                        scratch.entrants[list].push(LinkKey::new(rank, target));
+                    } else if !ranking.is_pair(&me, other) {
+                        let proposal = Proposal::one_way(rank, viewer, target);
+                        scratch.proposals.push(proposal);
+                    } else if u16::from(rank) < other.entry(me.list()) {
+                        other.refuse(me.list(), rank);
                         counters.refused += 1;
                     } else {
-                        scratch.entrants[list].push(LinkKey::new(class, target));
+                        let proposal = Proposal::pair(rank, viewer, target);
+                        scratch.proposals.push(proposal);
                     }
                 };
                 if from.is_some_and(|from| from.is_near(cell)) {
@@ -321,8 +368,10 @@ impl SceneViews {
                 objects[viewer as usize].bound = me.bound;
             }
         }
-        for list in 0..LISTS {
-            self.serve(viewer, list, events);
+        if !self.ranking.mutual {
+            for list in 0..LISTS {
+                self.serve(viewer, list, events);
+            }
         }
     }
 
@@ -346,7 +395,7 @@ impl SceneViews {
             objects,
             scratch,
             counters,
-            priority,
+            ranking,
             links,
             ..
         } = self;
@@ -364,20 +413,25 @@ impl SceneViews {
             }
             for &viewer in grid.viewers(cell) {
                 let me = &mut objects[viewer as usize];
+                // A peer that changed sweeps or looks for itself.
                 if me.news.sweeps
                     || scratch.is_marked(viewer)
-                    || !me.standing.can_see(&object.standing)
+                    || ranking.is_pair(me, &object)
+                    || !ranking.allows(me, &object)
                 {
                     continue;
                 }
-                let class = priority(&me.standing, &object.standing);
-                if u16::from(class) < me.entry(list) {
-                    me.refuse(list, class);
+                let rank = ranking.rank(me, &object);
+                if u16::from(rank) < me.entry(list) {
+                    me.refuse(list, rank);
                     counters.refused += 1;
+                } else if ranking.mutual {
+                    let proposal = Proposal::one_way(rank, viewer, target);
+                    scratch.proposals.push(proposal);
                 } else {
                     scratch.offers.push(Offer {
                         viewer,
-                        key: LinkKey::new(class, target),
+                        key: LinkKey::new(rank, target),
                     });
                 }
             }
@@ -385,7 +439,7 @@ impl SceneViews {
     }
 
     /// Lets the collected entrants into a list, from the top, and refuses the rest.
-    fn serve(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) -> usize {
+    pub(super) fn serve(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) -> usize {
         if self.scratch.entrants[list].is_empty() {
             return 0;
         }
@@ -404,14 +458,14 @@ impl SceneViews {
             // What cannot enter even before the sorted ones did needs no sorting either.
             let part = &mut entrants[start..end];
             let entry = self.objects[viewer as usize].entry(list);
-            let open = partition(part, |key| u16::from(key.class()) >= entry);
+            let open = partition(part, |key| u16::from(key.rank()) >= entry);
             part[..open].sort_unstable_by(|a, b| b.cmp(a));
             let mut served = 0;
             while served < open && self.admit(viewer, list, part[served], events) {
                 served += 1;
             }
             let refused = &part[served..];
-            if let Some(highest) = refused.iter().map(|key| key.class()).max() {
+            if let Some(highest) = refused.iter().map(|key| key.rank()).max() {
                 self.objects[viewer as usize].refuse(list, highest);
                 self.counters.refused += refused.len() as u64;
             }
@@ -424,25 +478,28 @@ impl SceneViews {
     }
 
     /// Links an entrant if there is a place for it, or one lower to evict; false if not.
-    fn admit(
+    pub(super) fn admit(
         &mut self,
         viewer: u32,
         list: usize,
         key: LinkKey,
         events: &mut Vec<ViewEvent>,
     ) -> bool {
-        let object = &self.objects[viewer as usize];
-        if u16::from(key.class()) < object.entry(list) {
+        if u16::from(key.rank()) < self.objects[viewer as usize].entry(list) {
             return false;
         }
-        if self.links.list_len(viewer, list) >= object.cap(list) {
-            let Some((place, lowest)) = self.links.lowest(viewer, list) else {
-                return false;
-            };
-            self.evict(viewer, list, place, lowest, events);
-        }
+        self.make_place(viewer, list, events);
         self.link(viewer, list, key, events);
         true
+    }
+
+    /// Evicts the lowest of a full list.
+    pub(super) fn make_place(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) {
+        if self.links.list_len(viewer, list) >= self.objects[viewer as usize].cap(list)
+            && let Some((place, lowest)) = self.links.lowest(viewer, list)
+        {
+            self.evict(viewer, list, place, lowest, events);
+        }
     }
 
     /// Queues the viewers that began to have something to gain, by id.
@@ -455,27 +512,38 @@ impl SceneViews {
         self.freed.clear();
     }
 
-    /// Serves the queue from its head.
+    /// Queues who can gain, and serves the queue from its head. Looks may free others only where sight is
+    /// mutual.
     fn look(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         let mut looks = 0;
-        while let Some(viewer) = self.queue.first() {
-            if self.objects[viewer as usize].can_gain() {
-                if looks == looks_max {
-                    break;
+        loop {
+            self.enqueue_freed();
+            while let Some(viewer) = self.queue.first() {
+                if self.objects[viewer as usize].can_gain() {
+                    if looks == looks_max {
+                        break;
+                    }
+                    looks += 1;
+                    self.look_around(viewer, events);
                 }
-                looks += 1;
-                self.look_around(viewer, events);
+                self.queue.pop();
             }
-            self.queue.pop();
+            if self.freed.is_clear() {
+                break;
+            }
         }
         self.counters.looks += u64::from(looks);
     }
 
     /// Sweeps the surroundings of a viewer, from its own cell outwards, until it has nothing to gain.
     ///
-    /// A candidate of the highest class that may have been refused takes a free place as soon as it is found:
+    /// A candidate of the highest rank that may have been refused takes a free place as soon as it is found:
     /// nobody better can follow. So in a crowd of equals a look ends after a few steps.
-    fn look_around(&mut self, viewer: u32, events: &mut Vec<ViewEvent>) {
+    pub(super) fn look_around(&mut self, viewer: u32, events: &mut Vec<ViewEvent>) {
+        if self.ranking.mutual {
+            self.look_for_pairs(viewer, events);
+            return;
+        }
         self.mark_seen(viewer);
         let cell = self.grid.cell(viewer);
         let mut refused = [0; LISTS];
@@ -498,14 +566,14 @@ impl SceneViews {
                     let list = other.list();
                     if !gains[list]
                         || self.scratch.is_marked(target)
-                        || !me.standing.can_see(&other.standing)
+                        || !self.ranking.allows(me, other)
                     {
                         continue;
                     }
-                    let class = (self.priority)(&me.standing, &other.standing);
-                    let (entrant, gate) = (u16::from(class), me.gate[list]);
+                    let rank = self.ranking.rank(me, other);
+                    let (entrant, gate) = (u16::from(rank), me.gate[list]);
                     if gate == 0 && entrant + 1 >= me.bound[list] {
-                        self.link(viewer, list, LinkKey::new(class, target), events);
+                        self.link(viewer, list, LinkKey::new(rank, target), events);
                         self.counters.refills += 1;
                         let me = &self.objects[viewer as usize];
                         gains[list] = me.bound[list] > me.gate[list];
@@ -513,7 +581,7 @@ impl SceneViews {
                             break 'sweep;
                         }
                     } else if entrant >= gate {
-                        self.scratch.entrants[list].push(LinkKey::new(class, target));
+                        self.scratch.entrants[list].push(LinkKey::new(rank, target));
                     } else {
                         refused[list] = refused[list].max(entrant + 1);
                     }
@@ -543,7 +611,7 @@ impl SceneViews {
     }
 
     /// Marks a viewer and all that it sees.
-    fn mark_seen(&mut self, viewer: u32) {
+    pub(super) fn mark_seen(&mut self, viewer: u32) {
         let Self { links, scratch, .. } = self;
         scratch.begin();
         scratch.mark(viewer);
@@ -552,7 +620,13 @@ impl SceneViews {
             .for_each(|key| scratch.mark(key.target()));
     }
 
-    fn link(&mut self, viewer: u32, list: usize, key: LinkKey, events: &mut Vec<ViewEvent>) {
+    pub(super) fn link(
+        &mut self,
+        viewer: u32,
+        list: usize,
+        key: LinkKey,
+        events: &mut Vec<ViewEvent>,
+    ) {
         self.links.add(viewer, list, key);
         let len = self.links.list_len(viewer, list);
         if len >= self.objects[viewer as usize].cap(list) {
@@ -563,7 +637,7 @@ impl SceneViews {
         events.push(ViewEvent::Enter {
             viewer,
             target: key.target(),
-            priority: key.class(),
+            priority: class_of(key.rank()),
         });
     }
 
@@ -576,7 +650,7 @@ impl SceneViews {
         events: &mut Vec<ViewEvent>,
     ) {
         self.unlink(viewer, list, place, LeaveReason::Evicted, events);
-        self.objects[viewer as usize].refuse(list, key.class());
+        self.objects[viewer as usize].refuse(list, key.rank());
         self.counters.evictions += 1;
     }
 
@@ -588,13 +662,25 @@ impl SceneViews {
         reason: LeaveReason,
         events: &mut Vec<ViewEvent>,
     ) {
-        if let Some(key) = self.links.remove(viewer, list, place) {
+        let Some((key, mutual)) = self.links.remove(viewer, list, place) else {
+            return;
+        };
+        let target = key.target();
+        self.counters.leaves += 1;
+        events.push(ViewEvent::Leave {
+            viewer,
+            target,
+            reason,
+        });
+        if mutual {
             self.counters.leaves += 1;
             events.push(ViewEvent::Leave {
-                viewer,
-                target: key.target(),
+                viewer: target,
+                target: viewer,
                 reason,
             });
+            self.refresh_gate(target, self.objects[viewer as usize].list());
+            self.freed.insert(target as usize);
         }
     }
 }

@@ -5,14 +5,18 @@
 //! set_standing, set_hidden, set_caps ──▶│ settle ▶ part ▶ trim ▶ meet ▶ look │──▶ ViewEvents, links
 //!        (noted, cheap)                 └───────────────────────────────────┘
 //! ```
-//! Sight is *directed*: each viewer has its own top list for each [`KindClass`], under its own cap, and
-//! watchers of an object are not capped. So an eviction frees nobody else's place, and evictions do not
-//! cascade.
+//! Each viewer has its own top list for each [`KindClass`], under its own cap. Whether a link also needs the
+//! other end's consent is the scene's [`Sight`].
 //!
-//! Who is refused is not listed but bounded: for each viewer and list, `bound` is one above the highest class
-//! that may have been refused, and `gate` the lowest class that could enter now. A viewer *has something to
+//! Who is refused is not listed but bounded: for each viewer and list, `bound` is one above the highest rank
+//! that may have been refused, and `gate` the lowest rank that could enter now. A viewer *has something to
 //! gain* if `bound > gate`; then it waits in a first-in-first-out queue for a look, a sweep of its
-//! surroundings. A full viewer with nothing to gain never scans cells.
+//! surroundings. A full viewer with nothing to gain never scans cells. A mutual pair is remembered by an end
+//! that refused it.
+//!
+//! A rank is a class and a band of distance. Classes count at once; bands are those of the last time that
+//! anybody looked, and a fixed share of the viewers with a full list looks again every tick (see
+//! [`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
 //!
 //! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks
 //! them by brute force.
@@ -22,26 +26,22 @@
 //! fixed order.
 //!
 //! Cost: a change within a cell is a few comparisons; a change of cell costs its own list and watchers, and
-//! the targets and viewers of the cells that differ; 80 bytes an object beside the grid's and the links'
+//! the targets and viewers of the cells that differ; 100 bytes an object beside the grid's and the links'
 //! share.
 
 use fixedbitset::FixedBitSet;
 use glam::Vec2;
 use thiserror::Error;
 
+pub use super::object::Sight;
 use super::{
     grid::{GridCell, GridError, SceneGrid},
-    links::{IDS_MAX, LISTS, UNCAPPED, ViewLinks},
-    priority::{Standing, ViewPriority, by_relationship},
+    links::{IDS_MAX, LISTS, UNCAPPED, ViewLinks, WatchedBy},
+    object::{News, Object, Ranking, SHUT},
+    priority::{Bands, Standing, ViewPriority, by_relationship, class_of},
     queue::LookQueue,
 };
 use crate::world::kinds::{KindClass, Visibility};
-
-/// `bound` of a list of which anything may have been refused: above every class.
-pub(super) const UNKNOWN: u16 = 256;
-
-/// `gate` of a list that nobody can enter: above every `bound`.
-pub(super) const SHUT: u16 = 257;
 
 /// What an object is to those who may see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +85,9 @@ impl ViewCaps {
     }
 }
 
-/// What one update changed. Events of one pair always alternate, an enter first.
+/// What one update changed. Events of one pair always alternate, an enter first. In one update a pair has at
+/// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an
+/// eviction (a look may find that somebody came nearer meanwhile).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViewEvent {
     /// A viewer sees a target from now on.
@@ -115,7 +117,8 @@ pub enum LeaveReason {
     Range,
     /// The viewer's list was full and somebody of a higher class came, or its cap was lowered.
     Evicted,
-    /// One of the two was despawned, or ceased to be a viewer.
+    /// One of the two was despawned, or ceased to be a viewer, or, of a pair that is mutual from now on,
+    /// began to be one.
     Despawn,
     /// One of the two went to another scene.
     Scene,
@@ -170,105 +173,8 @@ pub enum InsertError {
     },
 }
 
-/// What is stored of each object, one cache line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
-    pub(super) standing: Standing,
-    pub(super) position: Vec2,
-    /// For each list, the lowest class that could enter now.
-    pub(super) gate: [u16; LISTS],
-    /// For each list, one above the highest class that may have been refused; 0 for none.
-    pub(super) bound: [u16; LISTS],
-    pub(super) caps: [u16; UNCAPPED],
-    /// The grid layer in which it is a target.
-    pub(super) layer: u8,
-    pub(super) class: KindClass,
-    /// Whether it lies outside caps.
-    pub(super) uncapped: bool,
-    pub(super) alive: bool,
-    pub(super) viewable: bool,
-    pub(super) viewer: bool,
-    /// What changed since the last update.
-    pub(super) news: News,
-}
-
-/// What changed about an object since the last update.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
-    /// It is in the list of changed objects.
-    pub(super) listed: bool,
-    /// It is not in the grid yet as a target.
-    pub(super) target: bool,
-    /// It is not in the grid yet as a viewer.
-    pub(super) viewer: bool,
-    pub(super) standing: bool,
-    pub(super) caps: bool,
-    /// Set while updating: it is a viewer that sweeps for itself, so others need not offer themselves to it.
-    pub(super) sweeps: bool,
-}
-
-impl Object {
-    const ABSENT: Self = Self {
-        standing: Standing {
-            team: 0,
-            party: 0,
-            guild: 0,
-            layers: 0,
-            sees: 0,
-            hidden: true,
-        },
-        position: Vec2::ZERO,
-        gate: [SHUT; LISTS],
-        bound: [0; LISTS],
-        caps: [0; UNCAPPED],
-        layer: 0,
-        class: KindClass::Thing,
-        uncapped: false,
-        alive: false,
-        viewable: false,
-        viewer: false,
-        news: News {
-            listed: false,
-            target: false,
-            viewer: false,
-            standing: false,
-            caps: false,
-            sweeps: false,
-        },
-    };
-
-    /// The list of its viewers in which it stands.
-    pub(super) const fn list(&self) -> usize {
-        if self.uncapped {
-            UNCAPPED
-        } else {
-            self.class.index()
-        }
-    }
-
-    /// How many a list may hold.
-    pub(super) fn cap(&self, list: usize) -> usize {
-        self.caps
-            .get(list)
-            .map_or(usize::MAX, |&cap| usize::from(cap))
-    }
-
-    /// Whether somebody who was refused might be let in now.
-    pub(super) fn can_gain(&self) -> bool {
-        (0..LISTS).any(|list| self.bound[list] > self.gate[list])
-    }
-
-    /// The lowest class that may enter a list now. While a viewer has something to gain, those below the
-    /// class that it may have refused wait with it: they would only be evicted by the coming look.
-    pub(super) fn entry(&self, list: usize) -> u16 {
-        self.gate[list].max(self.bound[list].saturating_sub(1))
-    }
-
-    /// Remembers that somebody of this class was refused.
-    pub(super) fn refuse(&mut self, list: usize, class: u8) {
-        self.bound[list] = self.bound[list].max(u16::from(class) + 1);
-    }
-}
+/// After how many updates a viewer with a full list is re-ranked, unless told otherwise: 6.4 s at 20 Hz.
+pub const RERANK_TICKS: u32 = 128;
 
 /// Who sees whom in one scene.
 #[derive(Clone, Debug)]
@@ -277,7 +183,11 @@ pub struct SceneViews {
     pub(super) links: ViewLinks,
     pub(super) objects: Vec<Object>,
     pub(super) queue: LookQueue,
-    pub(super) priority: ViewPriority,
+    pub(super) ranking: Ranking,
+    /// Each viewer is re-ranked every so many updates; 0 for never.
+    pub(super) rerank_ticks: u32,
+    /// Updates so far.
+    pub(super) turn: u32,
     /// Ids with news; stale and double entries are dropped by the update.
     pub(super) changed: Vec<u32>,
     /// Viewers that may have begun to have something to gain.
@@ -294,12 +204,19 @@ impl SceneViews {
     /// default priorities, [`by_relationship`].
     #[must_use]
     pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
+        let ranking = Ranking {
+            priority: by_relationship,
+            bands: Bands::new(grid.cell_m()),
+            mutual: false,
+        };
         Self {
             grid,
             links: ViewLinks::default(),
             objects: Vec::new(),
             queue: LookQueue::default(),
-            priority: by_relationship,
+            ranking,
+            rerank_ticks: RERANK_TICKS,
+            turn: 0,
             changed: Vec::new(),
             freed: FixedBitSet::new(),
             parted: Vec::new(),
@@ -325,9 +242,37 @@ impl SceneViews {
         ))
     }
 
+    /// The same with this sight, for a scene without objects.
+    #[must_use]
+    pub fn with_sight(mut self, sight: Sight) -> Self {
+        debug_assert!(
+            self.objects.is_empty(),
+            "sight is chosen before anybody comes"
+        );
+        self.ranking.mutual = sight == Sight::Mutual;
+        self
+    }
+
+    /// Whose lists a link must find a place in.
+    #[must_use]
+    pub const fn sight(&self) -> Sight {
+        if self.ranking.mutual {
+            Sight::Mutual
+        } else {
+            Sight::Directed
+        }
+    }
+
+    /// Lets each viewer with a full list look at distances anew every so many updates, by its id; 0 for
+    /// never. So a list holds nobody from a farther band while somebody of the same class stayed in a nearer
+    /// one for that long ([`Bands::HYSTERESIS`] apart).
+    pub const fn set_rerank_ticks(&mut self, ticks: u32) {
+        self.rerank_ticks = ticks;
+    }
+
     /// Replaces the ranking. Every object is ranked anew by the next update.
     pub fn set_priority(&mut self, priority: ViewPriority) {
-        self.priority = priority;
+        self.ranking.priority = priority;
         for id in 0..self.objects.len() as u32 {
             if self.objects[id as usize].alive {
                 self.objects[id as usize].news.standing = true;
@@ -364,7 +309,10 @@ impl SceneViews {
             0
         };
         self.objects[id as usize] = Object {
-            standing: profile.standing,
+            standing: Standing {
+                id,
+                ..profile.standing
+            },
             position,
             // Far(0..=255) and Scene make at most 256 layers, numbered 0..=255.
             layer: layer as u8,
@@ -397,18 +345,9 @@ impl SceneViews {
         };
         self.cease_viewing(id, reason);
         for place in (0..self.links.watchers_len(id)).rev() {
-            let Some(watcher) = self.links.watcher_at(id, place) else {
-                continue;
-            };
-            self.links
-                .remove(watcher.viewer, watcher.list, watcher.place);
-            self.parted.push(ViewEvent::Leave {
-                viewer: watcher.viewer,
-                target: id,
-                reason,
-            });
-            self.refresh_gate(watcher.viewer, watcher.list);
-            self.freed.insert(watcher.viewer as usize);
+            if let Some(watcher) = self.links.watcher_at(id, place) {
+                self.part_at_once(watcher, reason);
+            }
         }
         if object.viewable {
             self.grid.remove_target(id, usize::from(object.layer));
@@ -447,8 +386,9 @@ impl SceneViews {
         }
     }
 
-    /// Changes what ranks and hides an object, and what it sees. Unknown ids are ignored.
+    /// Changes what ranks and hides an object, and what it sees; its own id is filled in. Unknown ids are ignored.
     pub fn set_standing(&mut self, id: u32, standing: Standing) {
+        let standing = Standing { id, ..standing };
         if let Some(object) = self
             .objects
             .get_mut(id as usize)
@@ -525,12 +465,19 @@ impl SceneViews {
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
         (0..LISTS)
             .flat_map(move |list| self.links.keys(viewer, list))
-            .map(|key| (key.target(), key.class()))
+            .map(|key| (key.target(), class_of(key.rank())))
     }
 
-    /// Those who see a target, in place order.
-    pub fn watchers(&self, target: u32) -> impl ExactSizeIterator<Item = u32> + '_ {
-        self.links.watchers(target).map(|watcher| watcher.viewer)
+    /// Those who see a target: watchers in place order, then partners of mutual pairs.
+    pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        let one_way = self.links.watchers(target).map(|watcher| watcher.viewer);
+        one_way.chain(self.links.partners(target))
+    }
+
+    /// How many see a target.
+    #[must_use]
+    pub fn watchers_len(&self, target: u32) -> usize {
+        self.links.watchers_len(target) + self.links.partners_len(target)
     }
 
     /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers).
@@ -642,6 +589,7 @@ impl SceneViews {
                 }
             }
         }
+        fold(u64::from(self.turn));
         fold(self.queue.len() as u64);
         self.queue.iter().for_each(|id| fold(u64::from(id)));
     }
@@ -659,22 +607,14 @@ impl SceneViews {
         self.objects.get(id as usize).filter(|object| object.alive)
     }
 
-    /// The class of a pair.
-    pub(super) fn rank(&self, viewer: u32, target: u32) -> u8 {
-        (self.priority)(
-            &self.objects[viewer as usize].standing,
-            &self.objects[target as usize].standing,
-        )
-    }
-
-    /// Recomputes the lowest class that could enter a list. O(list) when it is full, O(1) otherwise.
+    /// Recomputes the lowest rank that could enter a list. O(list) when it is full, O(1) otherwise.
     pub(super) fn refresh_gate(&mut self, viewer: u32, list: usize) {
         let object = &mut self.objects[viewer as usize];
-        let is_full = self.links.list_len(viewer, list) >= object.cap(list);
-        object.gate[list] = match self.links.lowest_class(viewer, list) {
-            _ if !is_full => 0,
-            Some(lowest) => u16::from(lowest) + 1,
-            None => SHUT,
+        object.gate[list] = if self.links.list_len(viewer, list) < object.cap(list) {
+            0
+        } else {
+            let lowest = self.links.lowest_rank(viewer, list);
+            lowest.map_or(SHUT, |lowest| u16::from(lowest) + 1)
         };
     }
 
@@ -684,7 +624,47 @@ impl SceneViews {
         object.caps = caps.by_class();
         object.bound = [0; LISTS];
         object.news.viewer = true;
+        let is_peer = object.is_peer();
         (0..LISTS).for_each(|list| self.refresh_gate(id, list));
+        if !self.ranking.mutual || !is_peer {
+            return;
+        }
+        // Who saw it one-way must now agree with it.
+        for place in (0..self.links.watchers_len(id)).rev() {
+            if let Some(watcher) = self.links.watcher_at(id, place)
+                && self.objects[watcher.viewer as usize].is_peer()
+            {
+                self.part_at_once(watcher, LeaveReason::Despawn);
+            }
+        }
+    }
+
+    /// Ends a link outside an update, which will tell of it.
+    fn part_at_once(&mut self, link: WatchedBy, reason: LeaveReason) {
+        let WatchedBy {
+            viewer,
+            list,
+            place,
+        } = link;
+        let Some((key, mutual)) = self.links.remove(viewer, list, place) else {
+            return;
+        };
+        let target = key.target();
+        let mut told = |viewer: u32, target: u32| {
+            self.parted.push(ViewEvent::Leave {
+                viewer,
+                target,
+                reason,
+            });
+        };
+        told(viewer, target);
+        if mutual {
+            told(target, viewer);
+            self.refresh_gate(target, self.objects[viewer as usize].list());
+            self.freed.insert(target as usize);
+        }
+        self.refresh_gate(viewer, list);
+        self.freed.insert(viewer as usize);
     }
 
     fn cease_viewing(&mut self, id: u32, reason: LeaveReason) {
@@ -693,13 +673,12 @@ impl SceneViews {
         }
         for list in 0..LISTS {
             for place in (0..self.links.list_len(id, list)).rev() {
-                if let Some(key) = self.links.remove(id, list, place) {
-                    self.parted.push(ViewEvent::Leave {
-                        viewer: id,
-                        target: key.target(),
-                        reason,
-                    });
-                }
+                let link = WatchedBy {
+                    viewer: id,
+                    list,
+                    place,
+                };
+                self.part_at_once(link, reason);
             }
         }
         self.grid.remove_viewer(id);
@@ -711,6 +690,8 @@ impl SceneViews {
         object.bound = [0; LISTS];
         object.news.viewer = false;
         object.news.caps = false;
+        // Its partners may see it one-way from now on.
+        object.news.standing |= self.ranking.mutual;
     }
 
     fn list_changed(&mut self, id: u32) {
@@ -731,5 +712,3 @@ impl SceneViews {
         }
     }
 }
-
-const _: () = assert!(size_of::<Object>() <= 72);

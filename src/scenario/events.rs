@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::stage::Stage;
 use crate::aoi::grid::GridCell;
 use crate::aoi::{
-    Entered, InterestSpec, LeaveReason, Left, SceneInterest, ViewCaps, Viewable, Viewer,
+    Entered, InterestSpec, LeaveReason, Left, SceneInterest, Sight, ViewCaps, Viewable, Viewer,
 };
 use crate::map::{MapEdited, SceneMap};
 use crate::matchmaking::{
@@ -279,7 +279,10 @@ pub(super) fn log_world(
                 margin_m: interest.map_or(0.0, |interest| interest.margin_m),
                 view_cap: caps[0],
                 caps,
-                mode: "directed",
+                mode: match interest.map_or(Sight::Directed, |interest| interest.sight) {
+                    Sight::Directed => "directed",
+                    Sight::Mutual => "mutual",
+                },
             },
         );
     }

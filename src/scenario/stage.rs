@@ -365,6 +365,7 @@ pub(super) fn open(
         let interest = InterestSpec {
             cell_m: scene.cell_m,
             margin_m: scene.margin_m(),
+            sight: scene.sight,
         };
         let place = Where::root();
         let cells = grid_fits(scene, &place, map.tiles().rect())?;

@@ -1,10 +1,13 @@
 //! Single situations, each with what must come of it.
 
-use super::*;
+use super::{
+    super::priority::{OTHER, TEAM},
+    *,
+};
 
 /// A crowd of players with this team each, all in one spot; the first is the only viewer.
 fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
-    let mut views = scene();
+    let (_, mut views) = scene(Sight::Directed);
     for (id, &team) in teams.iter().enumerate() {
         let standing = Standing {
             team,
@@ -50,7 +53,7 @@ fn entrants_are_served_from_the_top_class_then_by_id() {
             leave => panic!("{leave:?}"),
         })
         .collect();
-    assert_eq!(entered, [(3, 1), (5, 1), (1, 0)]);
+    assert_eq!(entered, [(3, TEAM), (5, TEAM), (1, OTHER)]);
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
             ViewEvent::Enter {
                 viewer: 0,
                 target: 4,
-                priority: 1
+                priority: TEAM
             },
         ]
     );
@@ -165,7 +168,7 @@ fn two_who_step_towards_each_other_meet() {
         [ViewEvent::Enter {
             viewer: 0,
             target: 1,
-            priority: 0
+            priority: OTHER
         }]
     );
 }
@@ -212,7 +215,7 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
             ViewEvent::Enter {
                 viewer: 0,
                 target: 1,
-                priority: 0
+                priority: OTHER
             },
         ]
     );

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::aoi::AoiSettings;
+pub use crate::aoi::Sight;
 use crate::inbox::InboxSettings;
 use crate::map::{MapRecipe, TownRecipe};
 use crate::matchmaking::MatchmakingSettings;
@@ -158,12 +159,4 @@ impl Default for MapSource {
     fn default() -> Self {
         Self::Generate(MapRecipe::Town(TownRecipe::default()))
     }
-}
-
-/// How view lists are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sight {
-    /// Each viewer has its own list, by its own ranking and caps.
-    #[default]
-    Directed,
 }

@@ -1,0 +1,257 @@
+//! Mutual sight, crowds in one square, and long runs.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+
+/// Everybody sees and is seen, near, as a player.
+fn add(views: &mut SceneViews, id: u32, at: Vec2, standing: Standing, cap: u16) {
+    let profile = Profile {
+        class: KindClass::Player,
+        visibility: Visibility::Near,
+        standing,
+        viewable: true,
+    };
+    let inserted = views.insert(id, at, profile, Some(ViewCaps::all(cap)));
+    inserted.expect("a free id");
+}
+
+fn seen(views: &SceneViews, viewer: u32) -> Vec<u32> {
+    let mut seen: Vec<u32> = views.seen_by(viewer).map(|(target, _)| target).collect();
+    seen.sort_unstable();
+    seen
+}
+
+fn small(sight: Sight, caps: &[u16]) -> SceneViews {
+    let (_, mut views) = scene(sight);
+    for (id, &cap) in (0..).zip(caps) {
+        add(&mut views, id, vec2(35.0, 25.0), Standing::default(), cap);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(views.validate(), Ok(()));
+    views
+}
+
+#[test]
+fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
+    let mut views = small(Sight::Mutual, &[1, 1, 1]);
+    assert_eq!(
+        [0, 1, 2].map(|id| seen(&views, id)),
+        [vec![1], vec![0], vec![]]
+    );
+    assert!(views.sees(0, 1) && views.sees(1, 0) && !views.sees(2, 0));
+    assert_eq!(views.watchers(0).collect::<Vec<_>>(), [1]);
+    views.remove(1, Removal::Despawn);
+    views.update(1, &mut Vec::new());
+    assert_eq!([0, 2].map(|id| seen(&views, id)), [vec![2], vec![0]]);
+    let directed = small(Sight::Directed, &[1, 1, 1]);
+    assert_eq!(
+        [0, 1, 2].map(|id| seen(&directed, id)),
+        [vec![1], vec![0], vec![0]]
+    );
+}
+
+#[test]
+fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
+    let mut views = small(Sight::Mutual, &[2, 1, 1, 0]);
+    assert_eq!(seen(&views, 0), [1, 2]);
+    // 2 has picked 1 for its target: for 1 too this goes before seeing 0.
+    let aimed = Standing {
+        target: 1,
+        ..Standing::default()
+    };
+    views.set_standing(2, aimed);
+    let mut events = Vec::new();
+    views.update(u32::MAX, &mut events);
+    assert_eq!(
+        [0, 1, 2].map(|id| seen(&views, id)),
+        [vec![], vec![2], vec![1]]
+    );
+    assert_eq!(views.counters().evictions, 2, "{events:?}");
+    // 3 takes nobody, so nobody is evicted for it.
+    views.set_standing(3, aimed);
+    events.clear();
+    views.update(u32::MAX, &mut events);
+    assert_eq!(events, []);
+    assert_eq!(views.validate(), Ok(()));
+}
+
+/// A scene at rest in which two may begin, or cease, to see each other, and nothing else changes.
+#[test]
+fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
+    let (mut evictions_max, mut links_max) = (0, 0);
+    for seed in 0..4_000 {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let (_, mut views) = scene(Sight::Mutual);
+        let count = random.random_range(3..16u32);
+        for id in 0..count {
+            let standing = Standing {
+                team: random.random_range(0..3),
+                party: random.random_range(0..3),
+                guild: random.random_range(0..3),
+                target: random.random_range(0..count + 5),
+                // The first and the second share no layer; all others share one with everybody.
+                layers: [0b001, 0b010].get(id as usize).copied().unwrap_or(0b111),
+                sees: [0b101, 0b110].get(id as usize).copied().unwrap_or(0b111),
+                ..Standing::default()
+            };
+            add(
+                &mut views,
+                id,
+                vec2(35.0, 25.0),
+                standing,
+                random.random_range(0..5),
+            );
+        }
+        views.update(u32::MAX, &mut Vec::new());
+        let first = views.standing(0).expect("the first is there");
+        for sees in [0b111, 0b101] {
+            let other = views.standing(1).expect("the second is there");
+            let sees_back = if sees == 0b111 { 0b111 } else { 0b110 };
+            views.set_standing(
+                1,
+                Standing {
+                    sees: sees_back,
+                    ..other
+                },
+            );
+            views.set_standing(0, Standing { sees, ..first });
+            let before = views.counters();
+            views.update(u32::MAX, &mut Vec::new());
+            assert_eq!(views.validate(), Ok(()), "seed {seed}");
+            assert_eq!(views.queue_len(), 0);
+            let after = views.counters();
+            evictions_max = evictions_max.max(after.evictions - before.evictions);
+            links_max = links_max.max((after.enters - before.enters) / 2);
+        }
+    }
+    // Classes from somebody without a tie to the own target.
+    let classes = 6;
+    assert!(
+        evictions_max <= 2 * (classes - 1),
+        "{evictions_max} evictions"
+    );
+    assert!(links_max <= 2 * classes + 1, "{links_max} pairs");
+    assert!(
+        evictions_max >= 2,
+        "nothing was evicted, so nothing was tested"
+    );
+}
+
+/// How many a viewer's list has from each band, the nearest last, and how many there are.
+fn bands_of(views: &SceneViews, viewer: u32, count: u32) -> [[usize; 4]; 2] {
+    let bands = Bands::new(views.grid().cell_m());
+    let place = |id| views.position(id).unwrap_or_default();
+    let nearness = |id| usize::from(bands.nearness(place(viewer), place(id)));
+    let (mut listed, mut all) = ([0; 4], [0; 4]);
+    views
+        .seen_by(viewer)
+        .for_each(|(id, _)| listed[nearness(id)] += usize::from(id < count));
+    (0..count)
+        .filter(|&id| id != viewer)
+        .for_each(|id| all[nearness(id)] += 1);
+    [listed, all]
+}
+
+#[test]
+fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_boss() {
+    let count = 5_000;
+    let mut random = Pcg64Mcg::seed_from_u64(5);
+    let views = SceneViews::with_size((1_000.0, 1_000.0), 50.0, 5.0, count + 1);
+    let mut views = views.expect("a legal scene");
+    let spot = |random: &mut Pcg64Mcg| {
+        vec2(
+            random.random_range(150.0..200.0),
+            random.random_range(150.0..200.0),
+        )
+    };
+    for id in 0..count {
+        add(&mut views, id, spot(&mut random), Standing::default(), 100);
+    }
+    let boss = Profile {
+        class: KindClass::Npc,
+        visibility: Visibility::Scene,
+        standing: Standing::default(),
+        viewable: true,
+    };
+    views
+        .insert(count, vec2(999.0, 1.0), boss, None)
+        .expect("a free id");
+    views.set_rerank_ticks(0);
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(views.watchers_len(count), count as usize);
+    let check = |views: &SceneViews| {
+        for viewer in (0..count).step_by(7) {
+            let [listed, all] = bands_of(views, viewer, count);
+            assert_eq!(listed.iter().sum::<usize>(), 100);
+            assert_eq!(
+                listed[3],
+                all[3].min(100),
+                "{viewer} has {listed:?} of {all:?}"
+            );
+        }
+    };
+    check(&views);
+    // All change places; a share of a quarter has seen to it four updates later.
+    for id in 0..count {
+        views.locate(id, spot(&mut random));
+    }
+    views.set_rerank_ticks(4);
+    (0..4).for_each(|_| views.update(count, &mut Vec::new()));
+    for viewer in (0..count).step_by(7) {
+        let [listed, all] = bands_of(&views, viewer, count);
+        // Members that went no farther than the hysteresis beyond the nearest band may stay.
+        let place = |id| views.position(id).unwrap_or_default();
+        let far = |id: u32| place(id).distance(place(viewer)) > 25.0 + 50.0 * Bands::HYSTERESIS;
+        let farther = views
+            .seen_by(viewer)
+            .filter(|&(id, _)| id < count && far(id))
+            .count();
+        assert!(
+            all[3] >= 100 && farther == 0,
+            "{viewer} has {listed:?} of {all:?}, {farther} far"
+        );
+    }
+}
+
+#[test]
+fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
+    for sight in [Sight::Directed, Sight::Mutual] {
+        let mut random = Pcg64Mcg::seed_from_u64(6);
+        let count = 200;
+        let views = SceneViews::with_size((70.0, 50.0), CELL_M, 0.0, count);
+        let mut views = views.expect("a legal scene").with_sight(sight);
+        let spot = |random: &mut Pcg64Mcg| {
+            vec2(
+                random.random_range(0.0..70.0),
+                random.random_range(0.0..50.0),
+            )
+        };
+        for id in 0..count {
+            let standing = Standing {
+                team: id % 9,
+                ..Standing::default()
+            };
+            add(&mut views, id, spot(&mut random), standing, 8);
+        }
+        let (mut changes, mut events, mut warm) = (0, Vec::new(), usize::MAX);
+        while changes < 1_000_000 {
+            for _ in 0..100 {
+                let id = random.random_range(0..count);
+                let before = views.cell(id);
+                views.locate(id, spot(&mut random));
+                changes += u32::from(views.cell(id) != before);
+            }
+            events.clear();
+            views.update(64, &mut events);
+            if changes > 100_000 && warm == usize::MAX {
+                warm = views.allocated_bytes();
+            }
+        }
+        assert_eq!(views.validate(), Ok(()));
+        let bytes = views.allocated_bytes();
+        assert!(bytes <= warm + warm / 4, "{warm} bytes became {bytes}");
+        assert!(views.queue_len() <= count as usize);
+    }
+}

@@ -1,0 +1,200 @@
+//! What the views store of each object, and how a pair of objects is ranked.
+
+use glam::Vec2;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    links::{LISTS, UNCAPPED},
+    priority::{BANDS, Bands, Standing, ViewPriority, rank_of},
+};
+use crate::world::kinds::KindClass;
+
+/// Whose lists a link must find a place in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Sight {
+    /// Each viewer has its own top list, under its own cap; watchers of an object are not capped. So an
+    /// eviction frees nobody else's place, and evictions do not cascade.
+    #[default]
+    Directed,
+    /// Of two that are both viewers and viewable, of kinds that are seen near, A sees B when B sees A: a pair
+    /// is linked only if both may see each other and both ends accept, and its class is the higher of the
+    /// two. Links with all others are as in `Directed`.
+    ///
+    /// A side effect: in a crowd of full equals a newcomer sees nobody until somebody leaves (closed
+    /// cliques), which is why this is not the default.
+    Mutual,
+}
+
+/// `bound` of a list of which anything may have been refused: above every rank.
+pub(super) const UNKNOWN: u16 = 256;
+
+/// `gate` of a list that nobody can enter: above every `bound`.
+pub(super) const SHUT: u16 = 257;
+
+/// What is stored of each object, a cache line and a half.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub(super) standing: Standing,
+    pub(super) position: Vec2,
+    /// For each list, the lowest rank that could enter now.
+    pub(super) gate: [u16; LISTS],
+    /// For each list, one above the highest rank that may have been refused; 0 for none.
+    pub(super) bound: [u16; LISTS],
+    pub(super) caps: [u16; UNCAPPED],
+    /// The grid layer in which it is a target.
+    pub(super) layer: u8,
+    pub(super) class: KindClass,
+    /// Whether it lies outside caps.
+    pub(super) uncapped: bool,
+    pub(super) alive: bool,
+    pub(super) viewable: bool,
+    pub(super) viewer: bool,
+    /// What changed since the last update.
+    pub(super) news: News,
+}
+
+/// What changed about an object since the last update.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// It is in the list of changed objects.
+    pub(super) listed: bool,
+    /// It is not in the grid yet as a target.
+    pub(super) target: bool,
+    /// It is not in the grid yet as a viewer.
+    pub(super) viewer: bool,
+    pub(super) standing: bool,
+    pub(super) caps: bool,
+    /// Set while updating: it is a viewer that sweeps for itself, so others need not offer themselves to it.
+    pub(super) sweeps: bool,
+}
+
+impl Object {
+    pub(super) const ABSENT: Self = Self {
+        standing: Standing {
+            id: 0,
+            owner: 0,
+            target: 0,
+            tag: 0,
+            team: 0,
+            party: 0,
+            guild: 0,
+            layers: 0,
+            sees: 0,
+            hidden: true,
+            scenery: false,
+        },
+        position: Vec2::ZERO,
+        gate: [SHUT; LISTS],
+        bound: [0; LISTS],
+        caps: [0; UNCAPPED],
+        layer: 0,
+        class: KindClass::Thing,
+        uncapped: false,
+        alive: false,
+        viewable: false,
+        viewer: false,
+        news: News {
+            listed: false,
+            target: false,
+            viewer: false,
+            standing: false,
+            caps: false,
+            sweeps: false,
+        },
+    };
+
+    /// The list of its viewers in which it stands.
+    pub(super) const fn list(&self) -> usize {
+        if self.uncapped {
+            UNCAPPED
+        } else {
+            self.class.index()
+        }
+    }
+
+    /// How many a list may hold.
+    pub(super) fn cap(&self, list: usize) -> usize {
+        self.caps
+            .get(list)
+            .map_or(usize::MAX, |&cap| usize::from(cap))
+    }
+
+    /// Whether somebody who was refused might be let in now.
+    pub(super) fn can_gain(&self) -> bool {
+        (0..LISTS).any(|list| self.bound[list] > self.gate[list])
+    }
+
+    /// The lowest rank that may enter a list now. While a viewer has something to gain, those below the
+    /// rank that it may have refused wait with it: they would only be evicted by the coming look.
+    pub(super) fn entry(&self, list: usize) -> u16 {
+        self.gate[list].max(self.bound[list].saturating_sub(1))
+    }
+
+    /// Remembers that somebody of this rank was refused.
+    pub(super) fn refuse(&mut self, list: usize, rank: u8) {
+        self.bound[list] = self.bound[list].max(u16::from(rank) + 1);
+    }
+
+    /// Whether it takes part in mutual pairs, where there are any.
+    pub(super) const fn is_peer(&self) -> bool {
+        self.viewer && self.viewable && !self.uncapped
+    }
+}
+
+const _: () = assert!(size_of::<Object>() <= 96);
+
+/// What ranks a pair.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranking {
+    pub(super) priority: ViewPriority,
+    pub(super) bands: Bands,
+    pub(super) mutual: bool,
+}
+
+impl Ranking {
+    /// Whether two can only see each other, or not at all.
+    #[inline]
+    pub(super) const fn is_pair(&self, a: &Object, b: &Object) -> bool {
+        self.mutual && a.is_peer() && b.is_peer()
+    }
+
+    /// Whether layers and hiding allow a link, range apart.
+    #[inline]
+    pub(super) const fn allows(&self, viewer: &Object, target: &Object) -> bool {
+        viewer.standing.can_see(&target.standing)
+            && (!self.is_pair(viewer, target) || target.standing.can_see(&viewer.standing))
+    }
+
+    /// The class of a pair.
+    #[inline]
+    pub(super) fn class(&self, viewer: &Object, target: &Object) -> u8 {
+        let class = (self.priority)(&viewer.standing, &target.standing);
+        if self.is_pair(viewer, target) {
+            class.max((self.priority)(&target.standing, &viewer.standing))
+        } else {
+            class
+        }
+    }
+
+    /// The rank of a pair that is not linked. Outside caps distance does not count.
+    #[inline]
+    pub(super) fn rank(&self, viewer: &Object, target: &Object) -> u8 {
+        let nearness = if target.uncapped {
+            0
+        } else {
+            self.bands.nearness(viewer.position, target.position)
+        };
+        rank_of(self.class(viewer, target), nearness)
+    }
+
+    /// The rank of a linked pair whose rank was `before`, once standings changed; its band stays.
+    pub(super) fn rank_in_band(&self, before: u8, viewer: &Object, target: &Object) -> u8 {
+        rank_of(self.class(viewer, target), before % BANDS)
+    }
+
+    /// The rank of a linked pair whose rank was `before`, once somebody moved; its class stays.
+    pub(super) fn rank_in_class(&self, before: u8, viewer: &Object, target: &Object) -> u8 {
+        let (a, b) = (viewer.position, target.position);
+        before / BANDS * BANDS + self.bands.nearness_of_member(before % BANDS, a, b)
+    }
+}
