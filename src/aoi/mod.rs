@@ -5,12 +5,15 @@
 //!                       (grid.rs)       (update.rs) (links.rs)
 //! ```
 //! Invariants, after each update: a link joins two that can see each other now; link ⇔ membership ⇔ an entry
-//! at each end; nobody is over cap; leavers are gone the same tick; and unless a viewer is queued, nobody
-//! whom it could see and does not outranks a member of the list concerned, and it has no free place while
-//! such an object exists. The queue is worked by a fixed number of looks a tick and lets go of a viewer only
-//! when it has nothing to gain.
+//! at each end; nobody is over cap; leavers are gone the same tick. *Directed* sight: unless a viewer is
+//! queued, nobody whom it could see and does not has a higher class than a member of the list concerned, and
+//! it has no free place while such an object exists. *Mutual* sight: of every pair that both ends would
+//! accept and that is not linked, an end is queued. The queue is worked by a fixed number of looks a tick and
+//! lets go of a viewer only when it has nothing to gain. Of one class the nearer band of distance goes first;
+//! bands are right once every viewer had its turn (`rerank_ticks`) and its look.
 //!
-//! Cost: O(objects that changed cell × population of the cells that differ) plus the looks.
+//! Cost: O(objects that changed cell × population of the cells that differ) plus the looks and a share of
+//! re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`reference`] and [`sets`].
 
 pub mod check;
 pub mod grid;
@@ -22,9 +25,12 @@ mod pairs;
 mod plugin;
 pub mod priority;
 pub mod queue;
+pub mod reference;
 mod rerank;
+pub mod sets;
 pub mod update;
 pub mod views;
+pub mod workload;
 
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,

@@ -3,6 +3,7 @@
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
+use throng::prelude::Sight;
 use throng::scenario::{self, BUILT_IN};
 use throng::sim::Heartbeat;
 
@@ -192,4 +193,26 @@ fn shuffling_and_strictness_reach_every_schedule_of_the_tick() {
         ..Play::default()
     };
     assert_eq!(hashes(loaded, play).len(), 1);
+}
+
+/// Mutual sight lets a link wait for two; the threads that scenes are spread over must not show.
+#[test]
+fn mutual_sight_is_the_same_on_any_number_of_threads() {
+    let run = |sight, threads| {
+        let mut loaded = scenario::load("churn").unwrap();
+        loaded
+            .scenario
+            .scenes
+            .iter_mut()
+            .for_each(|scene| scene.sight = sight);
+        let play = Play {
+            ticks: 120,
+            threads,
+            ..Play::default()
+        };
+        hashes(loaded, play)
+    };
+    let mutual = run(Sight::Mutual, 1);
+    assert_eq!(mutual, run(Sight::Mutual, 3));
+    assert_ne!(mutual, run(Sight::Directed, 3));
 }

@@ -3,7 +3,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::*;
+use super::{
+    super::{reference::PooledViews, sets::SetViews, workload},
+    *,
+};
 
 /// Everybody sees and is seen, near, as a player.
 fn add(views: &mut SceneViews, id: u32, at: Vec2, standing: Standing, cap: u16) {
@@ -253,5 +256,61 @@ fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
         let bytes = views.allocated_bytes();
         assert!(bytes <= warm + warm / 4, "{warm} bytes became {bytes}");
         assert!(views.queue_len() <= count as usize);
+    }
+}
+
+/// The walkers of the benches, in all four ways: the same lists where caps do not bite, the same classes where they do.
+#[test]
+fn the_designs_that_are_measured_beside_see_the_same() {
+    let count = 300;
+    let standings: Vec<Standing> = (0..count)
+        .map(|id| Standing {
+            team: id % 9 + 1,
+            ..workload::standing(id)
+        })
+        .collect();
+    for cap in [u16::MAX, 7] {
+        let mut walkers = workload::Walkers::new(count, 400.0, 2.5);
+        let mut ours = [Sight::Directed, Sight::Mutual].map(|sight| walkers.views(sight, cap));
+        for views in &mut ours {
+            (0..count).for_each(|id| views.set_standing(id, standings[id as usize]));
+        }
+        let cell_m = workload::CELL_M;
+        let mut pooled = PooledViews::new(400.0, cell_m, u32::from(cap), standings.clone());
+        let mut sets = SetViews::new(400.0, cell_m, usize::from(cap), standings.clone());
+        let mut evicted = 0;
+        for _ in 0..200 {
+            walkers.walk();
+            for views in &mut ours {
+                walkers.locate(views);
+                views.update(u32::MAX, &mut Vec::new());
+            }
+            pooled.update(&walkers.positions);
+            sets.update(&walkers.positions);
+            for viewer in 0..count {
+                let mut expected: Vec<u32> = sets.seen_by(viewer).iter().copied().collect();
+                expected.sort_unstable();
+                let mut in_pool: Vec<u32> = pooled.seen_by(viewer).collect();
+                in_pool.sort_unstable();
+                assert!(in_pool.iter().all(|&other| pooled.sees(other, viewer)));
+                assert!(in_pool.len() <= usize::from(cap));
+                if cap == u16::MAX {
+                    assert_eq!(in_pool, expected);
+                    assert!(ours.iter().all(|views| seen(views, viewer) == expected));
+                    continue;
+                }
+                let mut classes: Vec<u8> = ours[0].seen_by(viewer).map(|seen| seen.1).collect();
+                let mut in_set: Vec<u8> = expected
+                    .iter()
+                    .map(|&target| sets.class(viewer, target))
+                    .collect();
+                classes.sort_unstable();
+                in_set.sort_unstable();
+                assert_eq!(classes, in_set, "{viewer}");
+            }
+            evicted = ours[1].counters().evictions;
+        }
+        assert!(pooled.event_count > 0 && sets.event_count > 0);
+        assert!(cap == u16::MAX || evicted > 0, "caps bite");
     }
 }

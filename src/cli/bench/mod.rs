@@ -6,6 +6,7 @@
 //! A row is one piece of work, done by throng and, where there is one, by a reference in turn, in the same process, on the
 //! same input, with results compared. Input is generated from fixed seeds; only the times differ from run to run.
 
+mod aoi;
 mod matchmaking;
 mod nav;
 mod rows;
@@ -61,6 +62,8 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
 enum System {
     /// All algorithms beside A*; building, edits, a full tick
     Nav,
+    /// View lists, beside a pool of pairs and plain sets
+    Aoi,
     /// A heartbeat over 10,000 parties, beside arrival order
     Matchmaking,
     /// The whole tick under a crowd
@@ -81,6 +84,7 @@ impl Bench {
         for system in systems {
             match system {
                 System::Nav => self.tell(&nav::measure(self.quick, threads)?, &mut rows, quiet)?,
+                System::Aoi => self.tell(&aoi::measure(self.quick, threads)?, &mut rows, quiet)?,
                 System::Matchmaking => {
                     self.tell(&matchmaking::measure(self.quick)?, &mut rows, quiet)?
                 }

@@ -1,0 +1,86 @@
+//! The plain way, to be measured beside: a [`HashSet`] an object, made anew from the nine cells every tick and
+//! compared with what it was.
+//!
+//! It keeps the promise of directed sight as far as classes go: a full list holds nobody whom somebody left
+//! out outranks, and no place is free while somebody could take it. Among equals it prefers those it has.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use glam::Vec2;
+
+use super::priority::{Standing, by_relationship};
+
+/// Everybody's set, over a square scene.
+#[derive(Clone, Debug)]
+pub struct SetViews {
+    columns: i32,
+    cell_m: f32,
+    cap: usize,
+    standings: Vec<Standing>,
+    cells: Vec<Vec<u32>>,
+    seen: Vec<HashSet<u32>>,
+    /// Enters and leaves so far; each direction counts.
+    pub event_count: u64,
+}
+
+impl SetViews {
+    /// Sets of at most `cap` for objects that nobody sees yet, in a square of this side.
+    #[must_use]
+    pub fn new(side_m: f32, cell_m: f32, cap: usize, standings: Vec<Standing>) -> Self {
+        let columns = (side_m / cell_m).ceil() as i32;
+        Self {
+            columns,
+            cell_m,
+            cap,
+            cells: vec![Vec::new(); (columns * columns) as usize],
+            seen: vec![HashSet::new(); standings.len()],
+            standings,
+            event_count: 0,
+        }
+    }
+
+    /// Whom a viewer sees; the order is that of the set.
+    #[must_use]
+    pub fn seen_by(&self, viewer: u32) -> &HashSet<u32> {
+        &self.seen[viewer as usize]
+    }
+
+    /// The class of a pair.
+    #[must_use]
+    pub fn class(&self, viewer: u32, target: u32) -> u8 {
+        let standing = |id: u32| &self.standings[id as usize];
+        by_relationship(standing(viewer), standing(target))
+    }
+
+    /// Everybody's new position, in metres.
+    pub fn update(&mut self, positions: &[Vec2]) {
+        let columns = self.columns;
+        let axis = |metres: f32, cell_m: f32| ((metres / cell_m) as i32).clamp(0, columns - 1);
+        self.cells.iter_mut().for_each(Vec::clear);
+        for (id, position) in (0..).zip(positions) {
+            let (x, y) = (axis(position.x, self.cell_m), axis(position.y, self.cell_m));
+            self.cells[(y * columns + x) as usize].push(id);
+        }
+        for (viewer, position) in (0..).zip(positions) {
+            let (x, y) = (axis(position.x, self.cell_m), axis(position.y, self.cell_m));
+            let mut candidates = Vec::new();
+            for y in (y - 1).max(0)..=(y + 1).min(columns - 1) {
+                for x in (x - 1).max(0)..=(x + 1).min(columns - 1) {
+                    let members = &self.cells[(y * columns + x) as usize];
+                    candidates.extend(members.iter().filter(|&&id| id != viewer));
+                }
+            }
+            let before = &self.seen[viewer as usize];
+            if candidates.len() > self.cap {
+                let order =
+                    |&id: &u32| (Reverse(self.class(viewer, id)), !before.contains(&id), id);
+                candidates.select_nth_unstable_by_key(self.cap, order);
+                candidates.truncate(self.cap);
+            }
+            let now: HashSet<u32> = candidates.into_iter().collect();
+            self.event_count += before.symmetric_difference(&now).count() as u64;
+            self.seen[viewer as usize] = now;
+        }
+    }
+}
