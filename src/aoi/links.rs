@@ -34,6 +34,9 @@ const _: () = assert!(KindClass::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
 /// Ids must lie below this, so that an id and a class fit in a key.
 pub const IDS_MAX: u32 = 1 << 24;
 
+/// From how many links on what is removed is fetched before: 2 MB.
+const FETCH_LINKS_MIN: usize = 1 << 17;
+
 /// A pair as its viewer ranks it: of two keys the larger is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkKey(u32);
@@ -56,6 +59,12 @@ impl LinkKey {
     #[must_use]
     pub const fn target(self) -> u32 {
         IDS_MAX - 1 - (self.0 & (IDS_MAX - 1))
+    }
+
+    /// The key of these [`bits`](Self::bits).
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 
     /// The whole key as a number, for state hashes.
@@ -314,6 +323,34 @@ impl ViewLinks {
         self.partners[a as usize] += 1;
         self.partners[b as usize] += 1;
         self.len += 2;
+    }
+
+    /// Reads what removing these links will touch, so that the processor fetches it all at once rather than
+    /// link by link. Does nothing while all links fit into the nearer caches anyway.
+    pub fn fetch(&self, links: &[WatchedBy]) {
+        if self.len < FETCH_LINKS_MIN {
+            return;
+        }
+        let read = |link: &WatchedBy| {
+            let list = self.list(link.viewer, link.list);
+            let word = |seen: Option<&Seen>| seen.map_or(0, |seen| seen.twin);
+            word(list.get(link.place)) ^ word(list.last())
+        };
+        std::hint::black_box(links.iter().map(read).fold(0, u32::wrapping_add));
+        let read = |link: &WatchedBy| {
+            let list = self.list(link.viewer, link.list);
+            [list.get(link.place), list.last()]
+                .into_iter()
+                .flatten()
+                .filter(|seen| seen.twin & MUTUAL == 0)
+                .map(|seen| {
+                    let watchers = &self.watchers[seen.key.target() as usize];
+                    let twin = watchers.get(seen.twin as usize);
+                    twin.map_or(0, |twin| twin.place) ^ watchers.last().map_or(0, |last| last.place)
+                })
+                .fold(0, u32::wrapping_add)
+        };
+        std::hint::black_box(links.iter().map(read).fold(0, u32::wrapping_add));
     }
 
     /// Removes the link at a place of a viewer's list and returns its key and whether it was a mutual pair's:

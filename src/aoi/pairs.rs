@@ -12,6 +12,7 @@
 
 use super::{
     links::{LISTS, LinkKey, UNCAPPED},
+    object::fetch,
     priority::class_of,
     views::{SceneViews, ViewEvent},
 };
@@ -126,6 +127,7 @@ impl SceneViews {
                 .map(move |cell| (layer, cell))
         });
         for (layer, cell) in near {
+            fetch(objects, grid.targets(layer, cell));
             for &target in grid.targets(layer, cell) {
                 let other = &mut objects[target as usize];
                 let list = other.list();
