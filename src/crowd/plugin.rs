@@ -461,6 +461,7 @@ fn think(
     time: Res<Time<Fixed>>,
     streams: Res<RandomStreams>,
     mut individuals: Query<Thinking>,
+    asking: Query<(), With<PathRequest>>,
     objects: Query<(&Object, &Position), Without<Mind>>,
     scenes: Query<(&SceneMap, Option<&SceneInterest>, &SceneObjects)>,
     mut commands: Commands,
@@ -509,7 +510,8 @@ fn think(
         let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
             continue;
         };
-        let walking = path.is_some_and(|path| !path.is_empty());
+        // Whoever has asked waits for the way.
+        let walking = path.is_some_and(|path| !path.is_empty()) || asking.contains(entity);
         mind.next_tick = tick.0 + LOOK_TICKS;
         if seen.is_none() && walking {
             continue;

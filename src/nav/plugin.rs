@@ -119,7 +119,9 @@ pub struct NavSettings {
     pub travel_nodes_max: u32,
     /// Searches of [`PathClass::Travel`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1.
     pub travels_at_once_max: u32,
-    /// Expansions that each of them makes in a tick, twice as many after each edit of its map. 0 counts as 1.
+    /// Expansions a tick of all of them together; the rest of their way they go in the next.
+    pub travel_expansions_per_tick: u64,
+    /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
     pub travel_slice_expansions: u32,
     /// The widest bodies provided for, by [`PathRequest::clearance`]; requests for wider ones fail as `blocked`. Every
     /// clearance in use takes an eroded map a scene.
@@ -148,7 +150,8 @@ impl Default for NavSettings {
             graph_bytes_per_tile_max: 4.0,
             npc_nodes_max: 800,
             travel_nodes_max: 1_000_000,
-            travels_at_once_max: 4,
+            travels_at_once_max: 8,
+            travel_expansions_per_tick: 40_000,
             travel_slice_expansions: 2_000,
             clearance_max: 4,
             snap_tiles_max: 64,

@@ -12,10 +12,11 @@ use crate::nav::{Outcome, Query, Search};
 use crate::sim::{Workers, state_hash};
 use crate::world::teleport;
 
-/// Two searches at once, of two expansions a tick.
+/// Two searches at once, of two expansions a slice, and a round of slices a tick.
 fn sliced() -> NavSettings {
     NavSettings {
         travels_at_once_max: 2,
+        travel_expansions_per_tick: 1,
         travel_slice_expansions: 2,
         ..Default::default()
     }

@@ -152,7 +152,6 @@ pub(super) fn take_requests(
         if (1..=settings.clearance_max).contains(&clearance) {
             nav_maps.want(waiting.object.scene_entity(), clearance);
         }
-        travels.begin_anew(entity);
         let class = waiting.request.class;
         let replaced = match class {
             PathClass::Npc => travels.remove(entity),
@@ -170,6 +169,9 @@ pub(super) fn take_requests(
             Entry::Occupied(mut entry) => {
                 let replaced = entry.insert(waiting);
                 answers.cancel(&replaced);
+                if !replaced.request.is_same(&waiting.request) {
+                    travels.begin_anew(entity);
+                }
             }
             Entry::Vacant(_) if is_full => {
                 answers.commands.entity(entity).try_remove::<PathRequest>();

@@ -1,5 +1,5 @@
-//! Travel: requests of any length, searched in slices of so many expansions a tick, a few at once, each with scratch of
-//! its own.
+//! Travel: requests of any length, searched in slices until a tick's expansions are spent, a few at once, each with scratch
+//! of its own. What is not done then goes on in the next tick.
 //!
 //! A search begins anew when its object was put elsewhere or its map was edited, so that the answer is exact when it is
 //! given; each edit doubles its slice, so that it ends also on a map that is edited every tick.
@@ -7,11 +7,15 @@
 use bevy_ecs::prelude::*;
 
 use super::answer::{Answers, Job, Work, begin};
+use super::maps::NavMaps;
 use super::queue::{Asking, Queue, Waiting};
 use super::{NavSettings, Navigator};
 use crate::map::SceneMap;
 use crate::nav::Search;
 use crate::sim::{StateHasher, Workers};
+
+/// What taking up a search counts for, so that one that needs no expansion counts too.
+const EXPANSIONS_OF_A_BEGIN: u64 = 8;
 
 /// Times that edits double a slice.
 const DOUBLINGS_MAX: u32 = 16;
@@ -31,10 +35,12 @@ struct Slot {
     is_begun: bool,
     map_version: u64,
     edits: u32,
+    /// Expansions of the last slice.
+    spent: u64,
 }
 
 impl Travels {
-    /// Begins anew from where the object is now.
+    /// Begins anew from where the object is now and for what it asks now.
     pub(super) fn begin_anew(&mut self, entity: Entity) {
         let mut slots = self.slots.iter_mut();
         if let Some(slot) = slots.find(|slot| slot.is_of(entity)) {
@@ -94,7 +100,58 @@ impl Travels {
     }
 }
 
+impl Travels {
+    /// Gives the answers that are there, and frees their slots.
+    fn give(&mut self, answers: &mut Answers) {
+        let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
+        let mut answered: Vec<_> = jobs.filter(|job| job.is_answered()).collect();
+        answered.sort_unstable_by_key(|job| self.queue.get_index_of(&job.waiting.entity));
+        answered.iter().for_each(|job| answers.give(job));
+        for slot in &mut self.slots {
+            if let Some(job) = slot.job.take_if(|job| job.is_answered()) {
+                self.queue.shift_remove(&job.waiting.entity);
+            }
+        }
+    }
+}
+
 impl Slot {
+    /// Begins, if it has not, and searches for a slice.
+    fn search_on(
+        &mut self,
+        nav_maps: &NavMaps,
+        settings: &NavSettings,
+        asking: &Asking,
+        maps: &Query<&SceneMap>,
+    ) {
+        self.spent = 0;
+        let Some(job) = &mut self.job else { return };
+        let is_asking = job.waiting.now(asking, maps).is_some();
+        let ground = nav_maps.ground(&job.waiting, maps);
+        let version = ground.map_or(0, |ground| ground.version);
+        let is_edited = self.is_begun && version != self.map_version;
+        if !self.is_begun || !is_asking || is_edited {
+            (job.waiting, job.work) = begin(&job.waiting, nav_maps, settings, asking, maps);
+            self.search.abandon();
+            (self.is_begun, self.map_version) = (true, version);
+            self.edits += u32::from(is_edited);
+        }
+        let slice = settings.travel_slice_expansions.max(1);
+        let slice = slice.saturating_mul(1 << self.edits.min(DOUBLINGS_MAX));
+        match (job.work, nav_maps.ground(&job.waiting, maps)) {
+            (Work::Waits, Ok(ground)) => {
+                let before = self.search.expanded();
+                job.run(&mut self.search, &ground, settings, slice);
+                let after = self.search.expanded();
+                // A search that began anew counts from zero.
+                let expanded = after.checked_sub(before).unwrap_or(after);
+                self.spent = EXPANSIONS_OF_A_BEGIN + u64::from(expanded);
+            }
+            (Work::NoGround, _) => self.is_begun = false,
+            _ => self.spent = EXPANSIONS_OF_A_BEGIN,
+        }
+    }
+
     fn is_of(&self, entity: Entity) -> bool {
         self.job
             .as_ref()
@@ -102,7 +159,8 @@ impl Slot {
     }
 }
 
-/// Searches on for those that travel, in parallel, and applies the answers in the order of the queue.
+/// Searches on for those that travel, in parallel, a slice each time after time until the tick's expansions are spent, and
+/// applies the answers of each round in the order of the queue.
 pub(super) fn answer_travels(
     settings: Res<NavSettings>,
     workers: Res<Workers>,
@@ -117,52 +175,21 @@ pub(super) fn answer_travels(
         queue,
         ..
     } = &mut *navigator;
-    if travels.queue.is_empty() {
-        return;
-    }
-    travels.fill(settings.travels_at_once_max.max(1) as usize);
-    workers.for_each_chunk(
-        &mut travels.slots,
-        1,
-        &mut Vec::<()>::new(),
-        |_, _, slots| {
+    let mut spent = 0;
+    while spent < settings.travel_expansions_per_tick.max(1) && !travels.queue.is_empty() {
+        travels.fill(settings.travels_at_once_max.max(1) as usize);
+        let slots = &mut travels.slots;
+        workers.for_each_chunk(slots, 1, &mut Vec::<()>::new(), |_, _, slots| {
             for slot in slots {
-                let Some(job) = &mut slot.job else { continue };
-                let is_asking = job.waiting.now(&asking, &maps).is_some();
-                let ground = nav_maps.ground(&job.waiting, &maps);
-                let version = ground.as_ref().map_or(0, |ground| ground.version);
-                let is_edited = slot.is_begun && version != slot.map_version;
-                if !slot.is_begun || !is_asking || is_edited {
-                    (job.waiting, job.work) =
-                        begin(&job.waiting, nav_maps, &settings, &asking, &maps);
-                    slot.search.abandon();
-                    (slot.is_begun, slot.map_version) = (true, version);
-                    slot.edits += u32::from(is_edited);
-                }
-                let slice = settings.travel_slice_expansions.max(1);
-                let slice = slice.saturating_mul(1 << slot.edits.min(DOUBLINGS_MAX));
-                match (job.work, nav_maps.ground(&job.waiting, &maps)) {
-                    (Work::Waits, Ok(ground)) => {
-                        job.run(&mut slot.search, &ground, &settings, slice)
-                    }
-                    (Work::NoGround, _) => slot.is_begun = false,
-                    _ => {}
-                }
+                slot.search_on(nav_maps, &settings, &asking, &maps);
             }
-        },
-    );
-    let place = |waiting: &Waiting| travels.queue.get_index_of(&waiting.entity);
-    let mut answered: Vec<_> = travels
-        .slots
-        .iter()
-        .filter_map(|slot| slot.job.as_ref())
-        .filter(|job| job.is_answered())
-        .collect();
-    answered.sort_unstable_by_key(|job| place(&job.waiting));
-    answered.iter().for_each(|job| answers.give(job));
-    for slot in &mut travels.slots {
-        if let Some(job) = slot.job.take_if(|job| job.is_answered()) {
-            travels.queue.shift_remove(&job.waiting.entity);
+        });
+        let of_round: u64 = slots.iter().map(|slot| slot.spent).sum();
+        travels.give(&mut answers);
+        spent += of_round;
+        if of_round == 0 {
+            // All that are under way wait for their ground.
+            break;
         }
     }
     answers.stats.waiting = (queue.len() + travels.queue.len()) as u64;
