@@ -49,17 +49,19 @@ impl Split {
 /// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](super::compositions::SPLITS_MAX)
 /// splits, else bounded as the module says.
 pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split> {
-    balance_where(table, parties, |_| true)
+    balance_where(table, parties, |_| true, &mut 0)
 }
 
 /// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Where they
 /// are too many for a list, the one found by the search is tried, then the first
 /// [`SPLITS_MAX`](super::compositions::SPLITS_MAX) others, so that an allowed one can be missed; with more than
-/// 32 parties the one found alone.
+/// 32 parties the one found alone. Adds to `looks`: one, one for each eight splits and one for each question
+/// whether a split is allowed.
 pub fn balance_where(
     table: &mut CompositionTable,
     parties: &[Weight],
     allowed: impl Fn(u128) -> bool,
+    looks: &mut u64,
 ) -> Option<Split> {
     debug_assert!(
         parties.is_sorted_by_key(|party| party.0),
@@ -72,21 +74,30 @@ pub fn balance_where(
     for &(size, _) in parties {
         *counts.get_mut(usize::from(size).checked_sub(1)?)? += 1;
     }
+    *looks += 1;
     if !table.fits(&counts, &[0; 5]) {
         return None;
     }
     if let Some(masks) = table.splits(&counts) {
-        return best_of(parties, masks, allowed);
+        return best_of(parties, masks, allowed, looks);
     }
     let found = improve(parties, start(parties, table.group_size())?);
     if allowed(found.first) {
         return Some(found);
     }
-    best_of(parties, &first_splits(&counts, table.group_size()), allowed)
+    let masks = first_splits(&counts, table.group_size());
+    *looks += masks.len() as u64;
+    best_of(parties, &masks, allowed, looks)
 }
 
 /// The allowed split of the smallest gap among the listed masks; the first of those that tie.
-fn best_of(parties: &[Weight], masks: &[u32], allowed: impl Fn(u128) -> bool) -> Option<Split> {
+fn best_of(
+    parties: &[Weight],
+    masks: &[u32],
+    allowed: impl Fn(u128) -> bool,
+    looks: &mut u64,
+) -> Option<Split> {
+    *looks += masks.len() as u64 / 8;
     let total: u64 = parties.iter().map(|party| u64::from(party.1)).sum();
     let gap = |mask: u32| {
         let (mut rest, mut first) = (mask, 0u64);
@@ -99,8 +110,11 @@ fn best_of(parties: &[Weight], masks: &[u32], allowed: impl Fn(u128) -> bool) ->
     let mut best: Option<(u64, u128)> = None;
     for &mask in masks {
         let (gap, first) = (gap(mask), u128::from(mask));
-        if best.is_none_or(|best| gap < best.0) && allowed(first) {
-            best = Some((gap, first));
+        if best.is_none_or(|best| gap < best.0) {
+            *looks += 1;
+            if allowed(first) {
+                best = Some((gap, first));
+            }
         }
     }
     best.map(|(_, first)| Split::new(parties, first))

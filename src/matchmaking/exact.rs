@@ -91,7 +91,7 @@ fn allowed(
         if !terms.all_together(&chosen, widest(|limits| limits.level_band)) {
             continue;
         }
-        let Some(split) = terms.split(table, &chosen) else {
+        let Some(split) = terms.split(table, &chosen, &mut 0) else {
             continue;
         };
         let limit = widest(|limits| limits.power_gap);

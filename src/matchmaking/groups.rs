@@ -10,22 +10,26 @@
 //! and the band of the longest-waiting of them, nobody is avoided, all share a region, and there is a split that
 //! fills the roles, repeats no match of late, and has a gap within that party's limit.
 //!
-//! Invariants after a heartbeat in which neither matches, looks, the bounds in [`seek`](super::seek) nor a gap
-//! limit stopped it:
+//! Invariants after a heartbeat in which neither matches, looks nor the bounds in [`seek`](super::seek) stopped
+//! anything, and in which nobody [pauses](super::pauses):
 //! - no allowed match is left among those that wait;
-//! - parties waiting since longer than `first_after_s` are in no composition of all that wait;
-//! - if every window held the whole pool, nobody was first in line and nobody had wishes, as many players were
-//!   matched as sizes allow.
+//! - parties that are first in line are in no composition of all that wait, regions, roles and rematches aside;
+//! - if every window held the whole pool, nobody was first in line, nobody had wishes and there was no limit on
+//!   gaps, as many players were matched as sizes allow.
 //!
-//! **The wait bound.** Once a party has waited `first_after_s`, it is served in step 1, before everybody who has
-//! waited less and after the r parties that have waited longer still. If at its turn the parties then waiting
-//! hold a composition with it, it is matched, whatever the skills and powers. Up to `matches_per_heartbeat_max`
-//! parties are served a heartbeat, those that nothing fits cost none of that. So it is matched at the latest at
-//! the ⌈(r + 1) / `matches_per_heartbeat_max`⌉-th heartbeat after `first_after_s` at which there are enough
-//! players for it. Enough for a party of s players are, for instance, 2K − s single players; for a party of K,
-//! any other group of K. No size is worse off: nothing younger can take the players that such a party needs.
-//! (A mode whose `expire_after_s` is the shorter lets its parties go before. Roles, regions and rematches are
-//! not waived: the bound is for those whom they allow a match.)
+//! **The wait bound.** A party that has waited `first_after_s` is *first in line*: such parties are served in step
+//! 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
+//! avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
+//! party that has waited longer is: only matches of such parties can take the players that it needs. So it is
+//! matched at the latest at the (r + 1)-th such heartbeat, r being how many wait longer than it does when it gets
+//! first in line, and those who come back from a declined match with more waiting time; `matches_per_heartbeat_max`
+//! (at least 1) cannot make it later, since at each such heartbeat somebody of these is matched. Enough for a
+//! party of s players are, for instance, 2K − s single players; for a party of K, any other group of K. No size is
+//! worse off.
+//!
+//! What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
+//! whose search uses up its share pauses and has a larger one when it is tried again, up to half of
+//! `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
 //!
 //! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
 //! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
@@ -38,6 +42,7 @@ use super::exact;
 use super::matcher::Match;
 use super::mode::{ModeId, ModeRules, OPEN, Packing};
 use super::pack::Packer;
+use super::pauses::Pauses;
 use super::pool::{Measure, Pool};
 use super::quality::Quality;
 use super::queue::{Age, Queue};
@@ -68,6 +73,7 @@ pub struct Groups {
     packer: Packer,
     arrival: Arrival,
     seeker: Seeker,
+    pauses: Pauses,
     chosen: Vec<Entry>,
 }
 
@@ -129,6 +135,7 @@ impl Groups {
             packer: Packer::default(),
             arrival: Arrival::default(),
             seeker: Seeker::default(),
+            pauses: Pauses::default(),
             chosen: Vec::new(),
         }
     }
@@ -155,6 +162,12 @@ impl Groups {
     #[must_use]
     pub const fn rematches(&self) -> &Rematches {
         &self.rematches
+    }
+
+    /// Looks of the latest heartbeat's last step.
+    #[cfg(test)]
+    pub(super) const fn looks(&self) -> u64 {
+        self.seeker.looks()
     }
 
     /// Lets a party wait and returns its slot.
@@ -214,9 +227,12 @@ impl Groups {
             full_at: matches.len().saturating_add(self.rules.matches_max),
             matches,
         };
-        self.match_oldest(&mut heartbeat, self.rules.first_after_ticks);
+        let uneven = self.seeker.uneven();
+        self.pauses.next_beat(self.pool.queue());
+        self.match_oldest(&mut heartbeat, true);
         self.match_packed(&mut heartbeat);
-        self.match_oldest(&mut heartbeat, 0);
+        self.match_oldest(&mut heartbeat, false);
+        self.stats.gap_refusals += self.seeker.uneven() - uneven;
         self.stats.matches_exhausted += u64::from(heartbeat.is_full());
         self.stats.left_over_players = self.queue().players();
     }
@@ -236,35 +252,68 @@ impl Groups {
         }
     }
 
-    /// Steps 1 and 3: parties that have waited this long, oldest first, each with whomever its window holds.
-    fn match_oldest(&mut self, heartbeat: &mut Heartbeat, waited_ticks: u64) {
+    /// Steps 1 and 3: parties, in step 1 only those that are `first` in line, oldest first, each with whomever its
+    /// limits allow.
+    fn match_oldest(&mut self, heartbeat: &mut Heartbeat, first: bool) {
         self.seeker.reset_looks();
+        let looks_max = self.rules.looks_max;
+        let waits_ticks = if first {
+            self.rules.first_after_ticks
+        } else {
+            0
+        };
+        let mut again_looks = 0;
         let (mut walk, mut sizes) = (self.queue().walk(), self.sizes_that_fit());
         while let Some(anchor) = walk.next(self.pool.queue(), sizes) {
             let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
-            if heartbeat.is_full() || terms.waited_ticks(anchor) < waited_ticks {
+            if heartbeat.is_full() || terms.waited_ticks(anchor) < waits_ticks {
                 break;
             }
-            if self.seeker.looks() >= self.rules.looks_max {
+            let age = self.pool.age(anchor);
+            if self.seeker.looks() >= looks_max {
                 self.stats.looks_exhausted += 1;
-                break;
+                self.pauses.stop(first, Some(age));
+                return;
             }
-            let looks_max = self.rules.looks_max;
-            let found = self.seeker.seek(&terms, &mut self.table, anchor, looks_max);
-            let Some((parties, split)) = found else {
+            let share = self.pauses.share(age, looks_max);
+            let again = self.pauses.is_tried(first, age);
+            if self.pauses.is_paused(age) || again && again_looks + share > looks_max / 2 {
+                self.seeker.look();
+                continue;
+            }
+            let limits = terms.limits(anchor);
+            let begun = self.seeker.looks();
+            let table = &mut self.table;
+            let mut found = self.seeker.seek(&terms, table, anchor, limits, share);
+            let mut used_up = self.seeker.looks() - begun >= share;
+            if found.is_none() && first && self.pool.has_lists() {
+                let terms = terms.without_lists();
+                let before = self.seeker.looks();
+                found = self.seeker.seek(&terms, table, anchor, limits, share);
+                used_up |= self.seeker.looks() - before >= share;
+            }
+            again_looks += if again {
+                self.seeker.looks() - begun
+            } else {
+                0
+            };
+            let Some(split) = found else {
+                if used_up {
+                    self.stats.searches_cut += 1;
+                    self.pauses.pause(age, anchor);
+                }
                 continue;
             };
             self.chosen.clear();
-            self.chosen.extend_from_slice(parties);
-            let before = walk;
+            self.chosen.extend_from_slice(self.seeker.chosen());
             walk.pass(self.pool.queue(), |slot| {
                 self.chosen.iter().any(|entry| entry.slot == slot)
             });
-            if self.make(heartbeat, &split) {
-                sizes = self.sizes_that_fit();
-            } else {
-                walk = before;
-            }
+            self.make(heartbeat, &split);
+            sizes = self.sizes_that_fit();
+        }
+        if !heartbeat.is_full() {
+            self.pauses.stop(first, None);
         }
     }
 
@@ -309,7 +358,7 @@ impl Groups {
             if !terms.all_together(&parties, bands.max().unwrap_or(0)) {
                 continue;
             }
-            if let Some(split) = terms.split(&mut self.table, &parties) {
+            if let Some(split) = terms.split(&mut self.table, &parties, &mut 0) {
                 self.chosen = parties;
                 self.make(heartbeat, &split);
             }
@@ -357,6 +406,12 @@ impl Groups {
         let quality = Quality::of(&groups, heartbeat.now_tick);
         heartbeat.make(self.id, groups, quality, Vec::new());
         true
+    }
+
+    /// Feeds what is remembered beside the tickets to a hash. O(entries).
+    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        self.rematches.digest(feed);
+        self.pauses.digest(feed);
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and

@@ -31,6 +31,7 @@ pub mod matcher;
 pub mod mode;
 pub mod open_mode;
 pub mod pack;
+pub mod pauses;
 pub mod plan;
 pub mod plugin;
 pub mod pool;

@@ -226,6 +226,12 @@ impl ModeSettings {
             1.0,
             f64::from(u32::MAX),
         )?;
+        range(
+            "looks_per_heartbeat_max",
+            f64::from(self.looks_per_heartbeat_max),
+            1.0,
+            f64::from(u32::MAX),
+        )?;
         let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
         Ok(ModeRules {
             group_size: self.group_size,
@@ -437,6 +443,14 @@ mod tests {
             .is_err()
         );
         assert!(ModeSettings::default().rules(0.0).is_err());
+        assert!(
+            ModeSettings {
+                looks_per_heartbeat_max: 0,
+                ..Default::default()
+            }
+            .rules(20.0)
+            .is_err()
+        );
     }
 
     #[test]

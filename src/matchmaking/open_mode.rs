@@ -139,7 +139,7 @@ impl OpenMode {
             ticket.digest(feed);
         }
         match self {
-            Self::Groups(groups) => groups.rematches().digest(feed),
+            Self::Groups(groups) => groups.digest(feed),
             Self::Rooms(rooms) => rooms.digest(feed),
         }
     }

@@ -1,13 +1,18 @@
 //! Who waits in one mode, by age and by skill at once.
 //!
+//! Parties are counted by region and role as well, so that one that nobody can join is known without a search.
+//!
 //! Invariant: the [`Queue`] and the order [`BySkill`] hold the same parties. Both follow the requests, so that
 //! a heartbeat finds its parties in order and sorts nothing.
 //!
 //! Cost: O(log n) a request.
 
 use super::by_skill::{BySkill, Entry};
+use super::compositions::{CompositionTable, Counts};
 use super::queue::{Age, Queue};
-use super::ticket::Ticket;
+use super::seek::only;
+use super::terms::{regions, roles};
+use super::ticket::{ROLES, Ticket};
 
 /// What the order of skill goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,15 @@ pub struct Pool {
     queue: Queue,
     by_skill: BySkill,
     measure: Measure,
+    /// Parties that can play anywhere, and those that can play in each region.
+    anywhere: Counts,
+    of_region: [Counts; 32],
+    /// Parties that can play in some regions only.
+    bound: u32,
+    /// Players of each role.
+    roles: [u64; ROLES],
+    /// Parties that would avoid somebody.
+    avoiders: u32,
 }
 
 impl Pool {
@@ -39,6 +53,11 @@ impl Pool {
             queue: Queue::default(),
             by_skill: BySkill::default(),
             measure,
+            anywhere: [0; 5],
+            of_region: [[0; 5]; 32],
+            bound: 0,
+            roles: [0; ROLES],
+            avoiders: 0,
         }
     }
 
@@ -57,6 +76,7 @@ impl Pool {
     /// Lets a party wait and returns its slot.
     pub fn insert(&mut self, ticket: Ticket) -> u32 {
         let mut entry = self.entry_of(&ticket, 0);
+        self.count(&ticket, 1);
         entry.slot = self.queue.insert(ticket);
         self.by_skill.insert(entry);
         entry.slot
@@ -67,6 +87,7 @@ impl Pool {
         let ticket = self.queue.remove(slot)?;
         let known = self.by_skill.remove(&self.entry_of(&ticket, slot));
         debug_assert!(known, "who waits has a place by skill");
+        self.count(&ticket, -1);
         Some(ticket)
     }
 
@@ -81,6 +102,60 @@ impl Pool {
     #[must_use]
     pub fn age(&self, slot: u32) -> Age {
         self.queue.age(slot)
+    }
+
+    /// Whether somebody would avoid others. O(1).
+    #[must_use]
+    pub const fn has_lists(&self) -> bool {
+        self.avoiders > 0
+    }
+
+    /// Whether the parties that could share one region with this party make a composition with it, and all that
+    /// wait play as many roles as two groups need. If not, it has no match. O(regions) answers of the table.
+    pub fn could_match(
+        &self,
+        ticket: &Ticket,
+        needed: [u8; ROLES],
+        table: &mut CompositionTable,
+    ) -> bool {
+        let lacks = |(&has, needs): (&u64, u8)| has < 2 * u64::from(needs);
+        if self.roles.iter().zip(needed).any(lacks) {
+            return false;
+        }
+        let me = only(ticket.size);
+        let mut fits = |here: &Counts| {
+            let with = |at: usize| self.anywhere[at].saturating_add(here[at]);
+            table.fits(
+                &me,
+                &std::array::from_fn(|at| with(at).saturating_sub(me[at])),
+            )
+        };
+        let place = regions(ticket);
+        let mut open = (0..32).filter(|region| place >> region & 1 == 1);
+        if self.bound == 0 {
+            return fits(&[0; 5]);
+        }
+        open.any(|region| fits(&self.of_region[region]))
+    }
+
+    fn count(&mut self, ticket: &Ticket, by: i32) {
+        let size = usize::from(ticket.size.clamp(1, 5)) - 1;
+        let add = |count: &mut u32| *count = count.wrapping_add_signed(by);
+        match regions(ticket) {
+            u32::MAX => add(&mut self.anywhere[size]),
+            place => {
+                add(&mut self.bound);
+                let open = (0..32).filter(|region| place >> region & 1 == 1);
+                open.for_each(|region| add(&mut self.of_region[region][size]));
+            }
+        }
+        for (count, plays) in self.roles.iter_mut().zip(roles(ticket)) {
+            *count = count.wrapping_add_signed(i64::from(by) * i64::from(plays));
+        }
+        let lists = ticket.wishes.as_ref();
+        if lists.is_some_and(|wishes| !wishes.avoid.is_empty()) {
+            add(&mut self.avoiders);
+        }
     }
 
     fn entry_of(&self, ticket: &Ticket, slot: u32) -> Entry {

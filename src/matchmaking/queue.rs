@@ -20,6 +20,14 @@ pub struct Age {
     nth: u64,
 }
 
+impl Age {
+    /// The tick since which it waits.
+    #[must_use]
+    pub const fn since_tick(self) -> u64 {
+        self.since_tick
+    }
+}
+
 /// No slot.
 const NONE: u32 = u32::MAX;
 

@@ -4,12 +4,14 @@
 //! different sides. Invariant: a match is known from its forming until `rematch_after` has passed, unless one
 //! of its players has been in [`MATCHES_MAX`] later ones, or more than [`ENTRIES_MAX`] came after it.
 //!
-//! Cost: O(players) a match to remember and to forget, O([`MATCHES_MAX`]²) to ask.
+//! Cost: O(players) a match to remember and to forget, O([`MATCHES_MAX`]²) to ask about two players.
 
 use std::collections::{HashMap, VecDeque};
 
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
+
+use super::ticket::Ticket;
 
 /// Matches remembered of a player; the oldest makes room.
 pub const MATCHES_MAX: usize = 8;
@@ -81,6 +83,29 @@ impl Rematches {
         };
         let met = |a: &Fought| other.iter().any(|b| a.id == b.id && a.side != b.side);
         one.iter().any(met)
+    }
+
+    /// For each of these parties, those that hold an opponent of late, as bits. O(entries · log).
+    #[must_use]
+    pub fn opponents(&self, parties: &[&Ticket]) -> Vec<u128> {
+        let mut fought: Vec<(u64, bool, usize)> = Vec::new();
+        for (at, party) in parties.iter().enumerate() {
+            let known = party.members.iter();
+            let known = known.filter_map(|player| self.players.get(player));
+            fought.extend(known.flatten().map(|fought| (fought.id, fought.side, at)));
+        }
+        fought.sort_unstable();
+        let mut opponents = vec![0u128; parties.len()];
+        for of_match in fought.chunk_by(|one, other| one.0 == other.0) {
+            let side = |wanted: bool| of_match.iter().filter(move |fought| fought.1 == wanted);
+            for (.., one) in side(false) {
+                for (.., other) in side(true) {
+                    opponents[*one] |= 1 << other;
+                    opponents[*other] |= 1 << one;
+                }
+            }
+        }
+        opponents
     }
 
     /// Players in matches that were forgotten before their time, for want of room.

@@ -247,11 +247,20 @@ impl Rooms {
     /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
     fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
         let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
-        let looks_max = self.rules.mode.looks_max;
-        let found = self.seeker.seek(&terms, &mut self.table, slot, looks_max);
-        let found: Option<Vec<u32>> =
-            found.map(|(parties, _)| parties.iter().map(|entry| entry.slot).collect());
-        let Some(found) = found else { return false };
+        let share = self
+            .rules
+            .mode
+            .looks_max
+            .saturating_sub(self.seeker.looks());
+        let limits = terms.limits(slot);
+        let found = self
+            .seeker
+            .seek(&terms, &mut self.table, slot, limits, share);
+        if found.is_none() {
+            return false;
+        }
+        let chosen = self.seeker.chosen().iter();
+        let found: Vec<u32> = chosen.map(|entry| entry.slot).collect();
         for &other in found.iter().filter(|&&other| other != slot) {
             self.leave_room(other);
         }

@@ -5,31 +5,34 @@
 //! anchor ──▶ grow outwards in skill until a composition fits ──▶ the tightest window that holds one
 //!                                                                     │
 //!            parties of the match  ◀── longest-waiting first, as long as a composition remains
-//!                    │ avoid lists, regions, levels, roles, rematches
-//!                    └─ none refuses it ─▶ found;  else ─▶ search of all subsets of the window, within a bound
+//!                    │ avoid lists, regions, levels, roles, rematches, the power gap
+//!                    └─ none refuses it ─▶ found;  else ─▶ search of the subsets of the window, nearest first
 //! ```
 //! A match of the anchor is a composition of parties, the anchor among them, that its limits and the
-//! [`Terms`] allow. Invariant: if there is one, one is found, unless the looks run out, the search needs more
-//! than [`STEPS_MAX`] steps, or it is among more than [`SEARCHED_MAX`] parties. Where nobody has wishes, it is
-//! in a window of the smallest spread; within it the match is the lexicographically oldest: the second
-//! longest-waiting party that can be in a match with the first is in it, and so on.
+//! [`Terms`] allow. Invariant: if there is one, one is found, unless the looks run out or it takes parties beyond
+//! the [`SEARCHED_MIN`] nearest of their size (twice as many as two groups hold, where that is more). Where nobody
+//! has wishes and the gap is within its limit, the match is in a window of the smallest spread; of the lowest
+//! parties of each size in it, [`CHOICE_MAX`] times as many as two groups hold, the second longest-waiting that can
+//! be in a match with the first is in it, and so on.
 //!
-//! Cost: O(parties in twice the spread found), where buckets of 256 parties, all of sizes of which there are
-//! enough, count as one; a composition is asked for only when a count changes that matters.
+//! Cost: everything that is done is counted in looks: a party looked at, a step of the search, eight splits of a
+//! set. The way to a match takes O(parties in twice the spread found), where buckets of 256 parties, all of sizes
+//! of which there are enough, are passed over; a composition is asked for only when a count changes that matters.
+
+use std::cell::Cell;
 
 use super::balance::Split;
 use super::by_skill::{Entry, Place};
 use super::compositions::{CompositionTable, Counts, players};
-use super::terms::{Limits, Terms};
+use super::mode::OPEN;
+use super::terms::{Limits, Terms, add_roles, roles};
+use super::ticket::ROLES;
 
 /// Parties of a size that are considered in a window, in the numbers that two groups hold.
-const CHOICE_MAX: u32 = 4;
+pub const CHOICE_MAX: u32 = 4;
 
-/// Parties that the search of all subsets considers: those nearest to the anchor.
-pub const SEARCHED_MAX: usize = 48;
-
-/// Steps of the search of all subsets.
-pub const STEPS_MAX: u32 = 20_000;
+/// Parties of each size that the search of subsets considers at least: those nearest to the anchor.
+pub const SEARCHED_MIN: u32 = 48;
 
 /// Parties that are looked at before it is asked whether the whole window can hold a match.
 const LOOKS_BEFORE_COUNTING: u64 = 64;
@@ -39,13 +42,15 @@ const LOOKS_BEFORE_COUNTING: u64 = 64;
 pub struct Seeker {
     chosen: Vec<Entry>,
     nearby: Vec<Entry>,
+    lows: Vec<Place>,
     looks: u64,
+    uneven: u64,
 }
 
-/// The sizes of which fewer are counted than `times` as many as two groups hold.
-fn wanted(table: &CompositionTable, counts: &Counts, times: u32) -> [bool; 5] {
+/// The sizes of which fewer are counted than `times` as many as two groups hold, and than `least`.
+fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
     let total = times * 2 * u32::from(table.group_size());
-    std::array::from_fn(|at| counts[at] < total / (at as u32 + 1))
+    std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))
 }
 
 /// The counts of one party.
@@ -61,7 +66,10 @@ struct Anchor<'a> {
     entry: Entry,
     place: Place,
     limits: Limits,
+    /// The search ends at this many looks.
     looks_max: u64,
+    /// Sets refused for their gap alone.
+    uneven: Cell<u64>,
 }
 
 impl Anchor<'_> {
@@ -73,10 +81,32 @@ impl Anchor<'_> {
         self.terms
             .together(&self.entry, entry, self.limits.level_band)
     }
+
+    /// The most even split of a set, if the set and the gap are allowed. Orders the set by size.
+    fn split(
+        &self,
+        table: &mut CompositionTable,
+        set: &mut [Entry],
+        looks: &mut u64,
+    ) -> Option<Split> {
+        let terms = self.terms;
+        *looks += set.len() as u64;
+        if !terms.all_together(set, self.limits.level_band) {
+            return None;
+        }
+        set.sort_unstable_by_key(|entry| (entry.size, terms.pool.age(entry.slot)));
+        let limit = self.limits.power_gap;
+        let split = terms.split(table, set, looks)?;
+        if limit != OPEN && split.gap() > u64::from(limit) {
+            self.uneven.set(self.uneven.get() + 1);
+            return None;
+        }
+        Some(split)
+    }
 }
 
 impl Seeker {
-    /// Parties looked at since [`reset_looks`](Self::reset_looks).
+    /// Looks since [`reset_looks`](Self::reset_looks).
     #[must_use]
     pub const fn looks(&self) -> u64 {
         self.looks
@@ -87,43 +117,62 @@ impl Seeker {
         self.looks = 0;
     }
 
-    /// Finds a match that holds the party in `slot`, within its limits but for the power gap. Returns its
-    /// parties, sorted by size, and their most even split; `None` when there is none or `looks_max` is reached.
+    /// Counts a look.
+    pub const fn look(&mut self) {
+        self.looks += 1;
+    }
+
+    /// Sets that were refused for their gap alone, since the seeker was made.
+    #[must_use]
+    pub const fn uneven(&self) -> u64 {
+        self.uneven
+    }
+
+    /// The parties of the match found last, sorted by size.
+    #[must_use]
+    pub fn chosen(&self) -> &[Entry] {
+        &self.chosen
+    }
+
+    /// Finds a match that holds the party in `slot`, within these limits, and returns the most even split of its
+    /// parties, which are [`chosen`](Self::chosen); `None` when there is none or the looks are used up: then
+    /// [`looks`](Self::looks) has risen by `share` or more.
     pub fn seek(
         &mut self,
         terms: &Terms,
         table: &mut CompositionTable,
         slot: u32,
-        looks_max: u64,
-    ) -> Option<(&[Entry], Split)> {
+        limits: Limits,
+        share: u64,
+    ) -> Option<Split> {
         let entry = terms.pool.entry(slot)?;
         let anchor = Anchor {
             terms,
             entry,
             place: terms.pool.by_skill().find(&entry)?,
-            limits: terms.limits(slot),
-            looks_max,
+            limits,
+            looks_max: self.looks.saturating_add(share),
+            uneven: Cell::new(0),
         };
         self.chosen.clear();
         self.looks += 1;
+        if !terms
+            .pool
+            .could_match(terms.ticket(slot)?, terms.rules.roles, table)
+        {
+            return None;
+        }
         let radius = self.grow(&anchor, table)?;
         let (low, high) = self.tightest(&anchor, table, radius)?;
-        self.choose(&anchor, table, low, high);
-        let sorted = |chosen: &mut Vec<Entry>| {
-            chosen.sort_unstable_by_key(|entry| (entry.size, terms.pool.age(entry.slot)));
-        };
-        sorted(&mut self.chosen);
-        let level_band = anchor.limits.level_band;
-        let mut split = None;
-        if terms.all_together(&self.chosen, level_band) {
-            split = terms.split(table, &self.chosen);
+        if !self.choose(&anchor, table, low, high) {
+            return None;
         }
+        let mut split = anchor.split(table, &mut self.chosen, &mut self.looks);
         if split.is_none() {
             split = self.search(&anchor, table);
-            sorted(&mut self.chosen);
-            split = split.and_then(|_| terms.split(table, &self.chosen));
         }
-        split.map(|split| (self.chosen.as_slice(), split))
+        self.uneven += anchor.uneven.get();
+        split
     }
 
     /// The smallest distance in skill from the anchor within which a composition fits, up to its window.
@@ -150,7 +199,7 @@ impl Seeker {
             if nearest > anchor.limits.window {
                 return None;
             }
-            let wanted = wanted(table, &counts, 1);
+            let wanted = wanted(table, &counts, 1, 0);
             if is_below {
                 low = low.and_then(|place| order.previous_wanted(place, wanted));
             } else {
@@ -182,51 +231,64 @@ impl Seeker {
         let order = anchor.terms.pool.by_skill();
         let must = only(anchor.entry.size);
         let reach = anchor.limits.window.min(radius.saturating_mul(2));
-        let mut counts = [0; 5];
+        // Each side is counted by itself, so that enough of a size are counted on a side before its buckets are
+        // passed over: while the window moves up, they stay enough as long as any that were passed are in it.
+        let (mut below, mut above) = ([0; 5], [0; 5]);
         let mut low = anchor.place;
-        while let Some(below) = order.previous_wanted(low, wanted(table, &counts, 1)) {
-            if anchor.distance(&order.at(below)) > reach {
+        self.lows.clear();
+        while let Some(lower) = order.previous_wanted(low, wanted(table, &below, 1, 0)) {
+            let entry = order.at(lower);
+            if anchor.distance(&entry) > reach || self.looks >= anchor.looks_max {
                 break;
             }
-            low = below;
-            self.add(anchor, table, &mut counts, &order.at(low));
+            self.lows.push(low);
+            low = lower;
+            self.add(anchor, table, &mut below, &entry);
         }
         let mut high = anchor.place;
         let mut best: Option<(u32, Place, Place)> = None;
         while self.looks < anchor.looks_max {
             let lowest = order.at(low);
-            let mut fits = table.fits(&must, &counts);
-            while !fits {
-                let wanted = wanted(table, &counts, 1);
-                let Some(above) = order.next_wanted(high, wanted) else {
+            let mut fits = table.fits(&must, &sum(&below, &above));
+            while !fits && self.looks < anchor.looks_max {
+                let Some(higher) = order.next_wanted(high, wanted(table, &above, 1, 0)) else {
                     break;
                 };
-                let entry = order.at(above);
+                let entry = order.at(higher);
                 if entry.skill().abs_diff(lowest.skill()) > reach {
                     break;
                 }
-                high = above;
-                fits = self.add(anchor, table, &mut counts, &entry) && table.fits(&must, &counts);
+                high = higher;
+                fits = self.add(anchor, table, &mut above, &entry)
+                    && table.fits(&must, &sum(&below, &above));
             }
             let spread = order.at(high).skill().abs_diff(lowest.skill());
             if fits && best.is_none_or(|best| spread < best.0) {
                 best = Some((spread, low, high));
             }
             // No window is tighter than the distance to its farther end.
-            if low == anchor.place || best.is_some_and(|best| best.0 == radius) {
+            let Some(next) = self.lows.pop() else { break };
+            if best.is_some_and(|best| best.0 == radius) {
                 break;
             }
+            self.looks += 1;
             if anchor.may_join(&lowest) {
-                counts[usize::from(lowest.size) - 1] -= 1;
+                below[usize::from(lowest.size) - 1] -= 1;
             }
-            let Some(above) = order.next(low) else { break };
-            low = above;
+            low = next;
         }
         best.map(|(_, low, high)| (low, high))
     }
 
-    /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first.
-    fn choose(&mut self, anchor: &Anchor, table: &mut CompositionTable, low: Place, high: Place) {
+    /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first; whether it could
+    /// before the looks ran out.
+    fn choose(
+        &mut self,
+        anchor: &Anchor,
+        table: &mut CompositionTable,
+        low: Place,
+        high: Place,
+    ) -> bool {
         let pool = anchor.terms.pool;
         let order = pool.by_skill();
         let group_size = usize::from(table.group_size());
@@ -236,10 +298,14 @@ impl Seeker {
         let mut place = Some(low);
         while let Some(here) = place {
             let entry = order.at(here);
-            if here > high && entry.skill() != top {
+            if here > high && (entry.skill() != top || self.looks >= anchor.looks_max) {
                 break;
             }
-            let wanted = wanted(table, &counts, CHOICE_MAX);
+            if self.looks >= anchor.looks_max {
+                return false;
+            }
+            self.looks += 1;
+            let wanted = wanted(table, &counts, CHOICE_MAX, 0);
             let size = usize::from(entry.size) - 1;
             if wanted[size] && here != anchor.place && anchor.may_join(&entry) {
                 counts[size] += 1;
@@ -271,48 +337,53 @@ impl Seeker {
                 refused[size] = true;
             }
         }
-        debug_assert_eq!(
-            players(&must),
-            2 * group_size as u64,
-            "a window that fits holds a match"
-        );
+        let full = players(&must) == 2 * group_size as u64;
+        debug_assert!(full, "a window that fits holds a match");
+        full
     }
 
-    /// Tries the subsets of the parties in the anchor's window, nearest first, until the terms allow one; leaves
-    /// it in `chosen`.
+    /// Tries the subsets of the parties in the anchor's window, nearest first, until one is allowed, and leaves it in
+    /// `chosen`.
     fn search(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<Split> {
-        let order = anchor.terms.pool.by_skill();
+        let terms = anchor.terms;
+        let order = terms.pool.by_skill();
         self.nearby.clear();
+        let mut counts = [0; 5];
         let mut low = order.previous(anchor.place);
         let mut high = order.next(anchor.place);
-        while self.nearby.len() < SEARCHED_MAX && self.looks < anchor.looks_max {
+        while self.looks < anchor.looks_max {
             let below = low.map(|place| anchor.distance(&order.at(place)));
             let above = high.map(|place| anchor.distance(&order.at(place)));
-            let side = match (below, above) {
-                (None, None) => break,
-                (Some(below), Some(above)) if below < above => &mut low,
-                (Some(_), None) => &mut low,
-                _ => &mut high,
+            let wanted = wanted(table, &counts, 2, SEARCHED_MIN);
+            let is_below = match (below, above) {
+                (Some(below), Some(above)) => below < above,
+                _ => below.is_some(),
             };
-            let Some(place) = *side else { break };
+            let Some(place) = (if is_below { low } else { high }) else {
+                break;
+            };
             let entry = order.at(place);
             if anchor.distance(&entry) > anchor.limits.window {
                 break;
             }
-            *side = if place < anchor.place {
-                order.previous(place)
+            if is_below {
+                low = order.previous_wanted(place, wanted);
             } else {
-                order.next(place)
-            };
+                high = order.next_wanted(place, wanted);
+            }
             self.looks += 1;
-            if anchor.may_join(&entry) {
+            let size = usize::from(entry.size) - 1;
+            if wanted[size] && anchor.may_join(&entry) {
+                counts[size] += 1;
                 self.nearby.push(entry);
             }
         }
-        let mut rest = [[0; 5]; SEARCHED_MAX + 1];
+        let plays = |entry: &Entry| terms.ticket(entry.slot).map_or([0; ROLES], roles);
+        let mut rest = vec![([0; 5], [0; ROLES]); self.nearby.len() + 1];
         for (at, entry) in self.nearby.iter().enumerate().rev() {
-            rest[at] = rest[at + 1];
-            rest[at][usize::from(entry.size) - 1] += 1;
+            let (mut sizes, filled) = rest[at + 1];
+            sizes[usize::from(entry.size) - 1] += 1;
+            rest[at] = (sizes, add_roles(filled, &plays(entry)));
         }
         let mut search = Search {
             anchor,
@@ -321,11 +392,12 @@ impl Seeker {
             rest: &rest,
             chosen: vec![anchor.entry],
             counts: only(anchor.entry.size),
-            steps: 0,
+            filled: add_roles([0; ROLES], &plays(&anchor.entry)),
+            looks: self.looks,
         };
         let found = search.from(0, anchor.entry.skill(), anchor.entry.skill());
-        self.looks += u64::from(search.steps);
-        self.chosen.clone_from(&search.chosen);
+        self.looks = search.looks;
+        self.chosen = search.chosen;
         found
     }
 
@@ -347,39 +419,55 @@ impl Seeker {
     }
 }
 
-/// The search of all subsets, depth first.
+/// The counts of both.
+fn sum(one: &Counts, other: &Counts) -> Counts {
+    std::array::from_fn(|at| one[at] + other[at])
+}
+
+/// The search of subsets, depth first.
 struct Search<'a> {
     anchor: &'a Anchor<'a>,
     table: &'a mut CompositionTable,
     candidates: &'a [Entry],
-    /// The counts of the candidates from each place on.
-    rest: &'a [Counts],
+    /// The counts of the candidates from each place on, and how many of their players play each role.
+    rest: &'a [(Counts, [u32; ROLES])],
     chosen: Vec<Entry>,
     counts: Counts,
-    steps: u32,
+    filled: [u32; ROLES],
+    looks: u64,
 }
 
 impl Search<'_> {
     /// Decides on the candidates from `at` on; `chosen` holds the match when one is found.
     fn from(&mut self, at: usize, low: i32, high: i32) -> Option<Split> {
-        self.steps += 1;
-        if self.steps > STEPS_MAX || !self.table.fits(&self.counts, &self.rest[at]) {
+        let (terms, limits) = (self.anchor.terms, &self.anchor.limits);
+        self.looks += 1 + self.chosen.len() as u64 / 8;
+        let (sizes, filled) = &self.rest[at];
+        let filled = std::array::from_fn(|role| self.filled[role].saturating_add(filled[role]));
+        if self.looks > self.anchor.looks_max
+            || !terms.roles_suffice(&filled)
+            || !self.table.fits(&self.counts, sizes)
+        {
             return None;
         }
-        let (terms, limits) = (self.anchor.terms, &self.anchor.limits);
         if players(&self.counts) == 2 * u64::from(self.table.group_size()) {
-            if !terms.all_together(&self.chosen, limits.level_band) {
-                return None;
+            let mut set = self.chosen.clone();
+            let split = self.anchor.split(self.table, &mut set, &mut self.looks);
+            if split.is_some() {
+                self.chosen = set;
             }
-            let mut by_size = self.chosen.clone();
-            by_size.sort_unstable_by_key(|entry| (entry.size, terms.pool.age(entry.slot)));
-            return terms.split(self.table, &by_size);
+            return split;
         }
         let entry = *self.candidates.get(at)?;
         let (lower, higher) = (low.min(entry.skill()), high.max(entry.skill()));
         let agrees = |other: &Entry| terms.together(other, &entry, limits.level_band);
         if higher.abs_diff(lower) <= limits.window && self.chosen.iter().all(agrees) {
             let size = usize::from(entry.size) - 1;
+            let before = self.filled;
+            if terms.rules.roles != [0; ROLES] {
+                let plays = terms.ticket(entry.slot).map_or([0; ROLES], roles);
+                self.filled = add_roles(before, &plays);
+            }
             self.counts[size] += 1;
             self.chosen.push(entry);
             let found = self.from(at + 1, lower, higher);
@@ -388,6 +476,7 @@ impl Search<'_> {
             }
             self.chosen.pop();
             self.counts[size] -= 1;
+            self.filled = before;
         }
         self.from(at + 1, low, high)
     }
@@ -409,6 +498,7 @@ mod tests {
         let settings = ModeSettings {
             skill_window_start: window,
             skill_window_widen_per_s: 0,
+            power_gap_widen_per_s: 0,
             open_after_s: 1e9,
             ..mode(group_size)
         };
@@ -426,19 +516,14 @@ mod tests {
 
     /// The ids of the match of the party that came first.
     fn chosen(pool: &Pool, rules: &ModeRules, looks_max: u64) -> Vec<u32> {
-        let terms = Terms {
-            pool,
-            rules,
-            rematches: &Rematches::default(),
-            now_tick: OPEN_TICK,
-        };
+        let rematches = Rematches::default();
+        let terms = Terms::new(pool, rules, &rematches, OPEN_TICK);
         let mut seeker = Seeker::default();
         let mut table = CompositionTable::new(rules.group_size);
         let slot = pool.queue().first().unwrap();
-        let found = seeker.seek(&terms, &mut table, slot, looks_max);
-        let mut ids: Vec<u32> = found
-            .map(|(entries, _)| entries.iter().map(Entry::party).collect())
-            .unwrap_or_default();
+        let found = seeker.seek(&terms, &mut table, slot, terms.limits(slot), looks_max);
+        let chosen = seeker.chosen().iter().map(Entry::party);
+        let mut ids: Vec<u32> = chosen.filter(|_| found.is_some()).collect();
         ids.sort_unstable();
         ids
     }
@@ -490,6 +575,41 @@ mod tests {
     fn without_looks_nothing_is_found() {
         let pool = pool_of(&[(1, 0), (1, 0)]);
         assert!(chosen(&pool, &rules(1, u32::MAX), 0).is_empty());
+    }
+
+    #[test]
+    fn a_window_that_passed_over_buckets_moves_back_up() {
+        // A four far below the longest-waiting one, thousands of others between them and two single players.
+        let mut parties = vec![(4, 0)];
+        parties.extend((1..=6_000).map(|at| (4, -at)));
+        parties.extend([(1, -5_990), (1, 6_000)]);
+        let found = chosen(&pool_of(&parties), &rules(5, u32::MAX), u64::MAX);
+        assert_eq!(found.len(), 4);
+        assert!(found.contains(&0) && found.contains(&6_001) && found.contains(&6_002));
+    }
+
+    #[test]
+    fn sizes_that_are_rare_are_searched_among_many_others() {
+        // The gap of the nearest pair of fours is above the limit; the farther one comes behind a hundred twos.
+        let mut pool = Pool::new(Measure::Skill);
+        let mut parties = vec![(4, 0, 4_000), (4, 1, 9_000), (1, 0, 10), (1, 0, 10)];
+        parties.extend((0..100).map(|at| (2, at, 20)));
+        parties.push((4, 200, 4_000));
+        for (party, (size, skill, power)) in (0..).zip(parties) {
+            pool.insert(Ticket {
+                power,
+                ..ticket(party, size, skill, u64::from(party))
+            });
+        }
+        let mut rules = rules(5, u32::MAX);
+        rules.power_gap.start = 500;
+        let found = chosen(&pool, &rules, u64::MAX);
+        assert!(
+            found.contains(&0) && !found.contains(&1) && !found.is_empty(),
+            "{found:?}"
+        );
+        rules.power_gap.start = 0;
+        assert_eq!(chosen(&pool, &rules, u64::MAX), [0, 2, 3, 104]);
     }
 
     #[test]

@@ -31,10 +31,12 @@ pub struct ModeStats {
     pub matched_players: u64,
     /// Matches made.
     pub matches: u64,
-    /// Matches not made because the power gap was above the limit; a party can count at every heartbeat.
+    /// Sets of parties that made no match because the power gap was above the limit; a party can count many times.
     pub gap_refusals: u64,
     /// Heartbeats in which looking for partners stopped at its limit.
     pub looks_exhausted: u64,
+    /// Searches that used up their share of looks without a match; the party pauses then.
+    pub searches_cut: u64,
     /// Heartbeats that made as many matches as allowed.
     pub matches_exhausted: u64,
     /// Players who could not watch on, since two rooms became one.

@@ -4,6 +4,10 @@
 //! of the set   skills within the window, levels within the band, one region for all, nobody avoided
 //! of the split each role filled on both sides, no opponents of late, the gap within its limit
 //! ```
+//! Whom a party would avoid is a wish that waiting ends: it is no matter between two parties once the limits of
+//! either are open, and no matter at all in the match of a party past the wait bound that has no other
+//! ([`without_lists`](Terms::without_lists)).
+//!
 //! Invariant: what is refused of a party can only become allowed by waiting, never the other way round, and a
 //! set that is refused for a pair in it stays refused with more parties.
 
@@ -37,6 +41,8 @@ pub struct Terms<'a> {
     pub rematches: &'a Rematches,
     /// The tick.
     pub now_tick: u64,
+    /// Whether it matters whom a party would avoid.
+    pub lists: bool,
 }
 
 impl<'a> Terms<'a> {
@@ -53,6 +59,16 @@ impl<'a> Terms<'a> {
             rules,
             rematches,
             now_tick,
+            lists: true,
+        }
+    }
+
+    /// The same terms, but that nobody is avoided.
+    #[must_use]
+    pub const fn without_lists(self) -> Self {
+        Self {
+            lists: false,
+            ..self
         }
     }
 
@@ -110,24 +126,50 @@ impl<'a> Terms<'a> {
             })
     }
 
-    /// The most even split of these parties, sorted by size, into two groups that roles and rematches allow.
-    /// Cost as in `balance.rs`.
+    /// The most even split of these parties, sorted by size, into two groups that roles and rematches allow. Adds
+    /// to `looks` what it tried. Cost as in `balance.rs`.
     #[must_use]
-    pub fn split(&self, table: &mut CompositionTable, entries: &[Entry]) -> Option<Split> {
-        let ticket = |entry: &Entry| self.ticket(entry.slot);
-        let power = |entry: &Entry| ticket(entry).map_or(0, |ticket| ticket.power);
-        let weights: Vec<Weight> = entries
-            .iter()
-            .map(|entry| (entry.size, power(entry)))
-            .collect();
-        let plain = self.rematches.is_empty() && self.rules.roles == [0; ROLES];
-        if plain {
-            return balance_where(table, &weights, |_| true);
+    pub fn split(
+        &self,
+        table: &mut CompositionTable,
+        entries: &[Entry],
+        looks: &mut u64,
+    ) -> Option<Split> {
+        let power = |entry: &Entry| self.ticket(entry.slot).map_or(0, |ticket| ticket.power);
+        self.split_by(table, entries, power, looks)
+    }
+
+    /// [`split`](Self::split) with another measure of power.
+    #[must_use]
+    pub fn split_by(
+        &self,
+        table: &mut CompositionTable,
+        entries: &[Entry],
+        power: impl Fn(&Entry) -> u32,
+        looks: &mut u64,
+    ) -> Option<Split> {
+        let weights = entries.iter().map(|entry| (entry.size, power(entry)));
+        let weights: Vec<Weight> = weights.collect();
+        if self.rematches.is_empty() && self.rules.roles == [0; ROLES] {
+            return balance_where(table, &weights, |_| true, looks);
         }
-        let tickets: Vec<&Ticket> = entries.iter().filter_map(ticket).collect();
-        balance_where(table, &weights, |first| {
-            self.roles_filled(&tickets, first) && !self.is_rematch(&tickets, first)
-        })
+        let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
+        let tickets: Vec<&Ticket> = tickets.collect();
+        let plays: Vec<[u8; ROLES]> = tickets.iter().map(|ticket| roles(ticket)).collect();
+        if !self.roles_suffice(&plays.iter().fold([0; ROLES], add_roles)) {
+            return None;
+        }
+        let opponents = self.rematches.opponents(&tickets);
+        let allowed =
+            |first: u128| self.roles_filled(&plays, first) && !is_rematch(&opponents, first);
+        balance_where(table, &weights, allowed, looks)
+    }
+
+    /// Whether so many players of each role can fill both groups. O(1).
+    #[must_use]
+    pub fn roles_suffice(&self, filled: &[u32; ROLES]) -> bool {
+        let needed = self.rules.roles.iter().map(|&role| 2 * u32::from(role));
+        filled.iter().zip(needed).all(|(&has, needs)| has >= needs)
     }
 
     /// The ticket in `slot`.
@@ -136,9 +178,10 @@ impl<'a> Terms<'a> {
         self.pool.queue().ticket(slot)
     }
 
-    /// Whether one wishes not to meet a player of the other, which counts until its limits are open.
+    /// Whether one wishes not to meet a player of the other, which counts until the limits of either are open.
     fn avoids(&self, one: &Ticket, other: &Ticket) -> bool {
-        self.avoids_any(one, &other.members)
+        other.waited_ticks(self.now_tick) < self.rules.open_after_ticks
+            && self.avoids_any(one, &other.members)
     }
 
     /// Whether a party wishes not to meet one of these players, which counts until its limits are open.
@@ -148,41 +191,34 @@ impl<'a> Terms<'a> {
             return false;
         };
         let avoided = |player: &u64| wishes.avoid.contains(player);
-        ticket.waited_ticks(self.now_tick) < self.rules.open_after_ticks
+        self.lists
+            && ticket.waited_ticks(self.now_tick) < self.rules.open_after_ticks
             && players.iter().any(avoided)
     }
 
-    fn roles_filled(&self, tickets: &[&Ticket], first: u128) -> bool {
+    fn roles_filled(&self, plays: &[[u8; ROLES]], first: u128) -> bool {
         let mut filled = [[0u32; ROLES]; 2];
-        for (at, ticket) in tickets.iter().enumerate() {
-            let side = usize::from(first >> at & 1 == 0);
-            for (filled, plays) in filled[side].iter_mut().zip(roles(ticket)) {
-                *filled += u32::from(plays);
-            }
+        for (at, plays) in plays.iter().enumerate() {
+            let side = &mut filled[usize::from(first >> at & 1 == 0)];
+            *side = add_roles(*side, plays);
         }
-        let enough = |filled: &[u32; ROLES]| {
-            let needed = self.rules.roles.iter().copied().map(u32::from);
-            filled
-                .iter()
-                .copied()
-                .zip(needed)
-                .all(|(has, needs)| has >= needs)
-        };
+        let needed = self.rules.roles.map(u32::from);
+        let enough = |has: &[u32; ROLES]| has.iter().zip(needed).all(|(&has, needs)| has >= needs);
         filled.iter().all(enough)
     }
+}
 
-    fn is_rematch(&self, tickets: &[&Ticket], first: u128) -> bool {
-        let side = |at: usize| first >> at & 1 == 1;
-        (0..tickets.len()).filter(|&a| side(a)).any(|a| {
-            (0..tickets.len()).filter(|&b| !side(b)).any(|b| {
-                let against = |&one: &u64| {
-                    let met = |&other: &u64| self.rematches.were_opponents(one, other);
-                    tickets[b].members.iter().any(met)
-                };
-                tickets[a].members.iter().any(against)
-            })
-        })
-    }
+/// Whether parties of the two groups were opponents, which are bits.
+fn is_rematch(opponents: &[u128], first: u128) -> bool {
+    let in_first = |at: &usize| first >> at & 1 == 1;
+    (0..opponents.len())
+        .filter(in_first)
+        .any(|at| opponents[at] & !first != 0)
+}
+
+/// Players of each role, with those of one more party.
+pub(super) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
+    std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
 }
 
 /// Where a party can play.
@@ -191,7 +227,8 @@ pub(super) fn regions(ticket: &Ticket) -> u32 {
     if wished == 0 { u32::MAX } else { wished }
 }
 
-fn roles(ticket: &Ticket) -> [u8; ROLES] {
+/// How many of a party's players play each role.
+pub(super) fn roles(ticket: &Ticket) -> [u8; ROLES] {
     ticket
         .wishes
         .as_ref()

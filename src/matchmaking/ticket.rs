@@ -24,7 +24,7 @@ pub struct Wishes {
     pub avoid: ArrayVec<u64, AVOIDED_MAX>,
     /// Where it can play, a bit a region; 0 means anywhere.
     pub regions: u32,
-    /// How many of its players play each role.
+    /// How many of its players play each role, together no more than there are.
     pub roles: [u8; ROLES],
 }
 
@@ -73,7 +73,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`TicketError::Size`], [`TicketError::LargerThanGroup`], [`TicketError::MembersMismatch`],
-    /// [`TicketError::MemberTwice`].
+    /// [`TicketError::MemberTwice`], [`TicketError::Roles`].
     pub fn check(&self, group_size: u8) -> Result<(), TicketError> {
         if self.size == 0 || self.size > PARTY_SIZE_MAX {
             return Err(TicketError::Size {
@@ -103,6 +103,18 @@ impl Ticket {
                     player,
                 });
             }
+        }
+        let plays = self
+            .wishes
+            .as_ref()
+            .map_or([0; ROLES], |wishes| wishes.roles);
+        let roles = plays.iter().copied().map(u32::from).sum();
+        if roles > u32::from(self.size) {
+            return Err(TicketError::Roles {
+                party: self.party,
+                size: self.size,
+                roles,
+            });
         }
         Ok(())
     }
@@ -165,6 +177,16 @@ pub enum TicketError {
         size: u8,
         /// Members listed.
         members: usize,
+    },
+    /// More players play a role than there are.
+    #[error("party {party}: expected roles for at most {size} players, found {roles}")]
+    Roles {
+        /// The party.
+        party: u32,
+        /// Its size.
+        size: u8,
+        /// Roles added up.
+        roles: u32,
     },
     /// A player is listed twice in one party.
     #[error("party {party}: expected distinct members, found player {player} twice")]

@@ -3,7 +3,10 @@
 use super::compositions::{CompositionTable, Counts};
 use super::mode::OPEN;
 use super::seek::{Seeker, only};
-use super::terms::{Terms, regions};
+use super::terms::{Limits, Terms, regions};
+
+/// Looks that an answer may take, twice; when they are used up, no match is known.
+const LOOKS_MAX: u64 = 50_000;
 
 /// Why a party has no match yet, as far as its own limits go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +36,8 @@ pub enum WhyWaiting {
         /// Ticks until it has no limits any more.
         opens_in_ticks: u64,
     },
-    /// The parties within its limits avoid each other, met of late, or lack a role.
+    /// The parties within its limits avoid each other, met of late, or lack a role, as far as a bounded search
+    /// can tell.
     WishesDisagree {
         /// Ticks until nobody whom it avoids is kept from it.
         opens_in_ticks: u64,
@@ -67,7 +71,7 @@ pub enum WhyWaiting {
 }
 
 impl WhyWaiting {
-    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n).
+    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n) and a bounded search.
     pub(super) fn of(terms: &Terms, slot: u32) -> Option<Self> {
         let ticket = terms.ticket(slot)?;
         let entry = terms.pool.entry(slot)?;
@@ -122,23 +126,33 @@ impl WhyWaiting {
         }
         let plain = !entry.wishes && terms.pool.by_skill().iter().all(|other| !other.wishes);
         let mut seeker = Seeker::default();
-        let Some((_, split)) = seeker.seek(terms, &mut table, slot, u64::MAX) else {
-            let free = plain && terms.rematches.is_empty() && terms.rules.roles == [0; _];
-            return Some(if free {
-                outside
-            } else {
-                Self::WishesDisagree { opens_in_ticks }
-            });
-        };
-        let (gap, limit) = (split.gap(), limits.power_gap);
-        Some(if limit != OPEN && gap > u64::from(limit) {
-            Self::PowerGap {
-                gap,
-                limit,
-                opens_in_ticks,
-            }
+        let terms = if terms.waited_ticks(slot) < terms.rules.first_after_ticks {
+            *terms
         } else {
-            Self::NextHeartbeat
+            terms.without_lists()
+        };
+        let mut found = |limits| seeker.seek(&terms, &mut table, slot, limits, LOOKS_MAX);
+        if found(limits).is_some() {
+            return Some(Self::NextHeartbeat);
+        }
+        let limit = limits.power_gap;
+        let power_gap = OPEN;
+        let split = found(Limits {
+            power_gap,
+            ..limits
+        });
+        let free = plain && terms.rematches.is_empty() && terms.rules.roles == [0; _];
+        Some(match split {
+            Some(split) if limit != OPEN => {
+                let gap = split.gap();
+                Self::PowerGap {
+                    gap,
+                    limit,
+                    opens_in_ticks,
+                }
+            }
+            _ if free => outside,
+            _ => Self::WishesDisagree { opens_in_ticks },
         })
     }
 }

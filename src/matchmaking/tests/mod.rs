@@ -1,5 +1,6 @@
 //! The whole pipeline against brute force and against what it promises.
 
+mod bounds;
 mod day;
 mod matcher;
 mod plugin;

@@ -79,6 +79,7 @@ fn is_allowed(parties: &[&Ticket], rules: &ModeRules, met: &Rematches, now_tick:
     let avoids = |one: &Ticket, other: &Ticket| {
         one.party != other.party
             && waited(one) < rules.open_after_ticks
+            && waited(other) < rules.open_after_ticks
             && other
                 .members
                 .iter()
@@ -87,7 +88,8 @@ fn is_allowed(parties: &[&Ticket], rules: &ModeRules, met: &Rematches, now_tick:
     let quarrel = parties
         .iter()
         .any(|one| parties.iter().any(|other| avoids(one, other)));
-    if quarrel
+    // Whoever is first in line is matched all the same.
+    if quarrel && waited(oldest) < rules.first_after_ticks
         || spread > rules.window_at(waited(oldest))
         || band > rules.level_band_at(waited(oldest))
         || parties
@@ -212,6 +214,7 @@ proptest! {
         let settings = ModeSettings {
             skill_window_widen_per_s: 1,
             level_band_start: 3,
+            looks_per_heartbeat_max: 1 << 30,
             level_band_widen_per_s: 1,
             rematch_after_s: if rematch { 1e6 } else { 0.0 },
             roles: if roles && group_size > 1 { [1, 0, 0, 0] } else { [0; ROLES] },
@@ -229,7 +232,7 @@ proptest! {
         }
         let rules = rules_of(&matcher);
         // The same people come back after each heartbeat, so that rematches matter.
-        for now_tick in [1100, 1110, 1120] {
+        for now_tick in [1100, 1110, 1210] {
             let (matches, _) = run(&mut matcher, now_tick);
             for made in &matches {
                 let mut all: Vec<&Ticket> = made.groups.iter().flatten().collect();
