@@ -2,9 +2,12 @@
 //!
 //! Every subset of at most [`PARTIES_MAX`] parties is asked whether it is an allowed match, then the subsets
 //! are put together by dynamic programming over the parties that are left: most matches first, then the
-//! smallest sum of gaps. In a pool as small as this, spreads are kept by the windows alone.
+//! smallest sum of spreads beyond the window that a party starts with, then the smallest sum of gaps. Within that
+//! window any spread is as good as none; beyond, a pool is open that wide only since somebody has waited.
 //!
 //! Cost: 2ⁿ subsets, each with 2K players split once; up to a millisecond at 14 parties.
+
+use std::cmp::Reverse;
 
 use super::by_skill::Entry;
 use super::compositions::CompositionTable;
@@ -14,8 +17,11 @@ use super::terms::Terms;
 /// Parties of a pool that is solved exactly.
 pub const PARTIES_MAX: usize = 14;
 
-/// The most matches, and the least sum of gaps with that many: the more, the better.
-type Value = (u32, std::cmp::Reverse<u64>);
+/// What a match costs: its spread beyond the window at the start, and its gap.
+type Cost = (u64, u64);
+
+/// The most matches, and the least sum of costs with that many: the more, the better.
+type Value = (u32, Reverse<Cost>);
 
 /// The parties of each match of the best set of matches. Returns nothing for more than [`PARTIES_MAX`].
 #[must_use]
@@ -41,8 +47,8 @@ pub fn best(terms: &Terms, table: &mut CompositionTable, parties: &[Entry]) -> V
         let value = value(left, &allowed, &mut values);
         let first = left.trailing_zeros() as usize;
         let without = left & (left - 1);
-        let chosen = allowed[first].iter().find(|&&(set, gap)| {
-            set & left == set && after(set, gap, left, &allowed, &mut values) == value
+        let chosen = allowed[first].iter().find(|&&(set, cost)| {
+            set & left == set && after(set, cost, left, &allowed, &mut values) == value
         });
         left = match chosen {
             Some(&(set, _)) => {
@@ -55,12 +61,12 @@ pub fn best(terms: &Terms, table: &mut CompositionTable, parties: &[Entry]) -> V
     matches
 }
 
-/// The allowed matches by their first party: the parties as bits, and the gap.
+/// The allowed matches by their first party: the parties as bits, and the cost.
 fn allowed(
     terms: &Terms,
     table: &mut CompositionTable,
     parties: &[Entry],
-) -> Vec<Vec<(usize, u64)>> {
+) -> Vec<Vec<(usize, Cost)>> {
     let wanted = 2 * u32::from(table.group_size());
     let limits: Vec<_> = parties
         .iter()
@@ -96,7 +102,8 @@ fn allowed(
         };
         let limit = widest(|limits| limits.power_gap);
         if limit == OPEN || split.gap() <= u64::from(limit) {
-            allowed[first].push((set, split.gap()));
+            let beyond = u64::from(spread.saturating_sub(terms.rules.skill_window.start));
+            allowed[first].push((set, (beyond, split.gap())));
         }
     }
     allowed
@@ -105,28 +112,28 @@ fn allowed(
 /// The value of what is left once a match is taken out of `left`, the match included.
 fn after(
     set: usize,
-    gap: u64,
+    cost: Cost,
     left: usize,
-    allowed: &[Vec<(usize, u64)>],
+    allowed: &[Vec<(usize, Cost)>],
     values: &mut [Option<Value>],
 ) -> Value {
-    let (matches, gaps) = value(left ^ set, allowed, values);
-    (matches + 1, std::cmp::Reverse(gaps.0 + gap))
+    let (matches, Reverse((beyond, gaps))) = value(left ^ set, allowed, values);
+    (matches + 1, Reverse((beyond + cost.0, gaps + cost.1)))
 }
 
 /// The value of the parties that are left.
-fn value(left: usize, allowed: &[Vec<(usize, u64)>], values: &mut [Option<Value>]) -> Value {
+fn value(left: usize, allowed: &[Vec<(usize, Cost)>], values: &mut [Option<Value>]) -> Value {
     if left == 0 {
-        return (0, std::cmp::Reverse(0));
+        return (0, Reverse((0, 0)));
     }
     if let Some(known) = values[left] {
         return known;
     }
     let first = left.trailing_zeros() as usize;
     let mut best = value(left & (left - 1), allowed, values);
-    for &(set, gap) in &allowed[first] {
+    for &(set, cost) in &allowed[first] {
         if set & left == set {
-            best = best.max(after(set, gap, left, allowed, values));
+            best = best.max(after(set, cost, left, allowed, values));
         }
     }
     values[left] = Some(best);

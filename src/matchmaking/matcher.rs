@@ -7,8 +7,9 @@
 //! ```
 //! Invariants: a party and a player are in at most one ticket, over all modes, waiting or in a proposal; what is
 //! refused leaves nothing changed; the same calls give the same matches. The maps from ids to places are looked
-//! up, never walked. Whoever declines, leaves or does not answer in time takes the own party out; the other
-//! parties of the match wait on where they were in line, with the time of the proposal on top.
+//! up, never walked. Whoever declines, leaves or does not answer in time takes the own party out, whose players may
+//! not queue for a while; the other parties of the match wait on where they were in line, with the time of the
+//! proposal on top.
 //!
 //! Cost: O(log n) a request; a heartbeat as in `groups.rs` and `rooms.rs`.
 
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::backfill::Backfill;
+use super::bars::Bars;
 use super::mode::{ModeError, ModeId, QueueMode};
 use super::open_mode::OpenMode;
 use super::proposals::Proposals;
@@ -61,6 +63,9 @@ pub struct Matcher {
     parties: HashMap<u32, Place, FixedState>,
     players: HashMap<u64, u32, FixedState>,
     proposals: Proposals,
+    bars: Bars,
+    /// The tick of the latest heartbeat or acceptance.
+    now_tick: u64,
     next_match: u64,
 }
 
@@ -95,6 +100,8 @@ impl Matcher {
             parties: HashMap::default(),
             players: HashMap::default(),
             proposals: Proposals::default(),
+            bars: Bars::default(),
+            now_tick: 0,
             next_match: 0,
         })
     }
@@ -192,6 +199,13 @@ impl Matcher {
                     queued_in,
                 });
             }
+            if let Some(until_tick) = self.bars.until(player) {
+                return Err(TicketError::Barred {
+                    party,
+                    player,
+                    until_tick,
+                });
+            }
         }
         let tickets_max = mode.rules().tickets_max;
         if mode.queue().len() as u64 + mode.stats().proposed >= u64::from(tickets_max) {
@@ -254,6 +268,7 @@ impl Matcher {
     pub fn accept(&mut self, player: u64, now_tick: u64) -> Result<Option<Match>, TicketError> {
         let nothing = TicketError::NothingProposed { player };
         let id = self.proposed_to(player).ok_or(nothing)?.id;
+        self.now_tick = self.now_tick.max(now_tick);
         let found = self.proposals.accept(id, player);
         if let Some(found) = &found {
             self.form(found, now_tick);
@@ -261,8 +276,9 @@ impl Matcher {
         Ok(found)
     }
 
-    /// A player declines the match that is proposed, which voids the own party's ticket; it is returned. The
-    /// other parties wait on as if nothing had been proposed. O(players of the match · log n).
+    /// A player declines the match that is proposed, which voids the own party's ticket; it is returned, and its
+    /// players are barred for a while, counted from the latest heartbeat or acceptance. The other parties wait on as
+    /// if nothing had been proposed. O(players of the match · log n).
     ///
     /// # Errors
     /// [`TicketError::NothingProposed`].
@@ -308,6 +324,8 @@ impl Matcher {
 
     /// One heartbeat over all modes: appends what it did to `beat`. Cost as in `groups.rs` and `rooms.rs`.
     pub fn run(&mut self, now_tick: u64, beat: &mut Beat) {
+        self.now_tick = self.now_tick.max(now_tick);
+        self.bars.lift(self.now_tick);
         self.end_proposals(now_tick, &mut beat.expired);
         let mut found = Vec::new();
         for at in 0..self.modes.len() {
@@ -355,6 +373,8 @@ impl Matcher {
     /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
     pub fn digest(&self, feed: &mut impl FnMut(u64)) {
         feed(self.next_match);
+        feed(self.now_tick);
+        self.bars.digest(feed);
         feed(self.modes.len() as u64);
         for mode in &self.modes {
             mode.digest(feed);
@@ -387,9 +407,13 @@ impl Matcher {
         };
         let mode = &mut self.modes[usize::from(proposal.found.mode.0)];
         mode.stats_mut().dissolved += 1;
+        let bar_ticks = mode.rules().bar_after_decline_ticks;
+        let until_tick = self.now_tick.saturating_add(bar_ticks);
         for ticket in proposal.found.groups.into_iter().flatten() {
             mode.stats_mut().proposed -= 1;
             if out(&ticket) {
+                let barred = ticket.members.iter().filter(|_| bar_ticks > 0);
+                barred.for_each(|&player| self.bars.bar(player, until_tick));
                 gone.push(ticket);
                 continue;
             }

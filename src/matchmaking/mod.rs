@@ -23,6 +23,7 @@
 
 pub mod backfill;
 pub mod balance;
+pub mod bars;
 pub mod by_skill;
 pub mod compositions;
 pub mod exact;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! limit(w) = start + widen_per_s · w   while w < open_after        (skill window, level band, power gap)
-//!            no limit                  from then on; avoid lists end, too
+//!            no limit                  from then on; avoid lists of and against the party end, too
 //!            first in line             from first_after on
 //! ```
 //! Invariant: a limit never narrows while a party waits.
@@ -118,6 +118,9 @@ pub struct ModeSettings {
     pub first_after_s: f64,
     /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
     pub accept_within_s: f64,
+    /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
+    /// they may at once.
+    pub bar_after_decline_s: f64,
     /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
     pub rematch_after_s: f64,
     /// The largest party let in: players.
@@ -155,6 +158,7 @@ impl Default for ModeSettings {
             open_after_s: 60.0,
             first_after_s: 75.0,
             accept_within_s: 0.0,
+            bar_after_decline_s: 30.0,
             rematch_after_s: 0.0,
             party_size_max: PARTY_SIZE_MAX,
             roles: [0; ROLES],
@@ -207,6 +211,7 @@ impl ModeSettings {
             ("open_after_s", self.open_after_s),
             ("first_after_s", self.first_after_s),
             ("accept_within_s", self.accept_within_s),
+            ("bar_after_decline_s", self.bar_after_decline_s),
             ("rematch_after_s", self.rematch_after_s),
         ] {
             range(field, seconds, 0.0, SECONDS_MAX)?;
@@ -240,6 +245,7 @@ impl ModeSettings {
             open_after_ticks: ticks(self.open_after_s),
             first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
             accept_within_ticks: ticks(self.accept_within_s),
+            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
             rematch_after_ticks: ticks(self.rematch_after_s),
             party_size_max: self.party_size_max.min(self.group_size),
             roles: self.roles,
@@ -278,6 +284,8 @@ pub struct ModeRules {
     pub first_after_ticks: u64,
     /// A proposed match that is not accepted for this long is off; 0 when nobody is asked.
     pub accept_within_ticks: u64,
+    /// Players of a party that lets a proposed match fail may not queue for this long.
+    pub bar_after_decline_ticks: u64,
     /// Players do not meet as opponents again for this long.
     pub rematch_after_ticks: u64,
     /// The largest party let in.

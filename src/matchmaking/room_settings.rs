@@ -8,6 +8,9 @@ use super::mode::{ModeError, ModeRules, ModeSettings, OPEN};
 pub const SIDE_SIZE_MAX: u8 = 3;
 
 /// Settings of a mode in which parties of up to three gather in rooms of 1v1, 2v2 or 3v3.
+///
+/// Avoid lists and regions of a party count here, too. Level bands, limits on the power gap and roles do not apply:
+/// only leaders count in rooms. A running match of rooms is not filled up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoomSettings {
@@ -32,6 +35,13 @@ pub struct RoomSettings {
     pub first_after_s: f64,
     /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
     pub accept_within_s: f64,
+    /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
+    /// they may at once.
+    pub bar_after_decline_s: f64,
+    /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
+    pub rematch_after_s: f64,
+    /// The largest party let in: players; no larger than a side.
+    pub party_size_max: u8,
     /// Matches a heartbeat; the rest wait for the next one.
     pub matches_per_heartbeat_max: u32,
     /// Rooms looked at a heartbeat; the rest wait for the next one.
@@ -54,6 +64,9 @@ impl Default for RoomSettings {
             open_after_s: groups.open_after_s,
             first_after_s: groups.first_after_s,
             accept_within_s: groups.accept_within_s,
+            bar_after_decline_s: groups.bar_after_decline_s,
+            rematch_after_s: groups.rematch_after_s,
+            party_size_max: SIDE_SIZE_MAX,
             matches_per_heartbeat_max: groups.matches_per_heartbeat_max,
             looks_per_heartbeat_max: groups.looks_per_heartbeat_max,
             tickets_max: groups.tickets_max,
@@ -94,6 +107,9 @@ impl RoomSettings {
             open_after_s: self.open_after_s,
             first_after_s: self.first_after_s,
             accept_within_s: self.accept_within_s,
+            bar_after_decline_s: self.bar_after_decline_s,
+            rematch_after_s: self.rematch_after_s,
+            party_size_max: self.party_size_max,
             skill_window_start: self.strength_start,
             skill_window_widen_per_s: self.strength_widen_per_s,
             level_band_start: OPEN,

@@ -224,6 +224,18 @@ pub enum TicketError {
         /// The party.
         party: u32,
     },
+    /// A player let a proposed match fail not long ago.
+    #[error(
+        "party {party}: expected players who may queue, found player {player} barred until tick {until_tick}"
+    )]
+    Barred {
+        /// The party.
+        party: u32,
+        /// The player.
+        player: u64,
+        /// The tick from which on the player may queue.
+        until_tick: u64,
+    },
     /// The mode's queue is at its limit.
     #[error("party {party}: expected room in the queue, found it full at {tickets_max} tickets")]
     QueueFull {

@@ -298,6 +298,26 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
 }
 
 #[test]
+fn a_small_pool_gives_up_no_skill_for_an_even_match() {
+    let mut matcher = matcher(ModeSettings {
+        skill_window_widen_per_s: 1000,
+        ..mode(1)
+    });
+    for (party, skill, power) in [(1, 0, 100), (2, 1, 101), (3, 10_000, 100), (4, 10_001, 101)] {
+        matcher
+            .queue(Ticket {
+                power,
+                ..ticket(party, 1, skill, 0)
+            })
+            .unwrap();
+    }
+    // Nobody is first in line yet, but the windows hold all four.
+    let (matches, _) = run(&mut matcher, 1100);
+    assert_eq!(matches.len(), 2);
+    assert!(matches.iter().all(|made| made.quality.spread == 1));
+}
+
+#[test]
 fn roles_are_no_more_than_players() {
     let mut matcher = matcher(mode(5));
     let mut liar = wishing(1, 1, 0, 0, Wishes::default());

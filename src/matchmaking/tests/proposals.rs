@@ -92,6 +92,34 @@ fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
 }
 
 #[test]
+fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
+    let mut matcher = asking();
+    let mut proposals = 0;
+    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    for nth in 0..60u32 {
+        let now_tick = 10 * u64::from(nth);
+        // The same player comes back at once with another party, and declines each time.
+        let members = [20].into_iter().collect();
+        let come = matcher.queue(Ticket {
+            members,
+            ..ticket(2 + nth, 1, 0, now_tick)
+        });
+        let barred = nth > 0;
+        assert_eq!(come.is_err(), barred, "at {now_tick}");
+        proposals += beat(&mut matcher, now_tick).proposed.len();
+        let _ = matcher.decline(20);
+    }
+    assert_eq!(proposals, 1);
+    beat(&mut matcher, 600);
+    let members = [20].into_iter().collect();
+    let come = matcher.queue(Ticket {
+        members,
+        ..ticket(90, 1, 0, 600)
+    });
+    assert_eq!(come, Ok(()), "thirty seconds later");
+}
+
+#[test]
 fn who_keeps_silent_is_out_when_the_time_is_over() {
     let mut matcher = asking();
     for party in [1, 2] {
