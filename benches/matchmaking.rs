@@ -38,6 +38,7 @@ pub fn bench(criterion: &mut Criterion) {
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,
+            regions: u32::MAX,
         })
         .collect();
     seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));

@@ -15,7 +15,7 @@ use super::by_skill::Entry;
 use super::compositions::{CompositionTable, Counts};
 use super::plan::{self, Planned};
 use super::sweep::{Seat, Sets, Sweeper};
-use super::terms::Terms;
+use super::terms::{Terms, regions};
 use super::tighten::{aim, even_out, tighten};
 
 /// Packs pools; keeps its buffers.
@@ -40,6 +40,7 @@ impl Packer {
                 power: terms.ticket(entry.slot).map_or(0, |ticket| ticket.power),
                 window: limits.window,
                 level_band: limits.level_band,
+                regions: terms.ticket(entry.slot).map_or(u32::MAX, regions),
             });
         }
         let (seats, k) = (&self.seats, table.group_size());
@@ -157,6 +158,7 @@ mod tests {
             power: u32::from(size) * (100 + (skill.unsigned_abs() * 37 + at * 101) % 997),
             window: u32::MAX,
             level_band: u32::MAX,
+            regions: u32::MAX,
         };
         (0..).zip(&parties).map(seat).collect()
     }

@@ -5,14 +5,15 @@
 //!                      out of these, the lowest that do ──▶ a set of parties of 2K players
 //! ```
 //! Who is passed over is the anchor of the next set, so that nobody falls behind and spreads stay near the
-//! least: 2K players in a row. A set holds its anchor, and its spread is within the anchor's window.
+//! least: 2K players in a row. A set holds its anchor, its spread is within the anchor's window, its levels are
+//! within the anchor's band, and all its parties share a region: what is added keeps to what was added before.
 //!
 //! Whether two groups fit is kept up while parties are added: bit b of row a says that some of them can be
 //! placed with a players in the first group and b in the second. The rows after each party are kept, and the
 //! way back through them chooses the parties.
 //!
-//! Cost: O(n · K) words with n parties, each looked at about twice; an anchor passes at most [`PASSED_GROUPS`]
-//! groups of K. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
+//! Cost: O(K) words a party added and one step a party passed, at most [`PASSED_GROUPS`] groups of K an anchor; so
+//! O(n · K) with n parties where those that follow each other may meet, and that many times more at worst. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
 //! sweeping from both ends or from the middle, which is no tighter.
 
 use super::by_skill::Entry;
@@ -32,6 +33,8 @@ pub struct Seat {
     pub window: u32,
     /// The largest difference in level of such a match.
     pub level_band: u32,
+    /// Where it can play, a bit a region.
+    pub regions: u32,
 }
 
 /// Sets of seats, each a match if the terms allow it.
@@ -154,6 +157,8 @@ impl Sweeper {
         self.rows[usize::from(me.entry.size)] = 1;
         let mut place = self.next[anchor as usize];
         let mut passed = 0;
+        let (mut lowest, mut highest) = (me.entry.level, me.entry.level);
+        let mut regions = me.regions;
         while place < n && passed < PASSED_GROUPS * k {
             let seat = &seats[place as usize];
             if seat.entry.skill().abs_diff(me.entry.skill()) > me.window {
@@ -161,10 +166,16 @@ impl Sweeper {
             }
             passed += 1;
             let size = usize::from(seat.entry.size);
+            let low = lowest.min(seat.entry.level);
+            let high = highest.max(seat.entry.level);
             let joins = room[size - 1] > 0
+                && u32::from(high - low) <= me.level_band
+                && regions & seat.regions != 0
                 && terms.is_none_or(|terms| terms.together(&me.entry, &seat.entry, me.level_band));
             if joins {
                 room[size - 1] -= 1;
+                (lowest, highest) = (low, high);
+                regions &= seat.regions;
                 self.added.push(place);
                 let from = self.rows.len() - words;
                 for a in 0..words {

@@ -8,7 +8,7 @@
 //! sparse ends of the order need anyway counts as equally tight everywhere, so that power decides below it.
 //!
 //! Invariants: parties stay whole, sets remain compositions, no set gets wider than both its aim and what it
-//! was, and a spread stays within the widest window of its parties.
+//! was, and it stays within the widest limits of its parties.
 //!
 //! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
@@ -74,10 +74,21 @@ fn spread(seats: &[Seat], set: &[u32]) -> u32 {
     }
 }
 
-/// Whether the spread of a set is within the window of its longest-waiting party, which is the widest.
-pub(super) fn within_window(seats: &[Seat], set: &[u32]) -> bool {
-    let widest = set.iter().map(|&at| seats[at as usize].window).max();
-    widest.is_some_and(|widest| spread(seats, set) <= widest)
+/// Whether a set is within the window and the level band of its longest-waiting party, which are the widest, and
+/// shares a region.
+pub(super) fn within_limits(seats: &[Seat], set: &[u32]) -> bool {
+    let (mut window, mut band, mut regions) = (0, 0, u32::MAX);
+    let (mut lowest, mut highest) = (u16::MAX, 0);
+    for &at in set {
+        let seat = &seats[at as usize];
+        (window, band) = (seat.window.max(window), seat.level_band.max(band));
+        lowest = seat.entry.level.min(lowest);
+        highest = seat.entry.level.max(highest);
+        regions &= seat.regions;
+    }
+    regions != 0
+        && spread(seats, set) <= window
+        && u32::from(highest.saturating_sub(lowest)) <= band
 }
 
 fn counts(seats: &[Seat], set: &[u32]) -> Counts {
@@ -209,7 +220,7 @@ impl Division<'_> {
                 .map(|at| self.union[at])
                 .collect();
             let counts = counts(self.seats, &set);
-            within_window(self.seats, &set)
+            within_limits(self.seats, &set)
                 && players(&counts) == 2 * u64::from(self.table.group_size())
                 && self.table.fits(&counts, &[0; 5])
         })
@@ -281,7 +292,7 @@ impl Band {
                 .collect();
             pair.sort_unstable();
             match split_of(seats, &pair, table) {
-                Some((split, _)) if within_window(seats, &pair) => gaps_anew += split.gap(),
+                Some((split, _)) if within_limits(seats, &pair) => gaps_anew += split.gap(),
                 _ => return,
             }
             pairs.push(pair);

@@ -12,7 +12,7 @@
 use super::balance::{Split, Weight, balance};
 use super::compositions::CompositionTable;
 use super::sweep::{Seat, Sets};
-use super::tighten::within_window;
+use super::tighten::within_limits;
 
 /// Trades that are tried for a set, those that close its gap best.
 pub const OFFERS_MAX: usize = 4;
@@ -147,7 +147,7 @@ impl Trader {
             members
         };
         let (ours, others) = (traded(one, mine, theirs), traded(other, theirs, mine));
-        if !within_window(seats, &ours) || !within_window(seats, &others) {
+        if !within_limits(seats, &ours) || !within_limits(seats, &others) {
             return false;
         }
         let mut gap = |set: &[u32]| split_of(seats, set, table).map(|(split, _)| split.gap());

@@ -83,6 +83,18 @@ fn bell(random: &mut impl Rng, deviation: f64) -> i32 {
     (sum * deviation) as i32
 }
 
+/// Parties that all came at tick 0, of levels 1 to 60, whatever their skill.
+#[must_use]
+pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
+    let mut source = Source::new(1, Power::Skill);
+    let mut ticket = || {
+        let mut ticket = source.ticket(0);
+        ticket.level = 1 + source.below(60) as u16;
+        ticket
+    };
+    (0..parties).map(|_| ticket()).collect()
+}
+
 /// Parties that all came at tick 0.
 #[must_use]
 pub fn tickets(parties: u32, power: Power) -> Vec<Ticket> {

@@ -88,6 +88,7 @@ fn pack_alone(parties: u32) -> Row {
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,
+            regions: u32::MAX,
         })
         .collect();
     seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));

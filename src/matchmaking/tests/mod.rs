@@ -285,6 +285,37 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
     assert!(matches.iter().all(|made| made.quality.spread <= 20));
 }
 
+#[test]
+fn packed_sets_keep_to_levels_and_regions_so_that_most_are_matched_at_once() {
+    let mut matcher = matcher(ModeSettings {
+        matches_per_heartbeat_max: 10_000,
+        looks_per_heartbeat_max: 1,
+        ..mode(5)
+    });
+    let mut players = 0;
+    for (nth, mut ticket) in (0..).zip(workload::tickets_of_levels(4_000)) {
+        let regions = [0, 0b01, 0b10, 0b11][nth % 4];
+        ticket.wishes = Some(Box::new(ticket::Wishes {
+            regions,
+            ..Default::default()
+        }));
+        players += usize::from(ticket.size);
+        matcher.queue(ticket).unwrap();
+    }
+    // With a look or none, only what is packed is matched.
+    let (matches, _) = run(&mut matcher, 0);
+    assert!(
+        matches.len() * 10 > players * 6 / 10,
+        "{} of {players}",
+        matches.len()
+    );
+    for made in &matches {
+        let tickets = || made.groups.iter().flatten();
+        let levels = || tickets().map(|ticket| ticket.level);
+        assert!(levels().max().unwrap() - levels().min().unwrap() <= 10);
+    }
+}
+
 /// One step of a script of requests.
 #[derive(Clone, Debug)]
 enum Step {
