@@ -183,13 +183,8 @@ impl Groups {
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
     pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
-        if self.rules.rematch_after_ticks == 0 {
-            return;
-        }
-        for (group, side) in found.groups.iter().zip([false, true]) {
-            for &player in group.iter().flat_map(|ticket| &ticket.members) {
-                self.rematches.remember(player, found.id, side, now_tick);
-            }
+        if self.rules.rematch_after_ticks > 0 {
+            self.rematches.remember_match(found, now_tick);
         }
     }
 

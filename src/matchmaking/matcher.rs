@@ -174,7 +174,7 @@ impl Matcher {
         self.proposals.get(id).map(|proposal| &proposal.found)
     }
 
-    /// Queues a party. O(size + log n).
+    /// Queues a party; whoever of it watched a room does so no more. O(size · modes + log n).
     ///
     /// # Errors
     /// [`TicketError`] when the ticket is not valid for its mode, the party or a member waits already, or the
@@ -212,6 +212,10 @@ impl Matcher {
             mode.stats_mut().refused += 1;
             return Err(TicketError::QueueFull { party, tickets_max });
         }
+        for &player in &ticket.members {
+            self.unwatch(player);
+        }
+        let mode = &mut self.modes[usize::from(id.0)];
         self.players
             .extend(ticket.members.iter().map(|&player| (player, party)));
         let slot = mode.insert(ticket);
@@ -253,9 +257,10 @@ impl Matcher {
         self.cancel(party)
     }
 
-    /// Voids the ticket of a player who leaves, since a party never splits, and returns it. Cost as in
-    /// [`cancel`](Self::cancel).
+    /// Voids the ticket of a player who leaves, since a party never splits, and returns it; a seat as a spectator is
+    /// free again. Cost as in [`cancel`](Self::cancel).
     pub fn remove_player(&mut self, player: u64) -> Option<Ticket> {
+        self.unwatch(player);
         let party = self.party_of(player)?;
         self.cancel(party).ok()
     }
@@ -288,7 +293,7 @@ impl Matcher {
         self.remove_player(player).ok_or(nothing)
     }
 
-    /// Lets a player watch the room of a party, which may change until its match is on.
+    /// Lets a player watch the room of a party, which may change until its match is on, and no other room.
     ///
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::PlayerQueued`] when the player waits too,
@@ -301,14 +306,29 @@ impl Matcher {
                 queued_in,
             });
         }
-        match self.parties.get(&party) {
-            None => Err(TicketError::NotQueued { party }),
-            Some(&Place::Waiting { mode, slot }) => match &mut self.modes[usize::from(mode.0)] {
-                OpenMode::Rooms(rooms) => rooms.watch(party, slot, player),
-                OpenMode::Groups(_) => Err(TicketError::NoSeat { party }),
-            },
-            Some(Place::Proposed { .. }) => Err(TicketError::NoSeat { party }),
+        let (at, slot) = match self.parties.get(&party) {
+            None => return Err(TicketError::NotQueued { party }),
+            Some(&Place::Waiting { mode, slot }) => (usize::from(mode.0), slot),
+            Some(Place::Proposed { .. }) => return Err(TicketError::NoSeat { party }),
+        };
+        match &mut self.modes[at] {
+            OpenMode::Rooms(rooms) => rooms.watch(party, slot, player)?,
+            OpenMode::Groups(_) => return Err(TicketError::NoSeat { party }),
         }
+        self.proposals.unwatch(player);
+        for (other, mode) in self.modes.iter_mut().enumerate() {
+            if other != at {
+                mode.unwatch(player);
+            }
+        }
+        Ok(())
+    }
+
+    /// A player watches no more; whether it did. O(modes).
+    pub fn unwatch(&mut self, player: u64) -> bool {
+        let proposed = self.proposals.unwatch(player);
+        let modes = self.modes.iter_mut();
+        modes.fold(proposed, |seated, mode| mode.unwatch(player) || seated)
     }
 
     /// Parties that join a running match of a mode, at `now_tick`: exactly as many players as are missing, near
@@ -383,6 +403,8 @@ impl Matcher {
             feed(proposal.found.id);
             feed(proposal.until_tick);
             proposal.missing.iter().copied().for_each(&mut *feed);
+            let spectators = proposal.found.spectators.iter();
+            spectators.copied().for_each(&mut *feed);
             for group in &proposal.found.groups {
                 group.iter().for_each(|ticket| ticket.digest(feed));
             }
@@ -407,6 +429,7 @@ impl Matcher {
         };
         let mode = &mut self.modes[usize::from(proposal.found.mode.0)];
         mode.stats_mut().dissolved += 1;
+        mode.stats_mut().spectators_dropped += proposal.found.spectators.len() as u64;
         let bar_ticks = mode.rules().bar_after_decline_ticks;
         let until_tick = self.now_tick.saturating_add(bar_ticks);
         for ticket in proposal.found.groups.into_iter().flatten() {

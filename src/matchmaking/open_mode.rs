@@ -96,10 +96,18 @@ impl OpenMode {
         }
     }
 
+    /// A player watches no room of the mode any more; whether it did.
+    pub(super) fn unwatch(&mut self, player: u64) -> bool {
+        match self {
+            Self::Groups(_) => false,
+            Self::Rooms(rooms) => rooms.unwatch(player),
+        }
+    }
+
     pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
         match self {
             Self::Groups(groups) => groups.formed(found, now_tick),
-            Self::Rooms(rooms) => rooms.stats.record_match(found, now_tick),
+            Self::Rooms(rooms) => rooms.formed(found, now_tick),
         }
     }
 

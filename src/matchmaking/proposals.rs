@@ -1,9 +1,11 @@
 //! Matches whose players are asked whether they accept.
 //!
 //! Invariant: each player of a proposal either has accepted or is `missing`; a proposal without anybody missing
-//! is no longer here. Cost: O(players of the match) an answer, O(proposals that end) a heartbeat.
+//! is no longer here. Cost: O(players of the match) an answer, O(all proposals) a heartbeat.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
 
 use super::matcher::Match;
 
@@ -22,6 +24,8 @@ pub struct Proposal {
 #[derive(Clone, Debug, Default)]
 pub struct Proposals {
     open: BTreeMap<u64, Proposal>,
+    /// The proposal that a player watches; looked up, never walked.
+    watched: HashMap<u64, u64, FixedState>,
 }
 
 impl Proposals {
@@ -38,7 +42,10 @@ impl Proposals {
             until_tick,
             found,
         };
-        self.open.insert(proposal.found.id, proposal);
+        let (id, spectators) = (proposal.found.id, &proposal.found.spectators);
+        self.watched
+            .extend(spectators.iter().map(|&player| (player, id)));
+        self.open.insert(id, proposal);
     }
 
     /// A player's acceptance: the match, if it was the last one missing. To accept twice changes nothing.
@@ -60,7 +67,22 @@ impl Proposals {
 
     /// Ends a proposal.
     pub fn take(&mut self, id: u64) -> Option<Proposal> {
-        self.open.remove(&id)
+        let proposal = self.open.remove(&id)?;
+        for player in &proposal.found.spectators {
+            self.watched.remove(player);
+        }
+        Some(proposal)
+    }
+
+    /// A player watches no proposed match any more; whether it did.
+    pub fn unwatch(&mut self, player: u64) -> bool {
+        let proposal = self.watched.remove(&player);
+        let proposal = proposal.and_then(|id| self.open.get_mut(&id));
+        proposal.is_some_and(|proposal| {
+            let spectators = &mut proposal.found.spectators;
+            spectators.retain(|&seated| seated != player);
+            true
+        })
     }
 
     /// The ids of those that are off at `now_tick`. O(proposals).

@@ -11,6 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 
+use super::matcher::Match;
 use super::ticket::Ticket;
 
 /// Matches remembered of a player; the oldest makes room.
@@ -56,6 +57,15 @@ impl Rematches {
         }
         fought.push(Fought { tick, id, side });
         self.order.push_back((tick, player));
+    }
+
+    /// Remembers who fights whom in a match from `tick` on. O(players).
+    pub fn remember_match(&mut self, found: &Match, tick: u64) {
+        for (group, side) in found.groups.iter().zip([false, true]) {
+            for &player in group.iter().flat_map(|ticket| &ticket.members) {
+                self.remember(player, found.id, side, tick);
+            }
+        }
     }
 
     /// Forgets the matches before `tick`. O(entries forgotten).

@@ -5,29 +5,33 @@
 //!          └▶ else a room of its own ─▶ heartbeat: rooms merge, 1 + 1 + 2 → 4 ──┘
 //! ```
 //! In a room only the strength of the leaders counts, weighted by rank: all of them lie within the tolerance of
-//! the party that has waited longest. With `equal_size`, a room is two parties of one size. Up to
-//! [`SPECTATORS_MAX`] players watch a room; where rooms merge, those beyond that number see it no more.
+//! the party that has waited longest. With `equal_size`, a room is two parties of one size. Rooms merge into a full
+//! one only if its sides can be made up without opponents of late. Up to [`SPECTATORS_MAX`] players watch a room, each
+//! one room; where rooms merge, those beyond that number see it no more.
 //!
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
 //! parties; a room that is full waits for nothing but the limit on matches.
 //!
 //! **The wait bound** is that of [`groups`](super::groups): a party that has waited `first_after_s` is matched
-//! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size),
-//! before rooms of younger parties are filled.
+//! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
+//! regions and rematches allow), before rooms of younger parties are filled.
 //!
 //! Cost: O(log n) a request; a heartbeat O(newcomers + parties that wait, up to `looks_per_heartbeat_max`) looks
-//! for rooms, each at [`NEIGHBOURS_MAX`] rooms of each number of players at most.
+//! for rooms, each at [`NEIGHBOURS_MAX`] rooms of each number of players at most; with `equal_size`, a party past the
+//! wait bound looks at all of its size, as far as the looks go.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use arrayvec::ArrayVec;
+use foldhash::fast::FixedState;
 
-use super::balance::{Weight, balance};
+use super::balance::Split;
 use super::by_skill::Entry;
 use super::compositions::{CompositionTable, Counts};
 use super::groups::Heartbeat;
 use super::matcher::Match;
 use super::mode::ModeId;
+use super::pauses::Pauses;
 use super::pool::{Measure, Pool};
 use super::quality::Quality;
 use super::queue::{Age, Queue};
@@ -76,9 +80,12 @@ pub struct Rooms {
     open: [BTreeSet<(i32, u32)>; PLAYERS_MAX],
     /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
     newcomers: Vec<(Age, u32)>,
+    /// The room that a player watches; looked up, never walked.
+    watched: HashMap<u64, u32, FixedState>,
     rematches: Rematches,
     table: CompositionTable,
     seeker: Seeker,
+    pauses: Pauses,
     looks: u64,
 }
 
@@ -105,9 +112,11 @@ impl Rooms {
             room_of: Vec::new(),
             open: Default::default(),
             newcomers: Vec::new(),
+            watched: HashMap::default(),
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.mode.group_size),
             seeker: Seeker::default(),
+            pauses: Pauses::default(),
             looks: 0,
         }
     }
@@ -153,7 +162,7 @@ impl Rooms {
         self.pool.remove(slot)
     }
 
-    /// Lets a player watch the room of the party in `slot`.
+    /// Lets a player watch the room of the party in `slot`, and no other.
     pub(super) fn watch(&mut self, party: u32, slot: u32, player: u64) -> Result<(), TicketError> {
         let room = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
         let seats = self
@@ -162,10 +171,37 @@ impl Rooms {
             .map(|room| &mut room.spectators);
         match seats {
             Some(seats) if seats.contains(&player) => Ok(()),
-            Some(seats) => seats
-                .try_push(player)
-                .map_err(|_| TicketError::NoSeat { party }),
-            None => Err(TicketError::NoSeat { party }),
+            Some(seats) if !seats.is_full() => {
+                seats.push(player);
+                if let Some(before) = self.watched.insert(player, room) {
+                    self.leave_seat(player, before);
+                }
+                Ok(())
+            }
+            _ => Err(TicketError::NoSeat { party }),
+        }
+    }
+
+    /// A player watches no room any more; whether it did.
+    pub(super) fn unwatch(&mut self, player: u64) -> bool {
+        let room = self.watched.remove(&player);
+        room.is_some_and(|room| {
+            self.leave_seat(player, room);
+            true
+        })
+    }
+
+    fn leave_seat(&mut self, player: u64, room: u32) {
+        if let Some(room) = self.rooms.get_mut(room as usize) {
+            room.spectators.retain(|seated| *seated != player);
+        }
+    }
+
+    /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
+    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+        self.stats.record_match(found, now_tick);
+        if self.rules.mode.rematch_after_ticks > 0 {
+            self.rematches.remember_match(found, now_tick);
         }
     }
 
@@ -192,6 +228,9 @@ impl Rooms {
             expired.extend(self.remove(slot));
             self.stats.expired += 1;
         }
+        if let Some(tick) = now_tick.checked_sub(self.rules.mode.rematch_after_ticks) {
+            self.rematches.forget_before(tick.saturating_add(1));
+        }
         let mut heartbeat = Heartbeat {
             now_tick,
             next_match,
@@ -205,16 +244,22 @@ impl Rooms {
                 self.open_room(slot);
             }
         }
-        self.serve(&mut heartbeat, self.rules.mode.first_after_ticks);
-        self.serve(&mut heartbeat, 0);
+        self.pauses.next_beat(self.pool.queue());
+        self.serve(&mut heartbeat, true);
+        self.serve(&mut heartbeat, false);
         self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.looks_max);
         self.stats.matches_exhausted += u64::from(heartbeat.is_full());
         self.stats.left_over_players = self.queue().players();
     }
 
-    /// Fills the rooms of parties that have waited this long, oldest first, and makes matches of those that are
-    /// full.
-    fn serve(&mut self, heartbeat: &mut Heartbeat, waited_ticks: u64) {
+    /// Fills the rooms of all parties, or of those that are `first` in line, oldest first, and makes matches of those
+    /// that are full.
+    fn serve(&mut self, heartbeat: &mut Heartbeat, first: bool) {
+        let waited_ticks = if first {
+            self.rules.mode.first_after_ticks
+        } else {
+            0
+        };
         let oldest: Vec<(Age, u32)> = self
             .queue()
             .iter()
@@ -231,12 +276,11 @@ impl Rooms {
                 continue;
             }
             self.looks += 1;
-            let first = waited_ticks > 0 && !self.rules.equal_size;
             let mut full = self.room(slot).is_some_and(|room| self.is_full(room));
-            if !full && first {
+            if !full && first && !self.rules.equal_size {
                 full = self.gather(slot, heartbeat.now_tick);
             } else if !full {
-                full = self.merge(slot, heartbeat.now_tick);
+                full = self.merge(slot, heartbeat.now_tick, first);
             }
             if full {
                 self.make(heartbeat, slot);
@@ -246,16 +290,28 @@ impl Rooms {
 
     /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
     fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
-        let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
-        let share = self
-            .rules
-            .mode
-            .looks_max
-            .saturating_sub(self.seeker.looks());
+        let age = self.pool.age(slot);
+        if self.pauses.is_paused(age) {
+            return false;
+        }
+        let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        let share = self.pauses.share(age, self.rules.mode.looks_max);
         let limits = terms.limits(slot);
-        let found = self
-            .seeker
-            .seek(&terms, &mut self.table, slot, limits, share);
+        let mut found = None;
+        for _ in 0..1 + u8::from(self.pool.has_lists()) {
+            let begun = self.seeker.looks();
+            found = self.seeker.seek(&terms, &mut self.table, slot, limits, share);
+            let used = self.seeker.looks() - begun;
+            self.looks += used;
+            if found.is_some() {
+                break;
+            }
+            if used >= share {
+                self.stats.searches_cut += 1;
+                self.pauses.pause(age, slot);
+            }
+            terms = terms.without_lists();
+        }
         if found.is_none() {
             return false;
         }
@@ -279,7 +335,7 @@ impl Rooms {
 
     /// Merges the room of the party in `slot` with others while they fit, first with those that fill it; whether
     /// it is full then.
-    fn merge(&mut self, slot: u32, now_tick: u64) -> bool {
+    fn merge(&mut self, slot: u32, now_tick: u64, first: bool) -> bool {
         loop {
             let at = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
             let Some(room) = self.rooms.get(at as usize) else {
@@ -296,35 +352,45 @@ impl Rooms {
             };
             let fitting = sizes
                 .rev()
-                .find_map(|players| self.nearest(at, players, now_tick));
+                .find_map(|players| self.nearest(at, players, now_tick, first));
             let Some(other) = fitting else { return false };
             self.unite(at, other);
         }
     }
 
-    /// The room of so many players, nearest in strength, that can merge with a room.
-    fn nearest(&mut self, at: u32, players: u8, now_tick: u64) -> Option<u32> {
+    /// The room of so many players, nearest in strength, that can merge with a room; `first` in line, it looks at
+    /// as many as there are looks.
+    fn nearest(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
         let low = self.rooms[at as usize].low;
         let rooms = self.open.get(usize::from(players))?;
-        let above = rooms.range((low, 0)..).take(NEIGHBOURS_MAX);
-        let below = rooms.range(..(low, 0)).rev().take(NEIGHBOURS_MAX);
+        let looks = self.rules.mode.looks_max.saturating_sub(self.looks);
+        let most = if first {
+            NEIGHBOURS_MAX.max(looks as usize / 2)
+        } else {
+            NEIGHBOURS_MAX
+        };
+        let above = rooms.range((low, 0)..).take(most);
+        let below = rooms.range(..(low, 0)).rev().take(most);
         let mut nearby: Vec<(u32, u32)> = above
             .chain(below)
             .filter(|&&(_, other)| other != at)
             .map(|&(strength, other)| (strength.abs_diff(low), other))
             .collect();
         nearby.sort_unstable_by_key(|&(distance, other)| (distance, self.oldest(other)));
-        self.looks += nearby.len() as u64;
-        let found = nearby
-            .into_iter()
-            .find(|&(_, other)| self.fit(at, other, now_tick));
+        let found = nearby.into_iter().find(|&(_, other)| {
+            self.looks += 1;
+            self.fit(at, other, now_tick, first)
+        });
         found.map(|(_, other)| other)
     }
 
     /// Whether two rooms can be one.
-    fn fit(&mut self, one: u32, other: u32, now_tick: u64) -> bool {
+    fn fit(&mut self, one: u32, other: u32, now_tick: u64, first: bool) -> bool {
         let (one, other) = (&self.rooms[one as usize], &self.rooms[other as usize]);
-        let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        if first {
+            terms = terms.without_lists();
+        }
         let slots = || one.parties.iter().chain(&other.parties).copied();
         let tolerance = slots().map(|slot| terms.limits(slot).window).max();
         let spread = one.high.max(other.high).abs_diff(one.low.min(other.low));
@@ -335,9 +401,23 @@ impl Rooms {
             .iter()
             .for_each(|entry| counts[usize::from(entry.size) - 1] += 1);
         let sizes_fit = self.rules.equal_size || self.table.fits(&counts, &[PLAYERS_MAX as u32; 5]);
+        let full =
+            self.rules.equal_size || one.players + other.players == 2 * self.rules.mode.group_size;
         sizes_fit
             && tolerance.is_some_and(|tolerance| spread <= tolerance)
             && terms.all_together(&entries, u32::MAX)
+            && (!full || self.sides(&mut entries.to_vec(), now_tick).is_some())
+    }
+
+    /// The most even sides, in the leaders' strength, of the parties of a full room, which it orders by size.
+    fn sides(&mut self, parties: &mut [Entry], now_tick: u64) -> Option<Split> {
+        parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
+        let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        if self.rules.equal_size {
+            return terms.duel(parties);
+        }
+        let strength = |entry: &Entry| entry.skill().unsigned_abs();
+        terms.split_by(&mut self.table, parties, strength, &mut self.looks)
     }
 
     fn is_full(&self, room: &Room) -> bool {
@@ -402,7 +482,9 @@ impl Rooms {
         room.low = left.iter().map(Entry::skill).min().unwrap_or(0);
         room.high = left.iter().map(Entry::skill).max().unwrap_or(0);
         if left.is_empty() {
-            room.spectators.clear();
+            for player in std::mem::take(&mut room.spectators) {
+                self.watched.remove(&player);
+            }
             self.free.push(at);
         } else {
             self.list(at);
@@ -423,9 +505,11 @@ impl Rooms {
             room.parties.push(slot);
         }
         for player in gone.spectators {
-            if !room.spectators.contains(&player) {
-                self.stats.spectators_dropped +=
-                    u64::from(room.spectators.try_push(player).is_err());
+            if room.spectators.try_push(player).is_ok() {
+                self.watched.insert(player, into);
+            } else {
+                self.watched.remove(&player);
+                self.stats.spectators_dropped += 1;
             }
         }
         self.list(into);
@@ -455,16 +539,8 @@ impl Rooms {
             .iter()
             .filter_map(|&slot| self.pool.entry(slot))
             .collect();
-        parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
-        let weight = |entry: &Entry| (entry.size, entry.skill().unsigned_abs());
-        let weights: Vec<Weight> = parties.iter().map(weight).collect();
-        let split = if self.rules.equal_size {
-            Some(0b01)
-        } else {
-            balance(&mut self.table, &weights).map(|split| split.first)
-        };
-        let Some(first) = split else {
-            debug_assert!(false, "a full room has two sides");
+        // A full room whose parties met elsewhere since has none, and waits until that is forgotten.
+        let Some(Split { first, .. }) = self.sides(&mut parties, heartbeat.now_tick) else {
             return;
         };
         let mut sides: Vec<(Age, u32, bool)> = (0..parties.len())
@@ -507,6 +583,8 @@ impl Rooms {
 
     /// Feeds who shares a room with whom to a hash. O(rooms).
     pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        self.rematches.digest(feed);
+        self.pauses.digest(feed);
         for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {
             room.parties.iter().for_each(|&slot| feed(u64::from(slot)));
             room.spectators.iter().copied().for_each(&mut *feed);

@@ -39,7 +39,7 @@ pub struct ModeStats {
     pub searches_cut: u64,
     /// Heartbeats that made as many matches as allowed.
     pub matches_exhausted: u64,
-    /// Players who could not watch on, since two rooms became one.
+    /// Players who could not watch on, since two rooms became one or a proposed match was declined.
     pub spectators_dropped: u64,
     /// Power gaps of matches.
     pub power_gap: Distribution,

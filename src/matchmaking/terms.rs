@@ -165,6 +165,19 @@ impl<'a> Terms<'a> {
         balance_where(table, &weights, allowed, looks)
     }
 
+    /// Two parties against each other, whatever their sizes, unless they met of late.
+    #[must_use]
+    pub fn duel(&self, entries: &[Entry]) -> Option<Split> {
+        let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
+        let tickets: Vec<&Ticket> = tickets.collect();
+        let power: [&Ticket; 2] = tickets.as_slice().try_into().ok()?;
+        let met = is_rematch(&self.rematches.opponents(&tickets), 0b01);
+        (!met).then_some(Split {
+            first: 0b01,
+            power: power.map(|ticket| u64::from(ticket.power)),
+        })
+    }
+
     /// Whether so many players of each role can fill both groups. O(1).
     #[must_use]
     pub fn roles_suffice(&self, filled: &[u32; ROLES]) -> bool {

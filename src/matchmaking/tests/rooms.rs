@@ -172,6 +172,94 @@ fn four_watch_a_room_and_are_told_of_its_match() {
 }
 
 #[test]
+fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
+    let mut matcher = rooms(settings(1));
+    for (id, strength) in [(1, 500), (2, 5000)] {
+        matcher.queue(party(id, 1, strength, 0)).unwrap();
+    }
+    run(&mut matcher, 10);
+    for player in [30, 71, 72, 73] {
+        matcher.watch(1, player).unwrap();
+    }
+    // One queues, one goes elsewhere, one logs out, one has seen enough.
+    matcher.queue(party(3, 1, 9000, 10)).unwrap();
+    matcher.watch(2, 71).unwrap();
+    assert_eq!(matcher.remove_player(72), None);
+    assert!(matcher.unwatch(73) && !matcher.unwatch(73));
+    matcher.watch(1, 74).unwrap();
+    matcher.queue(party(4, 1, 500, 10)).unwrap();
+    assert_eq!(run(&mut matcher, 20).0[0].spectators, [74]);
+}
+
+#[test]
+fn spectators_of_a_match_that_is_declined_are_counted() {
+    let mut matcher = rooms(RoomSettings {
+        accept_within_s: 10.0,
+        ..settings(1)
+    });
+    matcher.queue(party(1, 1, 500, 0)).unwrap();
+    run(&mut matcher, 10);
+    for player in [70, 71] {
+        matcher.watch(1, player).unwrap();
+    }
+    matcher.queue(party(2, 1, 500, 10)).unwrap();
+    run(&mut matcher, 20);
+    assert!(matcher.unwatch(70));
+    matcher.decline(20).unwrap();
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().spectators_dropped, 1);
+    assert!(!matcher.unwatch(71));
+}
+
+#[test]
+fn opponents_of_late_do_not_meet_in_a_room() {
+    for equal_size in [false, true] {
+        let mut matcher = rooms(RoomSettings {
+            rematch_after_s: 60.0,
+            equal_size,
+            ..settings(1)
+        });
+        let mut made = Vec::new();
+        for now_tick in (0..=1300).step_by(10) {
+            for id in [1, 2] {
+                let _ = matcher.queue(party(id, 1, 500, now_tick));
+            }
+            made.extend(run(&mut matcher, now_tick).0.iter().map(|_| now_tick));
+        }
+        assert_eq!(made, [0, 1200]);
+    }
+}
+
+#[test]
+fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
+    let mut matcher = rooms(RoomSettings {
+        equal_size: true,
+        open_after_s: 0.0,
+        first_after_s: 0.0,
+        ..settings(1)
+    });
+    let region = |ticket: Ticket, regions: u32| Ticket {
+        wishes: Some(Box::new(crate::matchmaking::Wishes {
+            regions,
+            ..Default::default()
+        })),
+        ..ticket
+    };
+    // The first two can only meet each other, and dozens stand between them.
+    matcher.queue(region(party(1, 1, 100, 0), 0b10)).unwrap();
+    for id in 10..90 {
+        let elsewhere = region(party(id, 1, 200 + id, 1), 1 << (id % 29 + 2));
+        matcher.queue(elsewhere).unwrap();
+    }
+    matcher.queue(region(party(2, 1, 900, 2), 0b10)).unwrap();
+    let (matches, _) = run(&mut matcher, 10);
+    let met = |made: &Match| {
+        let tickets = made.groups.iter().flatten();
+        tickets.map(|ticket| ticket.party).collect::<Vec<_>>()
+    };
+    assert!(matches.iter().any(|made| met(made) == [1, 2]));
+}
+
+#[test]
 fn sides_are_one_to_three() {
     for side_size in [0, 4] {
         assert!(settings(side_size).rules(20.0).is_err());
