@@ -1,16 +1,35 @@
 //! Parties for a running match in which players are missing.
 //!
-//! Parties join nearest in skill first, as long as each is within its own window of the match, until some of
-//! them make up exactly the players that are missing; of these, the nearest are chosen. Whom one of them avoids
-//! is not in the match, nor among those chosen with it.
+//! ```text
+//! nearest in skill ──▶ those that may be in the match ──▶ subsets of exactly what is missing ──▶ nearest in power
+//! ```
+//! Each party that joins is within its own window and level band of the match; all of them share a region with it;
+//! none avoids, is avoided by, or of late fought against anybody it now meets; together they play the roles that are
+//! missing. Of the first [`SETS_MAX`] such sets, made of the nearest parties first, the one whose power is nearest to
+//! what the side lacks joins.
 //!
-//! Cost: O(parties looked at · players missing), at most [`LOOKS_MAX`] parties.
+//! The wait bound goes first: of those who have waited less than `first_after_s`, nobody joins who could be in a
+//! match with one of the [`FIRST_MAX`] longest-waiting parties that are first in line.
+//!
+//! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
 
 use super::by_skill::Entry;
-use super::terms::{Terms, regions};
+use super::compositions::CompositionTable;
+use super::seek::only;
+use super::terms::{Terms, add_roles, regions, roles};
+use super::ticket::{ROLES, Ticket};
 
 /// Parties looked at for one match.
 pub const LOOKS_MAX: usize = 256;
+
+/// Steps of the search for a set of parties.
+pub const STEPS_MAX: u32 = 8_192;
+
+/// Sets among which the one of the nearest power is chosen.
+pub const SETS_MAX: u32 = 64;
+
+/// Parties first in line whose partners are left to them.
+pub const FIRST_MAX: usize = 64;
 
 /// A running match in which players are missing on one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,75 +44,175 @@ pub struct Backfill {
     pub regions: u32,
     /// The players in the match.
     pub players: Vec<u64>,
+    /// Those of them who play against the side that lacks players.
+    pub opponents: Vec<u64>,
+    /// Players whom those in the match would avoid.
+    pub avoid: Vec<u64>,
+    /// Players of each role that the side lacks at least.
+    pub roles: [u8; ROLES],
+    /// The power that the side lacks; `None` when it is no matter.
+    pub power: Option<u64>,
 }
 
-/// The parties that join, nearest first; `None` when none make up exactly what is missing.
-pub(super) fn join(terms: &Terms, wanted: &Backfill) -> Option<Vec<Entry>> {
-    let order = terms.pool.by_skill();
-    let missing = wanted.missing;
-    if missing == 0 || missing > terms.rules.group_size {
+/// The parties that join; `None` when none make up exactly what is missing.
+pub(super) fn join(
+    terms: &Terms,
+    table: &mut CompositionTable,
+    wanted: &Backfill,
+) -> Option<Vec<Entry>> {
+    if wanted.missing == 0 || wanted.missing > terms.rules.group_size {
         return None;
     }
+    let candidates = candidates(terms, table, wanted);
+    let mut reach = vec![1u64; candidates.len() + 1];
+    for (at, entry) in candidates.iter().enumerate().rev() {
+        reach[at] = reach[at + 1] | reach[at + 1] << entry.size;
+    }
+    let mut search = Search {
+        terms,
+        wanted,
+        candidates: &candidates,
+        reach: &reach,
+        chosen: Vec::new(),
+        best: None,
+        sets: 0,
+        steps: 0,
+    };
+    let place = everywhere(wanted.regions);
+    search.from(0, wanted.missing, place);
+    search.best.map(|(_, set)| set)
+}
+
+/// No regions mean all of them.
+fn everywhere(regions: u32) -> u32 {
+    if regions == 0 { u32::MAX } else { regions }
+}
+
+/// The parties that may be in the match, nearest in skill first.
+fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) -> Vec<Entry> {
+    let order = terms.pool.by_skill();
+    let queue = terms.pool.queue().iter();
+    let first_after_ticks = terms.rules.first_after_ticks;
+    let is_first = |ticket: &Ticket| ticket.waited_ticks(terms.now_tick) >= first_after_ticks;
+    let first: Vec<&Ticket> = queue
+        .map(|(_, ticket)| ticket)
+        .take(FIRST_MAX)
+        .take_while(|ticket| is_first(ticket))
+        .collect();
     let (mut low, mut high) = order.around(wanted.skill);
-    let mut joined: Vec<Entry> = Vec::new();
-    // Bit s of entry i: some of the first i make up s players.
-    let mut sums = vec![1u64];
+    let mut found = Vec::new();
     for _ in 0..LOOKS_MAX {
         let distance = |place| order.at(place).skill().abs_diff(wanted.skill);
-        let (place, next) = match (low, high) {
-            (Some(below), Some(above)) if distance(below) < distance(above) => (below, &mut low),
-            (_, Some(above)) => (above, &mut high),
-            (Some(below), None) => (below, &mut low),
-            (None, None) => return None,
+        let (place, below) = match (low, high) {
+            (Some(below), Some(above)) if distance(below) < distance(above) => (below, true),
+            (_, Some(above)) => (above, false),
+            (Some(below), None) => (below, true),
+            (None, None) => break,
         };
         let entry = order.at(place);
-        *next = if entry.skill() < wanted.skill {
-            order.previous(place)
+        if below {
+            low = order.previous(place);
         } else {
-            order.next(place)
-        };
-        let level_band = terms.limits(entry.slot).level_band;
-        let gets_on = |other: &Entry| terms.together(other, &entry, level_band);
-        if !may_join(terms, wanted, &entry) || !joined.iter().all(gets_on) {
-            continue;
+            high = order.next(place);
         }
-        joined.push(entry);
-        let before = sums.last().copied().unwrap_or(1);
-        sums.push(before | before << entry.size);
-        if sums[joined.len()] >> missing & 1 == 1 {
-            return Some(chosen(&joined, &sums, missing));
+        let Some(ticket) = terms.ticket(entry.slot) else {
+            continue;
+        };
+        let mut is_needed = |other: &&Ticket| {
+            let mut both = only(ticket.size);
+            both[usize::from(other.size) - 1] += 1;
+            regions(ticket) & regions(other) != 0 && table.fits(&both, &[u32::MAX; 5])
+        };
+        if may_join(terms, wanted, &entry, ticket)
+            && (is_first(ticket) || !first.iter().any(&mut is_needed))
+        {
+            found.push(entry);
         }
     }
-    None
+    found
 }
 
 /// Whether a party may be in the match.
-fn may_join(terms: &Terms, wanted: &Backfill, entry: &Entry) -> bool {
+fn may_join(terms: &Terms, wanted: &Backfill, entry: &Entry, ticket: &Ticket) -> bool {
     let limits = terms.limits(entry.slot);
-    let region = if wanted.regions == 0 {
-        u32::MAX
-    } else {
-        wanted.regions
-    };
-    let Some(ticket) = terms.ticket(entry.slot) else {
-        return false;
+    let met = |&one: &u64| {
+        let opponents = wanted.opponents.iter();
+        opponents
+            .copied()
+            .any(|other| terms.rematches.were_opponents(one, other))
     };
     entry.size <= wanted.missing
         && entry.skill().abs_diff(wanted.skill) <= limits.window
         && u32::from(entry.level.abs_diff(wanted.level)) <= limits.level_band
-        && regions(ticket) & region != 0
+        && regions(ticket) & everywhere(wanted.regions) != 0
         && !terms.avoids_any(ticket, &wanted.players)
+        && !ticket
+            .members
+            .iter()
+            .any(|player| wanted.avoid.contains(player))
+        && !ticket.members.iter().any(met)
 }
 
-/// The nearest that make up what is missing: from the farthest back, one is left out where the others do.
-fn chosen(joined: &[Entry], sums: &[u64], mut missing: u8) -> Vec<Entry> {
-    let mut chosen = Vec::new();
-    for (at, entry) in joined.iter().enumerate().rev() {
-        if sums[at] >> missing & 1 == 0 {
-            chosen.push(*entry);
-            missing -= entry.size;
+/// The search for a set that makes up what is missing, depth first, nearest parties first.
+struct Search<'a> {
+    terms: &'a Terms<'a>,
+    wanted: &'a Backfill,
+    candidates: &'a [Entry],
+    /// Bit s of entry i: some of the candidates from i on make up s players.
+    reach: &'a [u64],
+    chosen: Vec<Entry>,
+    /// How far the power is from what is wanted, and the set.
+    best: Option<(u64, Vec<Entry>)>,
+    sets: u32,
+    steps: u32,
+}
+
+impl Search<'_> {
+    fn from(&mut self, at: usize, missing: u8, place: u32) {
+        self.steps += 1;
+        let done = self.steps > STEPS_MAX || self.sets >= SETS_MAX;
+        if done || self.reach[at] >> missing & 1 == 0 {
+            return;
+        }
+        if missing == 0 {
+            self.offer();
+            return;
+        }
+        let Some(&entry) = self.candidates.get(at) else {
+            return;
+        };
+        let Some(ticket) = self.terms.ticket(entry.slot) else {
+            return;
+        };
+        let here = place & regions(ticket);
+        let gets_on = |other: &Entry| self.terms.together(other, &entry, u32::MAX);
+        if entry.size <= missing && here != 0 && self.chosen.iter().all(gets_on) {
+            self.chosen.push(entry);
+            self.from(at + 1, missing - entry.size, here);
+            self.chosen.pop();
+        }
+        self.from(at + 1, missing, place);
+    }
+
+    /// A set of exactly what is missing.
+    fn offer(&mut self) {
+        let tickets = || {
+            self.chosen
+                .iter()
+                .filter_map(|entry| self.terms.ticket(entry.slot))
+        };
+        let plays = tickets().fold([0; ROLES], |filled, ticket| {
+            add_roles(filled, &roles(ticket))
+        });
+        let mut lacks = plays.iter().zip(self.wanted.roles);
+        if lacks.any(|(&has, needs)| has < u32::from(needs)) {
+            return;
+        }
+        self.sets += 1;
+        let power: u64 = tickets().map(|ticket| u64::from(ticket.power)).sum();
+        let off = self.wanted.power.map_or(0, |wanted| power.abs_diff(wanted));
+        if self.best.as_ref().is_none_or(|best| off < best.0) {
+            self.best = Some((off, self.chosen.clone()));
         }
     }
-    chosen.reverse();
-    chosen
 }

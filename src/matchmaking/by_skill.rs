@@ -5,8 +5,8 @@
 //!                    │                             │
 //! bucket      ≤ 256 parties, sorted         ≤ 256 parties, sorted
 //! ```
-//! Invariants: keys rise through all buckets; no bucket is empty; neighbours that together fill half a bucket
-//! are one. A key is (skill, party), so that equal skills are ordered by ticket id.
+//! Invariants: keys rise through all buckets; no bucket is empty. A bucket that loses a party is united with the
+//! one above when both together fill half a bucket at most. A key is (skill, party), so that equal skills are ordered by ticket id.
 //!
 //! Cost: a party comes or goes in two binary searches and a move of at most 4 kB, plus, once in about a
 //! hundred times, a bucket divided or united; the step to a neighbour is O(1). Tried: one sort a heartbeat,

@@ -191,7 +191,7 @@ impl Groups {
     /// Takes out the parties that join a running match.
     pub(super) fn backfill(&mut self, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, now_tick);
-        let joined = backfill::join(&terms, wanted).unwrap_or_default();
+        let joined = backfill::join(&terms, &mut self.table, wanted).unwrap_or_default();
         let taken = joined
             .iter()
             .filter_map(|entry| self.pool.remove(entry.slot));

@@ -331,8 +331,8 @@ impl Matcher {
         modes.fold(proposed, |seated, mode| mode.unwatch(player) || seated)
     }
 
-    /// Parties that join a running match of a mode, at `now_tick`: exactly as many players as are missing, near
-    /// it in skill. They wait no more. None when there are none. Cost as in `backfill.rs`.
+    /// Parties that join a running match of a mode of groups, at `now_tick`: exactly as many players as are missing,
+    /// near it in skill. They wait no more. None when there are none. Cost as in `backfill.rs`.
     pub fn backfill(&mut self, mode: ModeId, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
         let Some(OpenMode::Groups(groups)) = self.modes.get_mut(usize::from(mode.0)) else {
             return Vec::new();

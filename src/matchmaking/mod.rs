@@ -61,9 +61,9 @@ pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
 pub use open_mode::OpenMode;
 pub(crate) use plugin::tick_mhz;
 pub use plugin::{
-    AnswerRequest, CancelRequest, MatchFormed, MatchProposed, Matchmaker, MatchmakingPlugin,
-    MatchmakingSettings, MatchmakingStats, PartyTicket, QueueRequest, TicketCancelled,
-    TicketExpired, TicketQueued, TicketRefused,
+    AnswerRequest, BackfillRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed,
+    Matchmaker, MatchmakingPlugin, MatchmakingSettings, MatchmakingStats, PartyTicket,
+    QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
 };
 pub use quality::Quality;
 pub use room_settings::RoomSettings;

@@ -5,6 +5,8 @@
 //! every tick   QueueRequest ──▶ [queue_tickets]  ──▶ TicketQueued    · TicketRefused
 //!              AnswerRequest ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
 //!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
+//!              WatchRequest ──▶ [watch_rooms]
+//!              BackfillRequest ▶ [fill_matches]  ──▶ MatchFilled
 //! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
 //! ```
 //! Requests are taken in every tick, right before [`SimSystems::Heartbeat`]: a message lives for two ticks, a
@@ -14,7 +16,7 @@
 //!
 //! Invariant after every tick: [`Matchmaker::conserved`].
 //!
-//! Limits: a request costs O(1) (more only when it gives waiting time back, see [`Matcher::queue`]), is
+//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`Matcher::backfill`]), is
 //! handled in its own tick, and none is carried over, so that what bounds the writers (for clients the
 //! inbox's budget) bounds the work; the queues themselves are bounded by
 //! [`ModeSettings::tickets_max`](super::ModeSettings::tickets_max). Every refusal is a message and a count.
@@ -27,6 +29,7 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
+use super::backfill::Backfill;
 use super::matcher::{Beat, Match, Matcher};
 use super::mode::{ModeError, ModeId, QueueMode};
 use super::open_mode::OpenMode;
@@ -55,6 +58,9 @@ impl Plugin for MatchmakingPlugin {
             .add_message::<QueueRequest>()
             .add_message::<CancelRequest>()
             .add_message::<AnswerRequest>()
+            .add_message::<WatchRequest>()
+            .add_message::<BackfillRequest>()
+            .add_message::<MatchFilled>()
             .add_message::<TicketQueued>()
             .add_message::<TicketRefused>()
             .add_message::<TicketCancelled>()
@@ -66,7 +72,13 @@ impl Plugin for MatchmakingPlugin {
             .add_systems(Startup, open_modes)
             .add_systems(
                 FixedUpdate,
-                (queue_tickets, answer_matches, cancel_tickets)
+                (
+                    queue_tickets,
+                    answer_matches,
+                    cancel_tickets,
+                    watch_rooms,
+                    fill_matches,
+                )
                     .chain()
                     .after(SimSystems::View)
                     .before(SimSystems::Heartbeat),
@@ -100,6 +112,8 @@ pub struct MatchmakingStats {
     pub cancel_refused: u64,
     /// Answers to matches that were not proposed, or no more.
     pub answer_refused: u64,
+    /// Wishes to watch where nobody can, or nobody else.
+    pub watch_refused: u64,
 }
 
 /// The waiting parties of all modes: a [`Matcher`] as a resource.
@@ -181,6 +195,36 @@ pub struct AnswerRequest {
     pub player: u64,
     /// Whether the player accepts.
     pub accept: bool,
+}
+
+/// A player wants to watch the room of a party, or to watch no more. A wish that cannot be granted is counted and
+/// otherwise ignored.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchRequest {
+    /// The player.
+    pub player: u64,
+    /// The party whose room is to be watched; `None` to watch no more.
+    pub party: Option<u32>,
+}
+
+/// Players are missing in a running match. Answered in the same tick by [`MatchFilled`].
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct BackfillRequest {
+    /// The match.
+    pub id: u64,
+    /// Its mode.
+    pub mode: ModeId,
+    /// Who is missing.
+    pub wanted: Backfill,
+}
+
+/// Who joins a running match.
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct MatchFilled {
+    /// The match.
+    pub id: u64,
+    /// The parties, which wait no more; none when none make up exactly what is missing.
+    pub joined: Vec<Ticket>,
 }
 
 /// A party waits from this tick on.
@@ -369,6 +413,37 @@ fn answer_matches(
             stats.answer_refused += 1;
             debug!(%error, "answer ignored");
         }
+    }
+}
+
+/// Players who want to watch, or to watch no more.
+fn watch_rooms(
+    mut requests: MessageReader<WatchRequest>,
+    mut matchmaker: ResMut<Matchmaker>,
+    mut stats: ResMut<MatchmakingStats>,
+) {
+    for &WatchRequest { player, party } in requests.read() {
+        let Some(party) = party else {
+            matchmaker.unwatch(player);
+            continue;
+        };
+        if let Err(error) = matchmaker.watch(party, player) {
+            stats.watch_refused += 1;
+            debug!(%error, "player does not watch");
+        }
+    }
+}
+
+/// Running matches in which players are missing.
+fn fill_matches(
+    tick: Res<SimTick>,
+    mut requests: MessageReader<BackfillRequest>,
+    mut matchmaker: ResMut<Matchmaker>,
+    mut filled: MessageWriter<MatchFilled>,
+) {
+    for BackfillRequest { id, mode, wanted } in requests.read() {
+        let joined = matchmaker.backfill(*mode, wanted, tick.0);
+        filled.write(MatchFilled { id: *id, joined });
     }
 }
 

@@ -300,7 +300,9 @@ impl Rooms {
         let mut found = None;
         for _ in 0..1 + u8::from(self.pool.has_lists()) {
             let begun = self.seeker.looks();
-            found = self.seeker.seek(&terms, &mut self.table, slot, limits, share);
+            found = self
+                .seeker
+                .seek(&terms, &mut self.table, slot, limits, share);
             let used = self.seeker.looks() - begun;
             self.looks += used;
             if found.is_some() {
@@ -361,14 +363,25 @@ impl Rooms {
     /// The room of so many players, nearest in strength, that can merge with a room; `first` in line, it looks at
     /// as many as there are looks.
     fn nearest(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
+        let found = self.nearest_of(at, players, now_tick, first, NEIGHBOURS_MAX);
+        let looks = self.rules.mode.looks_max.saturating_sub(self.looks) as usize / 2;
+        if found.is_some() || !first || looks <= NEIGHBOURS_MAX {
+            return found;
+        }
+        self.nearest_of(at, players, now_tick, first, looks)
+    }
+
+    /// The nearest out of `most` on each side.
+    fn nearest_of(
+        &mut self,
+        at: u32,
+        players: u8,
+        now_tick: u64,
+        first: bool,
+        most: usize,
+    ) -> Option<u32> {
         let low = self.rooms[at as usize].low;
         let rooms = self.open.get(usize::from(players))?;
-        let looks = self.rules.mode.looks_max.saturating_sub(self.looks);
-        let most = if first {
-            NEIGHBOURS_MAX.max(looks as usize / 2)
-        } else {
-            NEIGHBOURS_MAX
-        };
         let above = rooms.range((low, 0)..).take(most);
         let below = rooms.range(..(low, 0)).rev().take(most);
         let mut nearby: Vec<(u32, u32)> = above
@@ -377,10 +390,10 @@ impl Rooms {
             .map(|&(strength, other)| (strength.abs_diff(low), other))
             .collect();
         nearby.sort_unstable_by_key(|&(distance, other)| (distance, self.oldest(other)));
-        let found = nearby.into_iter().find(|&(_, other)| {
-            self.looks += 1;
-            self.fit(at, other, now_tick, first)
-        });
+        self.looks += nearby.len() as u64;
+        let found = nearby
+            .into_iter()
+            .find(|&(_, other)| self.fit(at, other, now_tick, first));
         found.map(|(_, other)| other)
     }
 

@@ -119,6 +119,31 @@ fn a_proposed_match_is_answered_by_messages() {
 }
 
 #[test]
+fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 2, 0, 0));
+    app.world_mut().write_message(BackfillRequest {
+        id: 7,
+        mode: ModeId(0),
+        wanted: Backfill {
+            missing: 2,
+            level: 1,
+            ..Backfill::default()
+        },
+    });
+    for party in [Some(1), None] {
+        app.world_mut()
+            .write_message(WatchRequest { player: 99, party });
+    }
+    tick(&mut app);
+    let filled = take::<MatchFilled>(&mut app);
+    assert_eq!((filled[0].id, filled[0].joined.len()), (7, 1));
+    let stats = app.world().resource::<MatchmakingStats>();
+    assert_eq!(stats.watch_refused, 1, "there is no room");
+    assert!(app.world().resource::<Matchmaker>().conserved());
+}
+
+#[test]
 fn refusals_are_told_and_counted() {
     let mut app = app(vec![mode(1)]);
     queue(&mut app, ticket(1, 1, 0, 0));
@@ -157,6 +182,7 @@ fn refusals_are_told_and_counted() {
             queue_refused: 3,
             cancel_refused: 1,
             answer_refused: 0,
+            watch_refused: 0,
         }
     );
     assert_eq!(app.world().resource::<Matchmaker>().waiting(), 1);

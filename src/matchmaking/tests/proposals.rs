@@ -164,6 +164,82 @@ fn exactly_the_missing_players_join_a_running_match() {
     }
 }
 
+#[test]
+fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
+    let mut matcher = matcher(mode(5));
+    let wishing = |party: u32, skill: i32, avoid: &[u64], regions: u32| Ticket {
+        wishes: Some(Box::new(crate::matchmaking::Wishes {
+            avoid: avoid.iter().copied().collect(),
+            regions,
+            ..Default::default()
+        })),
+        ..ticket(party, 1, skill, 0)
+    };
+    // The nearest avoids the two others; of the rest, two pairs share a region each, but no three.
+    matcher.queue(wishing(1, 0, &[20, 30], 0)).unwrap();
+    matcher.queue(wishing(2, 1, &[], 0b011)).unwrap();
+    matcher.queue(wishing(3, 2, &[], 0b110)).unwrap();
+    matcher.queue(wishing(4, 3, &[], 0b101)).unwrap();
+    let mut wanted = Backfill {
+        missing: 3,
+        level: 1,
+        ..Backfill::default()
+    };
+    assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
+    wanted.missing = 2;
+    let joined = matcher.backfill(ModeId(0), &wanted, 0);
+    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party).collect();
+    assert_eq!(parties, [1, 4]);
+    wanted.avoid = vec![20];
+    assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
+    wanted.avoid.clear();
+    assert_eq!(matcher.backfill(ModeId(0), &wanted, 0).len(), 2);
+}
+
+#[test]
+fn the_partners_of_who_is_first_in_line_do_not_join_running_matches() {
+    let mut matcher = matcher(mode(5));
+    matcher.queue(ticket(1, 5, 9000, 0)).unwrap();
+    for party in 2..7u32 {
+        let now_tick = 1200 + 10 * u64::from(party);
+        matcher.queue(ticket(party, 1, 0, now_tick)).unwrap();
+        let wanted = Backfill {
+            missing: 1,
+            level: 1,
+            ..Backfill::default()
+        };
+        assert!(matcher.backfill(ModeId(0), &wanted, now_tick).is_empty());
+    }
+    assert_eq!(beat(&mut matcher, 1300).matches.len(), 1);
+}
+
+#[test]
+fn of_those_who_could_join_the_nearest_in_power_and_role_do() {
+    let mut matcher = matcher(mode(5));
+    for (party, power, role) in [(1, 10, 0), (2, 500, 0), (3, 90, 1), (4, 1000, 1)] {
+        let mut wishes = crate::matchmaking::Wishes::default();
+        wishes.roles[role] = 1;
+        let wishes = Some(Box::new(wishes));
+        matcher
+            .queue(Ticket {
+                power,
+                wishes,
+                ..ticket(party, 1, party as i32, 0)
+            })
+            .unwrap();
+    }
+    let wanted = Backfill {
+        missing: 2,
+        level: 1,
+        roles: [0, 1, 0, 0],
+        power: Some(600),
+        ..Backfill::default()
+    };
+    let joined = matcher.backfill(ModeId(0), &wanted, 0);
+    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party).collect();
+    assert_eq!(parties, [2, 3]);
+}
+
 proptest! {
     #[test]
     fn answers_in_any_order_keep_the_books(answers in prop::collection::vec((0u64..120, 0u8..8), 0..200)) {
