@@ -133,8 +133,8 @@ pub struct Sync {
     pub bytes_per_client_s: f64,
 }
 
-/// Parties, all modes together.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+/// Parties, all modes together and each mode by itself.
+#[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Matchmaking {
     pub queued: u64,
@@ -147,6 +147,23 @@ pub struct Matchmaking {
     pub mean_spread: f64,
     pub p99_spread: u64,
     pub mean_wait_s: f64,
+    pub max_wait_s: f64,
+    pub modes: Vec<ModeFigures>,
+}
+
+/// One mode of matchmaking.
+#[derive(Clone, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ModeFigures {
+    pub name: String,
+    pub matches: u64,
+    pub waiting: u64,
+    pub left_over_players: u64,
+    pub mean_power_gap: f64,
+    pub p95_power_gap: u64,
+    pub max_power_gap: u64,
+    pub mean_wait_s: f64,
+    pub p95_wait_s: f64,
     pub max_wait_s: f64,
 }
 
@@ -304,8 +321,21 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
 pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
     let mut all = Matchmaking::default();
     let (mut gap, mut spread, mut wait, mut parties) = (0.0, 0.0, 0.0, 0u64);
-    for mode in world.resource::<Matchmaker>().modes() {
+    let matchmaker = world.resource::<Matchmaker>();
+    for (name, mode) in matchmaker.names().iter().zip(matchmaker.modes()) {
         let stats = mode.stats();
+        all.modes.push(ModeFigures {
+            name: name.clone(),
+            matches: stats.matches,
+            waiting: mode.waiting(),
+            left_over_players: stats.left_over_players,
+            mean_power_gap: stats.power_gap.mean(),
+            p95_power_gap: stats.power_gap.quantile(95),
+            max_power_gap: stats.power_gap.max(),
+            mean_wait_s: stats.wait_ticks.mean() / tick_hz,
+            p95_wait_s: stats.wait_ticks.quantile(95) as f64 / tick_hz,
+            max_wait_s: stats.wait_ticks.max() as f64 / tick_hz,
+        });
         all.queued += stats.queued;
         all.cancelled += stats.cancelled;
         all.expired += stats.expired;

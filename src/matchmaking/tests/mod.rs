@@ -501,6 +501,22 @@ proptest! {
     }
 
     #[test]
+    fn with_open_windows_as_many_are_matched_as_the_integer_program_says(
+        ten in any::<bool>(),
+        sizes in prop::collection::vec(1u8..=5, 15..60),
+        skew in 0i32..1000,
+    ) {
+        let group_size = if ten { 10 } else { 5 };
+        let mut matcher = matcher(ModeSettings { skill_window_start: OPEN, ..mode(group_size) });
+        for (party, &size) in (0u32..).zip(&sizes) {
+            let skill = (party as i32 * skew) % 3000;
+            matcher.queue(ticket(party, size, skill, u64::from(party))).unwrap();
+        }
+        let most = plan::tests::most_groups(&counts(&waiting(&matcher)), group_size) / 2;
+        prop_assert_eq!(run(&mut matcher, 100).0.len(), most as usize);
+    }
+
+    #[test]
     fn an_overdue_party_yields_only_to_those_who_have_waited_longer(
         group_size in 1u8..=8,
         matches_per_heartbeat_max in 1u32..4,

@@ -278,45 +278,6 @@ proptest! {
         let (matches, _) = run(&mut matcher, 0);
         let gaps: u64 = matches.iter().map(|made| made.quality.power_gap).sum();
         let found = (matches.len() as u32, gaps);
-        prop_assert_eq!(found, best_by_brute_force(&tickets, group_size));
+        prop_assert_eq!(found, workload::best_by_brute_force(&tickets, group_size));
     }
-}
-
-/// The most matches and the least sum of gaps, by giving every party a group or none.
-fn best_by_brute_force(tickets: &[Ticket], group_size: u8) -> (u32, u64) {
-    fn place(rest: &[Ticket], groups: &mut Vec<(u8, u64)>, k: u8) -> Option<(u32, u64)> {
-        let Some((first, rest)) = rest.split_first() else {
-            let full = groups.iter().all(|group| group.0 == k);
-            let gaps = groups
-                .chunks(2)
-                .map(|two| two[0].1.abs_diff(two[1].1))
-                .sum();
-            return full.then_some((groups.len() as u32 / 2, gaps));
-        };
-        let mut best = place(rest, groups, k);
-        let better = |one: Option<(u32, u64)>, other: Option<(u32, u64)>| match (one, other) {
-            (Some(a), Some(b))
-                if (a.0, std::cmp::Reverse(a.1)) >= (b.0, std::cmp::Reverse(b.1)) =>
-            {
-                one
-            }
-            (_, Some(_)) => other,
-            (_, None) => one,
-        };
-        for at in 0..groups.len() {
-            if groups[at].0 + first.size <= k {
-                groups[at].0 += first.size;
-                groups[at].1 += u64::from(first.power);
-                best = better(best, place(rest, groups, k));
-                groups[at].0 -= first.size;
-                groups[at].1 -= u64::from(first.power);
-            }
-        }
-        // A match opens with its first party.
-        groups.extend([(first.size, u64::from(first.power)), (0, 0)]);
-        best = better(best, place(rest, groups, k));
-        groups.truncate(groups.len() - 2);
-        best
-    }
-    place(tickets, &mut Vec::new(), group_size).unwrap_or((0, 0))
 }
