@@ -9,7 +9,7 @@
 //! time, and made anew together with those left over as planned: so most sets stay as tight as they were, and
 //! as many players are matched as the integer program over compositions allows.
 //!
-//! Cost: as the parts say; the repair plans at most twice log(sets) times for each set that it adds.
+//! Cost: as the parts say; the repair makes a plan O(log sets) times for each set that it adds.
 
 use super::by_skill::Entry;
 use super::compositions::{CompositionTable, Counts};
