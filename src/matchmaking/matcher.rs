@@ -393,8 +393,10 @@ impl Matcher {
     /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
     pub fn digest(&self, feed: &mut impl FnMut(u64)) {
         feed(self.next_match);
-        feed(self.now_tick);
-        self.bars.digest(feed);
+        if !self.modes.is_empty() {
+            feed(self.now_tick);
+            self.bars.digest(feed);
+        }
         feed(self.modes.len() as u64);
         for mode in &self.modes {
             mode.digest(feed);
