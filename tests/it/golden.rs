@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "11b02cc086cbf113"),
-    ("siege", 140, "a3381f6d4d926e9b"),
-    ("boss", 60, "22eab75fbe6c4788"),
-    ("arena_night", 300, "389197a41e00a7ef"),
-    ("churn", 140, "e84f825ebe20ea1c"),
+    ("town", 60, "25ead2a113aac355"),
+    ("siege", 140, "95b32a0d5819d205"),
+    ("boss", 60, "8bf95e1937eec03c"),
+    ("arena_night", 300, "a1d4996c18eec746"),
+    ("churn", 140, "af856d4cd1069229"),
 ];
 
 #[test]
