@@ -51,36 +51,31 @@ impl GroupScratch {
 impl Groups {
     /// Takes the jobs that are many enough for one goal out of those that are searched alone.
     pub(super) fn gather(&mut self, jobs: &mut [Job]) {
-        let mut goals: IndexMap<_, Vec<usize>, foldhash::fast::FixedState> = IndexMap::default();
-        for (place, job) in jobs.iter().enumerate() {
-            let request = job.waiting.request;
-            // The way to where a search has given up is one of its own.
-            if matches!(job.work, Work::Waits) && !request.partial {
-                let map = MapKey {
-                    scene: job.waiting.object.scene_entity(),
-                    clearance: request.clearance,
-                };
-                let goal = (map, job.waiting.to);
-                goals.entry(goal).or_default().push(place);
-            }
+        // How many there are for each goal; most goals are one job's alone.
+        let mut counts: IndexMap<_, usize, foldhash::fast::FixedState> = IndexMap::default();
+        for goal in jobs.iter().filter_map(shared_goal) {
+            *counts.entry(goal).or_default() += 1;
         }
-        self.used = 0;
-        for members in goals
-            .into_values()
-            .filter(|members| members.len() >= MEMBERS_MIN)
-        {
-            if self.slots.len() == self.used {
-                self.slots.push(Group::default());
-            }
-            let group = &mut self.slots[self.used];
-            self.used += 1;
+        counts.retain(|_, count| *count >= MEMBERS_MIN);
+        self.used = counts.len();
+        if counts.is_empty() {
+            return;
+        }
+        if self.slots.len() < self.used {
+            self.slots.resize_with(self.used, Group::default);
+        }
+        for group in &mut self.slots[..self.used] {
+            group.members.clear();
             group.starts.clear();
             group.ends.clear();
-            for &place in &members {
-                jobs[place].work = Work::InGroup;
-                group.starts.push(jobs[place].waiting.from);
+        }
+        for (place, job) in jobs.iter_mut().enumerate() {
+            let group = shared_goal(job).and_then(|goal| counts.get_index_of(&goal));
+            if let Some(group) = group {
+                self.slots[group].members.push(place);
+                self.slots[group].starts.push(job.waiting.from);
+                job.work = Work::InGroup;
             }
-            group.members = members;
         }
     }
 
@@ -113,6 +108,18 @@ impl Groups {
             }
         }
     }
+}
+
+/// The goal of a job that may be searched with others.
+fn shared_goal(job: &Job) -> Option<(MapKey, IVec2)> {
+    let request = &job.waiting.request;
+    // The way to where a search has given up is one of its own.
+    let may_share = matches!(job.work, Work::Waits) && !request.partial;
+    let map = MapKey {
+        scene: job.waiting.object.scene_entity(),
+        clearance: request.clearance,
+    };
+    may_share.then_some((map, job.waiting.to))
 }
 
 impl Group {
