@@ -3,7 +3,8 @@
 //! ```text
 //! rectangle + edit ──▶ stretches that really change ──▶ rows ──▶ regions ──▶ columns ──▶ changed rectangle
 //! ```
-//! Invariant: after an edit the map equals one that is built from the same tiles; only the regions' numbers may differ.
+//! Invariant: after an edit, and once it is settled, the map equals one that is built from the same tiles; only the regions'
+//! numbers may differ.
 //!
 //! Cost: O(words of the rectangle), plus what the regions cost (see `regions/edit.rs`), plus the transposing of the blocks
 //! of 64 × 64 tiles that the changed rectangle touches, or of its tiles when they are few. One tile is an edit of its own,
@@ -115,8 +116,11 @@ impl From<TilePattern> for Vec<String> {
 impl TileMap {
     /// Changes the tiles of a rectangle; both planes and the regions follow.
     ///
-    /// Returns the bounding rectangle of the tiles that really changed, `None` when none did. The same edits in the
-    /// same order give the same region numbers.
+    /// What a large cut has parted, or a large join brought together, is not all found out or labelled at once: see
+    /// [`TileMap::settle`], which is to be called until the map [is settled](TileMap::is_settled).
+    ///
+    /// Returns the bounding rectangle of the tiles that really changed, `None` when none did. The same edits and
+    /// calls of `settle` in the same order give the same region numbers.
     ///
     /// Errors, with the map unchanged: [`MapError::Rect`] when the rectangle is empty or not all in the map,
     /// [`MapError::Pattern`] when a pattern is not as large as the rectangle.

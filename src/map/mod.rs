@@ -8,12 +8,14 @@
 //! A tile is a square of the map, x to the right and y down. Everything outside a map is blocked. Heights, doors that
 //! open one way and costs of terrain are deliberately absent: a tile is free or it is not.
 //!
-//! Invariants: the two bit planes and the regions are always in step; a map never has more than [`SIDE_MAX`] tiles a
+//! Invariants: the two bit planes are always in step; so are the regions, but that after a large cut they may be too large
+//! until the map is settled; a map never has more than [`SIDE_MAX`] tiles a
 //! side and [`TILES_MAX`] in all, checked before anything is allocated.
 //!
 //! Cost: a quarter of a byte a tile for the planes, one byte a tile for up to 254 regions of 64 tiles or more, two for up
 //! to 65,534; smaller ones take none of their own. An edit costs what its
-//! rectangle and the smaller of the pieces that it joins or splits cost, not what the map costs.
+//! rectangle and the smaller of the pieces that it joins or splits cost, up to a limit; what goes beyond it is left to
+//! [`TileMap::settle`], a slice at a time.
 
 mod bit_plane;
 mod edits;
@@ -37,6 +39,7 @@ pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
+pub(crate) use plugin::settle_share;
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use regions::RegionId;
 pub use tiles::{MapMemory, SIDE_MAX, TILES_MAX, TileMap, TileRect};

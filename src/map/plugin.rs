@@ -1,14 +1,24 @@
-//! Maps of scenes: shared, edited while running, and whoever depends on one learns which rectangle changed.
+//! Maps of scenes: shared, edited while running, settled in slices, and whoever depends on one learns which rectangle
+//! changed.
 
 use std::sync::Arc;
 
-use bevy_app::{App, Plugin};
+use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use glam::{IVec2, Vec2};
 
 use super::{MapError, TileEdit, TileMap, TileRect};
-use crate::sim::{self, HashAppExt};
+use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::{Scene, SceneId, Scenes, WorldPlugin};
+
+/// The cost of settling maps in a tick, as [`TileMap::settle`] counts it, for the maps of all scenes together and again for
+/// all that are made of them for wide bodies: some 100 µs.
+const SETTLE_RUNS_PER_TICK_MAX: usize = 8_192;
+
+/// What each of so many maps that are not settled gets of it.
+pub(crate) fn settle_share(maps: usize) -> usize {
+    (SETTLE_RUNS_PER_TICK_MAX / maps.max(1)).max(1)
+}
 
 /// Edits of scenes' maps. Adds [`WorldPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +37,12 @@ impl Plugin for MapPlugin {
         sim::install(app);
         app.add_plugins(WorldPlugin);
         app.add_message::<MapEdited>()
+            .add_systems(
+                FixedUpdate,
+                settle_maps
+                    .after(SimSystems::First)
+                    .before(SimSystems::Ingest),
+            )
             .hash_part("maps", |world, hasher| {
                 let scenes: Vec<Entity> = world
                     .resource::<Scenes>()
@@ -47,7 +63,8 @@ impl Plugin for MapPlugin {
 
 /// The obstacle map of a scene, on the scene's entity.
 ///
-/// Scenes that were given the same `Arc` share the map until one of them edits it (copy on write).
+/// Scenes that were given the same `Arc` share the map until one of them edits it (copy on write). A map that is not
+/// [settled](TileMap::is_settled) after an edit is settled over the following ticks.
 #[derive(Component, Clone, Debug)]
 pub struct SceneMap {
     map: Arc<TileMap>,
@@ -135,6 +152,8 @@ pub struct MapEdited {
 
 /// Edits the map of a scene, and gives the rectangle that really changed; [`MapEdited`] tells those who depend on it.
 ///
+/// What the edit leaves to be [settled](TileMap::settle) is, from the next tick on.
+///
 /// Cost: that of [`TileMap::edit`], and a copy of the map when another scene shares it.
 ///
 /// # Errors
@@ -166,6 +185,26 @@ pub fn edit_map(
         after,
     });
     Ok(Some(rect))
+}
+
+/// Goes on with what edits left over of the maps, before anything of the tick reads or edits them.
+///
+/// A map that is shared, or held by a build in the background, is copied first, once. Settling changes no tile and nothing
+/// that follows from the tiles, so it is no change to those who watch for changed maps.
+fn settle_maps(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
+    let is_settled = |map: &SceneMap| map.map.is_settled();
+    let unsettled = maps.iter().filter(|map| !is_settled(map)).count();
+    if unsettled == 0 {
+        return;
+    }
+    for (_, scene) in scenes.iter() {
+        if let Ok(mut map) = maps.get_mut(scene)
+            && !is_settled(&map)
+        {
+            let map = map.bypass_change_detection();
+            Arc::make_mut(&mut map.map).settle(settle_share(unsettled));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -225,6 +264,39 @@ mod tests {
             .iter_current_update_messages()
             .collect();
         assert_eq!(edited.len(), 1);
+    }
+
+    #[test]
+    fn a_large_cut_is_settled_over_ticks_and_a_settled_map_stays_shared() {
+        let mut app = App::new();
+        app.add_plugins(MapPlugin);
+        // A comb: cut in the middle of its back, each half is far more than an edit looks at.
+        let comb = TileMap::from_fn(600, 400, |x, y| y > 0 && x % 2 == 1).unwrap();
+        let shared = Arc::new(comb);
+        let [a, b, c] = [(); 3].map(|()| {
+            let map = SceneMap::new(shared.clone(), 0.5);
+            let spec = SceneSpec {
+                size_m: map.size_m(),
+                ..Default::default()
+            };
+            open_scene(app.world_mut(), spec, map).unwrap()
+        });
+        let rect = TileRect::new(301, 0, 1, 1);
+        for scene in [a, b] {
+            edit_map(app.world_mut(), scene, rect, &TileEdit::Block).unwrap();
+        }
+        let tiles = |app: &App, scene| app.world().get::<SceneMap>(scene).unwrap().map.clone();
+        let is_joined = |app: &App, scene| {
+            tiles(app, scene).connected(IVec2::new(0, 399), IVec2::new(598, 399))
+        };
+        let mut ticks = 0;
+        while [a, b].iter().any(|&scene| is_joined(&app, scene)) {
+            assert_eq!(is_joined(&app, a), is_joined(&app, b));
+            app.world_mut().run_schedule(FixedUpdate);
+            ticks += 1;
+        }
+        assert!((20..200).contains(&ticks), "{ticks}");
+        assert!(is_joined(&app, c) && Arc::ptr_eq(&shared, &tiles(&app, c)));
     }
 
     #[test]

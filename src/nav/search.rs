@@ -8,7 +8,8 @@
 //! apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can beat it.
 //!
 //! Two tiles are connected exactly if they are connected by straight steps, under both movement rules, so an unreachable
-//! goal is known from the regions before any search.
+//! goal is known from the regions before any search; while the tiles are not settled after a cut, it may take a search of
+//! all that can be reached.
 //!
 //! Invariants: estimates are consistent and nodes leave the open list in the order of f, so a closed node never gets
 //! cheaper; waypoints are turning points of a walk whose length is the answer's.
@@ -76,7 +77,8 @@ pub enum Outcome {
     Blocked,
     /// The start or the goal lies outside the map.
     OutOfBounds,
-    /// The search gave up at its node limit: there is a path, and it was not found. [`Search::write_partial`] gives the
+    /// The search gave up at its node limit: there is a path, if the tiles are [settled](TileMap::is_settled), and it was
+    /// not found. [`Search::write_partial`] gives the
     /// way to the tile nearest to the goal that was reached.
     Capped,
 }
@@ -181,6 +183,10 @@ impl Search {
                 return Some(outcome);
             }
             self.reads = reads;
+        } else if !tiles.connected(from, to) {
+            // The tiles were settled meanwhile.
+            self.reads = None;
+            return Some(Outcome::Unreachable);
         }
         let pause_at = self.expanded.saturating_add(expansions);
         let mut run = Run::new(self, tiles, to, node_limit, pause_at);
@@ -202,7 +208,7 @@ impl Search {
             }
             End::Capped => Outcome::Capped,
             End::Exhausted => {
-                debug_assert!(false, "tiles of one region are connected: {query:?}");
+                debug_assert!(!tiles.is_settled(), "tiles of a region are connected");
                 Outcome::Unreachable
             }
         })
@@ -600,7 +606,7 @@ impl<'a> Run<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::map::{TileEdit, TileRect};
 
@@ -760,6 +766,46 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A comb cut at its back and not settled, and tiles in its two halves and in the left one.
+    pub(in crate::nav) fn comb_just_cut() -> (TileMap, [IVec2; 3]) {
+        let mut tiles = TileMap::from_fn(300, 200, |x, y| y > 0 && x % 2 == 1).unwrap();
+        tiles
+            .edit(TileRect::new(151, 0, 1, 1), &TileEdit::Block)
+            .unwrap();
+        assert!(!tiles.is_settled());
+        (tiles, [(100, 9), (200, 9), (20, 9)].map(IVec2::from))
+    }
+
+    #[test]
+    fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
+        let (mut tiles, [left, right, far_left]) = comb_just_cut();
+        let mut nav_map = prepared(&tiles);
+        let (mut search, mut waypoints) = (Search::new(), Vec::new());
+        for algorithm in Algorithm::ALL {
+            let mut find = |from, to| {
+                let query = Query::new(from, to);
+                search.find(&tiles, &nav_map, algorithm, query, &mut waypoints)
+            };
+            assert_eq!(find(left, right), Outcome::Unreachable, "{algorithm}");
+            assert_eq!(find(right, left), Outcome::Unreachable, "{algorithm}");
+            assert!(matches!(find(left, far_left), Outcome::Found(_)));
+        }
+        assert!(!tiles.is_settled());
+        // A search under way ends when the tiles are settled.
+        let query = Query::new(left, right);
+        let mut resume = |tiles: &TileMap, nav_map: &NavMap| {
+            search.resume(tiles, nav_map, Algorithm::AStar, query, 5, &mut waypoints)
+        };
+        assert_eq!(resume(&tiles, &nav_map), None);
+        assert!(!tiles.settle(1_000) && tiles.connected(left, right));
+        assert_eq!(resume(&tiles, &nav_map), None);
+        assert!(tiles.settle(usize::MAX) && !tiles.connected(left, right));
+        assert_eq!(resume(&tiles, &nav_map), Some(Outcome::Unreachable));
+        nav_map.follow_edit(&tiles, &[]);
+        let outcome = search.find(&tiles, &nav_map, Algorithm::AStar, query, &mut waypoints);
+        assert_eq!((outcome, search.expanded()), (Outcome::Unreachable, 0));
     }
 
     #[test]

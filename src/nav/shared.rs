@@ -72,6 +72,16 @@ struct End {
     is_found: bool,
 }
 
+/// What is known of the walks to a start.
+enum Way {
+    /// The cost of a shortest one and the last node on it.
+    Found(Cost, NodeId),
+    /// There is none.
+    None,
+    /// The limit leaves it open.
+    Unknown,
+}
+
 impl SharedSearch {
     /// Empty scratch.
     pub fn new() -> Self {
@@ -123,6 +133,11 @@ impl SharedSearch {
             (Diagonal::NoCut, None) => self.find_all::<_, false>(&Bits(tiles), None, goal, answers),
             (Diagonal::Cut, None) => self.find_all::<_, true>(&Bits(tiles), None, goal, answers),
         }
+        debug_assert!(
+            !tiles.is_settled()
+                || (self.order.iter()).all(|nth| answers[*nth as usize] != Outcome::Unreachable),
+            "tiles of a region are connected"
+        );
     }
 
     /// Writes the waypoints of the nth start's path, from start to goal, as [`Search::find`](super::Search::find) does:
@@ -201,25 +216,28 @@ impl SharedSearch {
                 }
                 _ => {
                     let hint = before.map_or(root, |(end, _)| end.node);
-                    if let Some((cost, node)) = self.find_one(walks, graph, start, hint) {
-                        (self.ends[nth].node, self.ends[nth].is_found) = (node, true);
-                        answers[nth] = found(cost);
-                    }
+                    answers[nth] = match self.find_one(walks, graph, start, hint) {
+                        Way::Found(cost, node) => {
+                            (self.ends[nth].node, self.ends[nth].is_found) = (node, true);
+                            found(cost)
+                        }
+                        Way::None => Outcome::Unreachable,
+                        Way::Unknown => Outcome::Capped,
+                    };
                 }
             }
             before = Some((self.ends[nth], answers[nth]));
         }
     }
 
-    /// The cost of a shortest walk to a start and the last node on it; `None` where the limit leaves it open. `hint` is
-    /// tried first.
+    /// A shortest walk to a start. `hint` is tried first.
     fn find_one<W, const CUT: bool>(
         &mut self,
         walks: &W,
         graph: Option<&JumpGraph>,
         start: IVec2,
         hint: NodeId,
-    ) -> Option<(Cost, NodeId)>
+    ) -> Way
     where
         W: Walks<CUT>,
     {
@@ -242,10 +260,10 @@ impl SharedSearch {
             let tile = node.key.tile();
             let onward = directions_on::<CUT>(walks.rows(), tile, node.direction());
             if onward.lead_to(tile, start) && walks.is_clear(tile, start) {
-                return Some((f, id));
+                return Way::Found(f, id);
             }
             if self.is_capped {
-                return None;
+                return Way::Unknown;
             }
             let offer = |successor: IVec2, direction| {
                 let g = node.g + octile(tile, successor);
@@ -259,7 +277,7 @@ impl SharedSearch {
                 _ => for_each_successor::<W, CUT, true>(walks, tile, onward, offer),
             }
             if self.is_capped {
-                return None;
+                return Way::Unknown;
             }
             self.nodes.get_mut(id).close();
             self.closed.push(Closed {
@@ -269,8 +287,11 @@ impl SharedSearch {
                 onward,
             });
         }
-        debug_assert!(best < Cost::MAX, "tiles of one region are connected");
-        Some((best, best_node))
+        match best {
+            // Only where the tiles are not settled.
+            Cost::MAX => Way::None,
+            _ => Way::Found(best, best_node),
+        }
     }
 
     /// The best walk to a start of those that turn last at a closed node, or at `hint`, and that node.
@@ -371,6 +392,26 @@ mod tests {
         let first = answers.clone();
         shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
         assert_eq!((shared.memory_bytes(), answers), (warm_bytes, first));
+    }
+
+    #[test]
+    fn starts_cut_off_are_unreachable_before_the_tiles_are_settled() {
+        let (tiles, [left, right, far_left]) = crate::nav::search::tests::comb_just_cut();
+        let mut shared = SharedSearch::new();
+        let starts = [right, far_left, right + IVec2::Y];
+        let mut nav_map = NavMap::default();
+        for _ in 0..2 {
+            let mut find = |limit| {
+                let mut answers = Vec::new();
+                shared.find(&tiles, &nav_map, left, &starts, limit, &mut answers);
+                answers
+            };
+            let answers = find(None);
+            assert_eq!([answers[0], answers[2]], [Outcome::Unreachable; 2]);
+            assert!(matches!(answers[1], Outcome::Found(_)));
+            assert_eq!(find(Some(9)), [Outcome::Capped; 3]);
+            nav_map.prepare(&tiles, Algorithm::JpsGraph);
+        }
     }
 
     #[test]

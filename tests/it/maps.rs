@@ -114,6 +114,7 @@ fn edits_of_real_maps_leave_what_a_rebuild_would() {
             };
             map.edit(rect, &edit).unwrap();
         }
+        assert!(map.settle(usize::MAX));
         let rebuilt =
             TileMap::from_fn(width, height, |x, y| map.is_blocked(x as i32, y as i32)).unwrap();
         assert_eq!(map.region_count(), rebuilt.region_count(), "{path:?}");

@@ -429,6 +429,7 @@ mod tests {
             Some(gate),
             "the gate is there"
         );
+        siege.settle(usize::MAX);
         assert!(!siege.connected(middle, outside));
     }
 

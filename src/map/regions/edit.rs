@@ -9,14 +9,15 @@
 //! ```
 //! Invariants: those of the folder hold again after each call.
 //!
-//! Cost: one tile whose 3 × 3 decides takes 15 to 30 ns. Other blocking: nothing beyond the rectangle while its
+//! Cost: one tile whose 3 × 3 decides takes 15 to 40 ns. Other blocking: nothing beyond the rectangle while its
 //! surroundings still meet beside it; otherwise the floods from the pieces take turns, a run each, and end when they meet
-//! or when all pieces but one are exhausted, so that they cost (pieces × runs of the largest piece but one). The worst is
-//! a cut into halves, done at once, in the tick that asks for it: 0.1 ms on an open million of tiles, 1 to 3 ms on a maze
-//! of 512² with corridors of one tile, 15 ms on a million tiles where every run is a single tile. Freeing: the runs of all
-//! joined regions but the largest.
+//! or when all pieces but one are exhausted, so that they cost (pieces × runs of the largest piece but one). Freeing: the
+//! runs of all joined regions but the largest. Both stop after 8,192 runs looked at, some 100 µs, and leave the rest
+//! (`pending.rs`): 0.1 ms for halves of an open million of tiles is all at once, the 95 ms of a comb of 2,048² tiles, where
+//! every run is a single tile, are spread over slices. The labels grow wider at once, though, a millisecond a million
+//! tiles, with the 255th large region or piece that may become one.
 
-use super::sets::{DisjointSets, components};
+use super::sets::components;
 use super::small::{SMALL_TILES_MAX, SmallRegion};
 use super::{BLOCKED, RegionId, Regions, SMALL, for_each_run_above_and_below};
 use crate::map::bit_plane::{BitPlane, Run};
@@ -44,9 +45,15 @@ impl Regions {
             label => {
                 self.label_run(run, BLOCKED);
                 self.sizes[label as usize] -= 1;
-                if self.sizes[label as usize] == SMALL_TILES_MAX {
-                    for_each_run_beside(rows, run, |run| self.make_small(rows, label, run));
-                    self.trim();
+                let is_small = self.sizes[label as usize] == SMALL_TILES_MAX;
+                if is_small || self.has_cuts() {
+                    let mut beside = Vec::new();
+                    for_each_run_beside(rows, run, |run| beside.push(run));
+                    self.block_in_cut(rows, label, &beside, pieces);
+                    if is_small {
+                        self.make_small(rows, label, &beside);
+                        self.trim();
+                    }
                 }
             }
         }
@@ -66,6 +73,7 @@ impl Regions {
                 rows.set_tile(x, y, false);
                 self.label_run(run, label);
                 self.sizes[label as usize] += 1;
+                self.throw_back(label);
             }
             _ => self.free(rows, &[run]),
         }
@@ -99,105 +107,33 @@ impl Regions {
         }
         touched.sort_unstable();
         touched.dedup();
-        for label in touched {
-            if self.sizes[label as usize] == 0 {
-                self.release(label);
+        touched.retain(|label| {
+            let is_left = self.sizes[*label as usize] > 0;
+            if !is_left {
+                self.release(*label);
             }
-        }
+            is_left
+        });
         beside.sort_unstable();
         beside.dedup();
-        for same_label in beside.chunk_by(|a, b| a.0 == b.0) {
-            let label = same_label[0].0;
-            let runs: Vec<Run> = same_label.iter().map(|(_, run)| *run).collect();
-            if label == SMALL {
-                self.small_count += count_small(rows, &runs);
-                continue;
-            }
+        let runs_of = |label: u32| {
+            let first = beside.partition_point(|(other, _)| *other < label);
+            let same_label = beside[first..].iter().take_while(|at| at.0 == label);
+            same_label.map(|(_, run)| *run).collect::<Vec<Run>>()
+        };
+        self.small_count += count_small(rows, &runs_of(SMALL));
+        let mut runs_left = self.pending.runs_at_once;
+        for label in touched {
+            let runs = runs_of(label);
             let (pieces, count) = components(&runs);
-            if count > 1 {
-                self.split(rows, label, &runs, &pieces, count);
+            let is_cut = self.block_in_cut(rows, label, &runs, count);
+            if count > 1 && !is_cut {
+                self.split(rows, label, &runs, &pieces, count, &mut runs_left);
             } else if self.sizes[label as usize] <= SMALL_TILES_MAX {
-                self.make_small(rows, label, runs[0]);
+                self.make_small(rows, label, &runs);
             }
         }
         self.trim();
-    }
-
-    /// Finds out which pieces of a region are still joined and gives those that are not numbers of their own.
-    ///
-    /// `seeds[i]` is a run of piece `pieces[i]`, of `count`.
-    fn split(&mut self, rows: &BitPlane, region: u32, seeds: &[Run], pieces: &[u32], count: u32) {
-        // Ascending, since the smallest free number is always next: the search below relies on it.
-        let ids: Vec<u32> = (0..count).map(|_| self.take_id()).collect();
-        let mut floods: Vec<Flood> = (0..count).map(|_| Flood::default()).collect();
-        for (run, piece) in seeds.iter().zip(pieces) {
-            floods[*piece as usize].claim(self, *run, ids[*piece as usize]);
-        }
-        // A set of pieces that have met is at work while one of its floods has runs to look at.
-        let mut sets = DisjointSets::default();
-        sets.extend_by(floods.len());
-        let mut at_work = vec![1u32; floods.len()];
-        let mut sets_at_work = floods.len();
-        let mut unfinished: Vec<usize> = (0..floods.len()).collect();
-        let mut met = Vec::new();
-        while sets_at_work > 1 {
-            unfinished.retain(|&piece| {
-                if sets_at_work <= 1 {
-                    return true;
-                }
-                met.clear();
-                floods[piece].step(self, rows, region, ids[piece], |label| met.push(label));
-                // Every run of the region is labelled with it or with a piece.
-                for other in met.iter().filter_map(|label| ids.binary_search(label).ok()) {
-                    let (a, b) = (sets.find(piece), sets.find(other));
-                    if a != b {
-                        let both = at_work[a] > 0 && at_work[b] > 0;
-                        sets_at_work -= usize::from(both);
-                        let sum = at_work[a] + at_work[b];
-                        at_work[sets.union(a, b)] = sum;
-                    }
-                }
-                let go_on = !floods[piece].is_exhausted();
-                if !go_on {
-                    let set = sets.find(piece);
-                    at_work[set] -= 1;
-                    sets_at_work -= usize::from(at_work[set] == 0);
-                }
-                go_on
-            });
-        }
-        let mut tiles = vec![0; floods.len()];
-        for (piece, flood) in floods.iter().enumerate() {
-            tiles[sets.find(piece)] += flood.tiles;
-        }
-        // The set still at work keeps the region's number, since its tiles were not all visited.
-        let mut seed_left = None;
-        for (piece, flood) in floods.iter().enumerate() {
-            let set = sets.find(piece);
-            let id = if at_work[set] > 0 {
-                seed_left = flood.runs.first().copied();
-                region
-            } else {
-                self.sizes[region as usize] -= flood.tiles;
-                if tiles[set] > SMALL_TILES_MAX {
-                    self.sizes[ids[set] as usize] += flood.tiles;
-                    ids[set]
-                } else {
-                    self.small_tiles += flood.tiles;
-                    self.small_count += u32::from(set == piece);
-                    SMALL
-                }
-            };
-            if id != ids[piece] {
-                for run in &flood.runs {
-                    self.label_run(*run, id);
-                }
-                self.release(ids[piece]);
-            }
-        }
-        if let Some(seed) = seed_left.filter(|_| self.sizes[region as usize] <= SMALL_TILES_MAX) {
-            self.make_small(rows, region, seed);
-        }
     }
 
     /// Frees stretches of tiles that are blocked, in `rows` as well, and joins the regions they touch.
@@ -207,6 +143,7 @@ impl Regions {
             numbers.into_iter().zip(freed.iter().copied()).collect();
         by_component.sort_unstable();
         let mut beside = Vec::new();
+        let mut runs_left = self.pending.runs_at_once;
         for component in by_component.chunk_by(|a, b| a.0 == b.0) {
             // The tiles of later components are still blocked, so all runs beside this one are labelled whole.
             beside.clear();
@@ -230,10 +167,17 @@ impl Regions {
             let losers = beside.iter().filter(|(loser, _)| *loser != label);
             for (loser, seed) in losers {
                 // Several of the runs may belong to one region, which then was flooded from the first.
-                if self.label(seed.start, seed.y) == *loser {
-                    self.relabel(rows, *seed, *loser, label);
+                if self.label(seed.start, seed.y) != *loser {
+                    continue;
+                }
+                if *loser == SMALL {
+                    self.small_count -= 1;
+                    self.relabel(rows, *seed, SMALL, label);
+                } else {
+                    self.join(rows, *seed, *loser, label, &mut runs_left);
                 }
             }
+            self.throw_back(label);
             for (_, run) in component {
                 rows.set_run(*run, false);
                 self.label_run(*run, label);
@@ -242,34 +186,64 @@ impl Regions {
             let (_, first) = component[0];
             if label == SMALL && SmallRegion::around(rows, first.start, first.y).is_none() {
                 let id = self.take_id();
+                self.small_count -= 1;
                 self.relabel(rows, rows.run_around(first.start, first.y), SMALL, id);
             }
         }
         self.trim();
     }
 
-    /// Gives a large region that has become small the label of those. `seed` is one of its runs.
-    fn make_small(&mut self, rows: &BitPlane, region: u32, seed: Run) {
-        if self.label(seed.start, seed.y) == region {
-            self.small_count += 1;
-            self.relabel(rows, seed, region, SMALL);
+    /// Gives a large region that has become small the label of those. Each of its pieces holds one of the runs or, if it
+    /// is a cut, one of its seeds.
+    pub(super) fn make_small(&mut self, rows: &BitPlane, region: u32, runs: &[Run]) {
+        let mut runs = runs.to_vec();
+        runs.extend(self.take_cut(rows, region));
+        for run in runs {
+            if self.label(run.start, run.y) == region {
+                self.small_count += 1;
+                self.relabel(rows, run, region, SMALL);
+            }
         }
+        debug_assert_eq!(self.sizes[region as usize], 0);
+        self.release(region);
     }
 
-    /// Gives a whole region, of which `seed` is a run, another label, and its tiles to that label.
+    /// Gives the tiles that hang together with those of a run of a region another label.
     fn relabel(&mut self, rows: &BitPlane, seed: Run, from: u32, to: u32) {
         let mut flood = Flood::default();
         flood.claim(self, seed, to);
         while !flood.is_exhausted() {
-            flood.step(self, rows, from, to, |_| ());
+            flood.step(self, rows, to, |names, label| names[label as usize] == from);
         }
         if from == SMALL {
-            self.small_count -= 1;
             self.small_tiles -= flood.tiles;
         } else {
-            self.release(from);
+            self.sizes[from as usize] -= flood.tiles;
         }
         self.count_tiles(to, flood.tiles);
+    }
+
+    /// Gives the tiles of a large region to another that freed tiles join it to. At most `runs_left` of its runs, of which
+    /// `seed` is one, are labelled anew; if it has more, its number becomes an alias.
+    fn join(&mut self, rows: &BitPlane, seed: Run, from: u32, to: u32, runs_left: &mut usize) {
+        let tiles = self.sizes[from as usize];
+        if !self.join_cut(from, to) && *runs_left > 0 {
+            let mut flood = Flood::default();
+            flood.claim(self, seed, to);
+            while !flood.is_exhausted() && *runs_left > 0 {
+                let cost = flood.step(self, rows, to, |names, label| names[label as usize] == from);
+                *runs_left = runs_left.saturating_sub(cost);
+            }
+            if flood.is_exhausted() {
+                debug_assert_eq!(flood.tiles, tiles);
+                self.release(from);
+                self.count_tiles(to, tiles);
+                return;
+            }
+        }
+        self.sizes[from as usize] = 0;
+        self.count_tiles(to, tiles);
+        self.add_alias(from, to);
     }
 
     fn count_tiles(&mut self, label: u32, tiles: u32) {
@@ -281,22 +255,26 @@ impl Regions {
     }
 
     /// The smallest number not in use; the labels grow wider when it does not fit.
-    fn take_id(&mut self) -> u32 {
+    pub(super) fn take_id(&mut self) -> u32 {
         self.free_ids.pop_first().unwrap_or_else(|| {
             let id = self.sizes.len() as u32;
             self.sizes.push(0);
+            self.names.push(id);
             self.labels.widen_for(id);
             id
         })
     }
 
-    fn release(&mut self, id: u32) {
+    /// Makes the number of a region without tiles free to be taken.
+    pub(super) fn release(&mut self, id: u32) {
+        self.forget_cut(id);
         self.sizes[id as usize] = 0;
+        self.names[id as usize] = id;
         self.free_ids.insert(id);
     }
 
     /// Forgets free numbers beyond the last one in use.
-    fn trim(&mut self) {
+    pub(super) fn trim(&mut self) {
         let is_last = |id: &u32, count: usize| *id as usize + 1 == count;
         while self
             .free_ids
@@ -305,49 +283,62 @@ impl Regions {
         {
             self.free_ids.pop_last();
             self.sizes.pop();
+            self.names.pop();
         }
     }
 }
 
 /// A breadth-first flood of one region, run by run, that relabels what it visits.
-#[derive(Default)]
-struct Flood {
-    /// All runs visited; those from `next` on have neighbours still to be looked at.
-    runs: Vec<Run>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flood {
+    /// The runs visited, unless they were forgotten; those from `next` on have neighbours still to be looked at.
+    pub(super) runs: Vec<Run>,
     next: usize,
-    tiles: u32,
+    pub(super) forgotten: usize,
+    pub(super) tiles: u32,
 }
 
 impl Flood {
-    fn is_exhausted(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.next == self.runs.len()
     }
 
-    fn claim(&mut self, regions: &mut Regions, run: Run, label: u32) {
+    pub(super) fn claim(&mut self, regions: &mut Regions, run: Run, label: u32) {
         regions.label_run(run, label);
         self.tiles += run.len();
         self.runs.push(run);
     }
 
-    /// Looks at the neighbours of one run: those labelled `from` become `to`, labels of others go to `met`.
-    fn step(
+    /// Forgets the runs that are done with, when they are more than `kept_max` and at least half.
+    pub(super) fn forget(&mut self, kept_max: usize) {
+        if self.next > kept_max && self.next * 2 >= self.runs.len() {
+            self.runs.drain(..self.next);
+            self.forgotten += self.next;
+            self.next = 0;
+        }
+    }
+
+    /// Looks at the neighbours of one run: those that are `new`, by the names of labels and their own, become `to`.
+    ///
+    /// Returns the cost: the runs looked at, and one more for every 256 tiles of the run.
+    pub(super) fn step(
         &mut self,
         regions: &mut Regions,
         rows: &BitPlane,
-        from: u32,
         to: u32,
-        mut met: impl FnMut(u32),
-    ) {
+        mut is_new: impl FnMut(&[u32], u32) -> bool,
+    ) -> usize {
         let run = self.runs[self.next];
         self.next += 1;
+        let mut cost = 1 + run.len() as usize / 256;
         for_each_run_above_and_below(rows, run, |run| {
-            let label = regions.label(run.start, run.y);
-            if label == from {
+            cost += 1;
+            let label = regions.raw_label(run.start, run.y);
+            if label != to && is_new(&regions.names, label) {
                 self.claim(regions, run, to);
-            } else if label != to {
-                met(label);
             }
         });
+        cost
     }
 }
 

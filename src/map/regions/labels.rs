@@ -29,6 +29,24 @@ impl Labels {
         }
     }
 
+    /// Replaces each label of a stretch by its entry in `names`.
+    pub(super) fn rename(&mut self, range: std::ops::Range<usize>, names: &[u32]) {
+        match self {
+            Self::U8(labels) => {
+                let renamed = |label: u8| names[usize::from(label)] as u8;
+                labels[range].iter_mut().for_each(|at| *at = renamed(*at));
+            }
+            Self::U16(labels) => {
+                let renamed = |label: u16| names[usize::from(label)] as u16;
+                labels[range].iter_mut().for_each(|at| *at = renamed(*at));
+            }
+            Self::U32(labels) => {
+                let renamed = |label: u32| names[label as usize];
+                labels[range].iter_mut().for_each(|at| *at = renamed(*at));
+            }
+        }
+    }
+
     pub(super) fn widen_for(&mut self, id: u32) {
         if let Self::U8(labels) = self
             && id > 0xFF

@@ -10,14 +10,16 @@
 //! | `labels` | a label a tile |
 //! | `small` | regions of fewer than 64 tiles, which share one label |
 //! | `edit` | what follows the blocking and freeing of tiles |
+//! | `pending` | what an edit leaves to be done in slices |
 //! | `sets` | union-find over runs |
 //!
 //! Everything works on *runs*, maximal stretches of free tiles in a row: a flood is a breadth-first search whose nodes
 //! are runs, so that it costs a step a run and a fill of memory, not a step a tile.
 //!
-//! Invariants: label 0 means blocked, label 1 a region of fewer than 64 tiles, any other label is the number of a region
-//! of 64 tiles or more; all tiles of a run have one label; `sizes[n]` is the number of tiles labelled `n`; a number from
-//! 2 and below `sizes.len()` that no tile has is in `free_ids`; the last number is in use. Numbers of large regions
+//! Invariants: label 0 means blocked, label 1 a region of fewer than 64 tiles, any other label stands for the number of a
+//! region of 64 tiles or more, by `names`: for itself, but for aliases that are still to be replaced; all tiles of a run
+//! stand for one number, and no tiles of two numbers touch; `sizes[n]` is the number of tiles of number `n`; a number from
+//! 2 and below `sizes.len()` that no tile has is in `free_ids`, unless it is an alias; the last number is in use. Numbers of large regions
 //! depend on the edits made, in their order, and on nothing else; those of small ones on the tiles alone.
 //!
 //! Cost: `build` O(runs + tiles / 8); a question O(1), in a small region a flood of its tiles. Memory: a byte a tile for
@@ -26,6 +28,7 @@
 
 mod edit;
 mod labels;
+mod pending;
 mod sets;
 mod small;
 #[cfg(test)]
@@ -37,13 +40,14 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::labels::Labels;
+use self::pending::Pending;
 use self::sets::DisjointSets;
 use self::small::{SMALL_TILES_MAX, SmallRegion, first_tile};
 use super::bit_plane::{BitPlane, Run};
 
 /// The number of a connected region.
 ///
-/// Two free tiles of a map have the same number exactly when a walk joins them. After a full build the regions of 64
+/// Two free tiles of a settled map have the same number exactly when a walk joins them. After a full build the regions of 64
 /// tiles and more are numbered from 2 by their first tile (by y, then x); an edit that joins regions keeps the largest's
 /// number, and numbers that fall free are taken again, the smallest first. A smaller region's number is 2³¹ + width × y
 /// + x of its first tile, and so changes when that tile does.
@@ -64,11 +68,14 @@ const LARGE_FIRST: u32 = 2;
 pub(super) struct Regions {
     width: usize,
     labels: Labels,
+    /// The number of the region that a label stands for: itself, unless it is an alias.
+    names: Vec<u32>,
     /// Tiles by region number; 0 for numbers not in use, and for 0 and 1, which are none.
     sizes: Vec<u32>,
     free_ids: BTreeSet<u32>,
     small_count: u32,
     small_tiles: u32,
+    pending: Pending,
 }
 
 impl Regions {
@@ -94,10 +101,12 @@ impl Regions {
         let mut regions = Self {
             width: rows.width() as usize,
             labels: Labels::zeroed(0, 0),
+            names: Vec::new(),
             sizes: vec![0; LARGE_FIRST as usize],
             free_ids: BTreeSet::new(),
             small_count: 0,
             small_tiles: 0,
+            pending: Pending::default(),
         };
         let mut label_of = tiles;
         for tiles in &mut label_of {
@@ -110,6 +119,7 @@ impl Regions {
                 *tiles = regions.sizes.len() as u32 - 1;
             }
         }
+        regions.names = (0..regions.sizes.len() as u32).collect();
         let label_max = regions.sizes.len() as u32 - 1;
         regions.labels = Labels::zeroed(regions.width * rows.height() as usize, label_max);
         let mut numbers = numbers.into_iter();
@@ -155,7 +165,8 @@ impl Regions {
     }
 
     pub(super) fn count(&self) -> u32 {
-        self.sizes.len() as u32 - LARGE_FIRST - self.free_ids.len() as u32 + self.small_count
+        let unused = self.free_ids.len() + self.pending.aliases().len();
+        self.sizes.len() as u32 - LARGE_FIRST - unused as u32 + self.small_count
     }
 
     pub(super) fn size(&self, rows: &BitPlane, region: RegionId) -> u64 {
@@ -193,11 +204,18 @@ impl Regions {
 
     pub(super) fn bytes(&self) -> usize {
         // A number that fell free takes about two words in the set.
-        self.labels.bytes() + self.sizes.len() * 4 + self.free_ids.len() * 16
+        let numbers = (self.sizes.len() + self.names.len()) * 4 + self.free_ids.len() * 16;
+        self.labels.bytes() + numbers + self.pending.bytes()
+    }
+
+    /// The region's number that a tile's label stands for, or one of the two labels that are none.
+    #[inline]
+    fn label(&self, x: u32, y: u32) -> u32 {
+        self.names[self.raw_label(x, y) as usize]
     }
 
     #[inline]
-    fn label(&self, x: u32, y: u32) -> u32 {
+    fn raw_label(&self, x: u32, y: u32) -> u32 {
         self.labels.at(y as usize * self.width + x as usize)
     }
 

@@ -5,7 +5,7 @@
 use crate::map::bit_plane::Run;
 
 /// Union-find whose representative is always the set's smallest member (Tarjan 1975, with path halving).
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DisjointSets {
     parents: Vec<u32>,
 }

@@ -217,6 +217,128 @@ proptest! {
     }
 }
 
+/// What holds even while a map is not settled: tiles apart by the regions are, and no tile is lost.
+fn check_unsettled(map: &TileMap) -> Result<(), TestCaseError> {
+    let expected = flood_all(map);
+    let width = map.width();
+    let tile = |i: u32| IVec2::new((i % width) as i32, (i / width) as i32);
+    let mut region_of = BTreeMap::new();
+    let mut tiles_in = BTreeMap::new();
+    for (i, label) in (0..).zip(&expected).filter(|(_, label)| **label > 0) {
+        let id = map.region(tile(i));
+        prop_assert!(id.is_some_and(|id| map.is_in_region(tile(i), id)));
+        let id_of_piece = *region_of.entry(*label).or_insert(id);
+        prop_assert_eq!(id, id_of_piece, "a piece has two numbers");
+        *tiles_in.entry(id).or_insert(0) += 1;
+    }
+    for (id, tiles) in &tiles_in {
+        prop_assert_eq!(map.region_size(id.unwrap()), *tiles);
+    }
+    prop_assert_eq!(map.region_count() as usize, tiles_in.len());
+    prop_assert_eq!(map.free_count(), tiles_in.values().sum::<u64>());
+    let largest = tiles_in
+        .iter()
+        .map(|(id, tiles)| (*tiles, Reverse(id.unwrap())));
+    let expected = largest.max().map(|(tiles, Reverse(id))| (id, tiles));
+    prop_assert_eq!(map.largest_region(), expected);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn edits_and_slices_in_turn_end_in_regions_as_those_built(
+        map in maps(),
+        edits in edits(),
+        runs_at_once in 0usize..40,
+        slices in prop::collection::vec(0usize..60, 1..8),
+    ) {
+        let mut map = map;
+        map.regions.pending.runs_at_once = runs_at_once;
+        let mut twin = map.clone();
+        for (op, slice) in edits.iter().zip(slices.iter().cycle()) {
+            let (rect, edit) = op.on(&map);
+            map.edit(rect, &edit).unwrap();
+            check_unsettled(&map)?;
+            prop_assert_eq!(map.settle(*slice), map.is_settled());
+            if map.is_settled() {
+                check(&map, false)?;
+            } else {
+                check_unsettled(&map)?;
+            }
+            twin.edit(rect, &edit).unwrap();
+            twin.settle(*slice);
+            prop_assert_eq!(format!("{:?}", map.regions), format!("{:?}", twin.regions));
+        }
+        let mut slices = 0;
+        while !map.settle(3) {
+            check_unsettled(&map)?;
+            slices += 1;
+            prop_assert!(slices < 60_000, "it never ends");
+        }
+        check(&map, false)?;
+        prop_assert!(map.regions.pending.work.is_none());
+    }
+}
+
+/// A comb with its back on top: cut in the middle of the back, each half is far more runs than an edit may look at.
+fn comb() -> (TileMap, TileRect, [IVec2; 2]) {
+    let map = TileMap::from_fn(600, 400, |x, y| y > 0 && x % 2 == 1).unwrap();
+    let ends = [0, 598].map(|x| IVec2::new(x, 399));
+    (map, TileRect::new(301, 0, 1, 1), ends)
+}
+
+#[test]
+fn a_large_cut_is_perhaps_one_region_until_it_is_settled() {
+    let (mut map, middle, [left, right]) = comb();
+    assert!(map.settle(1), "nothing to do");
+    map.edit(middle, &TileEdit::Block).unwrap();
+    assert!(!map.is_settled() && map.connected(left, right));
+    assert_eq!(map.region_count(), 1);
+    let (mut slices, copy) = (0, map.clone());
+    while !map.settle(1_000) {
+        slices += 1;
+    }
+    assert!(!map.connected(left, right) && slices > 100, "{slices}");
+    assert_eq!(
+        (map.region_count(), map.region_size(RegionId(2))),
+        (2, 60_400 + 150)
+    );
+    check(&map, false).unwrap();
+    // Joined again at once; only the labels are left to be changed.
+    map.edit(middle, &TileEdit::Free).unwrap();
+    assert!(!map.is_settled() && map.connected(left, right));
+    assert_eq!(map.region_count(), 1);
+    assert!(map.settle(usize::MAX));
+    check(&map, true).unwrap();
+    // A cut that is undone before it was found out.
+    let mut map = copy;
+    map.edit(middle, &TileEdit::Free).unwrap();
+    assert!(map.settle(usize::MAX));
+    check(&map, true).unwrap();
+}
+
+#[test]
+fn a_region_edited_in_every_tick_is_settled_all_the_same_with_few_numbers() {
+    let (mut map, middle, [left, right]) = comb();
+    map.edit(middle, &TileEdit::Block).unwrap();
+    let (mut ticks, mut ids_max) = (0, 0);
+    while map.connected(left, right) {
+        map.edit(TileRect::new(4, 399, 1, 1), &TileEdit::Toggle)
+            .unwrap();
+        map.settle(1_000);
+        ids_max = ids_max.max(map.regions.sizes.len());
+        ticks += 1;
+    }
+    assert!(
+        ticks < 20 && ids_max < 60,
+        "{ticks} ticks, {ids_max} numbers"
+    );
+    map.settle(usize::MAX);
+    check(&map, false).unwrap();
+}
+
 #[test]
 fn labels_are_as_wide_as_the_number_of_large_regions_needs() {
     // Two rows of rooms of 8 × 8 tiles, 64 each, and two rows of rock below.

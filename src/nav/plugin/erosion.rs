@@ -3,13 +3,14 @@
 //!
 //! Scenes on the same tiles share them until one is edited. They are kept until their scenes close.
 //!
-//! Cost: an edit costs once more for every clearance in use what it costs the map itself.
+//! Cost: an edit costs once more for every clearance in use what it costs the map itself, and so does settling, within a
+//! bound of its own for all.
 
 use std::sync::Arc;
 
 use super::background::Background;
 use super::maps::{Edit, MapKey, NoGround, edits_between};
-use crate::map::{TileMap, TileRect};
+use crate::map::{TileMap, TileRect, settle_share};
 
 /// The eroded maps, in the order of asking.
 #[derive(Debug, Default)]
@@ -60,7 +61,8 @@ impl Erosions {
         self.0.iter().map(bytes).sum()
     }
 
-    /// Follows the edits of the scenes' maps, takes over what was begun in an earlier tick, and begins what is wanted.
+    /// Follows the edits of the scenes' maps, settles what they left over, takes over what was begun in an earlier tick, and
+    /// begins what is wanted.
     /// Adds the eroded maps to `maps`, and what changed of them to `edits`.
     pub(super) fn update(
         &mut self,
@@ -76,6 +78,8 @@ impl Erosions {
             let mut bases = maps.iter();
             bases.find(|base| base.0 == key).map(|base| base.1.clone())
         };
+        let unsettled = self.0.iter().filter(|erosion| !erosion.is_settled());
+        let unsettled = unsettled.count();
         let mut ready = Vec::new();
         let mut wanted = Vec::new();
         self.0.retain_mut(|erosion| {
@@ -84,6 +88,9 @@ impl Erosions {
             };
             if erosion.base != base.fingerprint() || matches!(erosion.state, State::Begun(..)) {
                 erosion.follow(&base, wait, edits);
+            }
+            if unsettled > 0 && !erosion.is_settled() {
+                erosion.settle(settle_share(unsettled));
             }
             match &erosion.state {
                 State::Ready(tiles) => ready.push((erosion.map, tiles.clone())),
@@ -119,6 +126,19 @@ impl Erosions {
 }
 
 impl Erosion {
+    fn is_settled(&self) -> bool {
+        match &self.state {
+            State::Ready(tiles) => tiles.is_settled(),
+            _ => true,
+        }
+    }
+
+    fn settle(&mut self, runs_max: usize) {
+        if let State::Ready(tiles) = &mut self.state {
+            Arc::make_mut(tiles).settle(runs_max);
+        }
+    }
+
     /// Becomes what it is to be for the scene's tiles as they are now.
     fn follow(&mut self, base: &TileMap, wait: bool, edits: &mut Vec<Edit>) {
         let key = MapKey {

@@ -1,0 +1,460 @@
+//! What an edit leaves to be done later, so that none takes more than a bounded number of steps.
+//!
+//! ```text
+//! a cut:   floods from the pieces ──(limit)──▶ one number still, floods go on in slices ──▶ numbers of their own
+//! a join:  flood of the smaller ───(limit)──▶ its number becomes an alias of the larger's
+//! aliases: row by row, labels that are aliases become the numbers they stand for ──▶ aliases fall free
+//! ```
+//! A region whose floods have not ended is a *cut*: it may be several, and is one to whoever asks. What the floods have
+//! visited has labels of their own, aliases of the region's number until the floods end. So tiles of different regions are
+//! always apart, and tiles of a region that is no cut are always connected.
+//!
+//! Invariants: every piece of a cut holds one of its seeds, which are free tiles; a region under flood was not edited since
+//! the flood began: an edit throws the flood back to the seeds, and its labels stay aliases; an alias stands for a number
+//! that is none; one flood or one pass over the aliases is under way at a time, and a pass frees the aliases that were
+//! there when it began, since nothing is ever labelled with an alias but by a flood.
+//!
+//! Cost: a look at whether there are cuts for each edit; an entry a cut, a seed a piece,
+//! and of each flood the runs at its edge, besides as many as an edit may cost.
+
+use super::edit::Flood;
+use super::sets::DisjointSets;
+use super::small::SMALL_TILES_MAX;
+use super::{Regions, SMALL};
+use crate::map::bit_plane::{BitPlane, Run};
+
+/// What an edit may cost in runs looked at, before it leaves the rest for later: some 100 µs.
+const RUNS_AT_ONCE: usize = 8_192;
+
+/// With so many aliases they go first, so that numbers stay few.
+const ALIASES_MAX: usize = 64;
+
+/// Tiles of a row that a pass over the aliases looks at for the cost of a run.
+const TILES_A_RUN: usize = 32;
+
+/// The most doublings of a slice.
+const THROWN_BACK_MAX: u32 = 20;
+
+/// What is left to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    /// In the order in which they are settled.
+    cuts: Vec<Cut>,
+    /// Labels that stand for another number, the oldest first.
+    aliases: Vec<u32>,
+    pub(super) work: Option<Work>,
+    /// What an edit may cost.
+    pub(super) runs_at_once: usize,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            cuts: Vec::new(),
+            aliases: Vec::new(),
+            work: None,
+            runs_at_once: RUNS_AT_ONCE,
+        }
+    }
+}
+
+/// A region that may be in pieces.
+#[derive(Clone, Debug)]
+struct Cut {
+    region: u32,
+    /// At least a tile of every piece, as y and x.
+    seeds: Vec<(u32, u32)>,
+    /// How often an edit has thrown back the flood.
+    thrown_back: u32,
+}
+
+impl Cut {
+    fn add_seeds(&mut self, runs: &[Run]) {
+        self.seeds.extend(runs.iter().map(|run| (run.y, run.start)));
+        self.seeds.sort_unstable();
+        self.seeds.dedup();
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    Split(Box<Split>),
+    /// A pass over the rows, which frees the first `aliases`.
+    Pass {
+        next_y: u32,
+        aliases: usize,
+    },
+}
+
+impl Pending {
+    pub(super) fn aliases(&self) -> &[u32] {
+        &self.aliases
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let seeds: usize = self.cuts.iter().map(|cut| cut.seeds.len() * 8).sum();
+        let work = match &self.work {
+            Some(Work::Split(split)) => split.bytes(),
+            _ => 0,
+        };
+        seeds + self.aliases.len() * 4 + work
+    }
+}
+
+impl Regions {
+    #[inline]
+    pub(in crate::map) fn is_settled(&self) -> bool {
+        self.pending.cuts.is_empty() && self.pending.aliases.is_empty()
+    }
+
+    /// Goes on with what is left, for about so many runs, and returns whether nothing is.
+    pub(in crate::map) fn settle(&mut self, rows: &BitPlane, runs_max: usize) -> bool {
+        let mut runs_left = runs_max;
+        while runs_left > 0 && !self.is_settled() {
+            let cost = match self.pending.work.take() {
+                Some(Work::Split(split)) => self.go_on(rows, split, runs_left),
+                Some(Work::Pass { next_y, aliases }) => self.pass(rows, next_y, aliases),
+                None => {
+                    self.begin(rows);
+                    1
+                }
+            };
+            runs_left = runs_left.saturating_sub(cost);
+        }
+        self.is_settled()
+    }
+
+    fn begin(&mut self, rows: &BitPlane) {
+        let aliases = self.pending.aliases.len();
+        self.pending.work = Some(match self.pending.cuts.first() {
+            Some(cut) if aliases < ALIASES_MAX => {
+                let region = cut.region;
+                let runs = runs_around(rows, &cut.seeds);
+                let pieces: Vec<u32> = (0..runs.len() as u32).collect();
+                let split = Split::begin(self, region, &runs, &pieces, runs.len() as u32);
+                self.pending.aliases.extend(&split.ids);
+                Work::Split(Box::new(split))
+            }
+            _ => Work::Pass { next_y: 0, aliases },
+        });
+    }
+
+    fn go_on(&mut self, rows: &BitPlane, mut split: Box<Split>, runs_left: usize) -> usize {
+        let region = split.region;
+        let cut = self.pending.cuts.iter().find(|cut| cut.region == region);
+        let doublings = cut.map_or(0, |cut| cut.thrown_back.min(THROWN_BACK_MAX));
+        let cost = split.advance(self, rows, runs_left.saturating_mul(1 << doublings));
+        if split.is_done() {
+            self.pending.cuts.retain(|cut| cut.region != region);
+            let is_own = |alias: &u32| split.ids.binary_search(alias).is_ok();
+            self.pending.aliases.retain(|alias| !is_own(alias));
+            split.finish(self, rows);
+            self.trim();
+        } else {
+            self.pending.work = Some(Work::Split(split));
+        }
+        cost
+    }
+
+    /// Renames the tiles of one row.
+    fn pass(&mut self, rows: &BitPlane, next_y: u32, aliases: usize) -> usize {
+        let start = next_y as usize * self.width;
+        self.labels.rename(start..start + self.width, &self.names);
+        let next_y = next_y + 1;
+        if next_y < rows.height() {
+            self.pending.work = Some(Work::Pass { next_y, aliases });
+        } else {
+            let free: Vec<u32> = self.pending.aliases.drain(..aliases).collect();
+            free.into_iter().for_each(|alias| self.release(alias));
+            self.trim();
+        }
+        1 + self.width / TILES_A_RUN
+    }
+
+    #[inline]
+    pub(super) fn has_cuts(&self) -> bool {
+        !self.pending.cuts.is_empty()
+    }
+
+    /// Makes a region's number an alias of another's; the tiles were counted there already.
+    pub(super) fn add_alias(&mut self, from: u32, to: u32) {
+        for alias in &self.pending.aliases {
+            let name = &mut self.names[*alias as usize];
+            if *name == from {
+                *name = to;
+            }
+        }
+        self.names[from as usize] = to;
+        self.pending.aliases.push(from);
+    }
+
+    /// Finds out which pieces of a region are still joined and gives those that are not numbers of their own; what takes
+    /// more than `runs_left` is left for later.
+    ///
+    /// `seeds[i]` is a run of piece `pieces[i]`, of `count`.
+    pub(super) fn split(
+        &mut self,
+        rows: &BitPlane,
+        region: u32,
+        seeds: &[Run],
+        pieces: &[u32],
+        count: u32,
+        runs_left: &mut usize,
+    ) {
+        let is_small = self.sizes[region as usize] <= SMALL_TILES_MAX;
+        let mut split = Split::begin(self, region, seeds, pieces, count);
+        let limit = if is_small { usize::MAX } else { *runs_left };
+        let cost = split.advance(self, rows, limit);
+        *runs_left = runs_left.saturating_sub(cost);
+        if split.is_done() {
+            return split.finish(self, rows);
+        }
+        let mut cut = Cut {
+            region,
+            seeds: Vec::new(),
+            thrown_back: 0,
+        };
+        cut.add_seeds(seeds);
+        self.pending.cuts.push(cut);
+        self.pending.aliases.extend(&split.ids);
+        if self.pending.work.is_none() {
+            self.pending.work = Some(Work::Split(Box::new(split)));
+        }
+    }
+
+    /// Keeps the seeds of a cut right when tiles of it were blocked, with these runs beside them in so many pieces that
+    /// may have come apart. Returns whether the region is a cut.
+    pub(super) fn block_in_cut(
+        &mut self,
+        rows: &BitPlane,
+        region: u32,
+        beside: &[Run],
+        pieces: u32,
+    ) -> bool {
+        self.throw_back(region);
+        let mut cuts = self.pending.cuts.iter_mut();
+        let Some(cut) = cuts.find(|cut| cut.region == region) else {
+            return false;
+        };
+        let seed_count = cut.seeds.len();
+        cut.seeds
+            .retain(|(y, x)| !rows.is_blocked(*x as i32, *y as i32));
+        if pieces > 1 || cut.seeds.len() < seed_count {
+            cut.add_seeds(beside);
+        }
+        true
+    }
+
+    /// Lets the flood of a region begin anew, if it is under way.
+    #[inline]
+    pub(super) fn throw_back(&mut self, region: u32) {
+        if self.has_cuts()
+            && let Some(Work::Split(split)) = &self.pending.work
+            && split.region == region
+        {
+            self.pending.work = None;
+            let mut cuts = self.pending.cuts.iter_mut();
+            if let Some(cut) = cuts.find(|cut| cut.region == region) {
+                cut.thrown_back += 1;
+            }
+        }
+    }
+
+    /// Takes what is known of the pieces of a region over to another that freed tiles join it to. Returns whether it is a
+    /// cut.
+    pub(super) fn join_cut(&mut self, from: u32, to: u32) -> bool {
+        self.throw_back(from);
+        self.throw_back(to);
+        let cuts = &mut self.pending.cuts;
+        let Some(nth) = cuts.iter().position(|cut| cut.region == from) else {
+            return false;
+        };
+        let mut cut = cuts.remove(nth);
+        cut.region = to;
+        // A region that is no cut needs no seed of its own: it is joined to a piece that has one.
+        match cuts.iter_mut().find(|other| other.region == to) {
+            Some(other) => {
+                other.seeds.extend(cut.seeds);
+                other.add_seeds(&[]);
+                other.thrown_back = other.thrown_back.max(cut.thrown_back);
+            }
+            None => cuts.insert(nth, cut),
+        }
+        true
+    }
+
+    /// Forgets that a region is a cut; returns the runs of its seeds.
+    pub(super) fn take_cut(&mut self, rows: &BitPlane, region: u32) -> Vec<Run> {
+        let cuts = self.pending.cuts.iter();
+        let seeds = cuts.filter(|cut| cut.region == region);
+        let runs = seeds.flat_map(|cut| runs_around(rows, &cut.seeds));
+        let runs = runs.collect();
+        self.forget_cut(region);
+        runs
+    }
+
+    pub(super) fn forget_cut(&mut self, region: u32) {
+        self.throw_back(region);
+        self.pending.cuts.retain(|cut| cut.region != region);
+    }
+}
+
+/// The runs that hold these free tiles, each once.
+fn runs_around(rows: &BitPlane, tiles: &[(u32, u32)]) -> Vec<Run> {
+    let mut runs: Vec<Run> = (tiles.iter())
+        .map(|(y, x)| rows.run_around(*x, *y))
+        .collect();
+    // Sorted as the tiles are.
+    runs.dedup();
+    runs
+}
+
+/// Floods from the pieces of a region that may have come apart, which take turns until they meet or all but one are
+/// exhausted.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    region: u32,
+    /// The labels of the pieces, ascending.
+    ids: Vec<u32>,
+    floods: Vec<Flood>,
+    /// The pieces that have met, and by set how many of its floods have runs to look at.
+    sets: DisjointSets,
+    at_work: Vec<u32>,
+    sets_at_work: usize,
+    unfinished: Vec<usize>,
+    /// Whose turn it is of those.
+    turn: usize,
+}
+
+impl Split {
+    fn begin(
+        regions: &mut Regions,
+        region: u32,
+        seeds: &[Run],
+        pieces: &[u32],
+        count: u32,
+    ) -> Self {
+        // Ascending, since the smallest free number is always next: the search below relies on it.
+        let ids: Vec<u32> = (0..count).map(|_| regions.take_id()).collect();
+        for id in &ids {
+            regions.names[*id as usize] = region;
+        }
+        let mut floods = vec![Flood::default(); count as usize];
+        for (run, piece) in seeds.iter().zip(pieces) {
+            floods[*piece as usize].claim(regions, *run, ids[*piece as usize]);
+        }
+        let mut sets = DisjointSets::default();
+        sets.extend_by(floods.len());
+        Self {
+            region,
+            ids,
+            sets,
+            at_work: vec![1; floods.len()],
+            sets_at_work: floods.len(),
+            unfinished: (0..floods.len()).collect(),
+            turn: 0,
+            floods,
+        }
+    }
+
+    /// Whether all sets but one are exhausted.
+    fn is_done(&self) -> bool {
+        self.sets_at_work <= 1
+    }
+
+    /// Goes on until it is done or has cost so much; returns the cost.
+    fn advance(&mut self, regions: &mut Regions, rows: &BitPlane, runs_max: usize) -> usize {
+        let mut cost = 0;
+        let mut met = Vec::new();
+        while !self.is_done() && cost < runs_max {
+            if self.turn == self.unfinished.len() {
+                self.turn = 0;
+                let floods = &self.floods;
+                self.unfinished
+                    .retain(|piece| !floods[*piece].is_exhausted());
+            }
+            let piece = self.unfinished[self.turn];
+            self.turn += 1;
+            met.clear();
+            let (region, ids) = (self.region, &self.ids);
+            cost += self.floods[piece].step(regions, rows, ids[piece], |_, label| {
+                // Whatever else its tiles are labelled with stands for the region.
+                let other = match label {
+                    _ if label == region => None,
+                    _ => ids.binary_search(&label).ok(),
+                };
+                met.extend(other);
+                other.is_none()
+            });
+            for other in &met {
+                let (a, b) = (self.sets.find(piece), self.sets.find(*other));
+                if a != b {
+                    let both = self.at_work[a] > 0 && self.at_work[b] > 0;
+                    self.sets_at_work -= usize::from(both);
+                    let sum = self.at_work[a] + self.at_work[b];
+                    self.at_work[self.sets.union(a, b)] = sum;
+                }
+            }
+            // So many are not labelled anew at the end.
+            let kept_max = regions.pending.runs_at_once.max(SMALL_TILES_MAX as usize);
+            self.floods[piece].forget(kept_max);
+            if self.floods[piece].is_exhausted() {
+                let set = self.sets.find(piece);
+                self.at_work[set] -= 1;
+                self.sets_at_work -= usize::from(self.at_work[set] == 0);
+            }
+        }
+        cost
+    }
+
+    /// Gives the sets that are exhausted numbers of their own. The one still at work keeps the region's, since its tiles
+    /// were not all visited.
+    fn finish(mut self, regions: &mut Regions, rows: &BitPlane) {
+        let mut tiles = vec![0; self.floods.len()];
+        for (piece, flood) in self.floods.iter().enumerate() {
+            tiles[self.sets.find(piece)] += flood.tiles;
+        }
+        let region = self.region;
+        let mut runs_left = regions.pending.runs_at_once;
+        let mut seed_left = None;
+        for (piece, flood) in self.floods.iter().enumerate() {
+            let (set, own) = (self.sets.find(piece), self.ids[piece]);
+            let id = if self.at_work[set] > 0 {
+                seed_left = flood.runs.first().copied();
+                region
+            } else {
+                regions.sizes[region as usize] -= flood.tiles;
+                if tiles[set] > SMALL_TILES_MAX {
+                    regions.sizes[self.ids[set] as usize] += flood.tiles;
+                    self.ids[set]
+                } else {
+                    regions.small_tiles += flood.tiles;
+                    regions.small_count += u32::from(set == piece);
+                    SMALL
+                }
+            };
+            if id == own {
+                regions.names[own as usize] = own;
+            } else if id == SMALL || (flood.forgotten == 0 && flood.runs.len() <= runs_left) {
+                debug_assert_eq!(flood.forgotten, 0, "a small region has few runs");
+                for run in &flood.runs {
+                    regions.label_run(*run, id);
+                }
+                runs_left = runs_left.saturating_sub(flood.runs.len());
+                regions.release(own);
+            } else {
+                regions.add_alias(own, id);
+            }
+        }
+        if let Some(seed) = seed_left
+            && regions.sizes[region as usize] <= SMALL_TILES_MAX
+        {
+            regions.make_small(rows, region, &[seed]);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let runs: usize = self.floods.iter().map(|flood| flood.runs.len()).sum();
+        runs * size_of::<Run>() + self.floods.len() * size_of::<Flood>()
+    }
+}
