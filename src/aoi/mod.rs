@@ -13,7 +13,7 @@
 //! bands are right once every viewer had its turn (`rerank_ticks`) and its look.
 //!
 //! Cost: O(objects that changed cell × population of the cells that differ) plus the looks and a share of
-//! re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`reference`] and [`sets`].
+//! re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
 
 pub mod check;
 pub mod grid;
