@@ -1,5 +1,7 @@
 //! Made-up queues that the benches and tests measure on.
 
+use std::cmp::Reverse;
+
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -150,45 +152,53 @@ pub fn percentile(mut values: Vec<u32>, percent: usize) -> u32 {
     values.get(nth).copied().unwrap_or(0)
 }
 
-/// The most matches and the least sum of gaps, by giving every party a group or none. Exponential: for a dozen
-/// parties at most.
+/// The parties that [`best_by_brute_force`] goes through at most.
+pub const BRUTE_FORCE_MAX: usize = 16;
+
+/// The most matches and the least sum of gaps, out of all ways: every two groups of exactly K players that share no
+/// party are a match, then every set of matches is tried, by the first party that is left. Of more than
+/// [`BRUTE_FORCE_MAX`] parties, the first so many. O(3ⁿ) time, O(2ⁿ) memory.
 #[must_use]
 pub fn best_by_brute_force(tickets: &[Ticket], group_size: u8) -> (u32, u64) {
-    fn place(rest: &[Ticket], groups: &mut Vec<(u8, u64)>, k: u8) -> Option<(u32, u64)> {
-        let Some((first, rest)) = rest.split_first() else {
-            let full = groups.iter().all(|group| group.0 == k);
-            let gaps = groups
-                .chunks(2)
-                .map(|two| two[0].1.abs_diff(two[1].1))
-                .sum();
-            return full.then_some((groups.len() as u32 / 2, gaps));
-        };
-        let mut best = place(rest, groups, k);
-        let better = |one: Option<(u32, u64)>, other: Option<(u32, u64)>| match (one, other) {
-            (Some(a), Some(b))
-                if (a.0, std::cmp::Reverse(a.1)) >= (b.0, std::cmp::Reverse(b.1)) =>
-            {
-                one
-            }
-            (_, Some(_)) => other,
-            (_, None) => one,
-        };
-        for at in 0..groups.len() {
-            if groups[at].0 + first.size <= k {
-                groups[at].0 += first.size;
-                groups[at].1 += u64::from(first.power);
-                best = better(best, place(rest, groups, k));
-                groups[at].0 -= first.size;
-                groups[at].1 -= u64::from(first.power);
+    let tickets = &tickets[..tickets.len().min(BRUTE_FORCE_MAX)];
+    let sets = 1usize << tickets.len();
+    let (mut players, mut powers) = (vec![0u32; sets], vec![0u64; sets]);
+    for set in 1..sets {
+        let (first, rest) = (&tickets[set.trailing_zeros() as usize], set & (set - 1));
+        players[set] = players[rest] + u32::from(first.size);
+        powers[set] = powers[rest] + u64::from(first.power);
+    }
+    let is_group = |&set: &usize| players[set] == u32::from(group_size);
+    let groups: Vec<usize> = (1..sets).filter(is_group).collect();
+    // The least gap of each set that is a match, by the set's first party.
+    let mut gaps: Vec<Option<u64>> = vec![None; sets];
+    for (at, &one) in groups.iter().enumerate() {
+        for &other in groups[at + 1..].iter().filter(|&&other| one & other == 0) {
+            let gap = powers[one].abs_diff(powers[other]);
+            let least = gaps[one | other].get_or_insert(gap);
+            *least = gap.min(*least);
+        }
+    }
+    let mut matches: Vec<Vec<(usize, u64)>> = vec![Vec::new(); tickets.len()];
+    for (set, gap) in gaps.into_iter().enumerate() {
+        let gap = gap.map(|gap| (set, gap));
+        if let Some(gap) = gap {
+            matches[set.trailing_zeros() as usize].push(gap);
+        }
+    }
+    // Smaller sets come first. More matches are better, then smaller gaps.
+    let mut best = vec![(0u32, Reverse(0u64)); sets];
+    for left in 1..sets {
+        best[left] = best[left & (left - 1)];
+        for &(set, gap) in &matches[left.trailing_zeros() as usize] {
+            if set & left == set {
+                let (count, Reverse(sum)) = best[left ^ set];
+                best[left] = best[left].max((count + 1, Reverse(sum + gap)));
             }
         }
-        // A match opens with its first party.
-        groups.extend([(first.size, u64::from(first.power)), (0, 0)]);
-        best = better(best, place(rest, groups, k));
-        groups.truncate(groups.len() - 2);
-        best
     }
-    place(tickets, &mut Vec::new(), group_size).unwrap_or((0, 0))
+    let (count, Reverse(sum)) = best[sets - 1];
+    (count, sum)
 }
 
 /// The requests of half a second.

@@ -1,6 +1,7 @@
 //! Wishes, levels, roles and rematches against brute force.
 
 use super::*;
+use crate::matchmaking::exact::PARTIES_MAX;
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::ticket::{ROLES, Wishes};
 
@@ -268,7 +269,7 @@ proptest! {
     #[test]
     fn small_pools_are_matched_as_well_as_can_be(
         group_size in 1u8..=5,
-        parties in prop::collection::vec((1u8..=5, 0u32..1000), 0..9),
+        parties in prop::collection::vec((1u8..=5, 0u32..1000), 0..=PARTIES_MAX),
     ) {
         let mut matcher = matcher(ModeSettings { skill_window_start: OPEN, ..mode(group_size) });
         for (party, &(size, power)) in (0..).zip(&parties) {
