@@ -9,8 +9,9 @@ pub const SIDE_SIZE_MAX: u8 = 3;
 
 /// Settings of a mode in which parties of up to three gather in rooms of 1v1, 2v2 or 3v3.
 ///
-/// Avoid lists and regions of a party count here, too. Level bands, limits on the power gap and roles do not apply:
-/// only leaders count in rooms. A running match of rooms is not filled up.
+/// Avoid lists and regions of a party count here, too, and level bands and a limit on the gap where they are set. The
+/// gap is that of the leaders' strengths, summed on each side: only leaders count in rooms. Roles do not apply, and a
+/// running match of rooms is not filled up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoomSettings {
@@ -24,11 +25,20 @@ pub struct RoomSettings {
     pub strength_start: u32,
     /// By how much that widens a second.
     pub strength_widen_per_s: u32,
+    /// The difference in level that a room may have while its oldest party has just come; any when absent.
+    pub level_band_start: u32,
+    /// By how much that difference widens a second.
+    pub level_band_widen_per_s: u32,
+    /// The gap in strength between the sides that a match may have while its oldest party has just come; any when
+    /// absent.
+    pub strength_gap_start: u32,
+    /// By how much that gap widens a second.
+    pub strength_gap_widen_per_s: u32,
     /// How much stronger a leader counts for each rank, which is the party's level: percent.
     pub rank_weight_percent: u32,
     /// A party leaves the queue unmatched after this many seconds; 0 means never.
     pub expire_after_s: f64,
-    /// From this waiting time on (seconds) strengths are no matter, nor is whom a party would avoid.
+    /// From this waiting time on (seconds) strengths, levels and gaps are no matter, nor is whom a party would avoid.
     pub open_after_s: f64,
     /// From this waiting time on (seconds), but not before strengths are no matter, a party is served before all
     /// others, oldest first: the wait bound.
@@ -59,6 +69,10 @@ impl Default for RoomSettings {
             equal_size: false,
             strength_start: 200,
             strength_widen_per_s: 20,
+            level_band_start: OPEN,
+            level_band_widen_per_s: groups.level_band_widen_per_s,
+            strength_gap_start: OPEN,
+            strength_gap_widen_per_s: groups.power_gap_widen_per_s,
             rank_weight_percent: 10,
             expire_after_s: groups.expire_after_s,
             open_after_s: groups.open_after_s,
@@ -112,8 +126,10 @@ impl RoomSettings {
             party_size_max: self.party_size_max,
             skill_window_start: self.strength_start,
             skill_window_widen_per_s: self.strength_widen_per_s,
-            level_band_start: OPEN,
-            power_gap_start: OPEN,
+            level_band_start: self.level_band_start,
+            level_band_widen_per_s: self.level_band_widen_per_s,
+            power_gap_start: self.strength_gap_start,
+            power_gap_widen_per_s: self.strength_gap_widen_per_s,
             matches_per_heartbeat_max: self.matches_per_heartbeat_max,
             looks_per_heartbeat_max: self.looks_per_heartbeat_max,
             tickets_max: self.tickets_max,

@@ -6,7 +6,7 @@
 //! ```
 //! In a room only the strength of the leaders counts, weighted by rank: all of them lie within the tolerance of
 //! the party that has waited longest. With `equal_size`, a room is two parties of one size. Rooms merge into a full
-//! one only if its sides can be made up without opponents of late. Up to [`SPECTATORS_MAX`] players watch a room, each
+//! one only if its sides can be made up without opponents of late and within the limit on the gap. Up to [`SPECTATORS_MAX`] players watch a room, each
 //! one room; where rooms merge, those beyond that number see it no more.
 //!
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
@@ -30,7 +30,7 @@ use super::by_skill::Entry;
 use super::compositions::{CompositionTable, Counts};
 use super::groups::Heartbeat;
 use super::matcher::Match;
-use super::mode::ModeId;
+use super::mode::{ModeId, OPEN};
 use super::pauses::Pauses;
 use super::pool::{Measure, Pool};
 use super::quality::Quality;
@@ -39,7 +39,7 @@ use super::rematch::Rematches;
 use super::room_settings::{RoomRules, SIDE_SIZE_MAX};
 use super::seek::Seeker;
 use super::stats::ModeStats;
-use super::terms::Terms;
+use super::terms::{Limits, Terms};
 use super::ticket::{Ticket, TicketError};
 use super::why::WhyWaiting;
 
@@ -405,7 +405,14 @@ impl Rooms {
             terms = terms.without_lists();
         }
         let slots = || one.parties.iter().chain(&other.parties).copied();
-        let tolerance = slots().map(|slot| terms.limits(slot).window).max();
+        // The limits of the oldest are the widest.
+        let widest = |of: fn(&Limits) -> u32| {
+            let limits = slots().map(|slot| of(&terms.limits(slot)));
+            limits.max().unwrap_or(0)
+        };
+        let tolerance = widest(|limits| limits.window);
+        let level_band = widest(|limits| limits.level_band);
+        let gap_max = widest(|limits| limits.power_gap);
         let spread = one.high.max(other.high).abs_diff(one.low.min(other.low));
         let entries: ArrayVec<Entry, { 2 * PLAYERS_MAX }> =
             slots().filter_map(|slot| self.pool.entry(slot)).collect();
@@ -417,9 +424,13 @@ impl Rooms {
         let full =
             self.rules.equal_size || one.players + other.players == 2 * self.rules.mode.group_size;
         sizes_fit
-            && tolerance.is_some_and(|tolerance| spread <= tolerance)
-            && terms.all_together(&entries, u32::MAX)
-            && (!full || self.sides(&mut entries.to_vec(), now_tick).is_some())
+            && spread <= tolerance
+            && terms.all_together(&entries, level_band)
+            && (!full || {
+                let split = self.sides(&mut entries.to_vec(), now_tick);
+                let even = |split: Split| gap_max == OPEN || split.gap() <= u64::from(gap_max);
+                split.is_some_and(even)
+            })
     }
 
     /// The most even sides, in the leaders' strength, of the parties of a full room, which it orders by size.

@@ -165,16 +165,18 @@ impl<'a> Terms<'a> {
         balance_where(table, &weights, allowed, looks)
     }
 
-    /// Two parties against each other, whatever their sizes, unless they met of late.
+    /// Two parties against each other, whatever their sizes, unless they met of late; by the strength of their leaders.
     #[must_use]
     pub fn duel(&self, entries: &[Entry]) -> Option<Split> {
         let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
         let tickets: Vec<&Ticket> = tickets.collect();
-        let power: [&Ticket; 2] = tickets.as_slice().try_into().ok()?;
+        let &[one, other] = entries else {
+            return None;
+        };
         let met = is_rematch(&self.rematches.opponents(&tickets), 0b01);
         (!met).then_some(Split {
             first: 0b01,
-            power: power.map(|ticket| u64::from(ticket.power)),
+            power: [one, other].map(|entry| u64::from(entry.skill().unsigned_abs())),
         })
     }
 

@@ -325,3 +325,45 @@ proptest! {
         prop_assert_eq!(play()?, play()?);
     }
 }
+
+#[test]
+fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
+    for equal_size in [false, true] {
+        let mut matcher = rooms(RoomSettings {
+            equal_size,
+            level_band_start: 5,
+            level_band_widen_per_s: 1,
+            ..settings(1)
+        });
+        for (id, level) in [(1, 10), (2, 18)] {
+            let ticket = party(id, 1, 500, 0);
+            matcher.queue(Ticket { level, ..ticket }).unwrap();
+        }
+        // Three levels more take three seconds of twenty ticks.
+        assert!(run(&mut matcher, 59).0.is_empty(), "{equal_size}");
+        assert_eq!(run(&mut matcher, 60).0.len(), 1, "{equal_size}");
+    }
+}
+
+#[test]
+fn a_room_whose_sides_are_too_uneven_waits_for_others() {
+    for equal_size in [false, true] {
+        let mut matcher = rooms(RoomSettings {
+            equal_size,
+            strength_gap_start: 10,
+            strength_gap_widen_per_s: 0,
+            ..settings(1)
+        });
+        matcher.queue(party(1, 1, 500, 0)).unwrap();
+        matcher.queue(party(2, 1, 511, 1)).unwrap();
+        assert!(run(&mut matcher, 10).0.is_empty(), "{equal_size}");
+        matcher.queue(party(3, 1, 510, 11)).unwrap();
+        let (found, _) = run(&mut matcher, 20);
+        let parties: Vec<u32> = found[0].groups.iter().flatten().map(|t| t.party).collect();
+        assert_eq!(parties, [1, 3], "{equal_size}");
+        // Nobody keeps the other one waiting for ever.
+        matcher.queue(party(4, 1, 600, 21)).unwrap();
+        assert!(run(&mut matcher, 30).0.is_empty());
+        assert_eq!(run(&mut matcher, 20 * 75).0.len(), 1, "{equal_size}");
+    }
+}
