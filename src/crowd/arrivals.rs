@@ -6,25 +6,28 @@
 //! cancel_oldest(…) ──────────────┴─▶ due cancels ──▶          ──▶ CancelRequest ──▶ matchmaking
 //! ```
 //! These parties exist in tickets only: they have no objects, and their ids come from ranges of their own,
-//! which the players and parties of `world` do not reach (`FIRST_PARTY`, `FIRST_PLAYER`).
+//! which the players and parties of `world` do not reach (`FIRST_PARTY`, `FIRST_PLAYER`). Those of crowds, which
+//! have a home to come from and to return to, queue in `lobby`.
 //!
 //! Invariants: rates are kept in integers, so that k whole seconds bring exactly k times the rate; the same
-//! seed brings the same tickets; skill and power are drawn from the random stream `arrivals` and from nothing
-//! else.
+//! seed brings the same tickets; all that a ticket holds is drawn from the random stream `arrivals` and from
+//! nothing else. A party that returns after its battle is the same: its id, its players, its wishes.
 //!
-//! Cost: O(parties that come or go in the tick), of each at most `PARTIES_PER_TICK_MAX` a flow.
+//! Cost: O(parties that come, go or are matched in the tick), of each at most `PARTIES_PER_TICK_MAX` a flow.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
-use rand::Rng;
 use thiserror::Error;
 use tracing::debug;
 
+use super::tickets::{ArrivalSpec, draw_share, draw_size, draw_ticket};
 use crate::matchmaking::ticket::PARTY_SIZE_MAX;
 use crate::matchmaking::{
-    AnswerRequest, CancelRequest, MatchProposed, Matchmaker, MatchmakingPlugin, ModeId,
-    QueueRequest, Ticket, tick_mhz,
+    AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
+    MatchmakingPlugin, QueueRequest, Ticket, tick_mhz,
 };
 use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
 
@@ -40,6 +43,12 @@ pub const PARTIES_PER_TICK_MAX: u32 = 1 << 17;
 
 /// The greatest rate of a flow: parties a second.
 pub const RATE_PER_S_MAX: f32 = 1e6;
+
+/// Parties of a flow that fight or rest before they queue again; further ones stay away for good.
+const RETURNING_MAX: usize = 1 << 17;
+
+/// The players who queued last, among whom a party finds those whom it would avoid.
+const KNOWN_PLAYERS: u64 = 64;
 
 /// The name of the random stream.
 const STREAM: &str = "arrivals";
@@ -82,46 +91,6 @@ impl Plugin for ArrivalsPlugin {
     }
 }
 
-/// Who comes to queue in a mode, and who gives up.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ArrivalSpec {
-    /// The mode's name.
-    pub mode: String,
-    /// Parties that queue in the first tick.
-    pub parties: u32,
-    /// Parties that come a second, at most a million; to the millionth. Less than 0 and no number count as 0.
-    pub parties_per_s: f32,
-    /// How often parties of 1, 2, 3, 4 and 5 players come, relative to each other; single players only when
-    /// all are 0.
-    pub size_weights: [u32; 5],
-    /// The mean skill of a party.
-    pub skill_mean: i32,
-    /// The standard deviation of skill.
-    pub skill_deviation: u32,
-    /// The mean power of a player.
-    pub power_per_player: u32,
-    /// The standard deviation of a player's power; nobody's falls below 0.
-    pub power_deviation: u32,
-    /// Waiting parties that give up a second, the longest-waiting first; limits as in `parties_per_s`.
-    pub cancels_per_s: f32,
-}
-
-impl Default for ArrivalSpec {
-    fn default() -> Self {
-        Self {
-            mode: "arena".to_owned(),
-            parties: 0,
-            parties_per_s: 0.0,
-            size_weights: [60, 20, 8, 4, 8],
-            skill_mean: 1500,
-            skill_deviation: 300,
-            power_per_player: 1000,
-            power_deviation: 200,
-            cancels_per_s: 0.0,
-        }
-    }
-}
-
 /// Why parties cannot be made to queue or to give up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArrivalsError {
@@ -136,21 +105,25 @@ pub enum ArrivalsError {
 /// The flows of synthetic parties, one a mode.
 #[derive(Resource, Clone, Debug)]
 pub struct Arrivals {
-    flows: Vec<Flow>,
+    pub(super) flows: Vec<Flow>,
     next_party: u32,
     next_player: u64,
+    /// When parties of crowds may queue again.
+    pub(super) rested_at: BTreeMap<u32, u64>,
 }
 
 /// What comes to one mode.
 #[derive(Clone, Debug)]
-struct Flow {
-    spec: ArrivalSpec,
+pub(super) struct Flow {
+    pub spec: ArrivalSpec,
     arrivals: Rate,
     cancels: Rate,
     /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
     due: [u64; PARTY_SIZE_MAX as usize + 1],
     /// Parties to be taken out in the next tick.
     due_cancels: u64,
+    /// Parties that queue again, and when; nearly in the order of that.
+    returning: VecDeque<(u64, Ticket)>,
 }
 
 impl Default for Arrivals {
@@ -159,6 +132,7 @@ impl Default for Arrivals {
             flows: Vec::new(),
             next_party: FIRST_PARTY,
             next_player: FIRST_PLAYER,
+            rested_at: BTreeMap::new(),
         }
     }
 }
@@ -180,6 +154,7 @@ impl Arrivals {
                 cancels: Rate::default(),
                 due: [0; _],
                 due_cancels: 0,
+                returning: VecDeque::new(),
             }),
         };
         flow.due[0] += parties;
@@ -237,6 +212,14 @@ impl Arrivals {
             feed(flow.cancels.remainder);
             feed(flow.due_cancels);
             flow.due.into_iter().for_each(&mut *feed);
+            for (tick, ticket) in &flow.returning {
+                feed(*tick);
+                ticket.digest(feed);
+            }
+        }
+        for (&party, &tick) in &self.rested_at {
+            feed(u64::from(party));
+            feed(tick);
         }
     }
 }
@@ -248,6 +231,23 @@ impl Flow {
         self.due[place] -= 1;
         Some(place as u8)
     }
+
+    /// Ticks from the forming of a match until its parties may queue again.
+    fn away_ticks(&self, tick_mhz: u64) -> u64 {
+        ticks(self.spec.battle_s, tick_mhz) + ticks(self.spec.rest_s, tick_mhz)
+    }
+
+    /// Takes the next party whose rest is over.
+    fn take_returning(&mut self, now_tick: u64) -> Option<Ticket> {
+        let is_due = |next: &&(u64, Ticket)| next.0 <= now_tick;
+        self.returning.front().filter(is_due)?;
+        self.returning.pop_front().map(|(_, ticket)| ticket)
+    }
+}
+
+/// Seconds in ticks, of which there are `tick_mhz` in a thousand seconds; none for what is no time.
+pub(super) fn ticks(seconds: f32, tick_mhz: u64) -> u64 {
+    (f64::from(seconds.max(0.0)) * tick_mhz as f64 / 1000.0) as u64
 }
 
 /// A rate a second, counted out in ticks.
@@ -271,11 +271,12 @@ impl Rate {
 
 /// Lets parties queue and give up.
 pub fn arrive(
-    tick: Res<SimTick>,
-    time: Res<Time<Fixed>>,
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     matchmaker: Res<Matchmaker>,
     mut arrivals: ResMut<Arrivals>,
     mut streams: ResMut<RandomStreams>,
+    mut formed: MessageReader<MatchFormed>,
+    mut filled: MessageReader<MatchFilled>,
     mut queue: MessageWriter<QueueRequest>,
     mut cancel: MessageWriter<CancelRequest>,
 ) {
@@ -285,7 +286,24 @@ pub fn arrive(
         flows,
         next_party,
         next_player,
+        rested_at,
     } = &mut *arrivals;
+    let formed = formed.read().flat_map(|formed| &formed.found.groups);
+    let joined = filled.read().map(|filled| &filled.joined);
+    for ticket in formed.chain(joined).flatten() {
+        let named = matchmaker.names().get(usize::from(ticket.mode.0));
+        let flow = flows.iter_mut().find(|flow| Some(&flow.spec.mode) == named);
+        let Some(flow) = flow else { continue };
+        let back = tick.0 + flow.away_ticks(tick_mhz);
+        if ticket.party < FIRST_PARTY {
+            // Only those who queue by themselves are on the list.
+            rested_at
+                .entry(ticket.party)
+                .and_modify(|rested| *rested = back);
+        } else if draw_share(rng, flow.spec.return_share) && flow.returning.len() < RETURNING_MAX {
+            flow.returning.push_back((back, ticket.clone()));
+        }
+    }
     for flow in flows {
         flow.due[0] += flow.arrivals.due(flow.spec.parties_per_s, tick_mhz);
         let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
@@ -301,13 +319,21 @@ pub fn arrive(
             player: None,
         }));
         for _ in 0..PARTIES_PER_TICK_MAX {
+            let Some(mut ticket) = flow.take_returning(tick.0) else {
+                break;
+            };
+            ticket.since_tick = tick.0;
+            queue.write(QueueRequest { ticket });
+        }
+        for _ in 0..PARTIES_PER_TICK_MAX {
             let Some(size) = flow.take_due() else { break };
             let size = if size == 0 {
                 draw_size(rng, &flow.spec.size_weights)
             } else {
                 size
             };
-            let mut ticket = draw_ticket(rng, &flow.spec, mode, size);
+            let known = next_player.saturating_sub(KNOWN_PLAYERS).max(FIRST_PLAYER)..*next_player;
+            let mut ticket = draw_ticket(rng, &flow.spec, mode, size, known);
             ticket.party = *next_party;
             ticket.since_tick = tick.0;
             ticket.members = (*next_player..).take(usize::from(size)).collect();
@@ -318,20 +344,20 @@ pub fn arrive(
     }
 }
 
-/// Synthetic players accept whatever match is proposed to them.
+/// Synthetic players, and those of crowds that queue, accept whatever match is proposed to them.
 fn accept_matches(
+    arrivals: Res<Arrivals>,
     mut proposed: MessageReader<MatchProposed>,
     mut answers: MessageWriter<AnswerRequest>,
 ) {
     for MatchProposed { found } in proposed.read() {
-        let players = found
-            .groups
-            .iter()
-            .flatten()
-            .flat_map(|ticket| &ticket.members);
-        let synthetic = players.copied().filter(|&player| player >= FIRST_PLAYER);
+        let is_ours = |ticket: &&Ticket| {
+            ticket.party >= FIRST_PARTY || arrivals.rested_at.contains_key(&ticket.party)
+        };
+        let ours = found.groups.iter().flatten().filter(is_ours);
+        let players = ours.flat_map(|ticket| ticket.members.iter().copied());
         let accept = true;
-        answers.write_batch(synthetic.map(|player| AnswerRequest { player, accept }));
+        answers.write_batch(players.map(|player| AnswerRequest { player, accept }));
     }
 }
 
@@ -360,65 +386,12 @@ pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), 
         .cancel_oldest(mode, parties)
 }
 
-/// A ticket of a party without ids that has just come. The leader is the first player drawn.
-fn draw_ticket(rng: &mut impl Rng, spec: &ArrivalSpec, mode: ModeId, size: u8) -> Ticket {
-    let skill = i64::from(spec.skill_mean) + draw_deviation(rng, spec.skill_deviation);
-    let mut power = [0u32; PARTY_SIZE_MAX as usize];
-    for power in &mut power[..usize::from(size)] {
-        let drawn = i64::from(spec.power_per_player) + draw_deviation(rng, spec.power_deviation);
-        *power = drawn.clamp(0, i64::from(u32::MAX)) as u32;
-    }
-    Ticket {
-        party: 0,
-        size,
-        power: power.into_iter().fold(0, u32::saturating_add),
-        skill: skill.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
-        level: 1,
-        leader_strength: power[0],
-        mode,
-        since_tick: 0,
-        members: Default::default(),
-        wishes: None,
-    }
-}
-
-/// A size from 1 to 5 by these weights.
-fn draw_size(rng: &mut impl Rng, weights: &[u32; 5]) -> u8 {
-    let total: u64 = weights.iter().copied().map(u64::from).sum();
-    // The high half of the product is even over 0..total to within 2⁻²⁹.
-    let mut drawn = ((u128::from(rng.next_u64()) * u128::from(total)) >> 64) as u64;
-    for (size, weight) in (1..).zip(weights.map(u64::from)) {
-        if drawn < weight {
-            return size;
-        }
-        drawn -= weight;
-    }
-    // All weights are 0.
-    1
-}
-
-/// How far a value lies from its mean, nearly normally distributed with this standard deviation and never
-/// more than six times as far: the sum of twelve even draws of 16 bits, whose own deviation is 2¹⁶. In
-/// integers it is the same everywhere.
-fn draw_deviation(rng: &mut impl Rng, deviation: u32) -> i64 {
-    let mut sum = 0;
-    for _ in 0..3 {
-        let word = rng.next_u64();
-        sum += (0..4)
-            .map(|at| (word >> (16 * at) & 0xffff) as i64)
-            .sum::<i64>();
-    }
-    ((sum - 6 * 0xffff) * i64::from(deviation) + (1 << 15)) >> 16
-}
-
 #[cfg(test)]
 mod tests {
     use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
-    use rand::SeedableRng;
-    use rand_pcg::Pcg64Mcg;
 
     use super::*;
-    use crate::matchmaking::{MatchmakingSettings, ModeSettings, QueueMode, TicketQueued};
+    use crate::matchmaking::{MatchmakingSettings, ModeId, ModeSettings, QueueMode, TicketQueued};
     use crate::sim::{clock, state_hash};
 
     /// An app with modes `arena` and `duel`, before its first tick. No heartbeat comes, so that nobody is
@@ -511,52 +484,6 @@ mod tests {
                 .queue_refused,
             0
         );
-    }
-
-    #[test]
-    fn sizes_follow_their_weights() {
-        let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let weights = [60, 20, 8, 0, 12];
-        let mut counts = [0u32; 5];
-        (0..100_000).for_each(|_| counts[usize::from(draw_size(&mut rng, &weights)) - 1] += 1);
-        for (count, weight) in counts.into_iter().zip(weights) {
-            // Four standard deviations of the widest class are about 620.
-            assert!(count.abs_diff(1000 * weight) < 700, "{counts:?}");
-        }
-        assert_eq!(counts[3], 0);
-        assert_eq!(draw_size(&mut rng, &[0; 5]), 1);
-        assert_eq!(draw_size(&mut rng, &[0, 0, 0, 0, u32::MAX]), 5);
-    }
-
-    #[test]
-    fn deviations_have_mean_zero_and_the_width_asked_for() {
-        let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let drawn: Vec<i64> = (0..100_000)
-            .map(|_| draw_deviation(&mut rng, 1000))
-            .collect();
-        let mean = drawn.iter().sum::<i64>() / 100_000;
-        let variance = drawn.iter().map(|value| value * value).sum::<i64>() / 100_000;
-        assert!(mean.abs() <= 13, "{mean}");
-        assert!((980_000..1_020_000).contains(&variance), "{variance}");
-        let within_one = drawn.iter().filter(|value| value.abs() <= 1000).count();
-        assert!((67_000..70_000).contains(&within_one), "{within_one}");
-        assert_eq!(draw_deviation(&mut rng, 0), 0);
-    }
-
-    #[test]
-    fn extreme_numbers_saturate() {
-        let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let spec = ArrivalSpec {
-            skill_mean: i32::MAX,
-            skill_deviation: u32::MAX,
-            power_per_player: u32::MAX,
-            power_deviation: 0,
-            ..Default::default()
-        };
-        for size in 1..=5 {
-            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), size);
-            assert_eq!((ticket.power, ticket.leader_strength), (u32::MAX, u32::MAX));
-        }
     }
 
     #[test]

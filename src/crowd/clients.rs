@@ -123,6 +123,13 @@ impl SyntheticClients {
             .map(|synthetic| synthetic.crowd)
     }
 
+    /// The players of a crowd, there or not.
+    pub(super) fn players_of(&self, crowd: CrowdId) -> std::ops::Range<u64> {
+        let first = self.clients.partition_point(|s| s.crowd < crowd);
+        let end = self.clients.partition_point(|s| s.crowd <= crowd);
+        FIRST_PLAYER + first as u64..FIRST_PLAYER + end as u64
+    }
+
     /// Brings up to `count` absent players of a crowd back at the next tick.
     pub(super) fn call(&mut self, crowd: CrowdId, count: u32) {
         let absent = self

@@ -8,7 +8,7 @@ use super::attributes::set_attribute;
 use super::behaviour::{Behaviour, Mind};
 use super::clients::SyntheticClients;
 use super::place::Place;
-use super::plugin::{CrowdId, Crowds, free_position, individual_random};
+use super::plugin::{CrowdId, Crowds, Member, free_position, individual_random};
 use crate::inbox::{Inbox, InboxSettings};
 use crate::nav::Path;
 use crate::sim::{RandomStreams, SimTick};
@@ -75,16 +75,42 @@ pub fn change_scene_of(
     scene: Entity,
     at: &Place,
 ) -> Result<(), WorldError> {
-    for entity in members(world, tag, count) {
-        let Some(&object) = world.get::<Object>(entity) else {
-            continue;
-        };
-        let mut random = random_of(world, object);
-        let position = free_position(world, scene, at, &mut random);
-        change_scene(world, entity, scene, position)?;
-        settle(world, entity, position);
-    }
+    let mut all = members(world, tag, count).into_iter();
+    all.try_for_each(|entity| move_individual(world, entity, scene, at))
+}
+
+/// Moves an individual to another scene, where it lives from then on.
+///
+/// # Errors
+/// [`WorldError`]; nothing is changed then.
+pub fn move_individual(
+    world: &mut World,
+    entity: Entity,
+    scene: Entity,
+    at: &Place,
+) -> Result<(), WorldError> {
+    let object = world.get::<Object>(entity).copied();
+    let mut random = random_of(world, object.ok_or(WorldError::NoSuchObject)?);
+    let position = free_position(world, scene, at, &mut random);
+    change_scene(world, entity, scene, position)?;
+    settle(world, entity, position);
     Ok(())
+}
+
+/// Moves an individual back to where those of its crowd appear, and gives that scene.
+///
+/// # Errors
+/// [`WorldError`]; nothing is changed then. [`WorldError::NoSuchObject`] also when it belongs to no crowd.
+pub fn send_home(world: &mut World, entity: Entity) -> Result<Entity, WorldError> {
+    let crowds = world.resource::<Crowds>();
+    let spec = world
+        .get::<Member>(entity)
+        .and_then(|member| crowds.spec(member.0));
+    let (scene, at) = spec
+        .map(|spec| (spec.scene, spec.at))
+        .ok_or(WorldError::NoSuchObject)?;
+    move_individual(world, entity, scene, &at)?;
+    Ok(scene)
 }
 
 /// Changes the team of individuals.
@@ -125,15 +151,22 @@ pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
         let spread = world
             .get::<Object>(entity)
             .map_or(0, |object| u64::from(object.id().0) % hz.max(1));
-        let mut entity = world.entity_mut(entity);
-        if let Some(mut mind) = entity.get_mut::<Mind>() {
-            (mind.next_tick, mind.goals, mind.resting) = (now + spread, 0, false);
-        }
-        if let Some(mut path) = entity.get_mut::<Path>() {
-            path.clear();
-        }
-        entity.insert(behaviour.clone());
+        set_behaviour(world, entity, behaviour, now + spread);
     }
+}
+
+/// Gives an individual something else to do, which it begins in tick `from_tick`; nothing when it is gone.
+pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, from_tick: u64) {
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    if let Some(mut mind) = entity.get_mut::<Mind>() {
+        (mind.next_tick, mind.goals, mind.resting) = (from_tick, 0, false);
+    }
+    if let Some(mut path) = entity.get_mut::<Path>() {
+        path.clear();
+    }
+    entity.insert(behaviour.clone());
 }
 
 /// Brings absent players of a tag back.

@@ -21,18 +21,20 @@ mod behaviour;
 mod clients;
 mod commands;
 mod load;
+mod lobby;
 mod place;
 mod plugin;
+mod tickets;
 
 pub use arrivals::{
-    ArrivalSpec, Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties,
+    Arrivals, ArrivalsError, ArrivalsPlugin, FIRST_PLAYER, cancel_oldest, queue_parties,
 };
 pub use attributes::{ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, set_attribute};
 pub use behaviour::Behaviour;
 pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{
-    change_scene_of, despawn_some, login_some, logout_some, members, set_attribute_of,
-    set_behaviour_of, set_team_of, teleport_some,
+    change_scene_of, despawn_some, login_some, logout_some, members, move_individual, send_home,
+    set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
@@ -43,3 +45,4 @@ pub use plugin::{
     CrowdId, CrowdPlugin, CrowdSpec, CrowdSystems, Crowds, Member, add_crowd, rest,
     spawn_individual,
 };
+pub use tickets::{ArrivalSpec, REGIONS_MAX};

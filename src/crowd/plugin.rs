@@ -11,6 +11,7 @@ use super::arrivals::{ArrivalsPlugin, arrive};
 use super::attributes::{self, Experience, Health, Level, Mana, Power, Stirred, stir};
 use super::behaviour::{Behaviour, Mind, next_goal};
 use super::clients::{self, SyntheticClients};
+use super::lobby::queue_up;
 use super::place::Place;
 use crate::aoi::{SceneInterest, ViewCaps, Viewable, Viewer};
 use crate::map::SceneMap;
@@ -30,7 +31,7 @@ use crate::world::{
 const NPC_WAY_M: f32 = 20.0;
 
 /// Ticks after which an individual looks whether it has arrived, or sees somebody.
-const LOOK_TICKS: u64 = 10;
+pub(super) const LOOK_TICKS: u64 = 10;
 
 /// Seconds over which a new crowd begins to move.
 pub(super) const STAGGER_S: f64 = 10.0;
@@ -70,6 +71,14 @@ impl Plugin for CrowdPlugin {
                     (think, act).chain().run_if(is_awake).before(arrive),
                 )
                     .chain()
+                    .in_set(CrowdSystems)
+                    .in_set(SimSystems::Think),
+            )
+            .add_systems(
+                FixedUpdate,
+                queue_up
+                    .run_if(is_awake)
+                    .after(arrive)
                     .in_set(CrowdSystems)
                     .in_set(SimSystems::Think),
             )

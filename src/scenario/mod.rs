@@ -14,6 +14,7 @@
 //!
 //! Cost: O(text) to read; O(cues × log names + scenes²) to validate.
 
+mod battles;
 mod bounds;
 mod builtin;
 mod checks;
@@ -24,6 +25,7 @@ pub mod limits;
 mod load;
 mod outline;
 mod place;
+mod queues;
 pub mod report;
 mod runner;
 mod schema;
@@ -33,6 +35,7 @@ mod suggest;
 mod syntax;
 mod validate;
 
+pub use battles::{Battles, BattlesStats};
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use error::{Mistake, ScenarioError};
 pub use events::EventLog;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
+use super::battles::BattlesStats;
 use crate::aoi::AoiStats;
 use crate::crowd::SyntheticClients;
 use crate::inbox::Inbox;
@@ -38,6 +39,7 @@ pub struct Report {
     pub views: Views,
     pub sync: Sync,
     pub matchmaking: Matchmaking,
+    pub battles: BattlesStats,
     pub inbox: InboxFigures,
     pub outbox: OutboxFigures,
     pub memory: Memory,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
+use super::battles::{Battles, fight};
 use super::checks::{self, Watch};
 use super::events::{self, EventLog};
 use super::load::Loaded;
@@ -89,6 +90,7 @@ impl Run {
         let world = server.world_mut();
         world.insert_resource(ScenarioScript::new(scenario));
         world.insert_resource(Watch::new(scenario));
+        world.insert_resource(Battles::default());
         stage::set_up(world, &loaded, options.map)?;
         let sink = world.resource::<SyntheticClients>().sink();
         world.resource_mut::<Outbox>().set_sink(sink);
@@ -198,6 +200,7 @@ impl Run {
             ),
             sync: report::sync(world, self.client_ticks as f64 / hz),
             matchmaking: report::matchmaking(world, hz),
+            battles: world.resource::<Battles>().stats(),
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
             memory: Memory::default(),
@@ -234,7 +237,8 @@ fn add_script(app: &mut App) {
     app.init_resource::<Watch>().add_systems(
         FixedUpdate,
         (
-            run_script
+            (run_script, fight)
+                .chain()
                 .in_set(SimSystems::Think)
                 .run_if(resource_exists::<ScenarioScript>)
                 .before(crate::crowd::CrowdSystems),

@@ -1,33 +1,23 @@
 //! The script in the tick: cues run when their time has come, in the order of the file.
 
-use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::warn;
 
-use super::schema::{Action, Behaviour, Cue, Queue, Scenario};
+use super::schema::{Action, Behaviour, Cue, Scenario};
 use super::stage::{self, Stage};
-use crate::crowd::{self, CrowdSpec, spawn_individual};
+use crate::crowd;
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
-use crate::matchmaking::{MatchFormed, Matchmaker};
-use crate::movement::Walker;
 use crate::sim::SimTick;
-use crate::world::{Object, ObjectKinds, TeamId, close_scene};
+use crate::world::{Object, TeamId, close_scene};
 
-/// Battles that have a scene of their own at once; further ones are fought unseen.
-const BATTLES_MAX: usize = 64;
-
-/// When each cue runs next, and the battles that are fought.
+/// When each cue runs next.
 #[derive(Resource, Debug, Default)]
 pub struct ScenarioScript {
     cues: Vec<Timed>,
-    battles: Vec<Battle>,
-    /// Battles that were fought without a scene, since as many as there may be had one.
-    battles_unseen: u64,
     /// What could not be done, and why; the run goes on.
     faults: Vec<String>,
     fault_count: u64,
-    seen: MessageCursor<MatchFormed>,
 }
 
 #[derive(Debug)]
@@ -37,12 +27,6 @@ struct Timed {
     every: u64,
     until: u64,
     action: Action,
-}
-
-#[derive(Debug)]
-struct Battle {
-    scene: Entity,
-    ends: u64,
 }
 
 /// Faults that are kept word for word.
@@ -88,13 +72,7 @@ impl ScenarioScript {
         (&self.faults, self.fault_count)
     }
 
-    /// How many battles had no scene of their own, since as many as there may be were being fought.
-    #[must_use]
-    pub const fn battles_unseen(&self) -> u64 {
-        self.battles_unseen
-    }
-
-    fn fault(&mut self, what: String) {
+    pub(super) fn fault(&mut self, what: String) {
         warn!(what, "the script could not do this");
         self.fault_count += 1;
         if self.faults.len() < FAULTS_MAX {
@@ -120,7 +98,6 @@ pub(super) fn run_script(world: &mut World) {
                 script.fault(format!("tick {tick}: {what}"));
             }
         }
-        fight(world, &mut script, tick);
     });
 }
 
@@ -232,103 +209,4 @@ fn edit(
     edit_map(world, scene, rect, edit)
         .map(drop)
         .map_err(|error| error.to_string())
-}
-
-/// Matches whose queue has a battle scene are fought there for a while.
-fn fight(world: &mut World, script: &mut ScenarioScript, tick: u64) {
-    let over: Vec<Entity> = script
-        .battles
-        .extract_if(.., |battle| battle.ends <= tick)
-        .map(|battle| battle.scene)
-        .collect();
-    for scene in over {
-        // A script may have closed it before.
-        let _ = close_scene(world, scene);
-    }
-    let formed = script.seen.read(world.resource::<Messages<MatchFormed>>());
-    let formed: Vec<_> = formed.map(|message| message.found.clone()).collect();
-    for found in formed {
-        let names = world.resource::<Matchmaker>().names();
-        let Some(mode) = names.get(usize::from(found.mode.0)).cloned() else {
-            continue;
-        };
-        let stage = world.resource::<Stage>();
-        let Some(queue) = stage
-            .scenario
-            .queues
-            .iter()
-            .find(|queue| queue.mode == mode)
-            .cloned()
-        else {
-            continue;
-        };
-        if script.battles.len() >= BATTLES_MAX {
-            script.battles_unseen += 1;
-            continue;
-        }
-        match open_battle(world, &queue, &found) {
-            Ok(Some(scene)) => {
-                let hz = world.resource::<Stage>().scenario.tick_hz;
-                script.battles.push(Battle {
-                    scene,
-                    ends: tick + (f64::from(queue.battle_s) * hz) as u64,
-                });
-            }
-            Ok(None) => {}
-            Err(what) => script.fault(format!("tick {tick}: battle {}: {what}", found.id)),
-        }
-    }
-}
-
-/// Opens the battle's scene, with every player of both groups in it.
-fn open_battle(
-    world: &mut World,
-    queue: &Queue,
-    found: &crate::matchmaking::Match,
-) -> Result<Option<Entity>, String> {
-    let Some(spec) = &queue.battle_scene else {
-        return Ok(None);
-    };
-    let scene = stage::open(world, spec, Vec2::ONE).map_err(|error| error.to_string())?;
-    if let Err(what) = place_fighters(world, scene, found) {
-        // An arena without its fighters is of no use to anybody.
-        let _ = close_scene(world, scene);
-        return Err(what);
-    }
-    Ok(Some(scene))
-}
-
-fn place_fighters(
-    world: &mut World,
-    scene: Entity,
-    found: &crate::matchmaking::Match,
-) -> Result<(), String> {
-    let kind = world
-        .resource::<ObjectKinds>()
-        .find("player")
-        .unwrap_or_default();
-    let stage = world.resource::<Stage>();
-    let at = stage.place(world, scene, &super::schema::Area::default());
-    let caps = stage.caps(scene);
-    for (side, group) in (1..).zip(&found.groups) {
-        let fighter = CrowdSpec {
-            team: Some(TeamId(side)),
-            behaviour: crowd::Behaviour::Chase {
-                kind,
-                sight_m: 15.0,
-            },
-            speed_m_s: 4.0,
-            ..CrowdSpec::new("", kind, 1, scene, at)
-        };
-        let fighter = CrowdSpec {
-            caps: caps.unwrap_or(fighter.caps),
-            ..fighter
-        };
-        for player in group.iter().flat_map(|ticket| &ticket.members) {
-            let player_id = crate::world::PlayerId(*player);
-            spawn_individual(world, &fighter, *player, (Walker, player_id))
-                .map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(())
 }

@@ -339,6 +339,14 @@ fn arrivals(queue: &schema::Queue) -> ArrivalSpec {
         skill_deviation: queue.skill_deviation,
         power_per_player: queue.power_per_player,
         power_deviation: queue.power_deviation,
+        levels: queue.levels,
+        avoid_share: queue.avoid_share,
+        role_weights: queue.role_weights,
+        regions: queue.regions,
+        return_share: queue.return_share,
+        battle_s: queue.battle_s,
+        rest_s: queue.rest_s,
+        crowd: queue.crowd.clone(),
         cancels_per_s: queue.cancels_per_s,
     }
 }

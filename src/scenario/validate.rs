@@ -5,21 +5,20 @@
 //!
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bounds::{at_most, distinct, known, metres, name, ordered, within};
 use super::fits::check_tiles;
 use super::limits::{
     CELL_M, CROWD_RATE_MAX, CROWDS_MAX, CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX,
     HEARTBEAT_TICKS_MAX, KINDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
-    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, QUEUES_MAX, RATING_MAX, SCENES_MAX, SPEED_M_S_MAX,
-    TICK_HZ_MAX, TILE_M,
+    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, SCENES_MAX, SPEED_M_S_MAX, TICK_HZ_MAX, TILE_M,
 };
 use super::place::{Place, Problem};
-use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Queue, Scenario, Scene};
+use super::queues::{check_modes, check_queues};
+use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Scenario, Scene};
 use crate::map::{TilePattern, TileRect};
-use crate::matchmaking::{ModeError, QueueMode};
-use crate::world::{ObjectKinds, Visibility};
+use crate::world::{KindClass, ObjectKinds, Visibility};
 
 /// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use.
 ///
@@ -65,7 +64,7 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
     )?;
     scenes(scenario)?;
     cast(scenario, &names)?;
-    queues(scenario)?;
+    check_queues(scenario, &names)?;
     check_modes(scenario)?;
     at_most(
         &root.field("script"),
@@ -89,13 +88,15 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
 }
 
 /// The names that parts of a scenario may use.
-struct Names<'a> {
+pub(super) struct Names<'a> {
     kinds: BTreeSet<&'a str>,
     /// Open from the start.
     scenes: BTreeSet<&'a str>,
     /// Open at some time.
     all_scenes: BTreeSet<&'a str>,
-    tags: BTreeSet<&'a str>,
+    pub tags: BTreeSet<&'a str>,
+    /// Those of crowds of players.
+    pub player_tags: BTreeSet<&'a str>,
     modes: BTreeSet<&'a str>,
     attributes: BTreeSet<&'a str>,
 }
@@ -108,28 +109,29 @@ impl<'a> Names<'a> {
             .map(|scene| scene.name.as_str())
             .collect();
         let mut all_scenes = scenes.clone();
-        let mut tags: BTreeSet<_> = scenario
-            .cast
-            .iter()
-            .map(|crowd| crowd.tag.as_str())
-            .collect();
+        // A kind of the scenario replaces the built-in one of its name.
+        let kinds = built_in.iter().chain(&scenario.kinds);
+        let classes: BTreeMap<_, _> = kinds.map(|kind| (kind.name.as_str(), kind.class)).collect();
+        let mut crowds: Vec<&Crowd> = scenario.cast.iter().collect();
         for cue in &scenario.script {
             match cue.action() {
-                Action::Spawn(crowd) => _ = tags.insert(&crowd.tag),
+                Action::Spawn(crowd) => crowds.push(crowd),
                 Action::OpenScene(scene) => _ = all_scenes.insert(&scene.name),
                 _ => {}
             }
         }
+        let of_players =
+            |crowd: &&&Crowd| classes.get(crowd.kind.as_str()) == Some(&KindClass::Player);
+        let player_crowds = crowds.iter().filter(of_players);
+        let player_tags = player_crowds.map(|crowd| crowd.tag.as_str()).collect();
+        let mut tags: BTreeSet<_> = crowds.iter().map(|crowd| crowd.tag.as_str()).collect();
         tags.remove("");
         Self {
-            kinds: built_in
-                .iter()
-                .chain(&scenario.kinds)
-                .map(|kind| kind.name.as_str())
-                .collect(),
+            kinds: classes.into_keys().collect(),
             scenes,
             all_scenes,
             tags,
+            player_tags,
             modes: scenario
                 .queues
                 .iter()
@@ -155,7 +157,7 @@ fn scenes(scenario: &Scenario) -> Result<(), Problem> {
     check_tiles(scenario)
 }
 
-fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
+pub(super) fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
     name(&place.field("name"), "scene", &scene.name)?;
     within(&place.field("tile_m"), scene.tile_m, TILE_M.0..=TILE_M.1)?;
     within(&place.field("cell_m"), scene.cell_m, CELL_M.0..=CELL_M.1)?;
@@ -319,114 +321,6 @@ fn check_area(place: &Place, area: &Area) -> Result<(), Problem> {
             ordered(&place.item(1), min, max)
         }
     }
-}
-
-fn queues(scenario: &Scenario) -> Result<(), Problem> {
-    let place = Place::root().field("queues");
-    at_most(&place, "items", scenario.queues.len(), QUEUES_MAX)?;
-    for (index, queue) in scenario.queues.iter().enumerate() {
-        check_queue(&place.item(index), queue, scenario.tick_hz)?;
-    }
-    distinct(
-        &place,
-        "queue",
-        "mode",
-        scenario.queues.iter().map(|queue| queue.mode.as_str()),
-    )
-}
-
-/// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
-fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
-    let place = Place::root()
-        .field("settings")
-        .field("matchmaking")
-        .field("modes");
-    let modes = &scenario.settings.matchmaking.modes;
-    at_most(&place, "items", modes.len(), QUEUES_MAX)?;
-    let mut names: BTreeSet<&str> = scenario
-        .queues
-        .iter()
-        .map(|queue| queue.mode.as_str())
-        .collect();
-    for (index, mode) in modes.iter().enumerate() {
-        let place = place.item(index);
-        name(&place.field("name"), "queue", mode.name())?;
-        if !names.insert(mode.name()) {
-            let message = format!(
-                "expected a different name for each queue, found `{}` twice",
-                mode.name()
-            );
-            return Err(Problem::new(place.field("name"), message));
-        }
-        check_rules(&place, mode, scenario.tick_hz)?;
-    }
-    Ok(())
-}
-
-fn check_rules(place: &Place, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
-    mode.check(tick_hz).map_err(|error| {
-        let place = match &error {
-            ModeError::Range { field, .. } => place.field(field),
-            _ => place.clone(),
-        };
-        Problem::new(place, error.to_string())
-    })
-}
-
-fn check_queue(place: &Place, queue: &Queue, tick_hz: f64) -> Result<(), Problem> {
-    name(&place.field("mode"), "queue", &queue.mode)?;
-    let rules = place.field("rules");
-    let named = queue.rules.name();
-    if named != queue.rules.default_name() && named != queue.mode {
-        let message = format!(
-            "expected the queue's own name `{}` or none, found `{named}`",
-            queue.mode
-        );
-        return Err(Problem::new(rules.field("name"), message));
-    }
-    check_rules(&rules, &queue.rules, tick_hz)?;
-    within(&place.field("parties"), queue.parties, 0..=OBJECTS_MAX)?;
-    within(
-        &place.field("parties_per_s"),
-        queue.parties_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )?;
-    if queue.size_weights.iter().all(|&weight| weight == 0) {
-        return Err(Problem::new(
-            place.field("size_weights"),
-            "expected at least one weight above 0, found none",
-        ));
-    }
-    let rating_max = i32::try_from(RATING_MAX).unwrap_or(i32::MAX);
-    within(&place.field("skill_mean"), queue.skill_mean, 0..=rating_max)?;
-    within(
-        &place.field("skill_deviation"),
-        queue.skill_deviation,
-        0..=RATING_MAX,
-    )?;
-    within(
-        &place.field("power_per_player"),
-        queue.power_per_player,
-        0..=RATING_MAX,
-    )?;
-    within(
-        &place.field("power_deviation"),
-        queue.power_deviation,
-        0..=RATING_MAX,
-    )?;
-    within(
-        &place.field("cancels_per_s"),
-        queue.cancels_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )?;
-    within(
-        &place.field("battle_s"),
-        f64::from(queue.battle_s),
-        0.0..=DURATION_S_MAX,
-    )?;
-    queue.battle_scene.as_ref().map_or(Ok(()), |scene| {
-        check_scene(&place.field("battle_scene"), scene)
-    })
 }
 
 fn check_cue(place: &Place, cue: &Cue, names: &Names) -> Result<(), Problem> {

@@ -12,7 +12,7 @@ const GOLDEN: [(&str, u64, &str); 5] = [
     ("town", 60, "25ead2a113aac355"),
     ("siege", 140, "95b32a0d5819d205"),
     ("boss", 60, "8bf95e1937eec03c"),
-    ("arena_night", 300, "a1d4996c18eec746"),
+    ("arena_night", 300, "0da6c0039bd2b7f0"),
     ("churn", 140, "af856d4cd1069229"),
 ];
 

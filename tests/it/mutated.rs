@@ -31,8 +31,9 @@ const EVERYTHING: &str = r#"Scenario(
         Crowd(tag: "g", count: 2, behaviour: Patrol(points: [(1, 1), (9, 9)])),
         Crowd(tag: "c", count: 2, at: Share((0, 0), (0.5, 1)), behaviour: Commute(between: (Share((0, 0), (0.4, 1)), Share((0.6, 0), (1, 1))))),
     ],
-    queues: [Queue(mode: "q", rules: Groups(group_size: 2, expire_after_s: 1), parties: 9, parties_per_s: 20, size_weights: (5, 1, 0, 0, 0),
+    queues: [Queue(mode: "q", rules: Groups(group_size: 3, expire_after_s: 1), parties: 9, parties_per_s: 20, size_weights: (5, 1, 0, 0, 0),
         skill_mean: 10, skill_deviation: 3, power_per_player: 5, power_deviation: 2, cancels_per_s: 4,
+        levels: (1, 9), avoid_share: 0.3, role_weights: (3, 1, 0, 0, 1), regions: 2, crowd: "p", leaves_per_s: 5, return_share: 0.5, rest_s: 0.1,
         battle_scene: Scene(name: "battle", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0.1))), battle_s: 0.1)],
     script: [
         At(t_s: 0, run: Spawn(tag: "s", kind: "sign", count: 2)),

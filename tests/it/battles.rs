@@ -1,0 +1,229 @@
+//! Promise: players who queue with their parties are moved to their battle and home again, and none is lost.
+
+use throng::matchmaking::{Matchmaker, ModeId, ModeStats};
+use throng::scenario::{self, Battles, BattlesStats, Run};
+use throng::session::{SessionStats, Sessions};
+use throng::world::{Object, Players, Scene};
+
+use crate::rig::{Play, hashes, scenario_of, start};
+
+/// A lobby of single players, couples and threes, two against two and three against three.
+const LOBBY: &str = r#"Scenario(name: "lobby", seed: 3, tick_hz: 20,
+    scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
+    cast: [
+        Crowd(tag: "guests", kind: "player", count: 24, clients: 0.5, team: 7, behaviour: Wander(radius_m: 9)),
+        Crowd(tag: "guests", kind: "player", count: 24, party_size: 3, behaviour: Wander(radius_m: 9)),
+    ],
+    queues: [Queue(mode: "arena", rules: Groups(group_size: 3, rematch_after_s: 1), crowd: "guests", FIELDS battle_s: 4,
+        battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+    script: [SCRIPT],
+    expect: [Conserved, MirrorsEqual, ViewsWithinCap, NobodyOnBlocked],
+)"#;
+
+/// The lobby with a script and further fields of its queue, as a text.
+fn text(script: &str, fields: &str) -> String {
+    LOBBY.replace("SCRIPT", script).replace("FIELDS", fields)
+}
+
+fn lobby(script: &str, fields: &str) -> Run {
+    let text = text(script, fields);
+    let play = Play {
+        ticks: 600,
+        threads: 2,
+        ..Play::default()
+    };
+    start(scenario_of(&text), play)
+}
+
+fn battles(run: &mut Run) -> (BattlesStats, u64) {
+    let battles = run.server().world().resource::<Battles>();
+    (battles.stats(), battles.fighting())
+}
+
+fn stats(run: &mut Run) -> ModeStats {
+    let matchmaker = run.server().world().resource::<Matchmaker>();
+    matchmaker.stats(ModeId(0)).expect("the mode").clone()
+}
+
+/// How many players stand in scenes of this name.
+fn players_in(run: &mut Run, name: &str) -> usize {
+    let world = run.server().world();
+    let players = world.resource::<Players>().iter();
+    let is_in = |entity| {
+        let object = world.get::<Object>(entity).expect("an object");
+        let scene = world.get::<Scene>(object.scene_entity());
+        scene.expect("a scene").name() == name
+    };
+    players.filter(|&(_, entity)| is_in(entity)).count()
+}
+
+fn steps(run: &mut Run, ticks: u64) {
+    for _ in 0..ticks {
+        assert!(run.step().expect("nothing is written"));
+    }
+}
+
+#[test]
+fn players_go_to_their_battles_come_home_and_queue_again() {
+    let mut run = lobby("", "rest_s: 1,");
+    let (mut most, mut least) = (0, usize::MAX);
+    for tick in 0..590 {
+        steps(&mut run, 1);
+        let (stats, fighting) = battles(&mut run);
+        assert_eq!(stats.moved, stats.returned + stats.lost + fighting);
+        let away = players_in(&mut run, "arena");
+        assert_eq!(away as u64, fighting);
+        if tick > 40 {
+            assert_eq!(players_in(&mut run, "lobby") + away, 48);
+            (most, least) = (most.max(away), least.min(away));
+        }
+    }
+    assert!(most >= 24 && least < 24, "{most} and {least} in battles");
+    let (found, _) = battles(&mut run);
+    // Each battle and rest take five seconds of the thirty, and everybody fights more than once.
+    assert!(found.moved > 96 && found.lost == 0, "{found:?}");
+    assert_eq!(found.moved, 6 * found.opened);
+    let stats = stats(&mut run);
+    assert_eq!(stats.matches, found.opened);
+    let report = run.finish().expect("nothing is written");
+    crate::rig::assert_expectations(&report);
+}
+
+#[test]
+fn they_are_themselves_again_at_home() {
+    // Fewer than a match takes stay at home; nobody else may queue after the first battle.
+    let mut run = lobby("", "rest_s: 1000,");
+    steps(&mut run, 300);
+    let (found, fighting) = battles(&mut run);
+    assert!(found.returned > 0 && fighting == 0, "{found:?}");
+    let world = run.server().world();
+    let mut teams = [0; 2];
+    for (player, entity) in world.resource::<Players>().iter() {
+        let team = world.get::<throng::world::TeamId>(entity);
+        let is_of_first = player.0 < (1 << 32) + 24;
+        assert_eq!(team.map(|team| team.0), is_of_first.then_some(7));
+        teams[usize::from(is_of_first)] += 1;
+        let wanders = throng::crowd::Behaviour::Wander { radius_m: 9.0 };
+        assert_eq!(world.get(entity), Some(&wanders));
+    }
+    assert_eq!(teams, [24, 24]);
+}
+
+#[test]
+fn a_player_that_logs_out_voids_the_ticket_of_its_party() {
+    // Nobody finds an opponent: of twenty against twenty players there are but three.
+    let script = r#"At(t_s: 5, run: Logout(tag: "guests", count: 4)), At(t_s: 10, run: Login(tag: "guests"))"#;
+    let text = text(script, "rest_s: 1,")
+        .replace("group_size: 3", "group_size: 20")
+        .replace("count: 24", "count: 3");
+    let play = Play {
+        ticks: 600,
+        threads: 1,
+        ..Play::default()
+    };
+    let mut run = start(scenario_of(&text), play);
+    steps(&mut run, 95);
+    assert_eq!(stats(&mut run).queued, 4);
+    steps(&mut run, 100);
+    // The count is of each crowd: all single players and all of the party of three.
+    assert_eq!(stats(&mut run).cancelled, 4);
+    assert_eq!(run.server().world().resource::<Matchmaker>().waiting(), 0);
+    steps(&mut run, 100);
+    assert_eq!(stats(&mut run).queued, 8);
+    assert!(run.server().world().resource::<Matchmaker>().conserved());
+}
+
+#[test]
+fn who_logs_out_of_a_battle_is_replaced_and_nobody_is_lost() {
+    // Many more wait than fight, so that somebody can join.
+    let mut run = lobby(
+        r#"Every(t_s: 2, from_s: 4, run: Logout(tag: "guests", count: 6)), Every(t_s: 2, from_s: 5, run: Login(tag: "guests"))"#,
+        "rest_s: 1, parties_per_s: 6, leaves_per_s: 3, return_share: 0.5, size_weights: (4, 1, 1, 0, 0),",
+    );
+    for _ in 0..590 {
+        steps(&mut run, 1);
+        let (found, fighting) = battles(&mut run);
+        assert_eq!(found.moved, found.returned + found.lost + fighting);
+    }
+    let (found, _) = battles(&mut run);
+    assert!(
+        found.lost > 0 && found.left > found.lost && found.joined > 0,
+        "{found:?}"
+    );
+    let world = run.server().world();
+    let logged_in = world.resource::<Sessions>().iter();
+    let logged_in = logged_in.filter(|(_, session)| session.player.is_some());
+    let here: Vec<u64> = world
+        .resource::<Players>()
+        .iter()
+        .map(|(player, _)| player.0)
+        .filter(|&player| player < 1 << 40)
+        .collect();
+    let sessions = logged_in.count();
+    assert_eq!(here.len(), sessions);
+    assert!(world.resource::<SessionStats>().logouts > 50);
+    let report = run.finish().expect("nothing is written");
+    crate::rig::assert_expectations(&report);
+}
+
+#[test]
+fn parties_return_after_their_battle_and_meet_no_opponent_again() {
+    let play = |fields: &str| {
+        let text = format!(
+            r#"Scenario(name: "duels", queues: [Queue(mode: "duel", parties: 2, size_weights: (1, 0, 0, 0, 0), battle_s: 2,
+            rest_s: 1, {fields})])"#
+        );
+        let play = Play {
+            ticks: 400,
+            threads: 1,
+            ..Play::default()
+        };
+        let mut run = start(scenario_of(&text), play);
+        steps(&mut run, 400);
+        let stats = stats(&mut run);
+        (stats.queued, stats.matches)
+    };
+    let skills = "skill_deviation: 0, power_deviation: 0";
+    let of = |rematch_after_s: u32, return_share: u32| {
+        play(&format!(
+            "{skills}, rules: Groups(group_size: 1, rematch_after_s: {rematch_after_s}), return_share: {return_share}"
+        ))
+    };
+    assert_eq!(of(0, 0), (2, 1));
+    // Twenty seconds are six rounds of three seconds, and up to half a second of waiting each.
+    let (queued, matches) = of(0, 1);
+    assert!((5..=7).contains(&matches), "{matches}");
+    assert!(queued == 2 * matches || queued == 2 * matches + 2);
+    assert_eq!(of(1000, 1), (4, 1));
+}
+
+#[test]
+fn battles_are_the_same_on_any_number_of_threads() {
+    let play = |threads| {
+        let script = r#"At(t_s: 3, run: Logout(tag: "guests", count: 5)), At(t_s: 4, run: Queue(mode: "arena", parties: 30))"#;
+        let text = text(script, "rest_s: 1, leaves_per_s: 3, return_share: 1,");
+        let play = Play {
+            ticks: 250,
+            threads,
+            ..Play::default()
+        };
+        hashes(scenario_of(&text), play)
+    };
+    assert_eq!(play(1), play(4));
+}
+
+#[test]
+fn the_arena_night_moves_its_guests_and_fills_its_battles() {
+    let play = Play {
+        ticks: 1200,
+        threads: 2,
+        ..Play::default()
+    };
+    let mut run = start(scenario::load("arena_night").expect("built in"), play);
+    steps(&mut run, 1199);
+    let (found, _) = battles(&mut run);
+    assert!(
+        found.returned > 50 && found.joined > 20 && found.left > 50,
+        "{found:?}"
+    );
+}
