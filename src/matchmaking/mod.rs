@@ -68,7 +68,7 @@ pub use plugin::{
 pub use quality::Quality;
 pub use room_settings::RoomSettings;
 pub use stats::{Distribution, ModeStats};
-pub use ticket::{Ticket, TicketError, Wishes};
+pub use ticket::{Ticket, TicketError, Wishes, whole_power};
 pub use why::WhyWaiting;
 
 #[cfg(test)]
