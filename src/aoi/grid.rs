@@ -16,29 +16,38 @@
 //!
 //! Invariant: a member's place is `members[places[id]] == id`. Positions outside the scene, also NaN and the
 //! infinities, count for the border cells.
-//! Cost: insert, remove, move O(1); 24 bytes an object, 24 to 56 bytes a cell and layer.
+//! Viewers are *open* for a list when they would take a stranger into it; each cell keeps its open viewers, so
+//! that nobody asks those that are full.
+//!
+//! Cost: insert, remove, move O(1); 96 bytes an object that is both, most of it what ties are found by; 32
+//! bytes a cell, layer and list.
 
 use glam::Vec2;
 use thiserror::Error;
 
+use super::{
+    links::{LISTS, UNCAPPED},
+    members::Members,
+    priority::Standing,
+};
 use crate::world::kinds::Visibility;
 
 /// The most cells a grid may have.
 pub const CELLS_MAX: u64 = 1 << 20;
 
 /// No member, no place, no further arrival.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
-/// The nine cells around one, itself first.
+/// The nine cells around one, itself first, those at its corners last.
 const AROUND: [(i32, i32); 9] = [
     (0, 0),
-    (-1, -1),
     (0, -1),
-    (1, -1),
     (-1, 0),
     (1, 0),
-    (-1, 1),
     (0, 1),
+    (-1, -1),
+    (1, -1),
+    (-1, 1),
     (1, 1),
 ];
 
@@ -54,8 +63,10 @@ pub struct GridCell {
 impl GridCell {
     /// Whether two cells of one layer are at most one apart on both axes.
     #[must_use]
+    #[inline]
     pub const fn is_near(self, other: Self) -> bool {
-        self.x.abs_diff(other.x) <= 1 && self.y.abs_diff(other.y) <= 1
+        // Without a branch: in sweeps either answer is likely.
+        (self.x.abs_diff(other.x) <= 1) & (self.y.abs_diff(other.y) <= 1)
     }
 }
 
@@ -109,34 +120,42 @@ pub fn cell_m_for_screen(width_m: f32, height_m: f32) -> f32 {
 
 /// One layer of targets: dense member arrays by cell.
 #[derive(Clone, Debug)]
-struct Layer {
+pub(super) struct Layer {
     /// How many grid cells wide a cell of this layer is.
-    scale: u32,
-    columns: u16,
-    rows: u16,
-    members: Vec<Vec<u32>>,
+    pub(super) scale: u32,
+    pub(super) columns: u16,
+    pub(super) rows: u16,
+    /// By list, then by cell; no cells of a list in which nobody ever was.
+    pub(super) members: [Vec<Members>; LISTS],
     /// For each cell the first of those that arrived in this update; the others follow through
     /// `next_arrival`.
-    arrivals: Vec<u32>,
-    arrival_count: usize,
+    pub(super) arrivals: Vec<u32>,
+    pub(super) arrival_count: usize,
 }
 
 /// Cells and their members; objects are named by dense ids that index its arrays.
 #[derive(Clone, Debug)]
 pub struct SceneGrid {
-    cell_m: f32,
-    margin_m: f32,
-    columns: u16,
-    rows: u16,
-    layers: Vec<Layer>,
-    viewers: Vec<Vec<u32>>,
+    pub(super) cell_m: f32,
+    pub(super) margin_m: f32,
+    pub(super) columns: u16,
+    pub(super) rows: u16,
+    pub(super) layers: Vec<Layer>,
+    pub(super) viewers: Vec<Members>,
+    /// For each capped list and cell the viewers that are open for it.
+    pub(super) open: [Vec<Vec<u32>>; UNCAPPED],
+    pub(super) open_places: Vec<[u32; UNCAPPED]>,
+    /// The layer and list of each id that is a target.
+    pub(super) target_lists: Vec<(u8, u8)>,
+    /// How many targets of each capped list and cell of the finest layer are no viewers.
+    pub(super) sightless: [Vec<u32>; UNCAPPED],
     /// The reported cell of each id.
-    cells: Vec<GridCell>,
+    pub(super) cells: Vec<GridCell>,
     /// The cell in whose arrays each id stands.
-    homes: Vec<GridCell>,
-    target_places: Vec<u32>,
-    viewer_places: Vec<u32>,
-    next_arrival: Vec<u32>,
+    pub(super) homes: Vec<GridCell>,
+    pub(super) target_places: Vec<u32>,
+    pub(super) viewer_places: Vec<u32>,
+    pub(super) next_arrival: Vec<u32>,
 }
 
 impl SceneGrid {
@@ -146,13 +165,18 @@ impl SceneGrid {
     /// See [`GridError`].
     pub fn new(width_m: f32, height_m: f32, cell_m: f32, margin_m: f32) -> Result<Self, GridError> {
         let (columns, rows) = Self::columns_and_rows(width_m, height_m, cell_m, margin_m)?;
+        let cell_count = usize::from(columns) * usize::from(rows);
         let mut grid = Self {
             cell_m,
             margin_m,
             columns,
             rows,
             layers: Vec::new(),
-            viewers: vec![Vec::new(); usize::from(columns) * usize::from(rows)],
+            viewers: vec![Members::default(); cell_count],
+            open: std::array::from_fn(|_| vec![Vec::new(); cell_count]),
+            open_places: Vec::new(),
+            target_lists: Vec::new(),
+            sightless: std::array::from_fn(|_| vec![0; cell_count]),
             cells: Vec::new(),
             homes: Vec::new(),
             target_places: Vec::new(),
@@ -218,6 +242,8 @@ impl SceneGrid {
             self.target_places.resize(ids, NONE);
             self.viewer_places.resize(ids, NONE);
             self.next_arrival.resize(ids, NONE);
+            self.open_places.resize(ids, [NONE; UNCAPPED]);
+            self.target_lists.resize(ids, (0, 0));
         }
     }
 
@@ -225,6 +251,13 @@ impl SceneGrid {
     #[must_use]
     pub fn cell(&self, id: u32) -> GridCell {
         self.cells.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The reported cells of all ids.
+    #[must_use]
+    #[inline]
+    pub fn cells(&self) -> &[GridCell] {
+        &self.cells
     }
 
     /// The cell in whose arrays an id stands: its reported cell as of the last [`settle`](Self::settle).
@@ -293,6 +326,12 @@ impl SceneGrid {
         self.layers.len()
     }
 
+    /// The lists in which targets of a layer may stand: of the coarser ones only that outside caps.
+    #[must_use]
+    pub const fn lists(&self, layer: usize) -> core::ops::Range<usize> {
+        if layer == 0 { 0..LISTS } else { UNCAPPED..LISTS }
+    }
+
     /// The cell of a layer that a grid cell lies in.
     #[must_use]
     #[inline]
@@ -343,115 +382,6 @@ impl SceneGrid {
         rows.flat_map(move |y| columns.clone().map(move |x| GridCell { x, y }))
     }
 
-    /// The targets of a layer in one of its cells.
-    #[must_use]
-    #[inline]
-    pub fn targets(&self, layer: usize, coarse: GridCell) -> &[u32] {
-        let layer = &self.layers[layer];
-        &layer.members[index(coarse, layer.columns)]
-    }
-
-    /// The viewers in a grid cell.
-    #[must_use]
-    #[inline]
-    pub fn viewers(&self, cell: GridCell) -> &[u32] {
-        &self.viewers[index(cell, self.columns)]
-    }
-
-    /// Enters a target into its layer, in its reported cell, which becomes its home.
-    pub fn add_target(&mut self, id: u32, layer: usize) {
-        let cell = self.cells[id as usize];
-        self.homes[id as usize] = cell;
-        let coarse = self.coarse(layer, cell);
-        let layer = &mut self.layers[layer];
-        push(
-            &mut layer.members[index(coarse, layer.columns)],
-            &mut self.target_places,
-            id,
-        );
-    }
-
-    /// Enters a viewer in its reported cell, which becomes its home.
-    pub fn add_viewer(&mut self, id: u32) {
-        let cell = self.cells[id as usize];
-        self.homes[id as usize] = cell;
-        push(
-            &mut self.viewers[index(cell, self.columns)],
-            &mut self.viewer_places,
-            id,
-        );
-    }
-
-    /// Takes a target out of its layer, if it is in.
-    pub fn remove_target(&mut self, id: u32, layer: usize) {
-        let coarse = self.coarse(layer, self.homes[id as usize]);
-        let layer = &mut self.layers[layer];
-        swap_remove(
-            &mut layer.members[index(coarse, layer.columns)],
-            &mut self.target_places,
-            id,
-        );
-    }
-
-    /// Takes a viewer out, if it is in.
-    pub fn remove_viewer(&mut self, id: u32) {
-        let cell = index(self.homes[id as usize], self.columns);
-        swap_remove(&mut self.viewers[cell], &mut self.viewer_places, id);
-    }
-
-    /// Moves an id in all arrays from its home to its reported cell; `layer` is that of a target.
-    pub fn settle(&mut self, id: u32, layer: usize) {
-        let (home, cell) = (self.homes[id as usize], self.cells[id as usize]);
-        if home == cell {
-            return;
-        }
-        let is_target = self.target_places[id as usize] != NONE;
-        let is_viewer = self.viewer_places[id as usize] != NONE;
-        if is_target && self.coarse(layer, home) != self.coarse(layer, cell) {
-            self.remove_target(id, layer);
-            self.add_target(id, layer);
-        }
-        // The home is that of both roles: the viewer must be taken out of the old one.
-        self.homes[id as usize] = home;
-        if is_viewer {
-            self.remove_viewer(id);
-            self.add_viewer(id);
-        }
-        self.homes[id as usize] = cell;
-    }
-
-    /// Notes a target as new to those around its home in this update; once an update.
-    pub fn note_arrival(&mut self, id: u32, layer: usize) {
-        let coarse = self.coarse(layer, self.homes[id as usize]);
-        let layer = &mut self.layers[layer];
-        let first = &mut layer.arrivals[index(coarse, layer.columns)];
-        self.next_arrival[id as usize] = *first;
-        *first = id;
-        layer.arrival_count += 1;
-    }
-
-    /// Whether any target was noted in a layer in this update.
-    #[must_use]
-    pub fn has_arrivals(&self, layer: usize) -> bool {
-        self.layers[layer].arrival_count > 0
-    }
-
-    /// The targets noted in a layer's cell in this update, the last first.
-    pub fn arrivals(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = u32> + '_ {
-        let layer = &self.layers[layer];
-        let some = |id: u32| (id != NONE).then_some(id);
-        let first = some(layer.arrivals[index(coarse, layer.columns)]);
-        std::iter::successors(first, move |&id| some(self.next_arrival[id as usize]))
-    }
-
-    /// Forgets the arrivals of the cell in which this one was noted.
-    pub fn forget_arrival(&mut self, id: u32, layer: usize) {
-        let coarse = self.coarse(layer, self.homes[id as usize]);
-        let layer = &mut self.layers[layer];
-        layer.arrivals[index(coarse, layer.columns)] = NONE;
-        layer.arrival_count = 0;
-    }
-
     /// The place of an id among the targets and among the viewers of its cell, for state hashes: sweeps read
     /// the members in this order.
     #[must_use]
@@ -475,27 +405,35 @@ impl SceneGrid {
             let (low, high) = (self.coarse(layer, low), self.coarse(layer, high));
             (low.y..=high.y)
                 .flat_map(move |y| (low.x..=high.x).map(move |x| GridCell { x, y }))
-                .flat_map(move |cell| self.targets(layer, cell).iter().copied())
+                .flat_map(move |cell| {
+                    (0..LISTS).flat_map(move |list| self.targets(layer, list, cell).ids())
+                })
+                .copied()
         })
     }
 
     /// The bytes that the grid holds, slack included.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        let members = |cells: &[Vec<u32>]| -> usize {
-            cells
-                .iter()
-                .map(|cell| size_of::<Vec<u32>>() + cell.capacity() * size_of::<u32>())
-                .sum()
+        let members = |cells: &[Members]| -> usize {
+            cells.iter().map(Members::allocated_bytes).sum()
         };
         let layers: usize = self
             .layers
             .iter()
-            .map(|layer| members(&layer.members) + layer.arrivals.len() * 4)
+            .map(|layer| {
+                let lists = layer.members.iter();
+                lists.map(|cells| members(cells)).sum::<usize>() + layer.arrivals.len() * 4
+            })
             .sum();
-        layers
-            + members(&self.viewers)
-            + self.cells.capacity() * (2 * size_of::<GridCell>() + 3 * size_of::<u32>())
+        let open: usize = self
+            .open
+            .iter()
+            .flatten()
+            .map(|cell| size_of::<Vec<u32>>() + (cell.capacity() + 1) * size_of::<u32>())
+            .sum();
+        let object = 2 * size_of::<GridCell>() + (3 + UNCAPPED) * size_of::<u32>() + 2;
+        layers + members(&self.viewers) + open + self.cells.capacity() * object
     }
 
     /// Checks that an id stands where its home and roles say. O(1).
@@ -512,17 +450,23 @@ impl SceneGrid {
         let home = self.home(id);
         let stands = |members: &[u32], place: u32| members.get(place as usize) == Some(&id);
         let (target_place, viewer_place) = self.places(id);
-        if is_target != (target_place != NONE)
-            || is_target && !stands(self.targets(layer, self.coarse(layer, home)), target_place)
+        let list = usize::from(self.target_lists[id as usize].1);
+        let targets = self.targets(layer, list, self.coarse(layer, home));
+        if is_target != (target_place != NONE) || is_target && !stands(targets.ids(), target_place)
         {
             return Err(format!(
                 "target {id} is not at its place in layer {layer}, cell {home:?}"
             ));
         }
         if is_viewer != (viewer_place != NONE)
-            || is_viewer && !stands(self.viewers(home), viewer_place)
+            || is_viewer && !stands(self.viewers(home).ids(), viewer_place)
         {
             return Err(format!("viewer {id} is not at its place in cell {home:?}"));
+        }
+        for (list, &place) in self.open_places[id as usize].iter().enumerate() {
+            if place != NONE && (!is_viewer || !stands(self.open(list, home), place)) {
+                return Err(format!("{id} is not where it is open for list {list}"));
+            }
         }
         Ok(())
     }
@@ -530,9 +474,10 @@ impl SceneGrid {
     /// How many members all arrays have: (targets, viewers). O(cells).
     #[must_use]
     pub fn member_counts(&self) -> (usize, usize) {
-        let count = |cells: &[Vec<u32>]| -> usize { cells.iter().map(Vec::len).sum() };
+        let count = |cells: &[Members]| -> usize { cells.iter().map(Members::len).sum() };
+        let targets = self.layers.iter().flat_map(|layer| &layer.members);
         (
-            self.layers.iter().map(|layer| count(&layer.members)).sum(),
+            targets.map(|cells| count(cells)).sum(),
             count(&self.viewers),
         )
     }
@@ -548,7 +493,7 @@ impl SceneGrid {
             scale,
             columns: columns as u16,
             rows: rows as u16,
-            members: vec![Vec::new(); cells],
+            members: Default::default(),
             arrivals: vec![NONE; cells],
             arrival_count: 0,
         });
@@ -564,25 +509,8 @@ fn floor_axis(p: f32, cell_m: f32, count: u16) -> u16 {
 }
 
 #[inline]
-fn index(cell: GridCell, columns: u16) -> usize {
+pub(super) fn index(cell: GridCell, columns: u16) -> usize {
     usize::from(cell.y) * usize::from(columns) + usize::from(cell.x)
-}
-
-fn push(members: &mut Vec<u32>, places: &mut [u32], id: u32) {
-    debug_assert_eq!(places[id as usize], NONE, "{id} is a member already");
-    places[id as usize] = members.len() as u32;
-    members.push(id);
-}
-
-fn swap_remove(members: &mut Vec<u32>, places: &mut [u32], id: u32) {
-    let place = std::mem::replace(&mut places[id as usize], NONE);
-    if place == NONE {
-        return;
-    }
-    members.swap_remove(place as usize);
-    if let Some(&moved) = members.get(place as usize) {
-        places[moved as usize] = place;
-    }
 }
 
 #[cfg(test)]
@@ -693,26 +621,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn members_follow_their_cell_when_settled() {
-        let mut grid = grid();
-        for id in 0..3 {
-            grid.place(id, vec2(5.0, 5.0));
-            grid.add_target(id, 0);
-            grid.add_viewer(id);
-        }
-        assert!(grid.locate(0, vec2(25.0, 5.0)));
-        assert_eq!(grid.targets(0, GridCell { x: 0, y: 0 }), [0, 1, 2]);
-        grid.settle(0, 0);
-        assert_eq!(grid.targets(0, GridCell { x: 0, y: 0 }), [2, 1]);
-        assert_eq!(grid.viewers(GridCell { x: 2, y: 0 }), [0]);
-        assert!((0..3).all(|id| grid.validate(id, 0, true, true).is_ok()));
-        grid.remove_target(1, 0);
-        grid.remove_viewer(1);
-        assert!(grid.validate(1, 0, false, false).is_ok());
-        assert_eq!(grid.member_counts(), (2, 2));
-    }
-
     proptest! {
         /// For each layer and each pair of cells, the two ways round a cell agree with `in_range`.
         #[test]
@@ -746,7 +654,7 @@ mod tests {
             for step in &walk {
                 grid.locate(0, at(step));
             }
-            grid.add_target(0, 0);
+            grid.add_target(0, 0, 0, &Standing::default());
             let distance = at(&walk[walk.len() - 1]).distance(at(&centre));
             prop_assert!(grid.targets_near(at(&centre), distance + slack).any(|id| id == 0));
         }

@@ -16,8 +16,12 @@
 //! re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
 
 pub mod check;
+mod ends;
 pub mod grid;
 pub mod links;
+mod look;
+mod meet;
+pub mod members;
 #[cfg(test)]
 mod model;
 mod object;
@@ -27,7 +31,9 @@ pub mod priority;
 pub mod queue;
 pub mod reference;
 mod rerank;
+mod roster;
 pub mod sets;
+mod slab;
 pub mod update;
 pub mod views;
 pub mod workload;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     links::{LISTS, UNCAPPED},
-    priority::{BANDS, Bands, Standing, ViewPriority, rank_of},
+    priority::{BANDS, Bands, CLASS_MAX, Standing, ViewPriority, by_relationship, class_of, rank_of},
 };
 use crate::world::kinds::KindClass;
 
@@ -28,16 +28,16 @@ pub enum Sight {
 /// `bound` of a list of which anything may have been refused: above every rank.
 pub(super) const UNKNOWN: u16 = 256;
 
-/// `gate` of a list that nobody can enter: above every `bound`.
-pub(super) const SHUT: u16 = 257;
+/// `gate` of a list that nobody can enter: above every class.
+pub(super) const SHUT: u8 = CLASS_MAX + 2;
 
 /// What is stored of each object, a cache line and a half.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
     pub(super) standing: Standing,
     pub(super) position: Vec2,
-    /// For each list, the lowest rank that could enter now.
-    pub(super) gate: [u16; LISTS],
+    /// For each list, the lowest class that could enter now; 0 while it has a free place.
+    pub(super) gate: [u8; LISTS],
     /// For each list, one above the highest rank that may have been refused; 0 for none.
     pub(super) bound: [u16; LISTS],
     pub(super) caps: [u16; UNCAPPED],
@@ -119,20 +119,63 @@ impl Object {
             .map_or(usize::MAX, |&cap| usize::from(cap))
     }
 
-    /// Whether somebody who was refused might be let in now.
-    pub(super) fn can_gain(&self) -> bool {
-        (0..LISTS).any(|list| self.bound[list] > self.gate[list])
+    /// Whether a list has a free place.
+    #[inline]
+    pub(super) const fn has_place(&self, list: usize) -> bool {
+        self.gate[list] == 0
     }
 
-    /// The lowest rank that may enter a list now. While a viewer has something to gain, those below the
-    /// rank that it may have refused wait with it: they would only be evicted by the coming look.
-    pub(super) fn entry(&self, list: usize) -> u16 {
-        self.gate[list].max(self.bound[list].saturating_sub(1))
+    /// The lowest class that could enter a list now; bands decide only who is preferred.
+    #[inline]
+    pub(super) const fn gate_class(&self, list: usize) -> u16 {
+        self.gate[list] as u16
+    }
+
+    /// Whether somebody who was refused by a list might be let in now.
+    #[inline]
+    pub(super) const fn gains(&self, list: usize) -> bool {
+        self.bound[list] > 0 && self.bound_class(list) >= self.gate_class(list)
+    }
+
+    /// Whether somebody who was refused might be let in now.
+    #[inline]
+    pub(super) fn can_gain(&self) -> bool {
+        (0..LISTS).any(|list| self.gains(list))
+    }
+
+    /// The highest class that a list may have refused, 0 also for none.
+    #[inline]
+    pub(super) const fn bound_class(&self, list: usize) -> u16 {
+        self.bound[list].saturating_sub(1) / BANDS as u16
+    }
+
+    /// Whether this rank may enter a list now. While a viewer has something to gain, those of a class below
+    /// that which it may have refused wait with it: they would only be evicted by the coming look.
+    #[inline]
+    pub(super) fn admits(&self, list: usize, rank: u8) -> bool {
+        u16::from(class_of(rank)) >= self.gate_class(list).max(self.bound_class(list))
+    }
+
+    /// Whether this rank may enter a list now, or would once those above it did.
+    #[inline]
+    pub(super) const fn may_gain(&self, list: usize, rank: u8) -> bool {
+        class_of(rank) as u16 >= self.gate_class(list)
+    }
+
+    /// Whether there is a place for somebody of this rank and nobody above it can have been refused.
+    #[inline]
+    pub(super) const fn is_best(&self, list: usize, rank: u8) -> bool {
+        self.has_place(list) && rank as u16 + 1 >= self.bound[list]
     }
 
     /// Remembers that somebody of this rank was refused.
     pub(super) fn refuse(&mut self, list: usize, rank: u8) {
         self.bound[list] = self.bound[list].max(u16::from(rank) + 1);
+    }
+
+    /// Remembers that somebody of this class may have been refused.
+    pub(super) fn refuse_class(&mut self, list: usize, class: u8) {
+        self.refuse(list, rank_of(class, 1));
     }
 
     /// Whether it takes part in mutual pairs, where there are any.
@@ -160,7 +203,8 @@ pub(super) fn fetch(objects: &[Object], ids: &[u32]) {
 /// What ranks a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranking {
-    pub(super) priority: ViewPriority,
+    /// An embedder's own; `None` for [`by_relationship`], of which is known whom it prefers.
+    pub(super) priority: Option<ViewPriority>,
     pub(super) bands: Bands,
     pub(super) mutual: bool,
 }
@@ -182,9 +226,13 @@ impl Ranking {
     /// The class of a pair.
     #[inline]
     pub(super) fn class(&self, viewer: &Object, target: &Object) -> u8 {
-        let class = (self.priority)(&viewer.standing, &target.standing);
+        let of = |a: &Object, b: &Object| match self.priority {
+            Some(priority) => priority(&a.standing, &b.standing),
+            None => by_relationship(&a.standing, &b.standing),
+        };
+        let class = of(viewer, target);
         if self.is_pair(viewer, target) {
-            class.max((self.priority)(&target.standing, &viewer.standing))
+            class.max(of(target, viewer))
         } else {
             class
         }

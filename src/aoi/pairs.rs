@@ -11,8 +11,8 @@
 //! waits in the queue.
 
 use super::{
+    grid::GridCell,
     links::{LISTS, LinkKey, UNCAPPED},
-    object::fetch,
     priority::class_of,
     views::{SceneViews, ViewEvent},
 };
@@ -44,46 +44,72 @@ impl Proposal {
     }
 }
 
+/// How many strangers more than it has places for a viewer chooses from where there are that many.
+const ASKED_MIN: usize = 32;
+
+/// What must be lower than an entrant in a full list, for it to be evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// The class: who meets, and who looks.
+    Class,
+    /// The rank, bands included: whose turn it is to be re-ranked.
+    Rank,
+}
+
 impl SceneViews {
     /// Links whom both ends accept, from the top.
     pub(super) fn commit_proposals(&mut self, events: &mut Vec<ViewEvent>) {
+        self.commit(Consent::Class, events);
+    }
+
+    /// Links whom both ends accept, from the top.
+    pub(super) fn commit(&mut self, consent: Consent, events: &mut Vec<ViewEvent>) {
         let mut proposals = std::mem::take(&mut self.scratch.proposals);
         proposals.sort_unstable();
-        // Both ends of a pair may have proposed it.
+        // Both ends of a pair may have proposed it, and one end may have found the other twice.
         proposals.dedup();
         for proposal in proposals.drain(..) {
             let (a, b) = proposal.ids();
-            if proposal.0 & PAIR != 0 {
-                self.admit_pair(a, b, proposal.rank(), events);
+            let rank = proposal.rank();
+            let list_of = |id: u32| self.objects[id as usize].list();
+            let ends = [(a, list_of(b)), (b, list_of(a))];
+            let is_pair = proposal.0 & PAIR != 0;
+            let asked = if is_pair { &ends[..] } else { &ends[..1] };
+            if !self.all_accept(asked, rank, consent) {
                 continue;
             }
-            let list = self.objects[b as usize].list();
-            if !self.admit(a, list, LinkKey::new(proposal.rank(), b), events) {
-                self.objects[a as usize].refuse(list, proposal.rank());
-                self.counters.refused += 1;
+            for &(id, list) in asked {
+                self.make_place(id, list, events);
+            }
+            if is_pair {
+                self.link_pair(ends, rank, events);
+            } else {
+                self.link(a, ends[0].1, LinkKey::new(rank, b), events);
             }
         }
         self.scratch.proposals = proposals;
     }
 
-    /// Links a pair if both ends have a place for it, or one lower to evict; false if not, and then an end
-    /// that refuses remembers it.
-    fn admit_pair(&mut self, a: u32, b: u32, rank: u8, events: &mut Vec<ViewEvent>) -> bool {
-        let list_of = |id: u32| self.objects[id as usize].list();
-        let ends = [(a, list_of(b)), (b, list_of(a))];
-        for (id, list) in ends {
+    /// Whether all ends would take a link of this rank. One that refuses remembers it.
+    fn all_accept(&mut self, ends: &[(u32, usize)], rank: u8, consent: Consent) -> bool {
+        for &(id, list) in ends {
             let object = &mut self.objects[id as usize];
-            if u16::from(rank) < object.entry(list) {
+            let accepts = match consent {
+                Consent::Class => object.admits(list, rank),
+                Consent::Rank => object.has_place(list) || self.links.has_lower(id, list, rank),
+            };
+            if !accepts {
                 object.refuse(list, rank);
                 self.counters.refused += 1;
                 return false;
             }
         }
-        for (id, list) in ends {
-            self.make_place(id, list, events);
-        }
-        let [(_, list_of_b), (_, list_of_a)] = ends;
-        self.links.add_pair(rank, (a, list_of_a), (b, list_of_b));
+        true
+    }
+
+    fn link_pair(&mut self, ends: [(u32, usize); 2], rank: u8, events: &mut Vec<ViewEvent>) {
+        let [(a, _), (b, _)] = ends;
+        self.links.add_pair(rank, ends[0], ends[1]);
         for (id, list) in ends {
             let len = self.links.list_len(id, list);
             if len >= self.objects[id as usize].cap(list) {
@@ -99,63 +125,169 @@ impl SceneViews {
                 priority: class_of(rank),
             });
         }
-        true
     }
 
-    /// A look where sight is mutual: everybody in range that both ends might accept, from the top.
-    pub(super) fn look_for_pairs(&mut self, viewer: u32, events: &mut Vec<ViewEvent>) {
-        self.mark_seen(viewer);
+    /// Proposes to all that a viewer, which has something to gain, might gain. What its lists refuse is known
+    /// exactly afterwards.
+    pub(super) fn propose_to_all(&mut self, viewer: u32, from: Option<GridCell>) {
+        let stranger_class = self.stranger_class;
+        let me = &mut self.objects[viewer as usize];
+        let mut only_strangers = true;
+        for list in 0..LISTS {
+            if me.gains(list) {
+                let stranger = stranger_class.get(list);
+                only_strangers &= stranger.is_some_and(|&class| me.bound_class(list) <= class.into());
+                me.bound[list] = 0;
+            }
+        }
+        // Who refused nobody above strangers sees all of those, but in the cells that are new to it.
+        let from = from.filter(|_| only_strangers);
+        self.propose(viewer, from, true);
+        (0..UNCAPPED).for_each(|list| self.refresh_open(viewer, list));
+    }
+
+    /// Proposes to those around whom a viewer might see and who are new to it: all of them, or those in cells
+    /// that were not around the cell where it was, and the arrivals of the others. If it refused strangers,
+    /// all of those are asked again. Of peers only those are asked that take strangers or may have a tie with
+    /// it; others refuse it unasked.
+    ///
+    /// Of strangers it asks the best that it has places for: who then has a place left looks again.
+    pub(super) fn propose(&mut self, viewer: u32, from: Option<GridCell>, again: bool) {
+        let me = self.objects[viewer as usize];
+        let takes_strangers: [bool; LISTS] =
+            std::array::from_fn(|list| self.takes_strangers(&me, list));
+        let is_open = takes_strangers[..UNCAPPED].contains(&true);
+        let mut candidates = std::mem::take(&mut self.scratch.candidates);
         let cell = self.grid.cell(viewer);
+        for layer in 0..self.grid.layer_count() {
+            let to = self.grid.coarse(layer, cell);
+            let from = from.map(|from| self.grid.coarse(layer, from));
+            let asks_again = again && layer == 0;
+            if from == Some(to) && !asks_again && !self.grid.has_arrivals(layer) {
+                continue;
+            }
+            for cell in self.grid.around(layer, to) {
+                candidates.clear();
+                let is_known = from.is_some_and(|from| from.is_near(cell));
+                if is_known {
+                    candidates.extend(self.grid.arrivals(layer, cell));
+                }
+                if is_known && !asks_again {
+                    self.ask(viewer, &candidates);
+                    continue;
+                }
+                for list in self.grid.lists(layer) {
+                    let targets = self.grid.targets(layer, list, cell);
+                    if list != UNCAPPED && me.is_peer() && !self.grid.has_sightless(list, cell) {
+                        continue;
+                    }
+                    if takes_strangers[list] {
+                        candidates.extend_from_slice(targets.ids());
+                    } else if !is_known {
+                        targets.tied_to(&me.standing, &mut candidates);
+                    }
+                }
+                if layer == 0 && me.is_peer() {
+                    if !is_known {
+                        let viewers = self.grid.viewers(cell);
+                        viewers.tied_to(&me.standing, &mut candidates);
+                    }
+                    if is_open {
+                        candidates.extend_from_slice(self.grid.open(me.list(), cell));
+                    }
+                }
+                self.ask(viewer, &candidates);
+            }
+        }
+        self.scratch.candidates = candidates;
+        (0..UNCAPPED).for_each(|list| self.propose_best(viewer, list));
+    }
+
+    /// Proposes to the best of the strangers that were found.
+    fn propose_best(&mut self, viewer: u32, list: usize) {
+        let places = self.places(viewer, list);
         let Self {
-            grid,
+            objects,
+            scratch,
+            ranking,
+            freed,
+            ..
+        } = self;
+        let strangers = &mut scratch.entrants[list];
+        strangers.sort_unstable_by(|a, b| b.cmp(a));
+        strangers.dedup();
+        let me = &mut objects[viewer as usize];
+        // While it has to evict for them, those above them may come first.
+        if me.has_place(list) && strangers.len() > places {
+            me.refuse(list, strangers[places].rank());
+            freed.insert(viewer as usize);
+            strangers.truncate(places);
+        }
+        let me = &objects[viewer as usize];
+        for key in strangers.drain(..) {
+            let (rank, target) = (key.rank(), key.target());
+            scratch
+                .proposals
+                .push(if ranking.is_pair(me, &objects[target as usize]) {
+                    Proposal::pair(rank, viewer, target)
+                } else {
+                    Proposal::one_way(rank, viewer, target)
+                });
+        }
+    }
+
+    /// How many more a list may hold.
+    fn places(&self, viewer: u32, list: usize) -> usize {
+        let cap = self.objects[viewer as usize].cap(list);
+        cap.saturating_sub(self.links.list_len(viewer, list))
+    }
+
+    /// Proposes to those of the candidates whom both ends might accept, and collects the strangers among
+    /// them, far more than there are places for at most; who refuses remembers it.
+    fn ask(&mut self, viewer: u32, candidates: &[u32]) {
+        let enough: [usize; UNCAPPED] =
+            std::array::from_fn(|list| self.places(viewer, list) + ASKED_MIN);
+        let Self {
             objects,
             scratch,
             counters,
             ranking,
+            stranger_class,
             ..
         } = self;
-        let me = objects[viewer as usize];
-        let gains: [bool; LISTS] = std::array::from_fn(|list| me.bound[list] > me.gate[list]);
-        let mut refused = [0; LISTS];
-        let layers = if gains[UNCAPPED] {
-            grid.layer_count()
-        } else {
-            1
-        };
-        let near = (0..layers).flat_map(|layer| {
-            grid.around(layer, grid.coarse(layer, cell))
-                .map(move |cell| (layer, cell))
-        });
-        for (layer, cell) in near {
-            fetch(objects, grid.targets(layer, cell));
-            for &target in grid.targets(layer, cell) {
-                let other = &mut objects[target as usize];
-                let list = other.list();
-                if !gains[list] || scratch.is_marked(target) || !ranking.allows(&me, other) {
-                    continue;
+        let mut me = objects[viewer as usize];
+        for &target in candidates {
+            let other = &mut objects[target as usize];
+            if scratch.is_marked(target) || !other.viewable || !ranking.allows(&me, other) {
+                continue;
+            }
+            let (list, rank) = (other.list(), ranking.rank(&me, other));
+            if !me.admits(list, rank) {
+                me.refuse(list, rank);
+                counters.refused += 1;
+                continue;
+            }
+            let is_pair = ranking.is_pair(&me, other);
+            if is_pair && !other.admits(me.list(), rank) {
+                other.refuse(me.list(), rank);
+                counters.refused += 1;
+                continue;
+            }
+            match stranger_class.get(list) {
+                Some(&class) if class_of(rank) <= class => {
+                    if scratch.entrants[list].len() < enough[list] {
+                        scratch.entrants[list].push(LinkKey::new(rank, target));
+                    } else {
+                        me.refuse(list, rank);
+                    }
                 }
-                let rank = ranking.rank(&me, other);
-                if u16::from(rank) < me.gate[list] {
-                    refused[list] = refused[list].max(u16::from(rank) + 1);
-                } else if !ranking.is_pair(&me, other) {
-                    scratch
-                        .proposals
-                        .push(Proposal::one_way(rank, viewer, target));
-                } else if u16::from(rank) < other.gate[me.list()] {
-                    other.refuse(me.list(), rank);
-                    counters.refused += 1;
-                } else {
-                    scratch.proposals.push(Proposal::pair(rank, viewer, target));
+                _ if is_pair => scratch.proposals.push(Proposal::pair(rank, viewer, target)),
+                _ => {
+                    let proposal = Proposal::one_way(rank, viewer, target);
+                    scratch.proposals.push(proposal);
                 }
             }
         }
-        for list in 0..LISTS {
-            if gains[list] {
-                objects[viewer as usize].bound[list] = refused[list];
-            }
-        }
-        let enters = self.counters.enters;
-        self.commit_proposals(events);
-        self.counters.refills += self.counters.enters - enters;
+        objects[viewer as usize].bound = me.bound;
     }
 }

@@ -38,7 +38,7 @@ use super::{
     grid::{GridCell, GridError, SceneGrid},
     links::{IDS_MAX, LISTS, UNCAPPED, ViewLinks, WatchedBy},
     object::{News, Object, Ranking, SHUT},
-    priority::{Bands, Standing, ViewPriority, by_relationship, class_of},
+    priority::{Bands, CLASS_MAX, OTHER, SCENERY, Standing, ViewPriority, class_of},
     queue::LookQueue,
 };
 use crate::world::kinds::{KindClass, Visibility};
@@ -184,6 +184,8 @@ pub struct SceneViews {
     pub(super) objects: Vec<Object>,
     pub(super) queue: LookQueue,
     pub(super) ranking: Ranking,
+    /// For each capped list, the highest class that somebody without a tie to the viewer may have.
+    pub(super) stranger_class: [u8; UNCAPPED],
     /// Each viewer is re-ranked every so many updates; 0 for never.
     pub(super) rerank_ticks: u32,
     /// Updates so far.
@@ -201,11 +203,11 @@ pub struct SceneViews {
 
 impl SceneViews {
     /// Views for a scene over this grid, with object ids below `objects_max` (at most [`IDS_MAX`]) and the
-    /// default priorities, [`by_relationship`].
+    /// default priorities, [`by_relationship`](super::priority::by_relationship).
     #[must_use]
     pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
         let ranking = Ranking {
-            priority: by_relationship,
+            priority: None,
             bands: Bands::new(grid.cell_m()),
             mutual: false,
         };
@@ -215,6 +217,7 @@ impl SceneViews {
             objects: Vec::new(),
             queue: LookQueue::default(),
             ranking,
+            stranger_class: [SCENERY; UNCAPPED],
             rerank_ticks: RERANK_TICKS,
             turn: 0,
             changed: Vec::new(),
@@ -272,7 +275,9 @@ impl SceneViews {
 
     /// Replaces the ranking. Every object is ranked anew by the next update.
     pub fn set_priority(&mut self, priority: ViewPriority) {
-        self.ranking.priority = priority;
+        self.ranking.priority = Some(priority);
+        // It may put anybody first, so nobody can be passed over.
+        (0..UNCAPPED).for_each(|list| self.raise_stranger_class(list, CLASS_MAX));
         for id in 0..self.objects.len() as u32 {
             if self.objects[id as usize].alive {
                 self.objects[id as usize].news.standing = true;
@@ -350,7 +355,7 @@ impl SceneViews {
             }
         }
         if object.viewable {
-            self.grid.remove_target(id, usize::from(object.layer));
+            self.grid.remove_target(id);
         }
         self.objects[id as usize] = Object::ABSENT;
         true
@@ -470,7 +475,7 @@ impl SceneViews {
 
     /// Those who see a target: watchers in place order, then partners of mutual pairs.
     pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
-        let one_way = self.links.watchers(target).map(|watcher| watcher.viewer);
+        let one_way = self.links.watching(target);
         one_way.chain(self.links.partners(target))
     }
 
@@ -568,6 +573,7 @@ impl SceneViews {
             let (target_place, viewer_place) = self.grid.places(id);
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
             fold(u64::from(target_place) << 32 | u64::from(viewer_place));
+            (0..UNCAPPED).for_each(|list| fold(u64::from(self.grid.open_place(id, list))));
             if object.viewer {
                 fold(
                     object
@@ -607,15 +613,61 @@ impl SceneViews {
         self.objects.get(id as usize).filter(|object| object.alive)
     }
 
-    /// Recomputes the lowest rank that could enter a list. O(list) when it is full, O(1) otherwise.
+    /// Recomputes the lowest class that could enter a list.
     pub(super) fn refresh_gate(&mut self, viewer: u32, list: usize) {
         let object = &mut self.objects[viewer as usize];
-        object.gate[list] = if self.links.list_len(viewer, list) < object.cap(list) {
+        let has_place = self.links.list_len(viewer, list) < object.cap(list);
+        if has_place && object.has_place(list) {
+            return;
+        }
+        object.gate[list] = if has_place {
             0
         } else {
-            let lowest = self.links.lowest_rank(viewer, list);
-            lowest.map_or(SHUT, |lowest| u16::from(lowest) + 1)
+            let lowest = self.links.lowest_class(viewer, list);
+            lowest.map_or(SHUT, |lowest| lowest + 1)
         };
+        self.refresh_open(viewer, list);
+    }
+
+    /// A list that would take a stranger is open. Strangers do not offer themselves to any other, so those
+    /// count as refused. Most strangers come over a border at least a cell away, which is the second band
+    /// from the end.
+    pub(super) fn refresh_open(&mut self, viewer: u32, list: usize) {
+        let Some(&stranger) = self.stranger_class.get(list) else {
+            return;
+        };
+        let object = &mut self.objects[viewer as usize];
+        let is_open = object.gate_class(list) <= u16::from(stranger);
+        if !is_open {
+            object.refuse_class(list, stranger);
+        }
+        self.grid.set_open(viewer, list, is_open);
+    }
+
+    /// Remembers that strangers of this class may stand in a list.
+    pub(super) fn raise_stranger_class(&mut self, list: usize, class: u8) {
+        let Some(highest) = self
+            .stranger_class
+            .get_mut(list)
+            .filter(|highest| class > **highest)
+        else {
+            return;
+        };
+        *highest = class;
+        for viewer in 0..self.objects.len() {
+            if self.objects[viewer].viewer {
+                self.refresh_open(viewer as u32, list);
+            }
+        }
+    }
+
+    /// The class of an object to those without a tie to it, under the default ranking.
+    pub(super) fn class_to_strangers(object: &Object) -> u8 {
+        if object.standing.scenery {
+            SCENERY
+        } else {
+            OTHER
+        }
     }
 
     fn become_viewer(&mut self, id: u32, caps: ViewCaps) {
@@ -625,7 +677,11 @@ impl SceneViews {
         object.bound = [0; LISTS];
         object.news.viewer = true;
         let is_peer = object.is_peer();
-        (0..LISTS).for_each(|list| self.refresh_gate(id, list));
+        // It may have been shut, or have had a place.
+        for list in 0..LISTS {
+            self.refresh_gate(id, list);
+            self.refresh_open(id, list);
+        }
         if !self.ranking.mutual || !is_peer {
             return;
         }
