@@ -65,8 +65,9 @@ impl GridCell {
     #[must_use]
     #[inline]
     pub const fn is_near(self, other: Self) -> bool {
-        // Without a branch: in sweeps either answer is likely.
-        (self.x.abs_diff(other.x) <= 1) & (self.y.abs_diff(other.y) <= 1)
+        // Without a branch, as in sweeps either answer is likely; the widest grid is too narrow to wrap around.
+        (self.x.wrapping_sub(other.x).wrapping_add(1) <= 2)
+            & (self.y.wrapping_sub(other.y).wrapping_add(1) <= 2)
     }
 }
 
@@ -329,7 +330,11 @@ impl SceneGrid {
     /// The lists in which targets of a layer may stand: of the coarser ones only that outside caps.
     #[must_use]
     pub const fn lists(&self, layer: usize) -> core::ops::Range<usize> {
-        if layer == 0 { 0..LISTS } else { UNCAPPED..LISTS }
+        if layer == 0 {
+            0..LISTS
+        } else {
+            UNCAPPED..LISTS
+        }
     }
 
     /// The cell of a layer that a grid cell lies in.
@@ -415,9 +420,8 @@ impl SceneGrid {
     /// The bytes that the grid holds, slack included.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        let members = |cells: &[Members]| -> usize {
-            cells.iter().map(Members::allocated_bytes).sum()
-        };
+        let members =
+            |cells: &[Members]| -> usize { cells.iter().map(Members::allocated_bytes).sum() };
         let layers: usize = self
             .layers
             .iter()

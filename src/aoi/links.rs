@@ -54,11 +54,7 @@ fn find<T: Copy>(entries: &[T], known: usize, step: usize, is_meant: impl Fn(T) 
 
 /// Collects the places of the chosen at the front, without a branch that depends on them; says how many.
 #[inline]
-fn choose<T: Copy>(
-    entries: &[T],
-    places: &mut Vec<u32>,
-    is_chosen: impl Fn(T) -> bool,
-) -> usize {
+fn choose<T: Copy>(entries: &[T], places: &mut Vec<u32>, is_chosen: impl Fn(T) -> bool) -> usize {
     if places.len() < entries.len() {
         places.resize(entries.len(), 0);
     }
@@ -262,7 +258,8 @@ impl ViewLinks {
     /// Whether somebody in a list has a lower rank. O(list).
     #[must_use]
     pub fn has_lower(&self, viewer: u32, list: usize, rank: u8) -> bool {
-        self.lowest_rank(viewer, list).is_some_and(|lowest| lowest < rank)
+        self.lowest_rank(viewer, list)
+            .is_some_and(|lowest| lowest < rank)
     }
 
     /// The lowest class in a list; `None` when it is empty. O(1), but O(list) after the last of a class left.
@@ -399,12 +396,7 @@ impl ViewLinks {
 
     /// Links a mutual pair: `b` will stand in this list of `a`, and `a` in that of `b`. The caller knows that
     /// neither sees the other yet.
-    pub fn add_pair(
-        &mut self,
-        rank: u8,
-        (a, in_a): (u32, usize),
-        (b, in_b): (u32, usize),
-    ) {
+    pub fn add_pair(&mut self, rank: u8, (a, in_a): (u32, usize), (b, in_b): (u32, usize)) {
         debug_assert!(!self.contains(a, in_a, b) && !self.contains(b, in_b, a));
         let twin = mutual_twin(in_b, self.list_len(b, in_b));
         let place = self.push_seen(a, in_a, Seen::new(LinkKey::new(rank, b), twin));

@@ -78,11 +78,10 @@ impl SceneViews {
             for (nth, cell) in around.enumerate() {
                 // Of its own cell it takes the nearest first, then of the next ones.
                 let nearness = if nth == 0 { BANDS - 1 } else { BANDS - 2 };
-                for place in 0..self.grid.targets(layer, list, cell).len() {
-                    let target = self.grid.targets(layer, list, cell).ids()[place];
-                    if self.scratch.is_marked(target) {
-                        continue;
-                    }
+                let targets = self.grid.targets(layer, list, cell).ids();
+                let count = self.scratch.choose_unmarked(targets);
+                for place in 0..count {
+                    let target = self.scratch.candidates[place];
                     let other = &self.objects[target as usize];
                     let me = &self.objects[viewer as usize];
                     if !self.ranking.allows(me, other) {

@@ -135,12 +135,12 @@ impl Members {
             // The capacity is a multiple of the lanes.
             let mut hits = [0_u32; LANES];
             for &(column, value) in wanted {
-                let lanes = &self.columns[column + first..column + first + LANES];
-                for (hit, &lane) in hits.iter_mut().zip(lanes) {
-                    *hit |= u32::from(lane == value);
+                let lanes = &self.columns[column + first..][..LANES];
+                for lane in 0..LANES {
+                    hits[lane] |= u32::from(lanes[lane] == value);
                 }
             }
-            if hits == [0; LANES] {
+            if hits.iter().fold(0, |any, hit| any | hit) == 0 {
                 continue;
             }
             let end = (self.len as usize - first).min(LANES);

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     links::{LISTS, UNCAPPED},
-    priority::{BANDS, Bands, CLASS_MAX, Standing, ViewPriority, by_relationship, class_of, rank_of},
+    priority::{
+        BANDS, Bands, CLASS_MAX, Standing, ViewPriority, by_relationship, class_of, rank_of,
+    },
 };
 use crate::world::kinds::KindClass;
 

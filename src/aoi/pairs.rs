@@ -136,7 +136,8 @@ impl SceneViews {
         for list in 0..LISTS {
             if me.gains(list) {
                 let stranger = stranger_class.get(list);
-                only_strangers &= stranger.is_some_and(|&class| me.bound_class(list) <= class.into());
+                only_strangers &=
+                    stranger.is_some_and(|&class| me.bound_class(list) <= class.into());
                 me.bound[list] = 0;
             }
         }
@@ -156,7 +157,7 @@ impl SceneViews {
         let me = self.objects[viewer as usize];
         let takes_strangers: [bool; LISTS] =
             std::array::from_fn(|list| self.takes_strangers(&me, list));
-        let is_open = takes_strangers[..UNCAPPED].contains(&true);
+        let enough = self.enough(viewer);
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         let cell = self.grid.cell(viewer);
         for layer in 0..self.grid.layer_count() {
@@ -169,6 +170,12 @@ impl SceneViews {
             for cell in self.grid.around(layer, to) {
                 candidates.clear();
                 let is_known = from.is_some_and(|from| from.is_near(cell));
+                // From its own cell outwards, until there are enough to choose from.
+                let wants_strangers = (0..UNCAPPED).any(|list| {
+                    takes_strangers[list]
+                        && self.grid.has_list(list)
+                        && self.scratch.entrants[list].len() < enough[list]
+                });
                 if is_known {
                     candidates.extend(self.grid.arrivals(layer, cell));
                 }
@@ -181,7 +188,7 @@ impl SceneViews {
                     if list != UNCAPPED && me.is_peer() && !self.grid.has_sightless(list, cell) {
                         continue;
                     }
-                    if takes_strangers[list] {
+                    if takes_strangers[list] && (wants_strangers || list == UNCAPPED) {
                         candidates.extend_from_slice(targets.ids());
                     } else if !is_known {
                         targets.tied_to(&me.standing, &mut candidates);
@@ -192,7 +199,7 @@ impl SceneViews {
                         let viewers = self.grid.viewers(cell);
                         viewers.tied_to(&me.standing, &mut candidates);
                     }
-                    if is_open {
+                    if wants_strangers {
                         candidates.extend_from_slice(self.grid.open(me.list(), cell));
                     }
                 }
@@ -236,6 +243,11 @@ impl SceneViews {
         }
     }
 
+    /// How many strangers for each list are enough to choose from.
+    fn enough(&self, viewer: u32) -> [usize; UNCAPPED] {
+        std::array::from_fn(|list| self.places(viewer, list) + ASKED_MIN)
+    }
+
     /// How many more a list may hold.
     fn places(&self, viewer: u32, list: usize) -> usize {
         let cap = self.objects[viewer as usize].cap(list);
@@ -245,8 +257,7 @@ impl SceneViews {
     /// Proposes to those of the candidates whom both ends might accept, and collects the strangers among
     /// them, far more than there are places for at most; who refuses remembers it.
     fn ask(&mut self, viewer: u32, candidates: &[u32]) {
-        let enough: [usize; UNCAPPED] =
-            std::array::from_fn(|list| self.places(viewer, list) + ASKED_MIN);
+        let enough = self.enough(viewer);
         let Self {
             objects,
             scratch,

@@ -108,19 +108,7 @@ impl SceneViews {
         if self.ranking.mutual {
             self.commit(Consent::Rank, events);
         } else {
-            self.scratch.entrants[list].sort_unstable_by(|a, b| b.cmp(a));
-            for place in 0..self.scratch.entrants[list].len() {
-                let key = self.scratch.entrants[list][place];
-                let Some((lowest_place, lowest)) = self.links.lowest(viewer, list) else {
-                    break;
-                };
-                if key.rank() <= lowest.rank() {
-                    break;
-                }
-                self.evict(viewer, list, lowest_place, lowest, events);
-                self.link(viewer, list, key, events);
-            }
-            self.scratch.entrants[list].clear();
+            self.replace_lowest(viewer, list, events);
         }
         // Whoever stayed outside is in no nearer band than the farthest member.
         let object = &mut self.objects[viewer as usize];
@@ -133,6 +121,36 @@ impl SceneViews {
         }
     }
 
+    /// Lets in the best of the entrants, each instead of a member of a lower rank.
+    fn replace_lowest(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) {
+        let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
+        let mut lowest = std::mem::take(&mut self.scratch.members);
+        lowest.extend(self.links.keys(viewer, list).zip(0..));
+        let count = entrants.len().min(lowest.len());
+        if count > 0 {
+            entrants.sort_unstable_by(|a, b| b.cmp(a));
+            lowest.select_nth_unstable(count - 1);
+            lowest[..count].sort_unstable();
+            let pairs = entrants.iter().zip(&lowest);
+            let is_better =
+                |(entrant, member): &(&LinkKey, &(LinkKey, u32))| entrant.rank() > member.0.rank();
+            let count = pairs.take_while(is_better).count();
+            // From the last place on, so that those that move are not among them.
+            lowest[..count].sort_unstable_by_key(|member| core::cmp::Reverse(member.1));
+            for &(key, place) in &lowest[..count] {
+                self.evict(viewer, list, place as usize, key, events);
+            }
+            self.refresh_gate(viewer, list);
+            for &key in &entrants[..count] {
+                self.link(viewer, list, key, events);
+            }
+        }
+        entrants.clear();
+        lowest.clear();
+        self.scratch.entrants[list] = entrants;
+        self.scratch.members = lowest;
+    }
+
     /// The nearest band in which somebody in a cell could be.
     fn nearness_of_cell(&self, viewer: u32, cell: GridCell) -> u8 {
         let position = self.objects[viewer as usize].position;
@@ -143,7 +161,11 @@ impl SceneViews {
             let low = f32::from(cell) * size - margin;
             let high = f32::from(cell) * size + size + margin;
             let low = if cell == 0 { f32::NEG_INFINITY } else { low };
-            let high = if cell + 1 == count { f32::INFINITY } else { high };
+            let high = if cell + 1 == count {
+                f32::INFINITY
+            } else {
+                high
+            };
             p.clamp(low, high)
         };
         let nearest = glam::Vec2::new(

@@ -25,6 +25,12 @@ impl SceneGrid {
             .unwrap_or(NOBODY)
     }
 
+    /// Whether there ever was a target of the finest layer in a list.
+    #[must_use]
+    pub fn has_list(&self, list: usize) -> bool {
+        !self.layers[0].members[list].is_empty()
+    }
+
     /// The viewers in a grid cell.
     #[must_use]
     #[inline]

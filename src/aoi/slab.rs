@@ -126,7 +126,8 @@ impl<T: Copy + Default> Slab<T> {
             start
         };
         let from = run.start as usize;
-        self.entries.copy_within(from..from + run.len as usize, start);
+        self.entries
+            .copy_within(from..from + run.len as usize, start);
         if run.capacity > 0 {
             let class = class_of(run.capacity as usize);
             if self.free.len() <= class {

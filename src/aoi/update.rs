@@ -44,6 +44,8 @@ pub(super) struct Scratch {
     pub(super) candidates: Vec<u32>,
     /// Places of links of the object in hand that may end.
     ending: Vec<u32>,
+    /// Members of the list in hand, with their places.
+    pub(super) members: Vec<(LinkKey, u32)>,
     pub(super) proposals: Vec<Proposal>,
     changes: Vec<Change>,
 }
@@ -64,6 +66,20 @@ impl Scratch {
 
     pub(super) fn mark(&mut self, id: u32) {
         self.marks[id as usize] = self.sweep;
+    }
+
+    /// Copies those that are not marked to the front of the candidates, without a branch that depends on them;
+    /// says how many they are.
+    pub(super) fn choose_unmarked(&mut self, ids: &[u32]) -> usize {
+        if self.candidates.len() < ids.len() {
+            self.candidates.resize(ids.len(), 0);
+        }
+        let mut count = 0;
+        for &id in ids {
+            self.candidates[count] = id;
+            count += usize::from(self.marks[id as usize] != self.sweep);
+        }
+        count
     }
 
     pub(super) fn is_marked(&self, id: u32) -> bool {
@@ -142,7 +158,8 @@ impl SceneViews {
             if object.viewable && (object.news.target || object.news.standing || change.moved) {
                 self.grid.note_arrival(id, layer);
             }
-            let (list, class, news) = (object.list(), Self::class_to_strangers(object), object.news);
+            let (list, class, news) =
+                (object.list(), Self::class_to_strangers(object), object.news);
             if news.target || news.standing {
                 self.raise_stranger_class(list, class);
             }
@@ -326,9 +343,11 @@ impl SceneViews {
         let Self { links, scratch, .. } = self;
         scratch.begin();
         scratch.mark(viewer);
-        (0..LISTS)
-            .flat_map(|list| links.keys(viewer, list))
-            .for_each(|key| scratch.mark(key.target()));
+        for list in 0..LISTS {
+            for key in links.keys(viewer, list) {
+                scratch.mark(key.target());
+            }
+        }
     }
 
     pub(super) fn link(
@@ -394,4 +413,3 @@ impl SceneViews {
         }
     }
 }
-
