@@ -104,7 +104,7 @@ impl SceneViews {
             if self.ranking.class(a, b) != class_of(key.rank()) {
                 return fault(format!("{viewer} ranks {target} as {}", key.rank()));
             }
-            if self.ranking.is_pair(a, b) && !self.sees(target, viewer) {
+            if self.ranking.is_pair(a, b) && !self.visible(target, viewer) {
                 return fault(format!("{viewer} sees {target}, which does not see it"));
             }
             members.push(target);

@@ -12,14 +12,18 @@
 //! A list has no gaps: what is removed is replaced by the list's last entry, and that entry's twin is told
 //! its new place. The key of an entry holds the pair's rank and the target's id so that a plain comparison
 //! of two keys says which is served first: the higher rank, then the lower id. Hence the one to evict is the
-//! smallest key.
+//! smallest key. Of each list is counted how many have its lowest class, so that a full one knows at once
+//! whom it would take.
+//!
+//! All lists lie in one allocation, and so do all watchers (slab.rs).
 //!
 //! Invariant: link ⇔ an entry at each end, and each entry knows the other's place.
-//! Cost: add and remove are O(1); 16 bytes a link, 8 each of a mutual pair's two (plus the slack of growing
-//! arrays), 120 bytes an object; [`contains`](ViewLinks::contains) looks through one list, at most the
-//! viewer's cap. A bit for each pair of ids would answer in O(1) but take objects²/8 bytes (0.5 MB at 2,048
-//! objects, 312 MB at 50,000); sweeps mark ids instead and need neither, so there is no size at which this
-//! changes over.
+//! Cost: add and remove are O(1) (in lists beyond the 32,768 places that an end can tell apart, O(length ÷
+//! 32,768), in mutual pairs O(length ÷ 8,192)); 12 bytes a link, 6 each of a mutual pair's two, plus an
+//! eighth to a fourth of slack, and 80 bytes an object; [`contains`](ViewLinks::contains) looks through one
+//! list, at most the viewer's cap. A bit for each pair of ids would answer in O(1) but take objects²/8 bytes
+//! (0.5 MB at 2,048 objects, 312 MB at 50,000); sweeps mark ids instead and need neither, so there is no
+//! size at which this changes over.
 
 pub use super::ends::{IDS_MAX, LinkKey};
 use super::{

@@ -12,8 +12,8 @@
 //! lets go of a viewer only when it has nothing to gain. Of one class the nearer band of distance goes first;
 //! bands are right once every viewer had its turn (`rerank_ticks`) and its look.
 //!
-//! Cost: O(objects that changed cell × population of the cells that differ) plus the looks and a share of
-//! re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
+//! Cost: O(links that begin or end) plus, for each object that changed cell, a comparison of ties with the
+//! population of the cells that differ, and a share of re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
 
 pub mod check;
 mod ends;

@@ -378,7 +378,11 @@ impl Model {
             assert_eq!(views.cell(viewer), Some(cell), "cell of {viewer}");
             for (&target, b) in &self.objects {
                 let linked = self.links.contains(&(viewer, target));
-                assert_eq!(views.sees(viewer, target), linked, "{viewer} sees {target}");
+                assert_eq!(
+                    views.visible(viewer, target),
+                    linked,
+                    "{viewer} sees {target}"
+                );
                 assert!(
                     !linked || self.could_see(viewer, target),
                     "{viewer} sees {target} and cannot"

@@ -40,7 +40,8 @@ pub(super) struct Object {
     pub(super) position: Vec2,
     /// For each list, the lowest class that could enter now; 0 while it has a free place.
     pub(super) gate: [u8; LISTS],
-    /// For each list, one above the highest rank that may have been refused; 0 for none.
+    /// For each list, one above the highest rank that may have been refused; 0 for none. Its class is exact,
+    /// its band what was known last.
     pub(super) bound: [u16; LISTS],
     pub(super) caps: [u16; UNCAPPED],
     /// The grid layer in which it is a target.
@@ -187,20 +188,6 @@ impl Object {
 }
 
 const _: () = assert!(size_of::<Object>() <= 96);
-
-/// How many objects a sweep that may end early fetches at once.
-pub(super) const FETCH_MAX: usize = 16;
-
-/// Reads the objects of a cell one after the other, so that the processor fetches them all at once. They lie
-/// wherever their ids are, and a sweep that decides on each before it reads the next waits for every one:
-/// three times as long where objects do not fit into the nearest caches.
-pub(super) fn fetch(objects: &[Object], ids: &[u32]) {
-    let read = |&id: &u32| {
-        let object = &objects[id as usize];
-        object.standing.layers ^ u32::from(object.viewer) ^ object.position.x.to_bits()
-    };
-    std::hint::black_box(ids.iter().map(read).fold(0, u32::wrapping_add));
-}
 
 /// What ranks a pair.
 #[derive(Clone, Copy, Debug)]

@@ -684,7 +684,7 @@ mod tests {
         let reference = |app: &App, entity| app.world().get::<Object>(entity).unwrap().reference();
         let sees = |app: &App, id| {
             let interest = app.world().get::<SceneInterest>(scene).unwrap();
-            interest.views().sees(1, id)
+            interest.views().visible(1, id)
         };
         assert!(sees(&app, 2) && !sees(&app, 3));
         let ties = Ties {

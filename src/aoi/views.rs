@@ -9,13 +9,14 @@
 //! other end's consent is the scene's [`Sight`].
 //!
 //! Who is refused is not listed but bounded: for each viewer and list, `bound` is one above the highest rank
-//! that may have been refused, and `gate` the lowest rank that could enter now. A viewer *has something to
-//! gain* if `bound > gate`; then it waits in a first-in-first-out queue for a look, a sweep of its
-//! surroundings. A full viewer with nothing to gain never scans cells. A mutual pair is remembered by an end
-//! that refused it.
+//! that may have been refused, and `gate` the lowest class that could enter now. A viewer *has something to
+//! gain* if the class of its bound could pass its gate; then it waits in a first-in-first-out queue for a
+//! look, a sweep of its surroundings. A full viewer with nothing to gain never scans cells, and whoever has no
+//! tie to it never asks it (see meet.rs). A mutual pair is remembered by an end that refused it.
 //!
-//! A rank is a class and a band of distance. Classes count at once; bands are those of the last time that
-//! anybody looked, and a fixed share of the viewers with a full list looks again every tick (see
+//! A rank is a class and a band of distance. Classes count at once. Bands decide at once who takes a free
+//! place and who is evicted for a higher class; members make way for the nearer of their own class when their
+//! viewer has its turn, which a fixed share of the viewers with a full list has every tick (see
 //! [`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
 //!
 //! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks
@@ -25,9 +26,9 @@
 //! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a
 //! fixed order.
 //!
-//! Cost: a change within a cell is a few comparisons; a change of cell costs its own list and watchers, and
-//! the targets and viewers of the cells that differ; 100 bytes an object beside the grid's and the links'
-//! share.
+//! Cost: a change within a cell is a few comparisons; a change of cell costs its own list and watchers, and a
+//! comparison of ties with the targets and viewers of the cells that differ; 100 bytes an object beside the
+//! grid's and the links' share.
 
 use fixedbitset::FixedBitSet;
 use glam::Vec2;
@@ -485,9 +486,10 @@ impl SceneViews {
         self.links.watchers_len(target) + self.links.partners_len(target)
     }
 
-    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers).
+    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers), so at most
+    /// the viewer's cap.
     #[must_use]
-    pub fn sees(&self, viewer: u32, target: u32) -> bool {
+    pub fn visible(&self, viewer: u32, target: u32) -> bool {
         self.object(target)
             .is_some_and(|object| self.links.contains(viewer, object.list(), target))
     }

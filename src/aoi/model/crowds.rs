@@ -43,7 +43,7 @@ fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
         [0, 1, 2].map(|id| seen(&views, id)),
         [vec![1], vec![0], vec![]]
     );
-    assert!(views.sees(0, 1) && views.sees(1, 0) && !views.sees(2, 0));
+    assert!(views.visible(0, 1) && views.visible(1, 0) && !views.visible(2, 0));
     assert_eq!(views.watchers(0).collect::<Vec<_>>(), [1]);
     views.remove(1, Removal::Despawn);
     views.update(1, &mut Vec::new());
