@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "25ead2a113aac355"),
-    ("siege", 140, "95b32a0d5819d205"),
-    ("boss", 60, "8bf95e1937eec03c"),
-    ("arena_night", 300, "0da6c0039bd2b7f0"),
-    ("churn", 140, "af856d4cd1069229"),
+    ("town", 60, "10abfb2f044f12d2"),
+    ("siege", 140, "812c9d3936071432"),
+    ("boss", 60, "d91bac34b955b2ea"),
+    ("arena_night", 300, "51dcf6e628b563ff"),
+    ("churn", 140, "01151d4dd6bf4b6d"),
 ];
 
 #[test]
