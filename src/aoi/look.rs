@@ -123,7 +123,12 @@ impl SceneViews {
         let best = partition(&mut entrants, |key| me.is_best(list, key.rank()));
         entrants[..best].sort_unstable_by(|a, b| b.cmp(a));
         let mut taken = 0;
-        while taken < best && self.objects[viewer as usize].gains(list) {
+        while taken < best {
+            let me = &self.objects[viewer as usize];
+            // A list that is full by now may still gain, but only by evicting somebody: that is for later.
+            if !me.gains(list) || !me.has_place(list) {
+                break;
+            }
             self.link(viewer, list, entrants[taken], events);
             taken += 1;
         }

@@ -314,3 +314,38 @@ fn the_designs_that_are_measured_beside_see_the_same() {
         assert!(cap == u16::MAX || evicted > 0, "caps bite");
     }
 }
+
+/// Lists that are full of strangers and friends, of whom many change sides at once, while others come and go: whoever gains
+/// then does so by eviction, and no list is ever over its cap.
+#[test]
+fn many_who_change_sides_at_once_leave_all_lists_within_their_caps() {
+    for seed in 0..60 {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut views =
+            SceneViews::with_size((90.0, 90.0), 30.0, 3.0, 64).expect("a grid of nine cells");
+        let of_team = |team| Standing {
+            team,
+            ..Standing::default()
+        };
+        for id in 0..60 {
+            let at = vec2(
+                random.random_range(0.0..90.0),
+                random.random_range(0.0..90.0),
+            );
+            let cap = random.random_range(3..12);
+            add(&mut views, id, at, of_team(random.random_range(1..4)), cap);
+        }
+        for _ in 0..30 {
+            for _ in 0..random.random_range(0..40) {
+                let id = random.random_range(0..60);
+                match random.random_range(0..3) {
+                    0 => views.set_standing(id, of_team(random.random_range(1..4))),
+                    1 => views.locate(id, vec2(random.random_range(0.0..90.0), 50.0)),
+                    _ => views.teleport(id, vec2(random.random_range(0.0..90.0), 20.0)),
+                }
+            }
+            views.update(random.random_range(0..20), &mut Vec::new());
+            assert_eq!(views.validate(), Ok(()), "seed {seed}");
+        }
+    }
+}
