@@ -12,6 +12,8 @@ mod aoi;
 mod map;
 mod matchmaking;
 mod nav;
+mod outbox;
+mod sync;
 mod tick;
 mod wire;
 mod world;
@@ -29,7 +31,9 @@ fn all() {
         nav::bench,
         aoi::bench,
         matchmaking::bench,
+        outbox::bench,
         wire::bench,
+        sync::bench,
         world::bench,
         tick::bench,
     ] {

@@ -36,11 +36,11 @@ pub fn bench(criterion: &mut Criterion) {
     let motions: Vec<Motion> = (0..MESSAGES)
         .map(|n| {
             Motion::of(
+                n as u8,
                 Vec2::new(n as f32, 7.5),
                 Vec2::new(3.0, -1.5),
                 n as u8,
                 0,
-                false,
             )
         })
         .collect();

@@ -17,8 +17,8 @@ use throng::sim::{clock, state_hash};
 struct Hunger(u8);
 
 impl Replicate for Hunger {
-    fn encode(&self, bytes: &mut Vec<u8>) {
-        bytes.push(self.0);
+    fn value(&self) -> Value {
+        self.0.into()
     }
 }
 
@@ -41,13 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, ThrongPlugins))
         .add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
         .hash_component::<Hunger>("hunger");
-    let (name, audience) = ("hunger", Audience::Owner);
-    app.replicate::<Hunger>(AttributeSpec {
-        name,
-        id: 100,
-        audience,
-        bytes_max: 1,
-    })?;
+    let hunger = AttributeSpec::new("hunger", 100, Encoding::U8).to(Audience::OWNER);
+    app.replicate::<Hunger>(hunger)?;
 
     // The server's own loop: an update is a tick, at the pace of the clock on the wall.
     clock::one_tick_an_update(&mut app);

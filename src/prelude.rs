@@ -15,7 +15,10 @@ pub use crate::session::{LoggedIn, LoggedOut, SessionPlugin, Sessions, control};
 pub use crate::sim::{
     HashAppExt, Heartbeat, RandomStreams, SimPlugin, SimSystems, SimTick, StateHasher, Workers,
 };
-pub use crate::sync::{AttributeSpec, Audience, Replicate, ReplicateAppExt, SyncPlugin};
+pub use crate::sync::{
+    AttributeSpec, Audience, Cadence, DirtyMasks, MaskSlot, Replicate, ReplicateAppExt, SyncPlugin,
+};
+pub use crate::wire::{Encoding, Value};
 pub use crate::world::{
     Despawned, Object, ObjectHashAppExt, ObjectKinds, PlayerId, Position, SceneSpec, Spawned,
     StateHashed, TeamId, WorldPlugin, change_scene, despawn_object, open_scene, spawn_object,

@@ -25,7 +25,7 @@ use crate::crowd::{Behaviour, CrowdPlugin, CrowdSpec, Place, add_crowd};
 use crate::map::{SceneMap, TileMap};
 use crate::outbox::{Frames, Outbox, Sink};
 use crate::sim::{Heartbeat, RandomStreams, SimTick, TimingPlugin, Workers, clock, state_hash};
-use crate::wire::ClientId;
+use crate::wire::{Channel, ClientId};
 use crate::world::{ObjectKinds, SceneSpec, open_scene};
 
 /// A server that does one tick when it is told to.
@@ -50,7 +50,7 @@ pub struct TestServerBuilder {
 struct Kept(Arc<Mutex<Frames>>);
 
 impl Sink for Kept {
-    fn deliver(&mut self, client: ClientId, frame: &[u8]) {
+    fn deliver(&mut self, client: ClientId, _channel: Channel, frame: &[u8]) {
         let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         frames.push(client, |bytes| bytes.extend_from_slice(frame));
     }

@@ -6,7 +6,7 @@ use rand::{Rng, RngExt};
 
 use crate::sim::StateHasher;
 use crate::sync::{AttributeSpec, Audience, RegisterError, Replicate, ReplicateAppExt};
-use crate::wire::write_varint;
+use crate::wire::{Encoding, Value};
 use crate::world::{ObjectHashAppExt, StateHashed};
 
 macro_rules! attributes {
@@ -17,8 +17,8 @@ macro_rules! attributes {
             pub struct $component(pub u32);
 
             impl Replicate for $component {
-                fn encode(&self, bytes: &mut Vec<u8>) {
-                    write_varint(bytes, u64::from(self.0));
+                fn value(&self) -> Value {
+                    self.0.into()
                 }
             }
 
@@ -40,12 +40,8 @@ macro_rules! attributes {
         /// Registers the attributes and their hashes.
         pub(super) fn register(app: &mut App) -> Result<(), RegisterError> {
             $(
-                app.replicate::<$component>(AttributeSpec {
-                    name: $name,
-                    id: $id,
-                    audience: Audience::$audience,
-                    bytes_max: 5,
-                })?;
+                let spec = AttributeSpec::new($name, $id, Encoding::Varint);
+                app.replicate::<$component>(spec.to(Audience::$audience))?;
                 app.hash_component::<$component>($name);
             )*
             Ok(())
@@ -63,15 +59,15 @@ macro_rules! attributes {
 
 attributes! {
     /// Points left before the character falls.
-    Health = ("health", 1, Viewers, 1000, 1000);
+    Health = ("health", 1, VIEWERS, 1000, 1000);
     /// Points left for spells.
-    Mana = ("mana", 2, Viewers, 500, 500);
+    Mana = ("mana", 2, VIEWERS, 500, 500);
     /// How far the character has come.
-    Level = ("level", 3, Viewers, 1, 100);
+    Level = ("level", 3, VIEWERS, 1, 100);
     /// How strong the character is.
-    Power = ("power", 4, Viewers, 1000, 1_000_000);
+    Power = ("power", 4, VIEWERS, 1000, 1_000_000);
     /// Points towards the next level: nobody else's business.
-    Experience = ("experience", 5, Owner, 0, 1_000_000_000);
+    Experience = ("experience", 5, OWNER, 0, 1_000_000_000);
 }
 
 /// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.

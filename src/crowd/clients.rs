@@ -9,6 +9,7 @@ use foldhash::fast::FixedState;
 use glam::Vec2;
 use rand::RngExt;
 
+use super::line::{LineSpec, Lines};
 use super::plugin::{CrowdId, Crowds, individual_random};
 use crate::inbox::{Inbox, InboxSettings};
 use crate::map::SceneMap;
@@ -18,7 +19,7 @@ use crate::outbox::{Frames, Sink};
 use crate::session::{SessionSettings, SessionStats, Sessions};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
-use crate::wire::{ClientId, ClientMessage, quantise};
+use crate::wire::{Channel, ClientId, ClientMessage, quantise};
 use crate::world::{Heading, Object, PlayerId, Position};
 
 /// The first player id of synthetic players in scenes; ids below are free for an embedder's own.
@@ -63,6 +64,7 @@ pub struct SyntheticClients {
     by_client: HashMap<ClientId, usize, FixedState>,
     churn_due: Vec<f64>,
     line: Arc<Mutex<Frames>>,
+    lines: Lines,
     stats: ClientsStats,
     buffer: Vec<u8>,
 }
@@ -71,7 +73,7 @@ pub struct SyntheticClients {
 struct Line(Arc<Mutex<Frames>>);
 
 impl Sink for Line {
-    fn deliver(&mut self, client: ClientId, frame: &[u8]) {
+    fn deliver(&mut self, client: ClientId, _channel: Channel, frame: &[u8]) {
         let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         frames.push(client, |bytes| bytes.extend_from_slice(frame));
     }
@@ -82,6 +84,12 @@ impl SyntheticClients {
     #[must_use]
     pub fn sink(&self) -> Box<dyn Sink> {
         Box::new(Line(self.line.clone()))
+    }
+
+    /// Whether packets are still under way to mirrors.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        !self.lines.is_empty()
     }
 
     /// What the clients saw so far.
@@ -342,6 +350,8 @@ fn step(at: Vec2, passed: &mut usize, path: &Path, map: &SceneMap, step_m: f32) 
 pub(super) fn receive(
     mut synthetics: ResMut<SyntheticClients>,
     workers: Res<Workers>,
+    (spec, tick, time): (Res<LineSpec>, Res<SimTick>, Res<Time<Fixed>>),
+    streams: Res<RandomStreams>,
     mut scratch: Local<Vec<u64>>,
     mut order: Local<Vec<(usize, usize)>>,
 ) {
@@ -351,8 +361,13 @@ pub(super) fn receive(
         clients,
         by_client,
         stats,
+        lines,
         ..
     } = &mut *synthetics;
+    let tick_s = time.timestep().as_secs_f64();
+    // No stream: what happens behind the tick is no part of its state.
+    let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
+    lines.pass(&spec, tick.0, tick_s, &mut random, &mut frames);
     let packets: Vec<&[u8]> = frames
         .iter()
         .enumerate()

@@ -20,6 +20,7 @@ mod attributes;
 mod behaviour;
 mod clients;
 mod commands;
+mod line;
 mod load;
 mod lobby;
 mod place;
@@ -36,6 +37,7 @@ pub use commands::{
     change_scene_of, despawn_some, login_some, logout_some, members, move_individual, send_home,
     set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
+pub use line::{LINE_MS_MAX, LineSpec};
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
     load_side_tiles,

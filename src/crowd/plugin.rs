@@ -11,6 +11,7 @@ use super::arrivals::{ArrivalsPlugin, arrive};
 use super::attributes::{self, Experience, Health, Level, Mana, Power, Stirred, stir};
 use super::behaviour::{Behaviour, Mind, next_goal};
 use super::clients::{self, SyntheticClients};
+use super::line::LineSpec;
 use super::lobby::queue_up;
 use super::place::Place;
 use crate::aoi::{SceneInterest, ViewCaps, Viewable, Viewer};
@@ -59,6 +60,7 @@ impl Plugin for CrowdPlugin {
         }
         app.init_resource::<Crowds>()
             .init_resource::<SyntheticClients>()
+            .init_resource::<LineSpec>()
             .add_systems(
                 FixedPreUpdate,
                 (clients::churn, clients::send).chain().run_if(is_awake),

@@ -1,13 +1,46 @@
-//! Outbound frames: what a tick has to say, handed to a sink.
+//! Outbound packets: what a tick has to say to whom, put together and handed to a sink.
 //!
 //! ```text
-//! [Replicate] push(client, frame) ─▶ the tick's frames, side by side in one buffer ─▶ [Send] ─▶ sink ─▶ clients
+//! [Replicate] ─▶ Batch: each message once, ─▶ [Send] ─┬─ inline: Assembler ─────────────────────────▶ Sink ─▶ clients
+//!                a line of spans a client             └─ a ring a shard ─▶ thread: Assembler ───────▶ Sink ─▶ clients
 //! ```
-//! Invariant: every frame that was pushed reaches the sink in the same tick, in the order of pushing. Cost: one copy a
-//! frame, no allocation after warm-up. A sink does not block: it takes the bytes and returns.
+//! Without shards packets are put together in the tick, in the order of the batch's parts: this is the deterministic way, and
+//! the default. With them the tick only copies the batch's bytes into a ring for each thread, and never waits: when a ring is
+//! full, unreliable messages are dropped and counted, reliable ones wait in a bounded buffer and go first the next time, and a
+//! client for which too much waits is closed ([`ClientBehind`]). The threads' pace never reaches game state, but for that.
+//!
+//! Invariants: a client's packets keep their order within a channel; everything that was accepted is delivered before the
+//! threads end, when the app is dropped, too; a sink does not block. A message that is lost because it is longer than its
+//! channel takes is counted.
+//!
+//! Cost: 8 bytes a message and client, and one copy of the shared bytes a shard, for the tick; one copy of each message and
+//! client for who assembles. No allocation after warm-up, but for what waits. Benches `outbox::…`.
 
-mod frames;
+mod assemble;
+mod batch;
+mod capture;
+mod feed;
+mod frame;
+mod handover;
 mod plugin;
+#[cfg(feature = "program")]
+pub mod reference;
+mod ring;
+mod sender;
+mod sink;
+mod udp;
+pub mod workload;
 
-pub use frames::{CountingSink, Frames, Sink};
-pub use plugin::{Outbox, OutboxPlugin, OutboxStats};
+/// What the threads meet by; tests/loom has another.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(super) use std::thread::park;
+}
+
+pub use assemble::Assembler;
+pub use batch::{Batch, BatchPart, CloseReason, LineHead, LineView, Span};
+pub use capture::{CAPTURE_MAGIC, CaptureSink, Captured, read_capture};
+pub use plugin::{ClientBehind, Outbox, OutboxPlugin, OutboxSettings, OutboxStats};
+pub use ring::{FRAMING_BYTES, RingFull, RingReader, RingWriter, ring};
+pub use sink::{CountingSink, Frames, Kept, MemorySink, Sink};
+pub use udp::{ClientAddresses, UdpSink};

@@ -1,12 +1,27 @@
 //! The outbox as a resource, emptied in `Send`.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+use tracing::error;
 
-use super::frames::{CountingSink, Frames, Sink};
-use crate::sim::{self, SimSystems};
+use super::assemble::Assembler;
+use super::batch::Batch;
+use super::feed::SpillLimits;
+use super::sender::{SenderCounters, SenderSpec, Senders};
+use super::sink::{CountingSink, SharedSink, Sink};
+use crate::sim::{self, SimSystems, SimTick};
+use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, Written};
 
-/// Hands the tick's frames to a [`Sink`].
+/// The most threads there may be.
+const SHARDS_MAX: u32 = 64;
+
+/// The least that a ring has: the longest message and what stands beside it fit.
+const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
+
+/// Hands the tick's news to a [`Sink`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutboxPlugin;
 
@@ -21,56 +36,417 @@ impl Plugin for OutboxPlugin {
             return;
         }
         sim::install(app);
-        app.init_resource::<Outbox>()
+        app.init_resource::<OutboxSettings>()
+            .init_resource::<Outbox>()
             .init_resource::<OutboxStats>()
+            .add_message::<ClientBehind>()
             .add_systems(FixedUpdate, send.in_set(SimSystems::Send));
     }
 }
 
-/// What leaves the server.
-#[derive(Resource)]
-pub struct Outbox {
-    frames: Frames,
-    sink: Box<dyn Sink>,
+/// What may be tuned. A change takes effect at the next Send; one of the threads waits until they have delivered everything.
+#[derive(Resource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OutboxSettings {
+    /// Sender threads, each for a share of the clients; at most 64. 0 puts packets together in the tick, which is what a
+    /// deterministic run does.
+    pub shards: u32,
+    /// Bytes of each thread's ring, at least 2 MiB.
+    pub ring_bytes: usize,
+    /// Bytes of reliable messages that may wait for room in the rings, of all clients together.
+    pub spill_bytes_max: usize,
+    /// Bytes of reliable messages that may wait for one client; one for which more would is closed.
+    pub spill_client_bytes_max: usize,
+    /// The longest packet, in bytes; brought between 500 and 65,507.
+    pub mtu_bytes: usize,
 }
 
-impl Default for Outbox {
-    /// An outbox whose frames are counted and forgotten.
+impl Default for OutboxSettings {
     fn default() -> Self {
         Self {
-            frames: Frames::default(),
-            sink: Box::new(CountingSink::default()),
+            shards: 0,
+            ring_bytes: 8 << 20,
+            spill_bytes_max: 64 << 20,
+            spill_client_bytes_max: 2 << 20,
+            mtu_bytes: MTU_DEFAULT_BYTES,
         }
     }
 }
 
-impl Outbox {
-    /// Sends what comes from now on to another sink.
-    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
-        self.sink = sink;
-    }
-
-    /// The frames of this tick that are not sent yet; Replicate appends.
-    pub const fn frames_mut(&mut self) -> &mut Frames {
-        &mut self.frames
+impl OutboxSettings {
+    fn spec(&self) -> SenderSpec {
+        let shards = self.shards.min(SHARDS_MAX);
+        SenderSpec {
+            shards,
+            ring_bytes: self.ring_bytes.max(RING_BYTES_MIN),
+            spill: SpillLimits {
+                client_bytes_max: self.spill_client_bytes_max,
+                bytes_max: self.spill_bytes_max / shards.max(1) as usize,
+            },
+            mtu_bytes: self.mtu_bytes,
+        }
     }
 }
 
-/// What was sent.
+/// More waited for a client than may: it gets nothing more, and its session is to be ended.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientBehind {
+    /// The client.
+    pub client: ClientId,
+}
+
+/// What leaves the server. When it is dropped, all that was accepted is delivered.
+#[derive(Resource)]
+pub struct Outbox {
+    batch: Batch,
+    /// Of the clients that no thread has.
+    assembler: Assembler,
+    sink: Source,
+    threads: Option<Threads>,
+    /// What was done by threads that ended since.
+    before: SenderCounters,
+    /// With these settings no thread could be started: it is not tried again before they change.
+    failed: Option<SenderSpec>,
+}
+
+/// Threads and what they were started with.
+struct Threads {
+    senders: Senders,
+    spec: SenderSpec,
+    /// The one sink of all of them, if they share one.
+    shared: Option<Arc<Mutex<Box<dyn Sink>>>>,
+}
+
+/// Where sinks come from.
+enum Source {
+    /// One for all. While threads share it, one that forgets stands here.
+    One(Box<dyn Sink>),
+    /// One for each thread.
+    Each {
+        make: Box<dyn FnMut(usize) -> Box<dyn Sink> + Send + Sync>,
+        /// For what is sent without threads.
+        inline: Option<Box<dyn Sink>>,
+    },
+}
+
+impl Source {
+    fn inline(&mut self) -> &mut dyn Sink {
+        match self {
+            Self::One(sink) => &mut **sink,
+            Self::Each { make, inline } => &mut **inline.get_or_insert_with(|| make(0)),
+        }
+    }
+}
+
+impl Default for Outbox {
+    /// An outbox whose packets are counted and forgotten.
+    fn default() -> Self {
+        Self {
+            batch: Batch::default(),
+            assembler: Assembler::default(),
+            sink: Source::One(Box::new(CountingSink::default())),
+            threads: None,
+            before: SenderCounters::default(),
+            failed: None,
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.stop_threads();
+        self.sink.inline().flush();
+    }
+}
+
+impl Outbox {
+    /// Sends what comes from now on to another sink; the one before has got everything. Several threads share it behind a
+    /// lock.
+    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
+        self.stop_threads();
+        self.sink = Source::One(sink);
+    }
+
+    /// Sends what comes from now on to sinks that `make` makes: one a thread, which share nothing. The number is the thread's,
+    /// from 0 on; it has the clients whose number leaves it as rest when divided by the number of threads.
+    pub fn set_sink_each(
+        &mut self,
+        make: impl FnMut(usize) -> Box<dyn Sink> + Send + Sync + 'static,
+    ) {
+        self.stop_threads();
+        let make = Box::new(make);
+        self.sink = Source::Each { make, inline: None };
+    }
+
+    /// The news of this tick that are not sent yet; Replicate fills them, Send sets their tick and empties them.
+    pub const fn batch_mut(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// Waits until everything that was sent has reached the sinks, if there are threads. Not for use in a tick.
+    pub fn flush(&mut self) {
+        if let Some(threads) = &mut self.threads {
+            threads.senders.flush();
+        }
+    }
+
+    /// Starts and ends threads until they are as the settings say.
+    fn follow(&mut self, settings: &OutboxSettings) {
+        let spec = settings.spec();
+        let running = self.threads.as_ref().map(|threads| threads.spec);
+        if running.is_some_and(|running| running != spec) {
+            self.stop_threads();
+        }
+        if spec.shards > 0 && self.threads.is_none() && self.failed != Some(spec) {
+            self.start_threads(spec);
+        }
+        self.assembler.set_mtu_bytes(spec.mtu_bytes);
+    }
+
+    fn start_threads(&mut self, spec: SenderSpec) {
+        let (started, shared) = match &mut self.sink {
+            Source::One(sink) => {
+                let one = std::mem::replace(sink, Box::new(CountingSink::default()));
+                let shared = Arc::new(Mutex::new(one));
+                let started = Senders::start(spec, &mut self.assembler, |_| {
+                    Box::new(SharedSink(shared.clone()))
+                });
+                (started, Some(shared))
+            }
+            Source::Each { make, .. } => (Senders::start(spec, &mut self.assembler, make), None),
+        };
+        match started {
+            Ok(senders) => {
+                self.failed = None;
+                self.threads = Some(Threads {
+                    senders,
+                    spec,
+                    shared,
+                });
+            }
+            Err(error) => {
+                error!(%error, "no sender thread: packets are put together in the tick");
+                self.failed = Some(spec);
+                self.take_back(shared);
+            }
+        }
+    }
+
+    /// Ends the threads, after they delivered everything.
+    fn stop_threads(&mut self) {
+        let Some(Threads {
+            mut senders,
+            shared,
+            ..
+        }) = self.threads.take()
+        else {
+            return;
+        };
+        senders.flush();
+        self.before.add(senders.counters());
+        senders.stop(&mut self.assembler);
+        self.take_back(shared);
+    }
+
+    /// The sink of all threads is that of the tick again.
+    fn take_back(&mut self, shared: Option<Arc<Mutex<Box<dyn Sink>>>>) {
+        let sink = shared.and_then(|shared| Arc::try_unwrap(shared).ok());
+        if let (Some(sink), Source::One(place)) = (sink, &mut self.sink) {
+            *place = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What was sent. With threads, what they had told of when the tick last asked.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStats {
-    /// Frames handed to the sink.
+    /// Packets handed to the sink.
     pub frames: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Messages in them.
+    pub messages: u64,
+    /// Messages that were dropped because they are longer than their channel takes.
+    pub too_long: u64,
+    /// Packets that the sink could not pass on.
+    pub sink_errors: u64,
+    /// How often a thread's ring did not take a tick's news at once.
+    pub stalls: u64,
+    /// Unreliable messages that were dropped then.
+    pub dropped: u64,
+    /// Reliable messages that had to wait then.
+    pub spilled: u64,
+    /// Clients that were closed because too much waited for them.
+    pub disconnected: u64,
+    /// Messages and lines for clients that were closed before, and messages that no ring takes.
+    pub refused: u64,
+    /// The most that was in a ring, in bytes.
+    pub ring_high_water_bytes: usize,
 }
 
-fn send(mut outbox: ResMut<Outbox>, mut stats: ResMut<OutboxStats>) {
-    let Outbox { frames, sink } = &mut *outbox;
-    for (client, frame) in frames.iter() {
-        sink.deliver(client, frame);
-        stats.frames += 1;
-        stats.bytes += frame.len() as u64;
+/// What was sent without threads.
+#[derive(Default)]
+struct Inline(Written);
+
+impl OutboxStats {
+    fn of(inline: Written, threads: SenderCounters, sink_errors: u64) -> Self {
+        let mut written = inline;
+        written.add(threads.written);
+        Self {
+            frames: written.packets,
+            bytes: written.bytes,
+            messages: written.messages,
+            too_long: written.too_long,
+            sink_errors: sink_errors + threads.sink_errors,
+            stalls: threads.feed.stalls,
+            dropped: threads.feed.dropped,
+            spilled: threads.feed.spilled,
+            disconnected: threads.feed.disconnected,
+            refused: threads.feed.refused,
+            ring_high_water_bytes: threads.feed.ring_high_water_bytes,
+        }
     }
-    frames.clear();
+}
+
+fn send(
+    mut outbox: ResMut<Outbox>,
+    mut stats: ResMut<OutboxStats>,
+    mut behind: MessageWriter<ClientBehind>,
+    mut inline: Local<Inline>,
+    settings: Res<OutboxSettings>,
+    tick: Res<SimTick>,
+) {
+    outbox.follow(&settings);
+    let Outbox {
+        batch,
+        assembler,
+        sink,
+        threads,
+        before,
+        ..
+    } = &mut *outbox;
+    batch.finish();
+    batch.tick = tick.0;
+    if let Some(threads) = threads {
+        let tell = |client| {
+            behind.write(ClientBehind { client });
+        };
+        threads.senders.offer(batch, tell);
+        let mut counters = *before;
+        counters.add(threads.senders.counters());
+        *stats = OutboxStats::of(inline.0, counters, 0);
+    } else {
+        let sink = sink.inline();
+        let written = &mut inline.0;
+        for part in &batch.parts {
+            for line in part.lines() {
+                written.add(assembler.line(batch.tick, line, &batch.shared, sink));
+            }
+        }
+        sink.flush();
+        *stats = OutboxStats::of(*written, *before, sink.errors());
+    }
+    batch.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::outbox::{CloseReason, MemorySink};
+
+    /// An app whose Replicate greets some clients every tick.
+    fn app(settings: OutboxSettings) -> App {
+        fn greet(mut outbox: ResMut<Outbox>, tick: Res<SimTick>) {
+            let batch = outbox.batch_mut();
+            let all = batch.share(|bytes| bytes.extend([20, tick.0 as u8]));
+            for client in 1..=20 {
+                let part = batch.part(client as usize / 8);
+                part.begin(ClientId(client), 0, 0);
+                part.reliable(all);
+                part.write_unreliable(|bytes| bytes.extend([21, client as u8]));
+                if client == 20 && tick.0 == 5 {
+                    part.close(CloseReason::Ended);
+                }
+            }
+        }
+        let mut app = App::new();
+        app.add_plugins((bevy_time::TimePlugin, OutboxPlugin))
+            .insert_resource(settings)
+            .add_systems(FixedUpdate, greet.in_set(SimSystems::Replicate));
+        sim::clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    fn sharded(shards: u32) -> OutboxSettings {
+        OutboxSettings {
+            shards,
+            ..OutboxSettings::default()
+        }
+    }
+
+    /// Each client's packets.
+    fn packets(sink: &MemorySink) -> BTreeMap<u32, Vec<Vec<u8>>> {
+        let mut packets: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
+        for (client, packet) in sink.take().frames.iter() {
+            packets.entry(client.0).or_default().push(packet.to_vec());
+        }
+        packets
+    }
+
+    fn run(settings: &[OutboxSettings], each: bool) -> BTreeMap<u32, Vec<Vec<u8>>> {
+        let sink = MemorySink::default();
+        let mut app = app(settings[0].clone());
+        let mut outbox = app.world_mut().resource_mut::<Outbox>();
+        if each {
+            let sink = sink.clone();
+            outbox.set_sink_each(move |_| Box::new(sink.clone()));
+        } else {
+            outbox.set_sink(Box::new(sink.clone()));
+        }
+        for settings in settings {
+            app.insert_resource(settings.clone());
+            (0..6).for_each(|_| app.update());
+        }
+        app.world_mut().resource_mut::<Outbox>().flush();
+        let expected = 6 * settings.len() as u64 * 40;
+        let packets = packets(&sink);
+        assert_eq!(
+            packets.values().map(Vec::len).sum::<usize>() as u64,
+            expected
+        );
+        app.update();
+        if settings.last().is_some_and(|settings| settings.shards == 0) {
+            let stats = app.world().resource::<OutboxStats>();
+            assert_eq!(
+                (stats.frames, stats.messages),
+                (expected + 40, expected + 40)
+            );
+        }
+        // What is accepted is delivered when the app goes.
+        drop(app);
+        assert_eq!(
+            self::packets(&sink).values().map(Vec::len).sum::<usize>(),
+            40
+        );
+        packets
+    }
+
+    #[test]
+    fn threads_send_what_the_tick_would_have_sent() {
+        let inline = run(&[sharded(0)], false);
+        for each in [false, true] {
+            for shards in [1, 3] {
+                assert_eq!(run(&[sharded(shards)], each), inline);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_go_on_when_the_settings_change() {
+        let (changing, inline) = ([0, 2, 3, 0].map(sharded), [0; 4].map(sharded));
+        assert_eq!(run(&changing, false), run(&inline, false));
+        assert_eq!(run(&changing, true), run(&inline, true));
+    }
 }

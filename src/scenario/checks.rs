@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use super::report::{Judged, Report};
 use super::schema::{Expectation, Scenario};
 use crate::aoi::{AoiStats, SceneInterest};
-use crate::crowd::mirror_errors;
+use crate::crowd::{SyntheticClients, mirror_errors};
 use crate::inbox::Inbox;
 use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
@@ -15,6 +15,7 @@ use crate::nav::{
 };
 use crate::session::{SessionStats, Sessions};
 use crate::sim::SimTick;
+use crate::sync::SyncStats;
 use crate::world::{KindClass, Object, Position, SceneId};
 
 /// Paths of a run that are searched anew by A*, spread over its ticks.
@@ -289,4 +290,6 @@ pub(super) fn is_quiet(world: &World) -> bool {
     world.resource::<AoiStats>().queued == 0
         && world.resource::<Inbox>().backlog() == 0
         && world.resource::<NavStats>().waiting == 0
+        && world.resource::<SyncStats>().waiting == 0
+        && !world.resource::<SyntheticClients>().is_under_way()
 }

@@ -130,9 +130,29 @@ pub struct Sync {
     pub snapshots: u64,
     pub despawns: u64,
     pub moves: u64,
+    pub announces: u64,
+    /// Motions that the byte budget made wait, once a tick that they waited.
+    pub postponed: u64,
+    /// Pairs of a client and an object that it knows, at the end.
+    pub links: u64,
+    /// Motions encoded for all clients together: new ones, and repetitions.
+    pub bases: u64,
     pub packets: u64,
+    /// Of all packets, headers included.
     pub bytes: u64,
+    pub message_bytes: MessageBytes,
     pub bytes_per_client_s: f64,
+}
+
+/// The bytes of each kind of messages, without headers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct MessageBytes {
+    pub snapshots: u64,
+    pub despawns: u64,
+    pub deltas: u64,
+    pub moves: u64,
+    pub announces: u64,
 }
 
 /// Parties, all modes together and each mode by itself.
@@ -302,18 +322,32 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
     let SyncStats {
         attributes_dirty,
         sent,
+        links,
+        bases,
         ..
     } = *world.resource::<SyncStats>();
+    let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
     Sync {
         attributes_dirty,
-        deltas: sent.deltas,
-        snapshots: sent.snapshots,
-        despawns: sent.despawns,
-        moves: sent.motions,
-        packets: sent.packets,
-        bytes: sent.bytes,
+        deltas: sent.deltas.messages,
+        snapshots: sent.snapshots.messages,
+        despawns: sent.despawns.messages,
+        moves: sent.motions.messages,
+        announces: sent.announces.messages,
+        postponed: sent.postponed,
+        links,
+        bases,
+        packets: frames,
+        bytes,
+        message_bytes: MessageBytes {
+            snapshots: sent.snapshots.bytes,
+            despawns: sent.despawns.bytes,
+            deltas: sent.deltas.bytes,
+            moves: sent.motions.bytes,
+            announces: sent.announces.bytes,
+        },
         bytes_per_client_s: if client_seconds > 0.0 {
-            sent.bytes as f64 / client_seconds
+            bytes as f64 / client_seconds
         } else {
             0.0
         },
@@ -369,6 +403,6 @@ pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
 }
 
 pub(super) fn outbox(world: &World) -> OutboxFigures {
-    let OutboxStats { frames, bytes } = *world.resource::<OutboxStats>();
+    let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
     OutboxFigures { frames, bytes }
 }

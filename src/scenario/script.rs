@@ -161,6 +161,7 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
         Action::OpenScene(scene) => {
             stage::open(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
         }
+        Action::SetLine(line) => world.insert_resource(*line),
         Action::CloseScene { scene } => {
             let entity = named(world, Some(scene))?;
             close_scene(world, entity).map_err(|e| text(&e))?;

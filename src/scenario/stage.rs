@@ -281,12 +281,14 @@ pub(super) fn set_up(
         heartbeat_ticks,
         tick_hz,
         queues,
+        line,
         ..
     } = &loaded.scenario;
     world.insert_resource(SimSettings {
         heartbeat_ticks: *heartbeat_ticks,
     });
     world.insert_resource(settings.view.clone());
+    world.insert_resource(*line);
     world.insert_resource(NavSettings {
         time_searches: true,
         ..settings.nav.clone()

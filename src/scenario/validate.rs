@@ -17,6 +17,7 @@ use super::limits::{
 use super::place::{Place, Problem};
 use super::queues::{check_modes, check_queues};
 use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Scenario, Scene};
+use crate::crowd::{LINE_MS_MAX, LineSpec};
 use crate::map::{TilePattern, TileRect};
 use crate::world::{KindClass, ObjectKinds, Visibility};
 
@@ -66,6 +67,7 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
     cast(scenario, &names)?;
     check_queues(scenario, &names)?;
     check_modes(scenario)?;
+    check_line(&root.field("line"), scenario.line)?;
     at_most(
         &root.field("script"),
         "items",
@@ -323,6 +325,21 @@ fn check_area(place: &Place, area: &Area) -> Result<(), Problem> {
     }
 }
 
+fn check_line(place: &Place, line: LineSpec) -> Result<(), Problem> {
+    for (name, share) in [
+        ("loss", line.loss),
+        ("duplicate", line.duplicate),
+        ("reorder", line.reorder),
+        ("share", line.share),
+    ] {
+        within(&place.field(name), share, 0.0..=1.0)?;
+    }
+    for (name, ms) in [("delay_ms", line.delay_ms), ("jitter_ms", line.jitter_ms)] {
+        within(&place.field(name), ms, 0..=LINE_MS_MAX)?;
+    }
+    Ok(())
+}
+
 fn check_cue(place: &Place, cue: &Cue, names: &Names) -> Result<(), Problem> {
     match cue {
         Cue::At { t_s, .. } => within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX)?,
@@ -392,6 +409,7 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
             })
         }
         Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        Action::SetLine(line) => check_line(place, *line),
         Action::OpenScene(scene) => check_scene(place, scene),
         Action::CloseScene { scene } => {
             known(&place.field("scene"), "scene", scene, &names.all_scenes)

@@ -2,6 +2,7 @@
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use tracing::debug;
 use super::sessions::{LogoutReason, Sessions};
 use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 use crate::matchmaking::{CancelRequest, Matchmaker};
+use crate::outbox::ClientBehind;
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::wire::{ClientId, ClientMessage};
 use crate::world::{MoveInput, Object, PlayerId, WorldPlugin, despawn_object};
@@ -36,7 +38,13 @@ impl Plugin for SessionPlugin {
             .init_resource::<SessionStats>()
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()
-            .add_systems(FixedUpdate, drain_inbox.in_set(SimSystems::Ingest))
+            .add_message::<ClientBehind>()
+            .add_systems(
+                FixedUpdate,
+                (drop_behind, drain_inbox)
+                    .chain()
+                    .in_set(SimSystems::Ingest),
+            )
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
                     hasher.write_u64(u64::from(client.0));
@@ -182,6 +190,17 @@ fn control_lost(mut world: DeferredWorld, context: HookContext) {
     }
 }
 
+/// Ends the sessions of clients that the outbox gave up.
+fn drop_behind(world: &mut World, mut cursor: Local<MessageCursor<ClientBehind>>) {
+    let behind: Vec<ClientBehind> = cursor
+        .read(world.resource::<Messages<ClientBehind>>())
+        .copied()
+        .collect();
+    for ClientBehind { client } in behind {
+        disconnect(world, client, LogoutReason::Behind);
+    }
+}
+
 fn drain_inbox(world: &mut World) {
     let tick = *world.resource::<SimTick>();
     for _ in 0..world.resource::<InboxSettings>().messages_per_tick_max {
@@ -204,6 +223,7 @@ fn handle(world: &mut World, client: ClientId, bytes: &[u8]) -> Result<(), &'sta
         .resource::<Sessions>()
         .get(client)
         .ok_or("no such session")?;
+    world.resource_mut::<Sessions>().count_input(client);
     match message {
         ClientMessage::Login { player } => log_in(world, client, PlayerId(player)),
         _ if session.player.is_none() => Err("not logged in"),
@@ -354,6 +374,23 @@ mod tests {
             (sessions.len(), sessions.of(PlayerId(7))),
             (1, Some(second))
         );
+    }
+
+    #[test]
+    fn a_client_that_the_outbox_gave_up_loses_its_session() {
+        let mut app = app();
+        let client = connect(&mut app);
+        send(&mut app, client, ClientMessage::Login { player: 7 });
+        app.update();
+        app.world_mut().write_message(ClientBehind { client });
+        app.update();
+        assert!(app.world().resource::<Sessions>().is_empty());
+        let gone = LoggedOut {
+            client,
+            player: PlayerId(7),
+            reason: LogoutReason::Behind,
+        };
+        assert_eq!(written::<LoggedOut>(&app), [gone]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Session {
     pub player: Option<PlayerId>,
     /// The object that this client controls, or watches through.
     pub controls: Option<Entity>,
+    /// Messages of it that were handled, modulo 65,536: packets say so, and a client that counts its own knows which of them
+    /// the server has seen.
+    pub inputs: u16,
     /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
     pub receives: bool,
 }
@@ -28,6 +31,8 @@ pub enum LogoutReason {
     Disconnected,
     /// The same player logged in elsewhere.
     Replaced,
+    /// It took too little of what was sent to it.
+    Behind,
 }
 
 impl LogoutReason {
@@ -38,6 +43,7 @@ impl LogoutReason {
             Self::Requested => "requested",
             Self::Disconnected => "disconnected",
             Self::Replaced => "replaced",
+            Self::Behind => "behind",
         }
     }
 }
@@ -78,6 +84,7 @@ impl Sessions {
             Session {
                 player: None,
                 controls: None,
+                inputs: 0,
                 receives,
             },
         );
@@ -114,6 +121,12 @@ impl Sessions {
     }
 
     /// Gives a session its player. `false` when there is no such session, or it has a player already.
+    pub(super) fn count_input(&mut self, client: ClientId) {
+        if let Some(session) = self.open.get_mut(&client) {
+            session.inputs = session.inputs.wrapping_add(1);
+        }
+    }
+
     pub(super) fn log_in(&mut self, client: ClientId, player: PlayerId) -> bool {
         let Some(session) = self
             .open

@@ -1,4 +1,7 @@
 //! A client in memory: decodes what the server sends, and holds what a real client would.
+//!
+//! Reliable packets must follow each other without a gap. Unreliable ones may be lost, come twice or late: a motion is taken
+//! if it is of an object that is known and newer than the one held, and forgotten otherwise.
 
 use std::collections::HashMap;
 
@@ -6,7 +9,9 @@ use foldhash::fast::FixedState;
 use glam::Vec2;
 use thiserror::Error;
 
-use crate::wire::{Attribute, Header, Motion, Reader, ServerMessage, WireError};
+use crate::wire::{
+    Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, ServerMessage, WireError, widen,
+};
 
 /// Why a packet does not follow from those before it.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -56,8 +61,10 @@ pub struct MirrorObject {
     pub generation: u32,
     /// Its kind's number.
     pub kind: u16,
-    /// Where it is.
+    /// Where it was.
     pub motion: Motion,
+    /// At which tick.
+    pub motion_tick: u64,
     /// Its attributes' values by ascending number.
     pub attributes: Vec<(u16, Vec<u8>)>,
 }
@@ -66,13 +73,18 @@ pub struct MirrorObject {
 #[derive(Clone, Debug, Default)]
 pub struct Mirror {
     objects: HashMap<u32, MirrorObject, FixedState>,
+    reassembler: Reassembler,
     scene: Option<u32>,
     size_m: Vec2,
     own: Option<(u32, u32)>,
-    tick: u32,
+    tick: u64,
+    tick_s: f32,
     epoch: u8,
-    sequence: u16,
+    sequence: Option<u16>,
     packets: u64,
+    ignored: u64,
+    announces: u64,
+    last_announce: Option<(Option<(u32, u32)>, Vec<u8>)>,
 }
 
 impl Mirror {
@@ -81,33 +93,69 @@ impl Mirror {
     /// # Errors
     /// [`MirrorError`] at the first message that does not fit; those before it have taken effect.
     pub fn receive(&mut self, packet: &[u8]) -> Result<(), MirrorError> {
-        let mut reader = Reader::new(packet);
-        let header = Header::read(&mut reader)?;
-        if self.packets > 0 && header.sequence != self.sequence.wrapping_add(1) {
-            let expected = self.sequence.wrapping_add(1);
-            return Err(MirrorError::Sequence {
-                found: header.sequence,
-                expected,
-            });
-        }
-        (self.sequence, self.tick) = (header.sequence, header.tick);
-        self.packets += 1;
-        while !reader.is_empty() {
-            let message = ServerMessage::read(&mut reader)?;
-            if header.epoch != self.epoch && !matches!(message, ServerMessage::Scene { .. }) {
-                return Err(MirrorError::Epoch {
-                    found: header.epoch,
-                    expected: self.epoch,
+        // The reassembler is put back whatever comes of its messages, which it lends.
+        let mut reassembler = std::mem::take(&mut self.reassembler);
+        let result = match reassembler.accept(packet) {
+            Ok(received) => self.read(received.header, received.messages),
+            Err(error) => Err(error.into()),
+        };
+        self.reassembler = reassembler;
+        result
+    }
+
+    fn read(&mut self, header: PacketHeader, messages: &[u8]) -> Result<(), MirrorError> {
+        let reliable = header.channel == Channel::Reliable;
+        if reliable {
+            let expected = self.sequence.map_or(0, |last| last.wrapping_add(1));
+            if header.sequence != expected {
+                return Err(MirrorError::Sequence {
+                    found: header.sequence,
+                    expected,
                 });
             }
-            self.epoch = header.epoch;
-            self.apply(message)?;
+            self.sequence = Some(header.sequence);
         }
+        self.packets += 1;
+        let mut reader = Reader::new(messages);
+        if !reliable && header.epoch != self.epoch {
+            self.ignored += 1;
+            return Ok(());
+        }
+        while !reader.is_empty() {
+            let message = ServerMessage::read(&mut reader)?;
+            match message {
+                ServerMessage::Hello(hello) => {
+                    self.tick = hello.tick;
+                    self.tick_s = 1000.0 / hello.tick_millihertz.max(1) as f32;
+                    continue;
+                }
+                ServerMessage::Scene { .. } => self.epoch = header.epoch,
+                _ if header.epoch != self.epoch => {
+                    return Err(MirrorError::Epoch {
+                        found: header.epoch,
+                        expected: self.epoch,
+                    });
+                }
+                _ => {}
+            }
+            let tick = widen(self.tick, header.tick);
+            self.apply(message, tick, reliable)?;
+        }
+        self.tick = self.tick.max(widen(self.tick, header.tick));
         Ok(())
     }
 
-    fn apply(&mut self, message: ServerMessage) -> Result<(), MirrorError> {
+    fn apply(
+        &mut self,
+        message: ServerMessage,
+        tick: u64,
+        reliable: bool,
+    ) -> Result<(), MirrorError> {
+        // A motion names the last eight bits of its tick, which is not later than the packet's.
+        let held_at =
+            |motion: Motion| tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)));
         match message {
+            ServerMessage::Hello(_) => {}
             ServerMessage::Scene { scene, size } => {
                 self.objects.clear();
                 (self.scene, self.size_m, self.own) = (Some(scene), size.metres(), None);
@@ -131,6 +179,7 @@ impl Mirror {
                     generation,
                     kind,
                     motion,
+                    motion_tick: held_at(motion),
                     attributes: Vec::new(),
                 };
                 object.set(&attributes);
@@ -143,11 +192,26 @@ impl Mirror {
             } => {
                 self.known(id, generation)?.set(&attributes);
             }
+            ServerMessage::Announce { from, bytes } => {
+                self.announces += 1;
+                self.last_announce = Some((from, bytes.to_vec()));
+            }
             ServerMessage::Motion {
                 id,
                 generation,
                 motion,
-            } => self.known(id, generation)?.motion = motion,
+            } => match self.known(id, generation) {
+                Ok(object) => {
+                    let at = held_at(motion);
+                    if at > object.motion_tick {
+                        (object.motion, object.motion_tick) = (motion, at);
+                    } else {
+                        self.ignored += 1;
+                    }
+                }
+                Err(error) if reliable => return Err(error),
+                Err(_) => self.ignored += 1,
+            },
         }
         Ok(())
     }
@@ -192,10 +256,37 @@ impl Mirror {
         self.size_m
     }
 
-    /// The server tick of the last packet.
+    /// The latest server tick that a packet named.
     #[must_use]
-    pub const fn tick(&self) -> u32 {
+    pub const fn tick(&self) -> u64 {
         self.tick
+    }
+
+    /// Where an object is at a tick, in metres, as far as this client knows.
+    #[must_use]
+    pub fn position(&self, id: u32, tick: u64) -> Option<Vec2> {
+        let object = self.objects.get(&id)?;
+        let ticks = tick.saturating_sub(object.motion_tick);
+        Some(object.motion.after(ticks as f32 * self.tick_s))
+    }
+
+    /// How many announcements came.
+    #[must_use]
+    pub const fn announces(&self) -> u64 {
+        self.announces
+    }
+
+    /// The last announcement: whom it is about, and what it says.
+    #[must_use]
+    pub fn last_announce(&self) -> Option<(Option<(u32, u32)>, &[u8])> {
+        let (from, bytes) = self.last_announce.as_ref()?;
+        Some((*from, bytes))
+    }
+
+    /// How many unreliable packets and motions were of no use: late, or of objects that are not known.
+    #[must_use]
+    pub const fn ignored(&self) -> u64 {
+        self.ignored
     }
 
     /// How many packets came.
@@ -229,18 +320,28 @@ impl MirrorObject {
 mod tests {
     use super::*;
     use crate::wire::{
-        write_delta_head, write_despawn, write_own, write_scene, write_snapshot_head,
+        write_delta_head, write_despawn, write_motion, write_own, write_scene, write_snapshot_head,
     };
     use proptest::prelude::*;
 
     fn packet(sequence: u16, epoch: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        Header {
+        packet_of(Channel::Reliable, sequence, epoch, write)
+    }
+
+    fn packet_of(
+        channel: Channel,
+        sequence: u16,
+        epoch: u8,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Vec<u8> {
+        let header = PacketHeader {
+            channel,
             epoch,
             sequence,
-            tick: u32::from(sequence),
-        }
-        .write(&mut bytes);
+            tick: sequence,
+            input: 0,
+        };
+        let mut bytes = header.to_bytes().to_vec();
         write(&mut bytes);
         bytes
     }
@@ -318,6 +419,28 @@ mod tests {
         for (packet, error) in cases {
             assert_eq!(greeted().receive(&packet), Err(error));
         }
+    }
+
+    #[test]
+    fn of_motions_the_newest_wins_in_whatever_order_they_come() {
+        let mut mirror = greeted();
+        let walk = |at: u8| Motion::of(at, Vec2::splat(f32::from(at)), Vec2::X, 0, 0);
+        let told = |sequence, at, id| {
+            packet_of(Channel::Unreliable, sequence, 1, |bytes| {
+                write_motion(bytes, id, 0, walk(at));
+            })
+        };
+        for (sequence, at, held) in [(5, 4, 4), (3, 3, 4), (5, 4, 4), (9, 8, 8), (7, 6, 8)] {
+            mirror.receive(&told(sequence, at, 7)).unwrap();
+            assert_eq!(mirror.object(7).unwrap().motion, walk(held));
+        }
+        mirror.receive(&told(10, 9, 99)).unwrap();
+        let old_epoch = packet_of(Channel::Unreliable, 11, 0, |bytes| bytes.push(255));
+        mirror.receive(&old_epoch).unwrap();
+        assert_eq!(
+            (mirror.object(7).unwrap().motion, mirror.ignored()),
+            (walk(8), 5)
+        );
     }
 
     proptest! {

@@ -1,36 +1,41 @@
 //! Replication in the tick.
 
+mod announce;
 mod attributes;
+mod collect;
 mod compare;
+mod dirty;
+mod save;
 #[cfg(test)]
 mod tests;
 
+pub use announce::{Announce, AnnounceScope};
 pub use attributes::{
-    AttributeSpec, Attributes, Audience, DirtyMask, RegisterError, Replicate, ReplicateAppExt,
+    AttributeSpec, Attributes, Audience, Cadence, RegisterError, Replicate, ReplicateAppExt,
 };
 pub use compare::compare_mirror;
+pub use dirty::{DirtyMasks, MaskSlot};
+pub use save::{SaveFailed, SaveRequest};
 
 use std::collections::BTreeMap;
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 
 use self::attributes::SentValues;
-use super::packets::{ClientState, Job, PacketCounters, Scratch, write_packet};
-use super::records::{Change, SceneRecords, new_targets};
+use super::client::{Allowance, ClientState, Link, Scratch, Seen, SentCounters, Surroundings};
+use super::motion::{Moving, Reckoning};
+use super::records::{SceneRecords, Standing, Variant};
 use crate::aoi::{AoiPlugin, Entered, Left, SceneInterest};
-use crate::outbox::{Outbox, OutboxPlugin};
-use crate::session::{ControlledBy, SessionPlugin, Sessions};
-use crate::sim::{
-    self, HashAppExt, HeartbeatPhase, HeartbeatSystems, SimSystems, SimTick, Workers,
-};
-use crate::wire::{
-    ClientId, Motion, write_attribute, write_delta_head, write_motion, write_snapshot_head,
-};
+use crate::outbox::{BatchPart, CloseReason, Outbox, OutboxPlugin, OutboxSettings};
+use crate::session::{SessionPlugin, Sessions};
+use crate::sim::{self, HashAppExt, HeartbeatSystems, SimSystems, SimTick, Workers};
+use crate::wire::{ClientId, Hello};
 use crate::world::{
-    Floor, Heading, Object, ObjectHashAppExt, ObjectId, ObjectRef, Position, Scene, SceneChanged,
-    SceneClosed, SceneId, SceneObjects, Scenes, Teleported, Velocity,
+    Floor, GuildId, Heading, Object, ObjectId, ObjectRef, PartyId, Position, Scene, SceneChanged,
+    SceneClosed, SceneId, SceneObjects, Scenes, TeamId, Teleported, Velocity,
 };
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
@@ -51,10 +56,11 @@ impl Plugin for SyncPlugin {
         app.add_plugins(AoiPlugin);
         app.add_plugins(SessionPlugin);
         app.add_plugins(OutboxPlugin);
-        app.register_required_components::<Object, SentMotion>();
-        app.register_required_components::<Object, DirtyMask>();
+        app.register_required_components::<Object, MaskSlot>();
         app.register_required_components::<Object, SentValues>();
-        app.init_resource::<Attributes>()
+        app.add_message::<Announce>()
+            .init_resource::<Attributes>()
+            .init_resource::<DirtyMasks>()
             .init_resource::<SyncSettings>()
             .init_resource::<SyncStats>()
             .init_resource::<Replicator>()
@@ -68,28 +74,37 @@ impl Plugin for SyncPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    (gather_changes, collect)
+                    (begin_tick, follow_standing, follow_views, collect::collect)
                         .chain()
                         .in_set(HeartbeatSystems::Collect),
-                    (record_motions, record_snapshots, write_packets)
+                    (
+                        record_motions,
+                        announce::gather,
+                        record_snapshots,
+                        write_lines,
+                    )
                         .chain()
                         .in_set(SimSystems::Replicate),
                 ),
             )
-            .hash_component::<DirtyMask>("dirty")
+            .hash_part("dirty", |world, hasher| {
+                world.resource::<DirtyMasks>().hash(hasher);
+            })
             .hash_part("clients", |world, hasher| {
                 for state in &world.resource::<Replicator>().clients {
-                    hasher.write_u64(u64::from(state.client.0));
-                    hasher.write_u64(u64::from(state.sequence) << 8 | u64::from(state.epoch));
+                    hasher.write_u64(u64::from(state.client.0) << 8 | u64::from(state.epoch));
+                    hasher.write_u64((state.links.len() as u64) << 32 | state.waiting.len() as u64);
+                    hasher.write_u64(state.credit as u64);
                 }
             });
+        save::install(app);
     }
 }
 
 /// Order among the systems of `sync`.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyncSystems {
-    /// Change detection sets bits in the dirty masks.
+    /// Change detection marks what changed.
     Mark,
 }
 
@@ -97,14 +112,42 @@ pub enum SyncSystems {
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SyncSettings {
-    /// An object's motion is sent at most every so many ticks, phased by object; 0 counts as 1.
-    pub motion_every_ticks: u32,
+    /// How far from its place clients may believe an object to be, in metres, beside the 1.6 cm of the wire.
+    pub motion_tolerance_m: f32,
+    /// Up to this distance in metres a client is told of an object's motion in every tick; from there on every second, from
+    /// twice as far every fourth, and from four times as far every eighth.
+    pub near_m: f32,
+    /// Objects that a client comes to know in a tick, at most; at least 1.
+    pub enters_per_tick: u32,
+    /// Bytes of messages a client and second, at most; what it must know to stay right may overdraw it. Also how much it can
+    /// save up.
+    pub bytes_per_client_s: u32,
+    /// After how many ticks what changed of an object is stored; 0 counts as 1.
+    pub save_every_ticks: u32,
+    /// Objects that are gone and that the store could not take, kept for another try, at most.
+    pub orphans_max: u32,
 }
 
 impl Default for SyncSettings {
     fn default() -> Self {
         Self {
-            motion_every_ticks: 1,
+            motion_tolerance_m: 0.05,
+            near_m: 20.0,
+            enters_per_tick: 16,
+            bytes_per_client_s: 8_000,
+            save_every_ticks: 200,
+            orphans_max: 100_000,
+        }
+    }
+}
+
+impl SyncSettings {
+    fn allowance(&self, tick_s: f32) -> Allowance {
+        Allowance {
+            bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
+            bytes_max: self.bytes_per_client_s,
+            enters_per_tick: self.enters_per_tick.max(1),
+            near_m: self.near_m,
         }
     }
 }
@@ -116,115 +159,104 @@ pub struct SyncStats {
     pub attributes_dirty: u64,
     /// Of those, how many had really changed.
     pub attributes_changed: u64,
-    /// What went into packets.
-    pub sent: PacketCounters,
+    /// Motion bases made, and told again.
+    pub bases: u64,
+    /// What clients were sent.
+    pub sent: SentCounters,
+    /// Pairs of a client and an object that it knows, now.
+    pub links: u64,
+    /// Pairs of a client and an object that it sees and does not know yet, now.
+    pub waiting: u64,
+    /// Announcements that nobody was told of because they are too long.
+    pub announces_refused: u64,
+    /// Requests to store values.
+    pub saves: u64,
+    /// Of those, how many the store could not take while too many others waited.
+    pub saves_lost: u64,
 }
 
-/// The motion that clients hold of an object.
-#[derive(Component, Clone, Copy, Debug, Default)]
-struct SentMotion(Option<Motion>);
-
-/// The encoded records of each scene, and what each client was told.
+/// The records of each scene, and what each client knows.
 #[derive(Resource, Debug, Default)]
-struct Replicator {
-    scenes: BTreeMap<SceneId, SceneRecords>,
+pub(super) struct Replicator {
+    pub scenes: BTreeMap<SceneId, SceneRecords>,
     /// By ascending client.
-    clients: Vec<ClientState>,
-    /// Objects whose full state somebody needs this tick, ascending and once each.
-    wanted: Vec<(SceneId, u32)>,
-    scratch: Vec<Scratch>,
+    pub clients: Vec<ClientState>,
+    /// Objects of which somebody needs a snapshot this tick, ascending and once each.
+    pub wanted: Vec<(SceneId, u32, Variant)>,
+    /// Clients whose sessions ended since the last tick's lines.
+    gone: Vec<ClientId>,
+    /// Viewer, target and class of what changed in view lists, by scene, ascending.
+    changed: BTreeMap<SceneId, Vec<(u32, u32, u8)>>,
+    workers: Vec<Worker>,
 }
 
-/// Which clients' objects have which state, as needed to begin a packet.
-fn own_objects<'a>(
-    sessions: &'a Sessions,
-    objects: &'a Query<&Object>,
-) -> impl Iterator<Item = (ClientId, Object)> + 'a {
-    let receiving = sessions.iter().filter(|(_, session)| session.receives);
-    receiving.filter_map(|(client, session)| Some((client, *objects.get(session.controls?).ok()?)))
+impl Replicator {
+    /// Whether a snapshot of this object is needed.
+    pub fn is_wanted(&self, scene: SceneId, id: u32) -> bool {
+        let start = self
+            .wanted
+            .partition_point(|&(s, i, _)| (s, i) < (scene, id));
+        self.wanted
+            .get(start)
+            .is_some_and(|&(s, i, _)| (s, i) == (scene, id))
+    }
+}
+
+/// What one worker needs and makes.
+#[derive(Debug, Default)]
+struct Worker {
+    scratch: Scratch,
+    part: BatchPart,
+    sent: SentCounters,
+    wanted: Vec<(SceneId, u32, Variant)>,
 }
 
 const fn words(reference: ObjectRef) -> (u32, u32, u32) {
     (reference.scene.0, reference.id.0, reference.generation.0)
 }
 
-/// Begins the tick's records: folds what changed in view lists, and finds out whose full state is needed.
-fn gather_changes(
+/// Forgets what was told in the last tick.
+fn begin_tick(
     mut replicator: ResMut<Replicator>,
     mut entered: MessageReader<Entered>,
     mut left: MessageReader<Left>,
     mut closed: MessageReader<SceneClosed>,
-    sessions: Res<Sessions>,
     scenes: Res<Scenes>,
-    objects: Query<&Object>,
-    interests: Query<&SceneInterest>,
+    sessions: Res<Sessions>,
+    attributes: Res<Attributes>,
 ) {
     let Replicator {
         scenes: records,
         clients,
-        wanted,
+        changed,
+        gone,
         ..
     } = &mut *replicator;
-    closed
-        .read()
-        .for_each(|scene| drop(records.remove(&scene.id)));
-    for (scene, _) in scenes.iter() {
-        records.entry(scene).or_default().clear();
+    for scene in closed.read() {
+        records.remove(&scene.id);
+        changed.remove(&scene.id);
     }
-    for left in left.read() {
-        if let Some(records) = records.get_mut(&left.scene)
-            && records
-                .unborn
-                .binary_search(&(left.viewer.0, left.target.0))
-                .is_err()
-        {
-            let change = Change::Left(left.target_generation.0);
-            records.changes.add(left.viewer.0, left.target.0, change);
-        }
+    for (scene, _) in scenes.iter() {
+        let records = records.entry(scene).or_default();
+        records.begin(attributes.told().len());
+        changed.entry(scene).or_default().clear();
     }
     for entered in entered.read() {
-        if let Some(records) = records.get_mut(&entered.scene) {
-            records
-                .changes
-                .add(entered.viewer.0, entered.target.0, Change::Entered);
+        if let Some(pairs) = changed.get_mut(&entered.scene) {
+            pairs.push((entered.viewer.0, entered.target.0, entered.priority));
         }
     }
-    records
-        .values_mut()
-        .for_each(|records| records.changes.fold());
-
-    follow_sessions(clients, &sessions);
-    wanted.clear();
-    let mut next = clients.iter_mut().peekable();
-    for (client, object) in own_objects(&sessions, &objects) {
-        // Who controls nothing now misses what happens, and begins anew when that changes.
-        while let Some(state) = next.next_if(|state| state.client < client) {
-            state.own = None;
-        }
-        let Some(state) = next.next_if(|state| state.client == client) else {
-            continue;
-        };
-        let Some(records) = records.get(&object.scene()) else {
-            continue;
-        };
-        if state.own == Some(words(object.reference())) {
-            let entered = new_targets(records.changes.of(object.id().0));
-            wanted.extend(entered.map(|target| (object.scene(), target)));
-        } else {
-            wanted.push((object.scene(), object.id().0));
-            if let Ok(interest) = interests.get(object.scene_entity()) {
-                let seen = interest.views().seen_by(object.id().0);
-                wanted.extend(seen.map(|(target, _)| (object.scene(), target)));
-            }
+    for left in left.read() {
+        if let Some(pairs) = changed.get_mut(&left.scene) {
+            pairs.push((left.viewer.0, left.target.0, 0));
         }
     }
-    next.for_each(|state| state.own = None);
-    wanted.sort_unstable();
-    wanted.dedup();
+    changed.values_mut().for_each(|pairs| pairs.sort_unstable());
+    follow_sessions(clients, &sessions, gone);
 }
 
 /// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.
-fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions) {
+fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions, gone: &mut Vec<ClientId>) {
     let receiving = || {
         sessions
             .iter()
@@ -234,317 +266,365 @@ fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions) {
     let mut open = receiving().peekable();
     clients.retain(|state| {
         while open.next_if(|&client| client < state.client).is_some() {}
-        open.peek() == Some(&state.client)
+        let stays = open.peek() == Some(&state.client);
+        if !stays {
+            gone.push(state.client);
+        }
+        stays
     });
     let last = clients.last().map(|state| state.client);
     // Numbers only grow, so whoever is new stands behind all that are known.
     let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
-    clients.extend(new.map(|client| ClientState {
-        client,
-        epoch: 0,
-        sequence: 0,
-        own: None,
-    }));
+    clients.extend(new.map(ClientState::new));
 }
 
-/// Dirty masks become deltas: this tick's share of the objects, and those whose full state somebody needs now.
-fn collect(
-    world: &mut World,
-    mut due: Local<Vec<(SceneId, u32, Entity)>>,
-    mut value: Local<Vec<u8>>,
+type Belonging = (
+    &'static Object,
+    Option<&'static TeamId>,
+    Option<&'static PartyId>,
+    Option<&'static GuildId>,
+);
+
+/// Who belongs to whom, where any attribute depends on it.
+fn follow_standing(
+    mut replicator: ResMut<Replicator>,
+    attributes: Res<Attributes>,
+    objects: Query<Belonging>,
 ) {
-    let phase = *world.resource::<HeartbeatPhase>();
-    world.resource_scope(|world, mut replicator: Mut<Replicator>| {
-        let Replicator { scenes, wanted, .. } = &mut *replicator;
-        due.clear();
-        let mut dirty = world.query::<(Entity, &Object, &DirtyMask)>();
-        due.extend(
-            dirty
-                .iter(world)
-                .filter(|(.., mask)| mask.is_dirty())
-                .filter_map(|(entity, object, _)| {
-                    let (scene, id) = (object.scene(), object.id().0);
-                    let now = phase.covers(id) || wanted.binary_search(&(scene, id)).is_ok();
-                    now.then_some((scene, id, entity))
-                }),
-        );
-        due.sort_unstable_by_key(|&(scene, id, _)| (scene, id));
-        world.resource_scope(|world, attributes: Mut<Attributes>| {
-            for &(scene, _, entity) in &*due {
-                let Some(records) = scenes.get_mut(&scene) else {
-                    continue;
-                };
-                collect_object(world, entity, &attributes, records, &mut value);
-            }
+    if !attributes.ask_standing() {
+        return;
+    }
+    for (object, team, party, guild) in &objects {
+        if let Some(records) = replicator.scenes.get_mut(&object.scene()) {
+            let standing = [
+                team.map_or(0, |team| team.0 + 1),
+                party.map_or(0, |party| party.0 + 1),
+                guild.map_or(0, |guild| guild.0 + 1),
+            ];
+            records.stand(object.id().0, standing);
+        }
+    }
+}
+
+/// What a client is told of an object, by whom its own belongs to.
+fn relation(attributes: &Attributes, own: Standing, other: Standing) -> Variant {
+    let both = |nth: usize| own[nth] != 0 && own[nth] == other[nth];
+    let mut relation = Audience::VIEWERS;
+    for (nth, audience) in [Audience::TEAM, Audience::PARTY, Audience::GUILD]
+        .into_iter()
+        .enumerate()
+    {
+        if both(nth) {
+            relation = relation.or(audience);
+        }
+    }
+    attributes.variant(relation)
+}
+
+/// A client with what it needs of the world.
+struct Job<'w> {
+    state: &'w mut ClientState,
+    own: Object,
+    records: &'w SceneRecords,
+    scene: &'w Scene,
+    interest: &'w SceneInterest,
+}
+
+/// The clients that control an object, with the scenes that it is in.
+fn jobs<'w>(
+    clients: &'w mut [ClientState],
+    records: &'w BTreeMap<SceneId, SceneRecords>,
+    sessions: &Sessions,
+    objects: &Query<&Object>,
+    scenes: &'w Query<(&Scene, &SceneInterest)>,
+) -> Vec<Job<'w>> {
+    let mut jobs = Vec::with_capacity(clients.len());
+    let mut own_of = sessions.iter().peekable();
+    for state in clients {
+        while own_of
+            .next_if(|&(client, _)| client < state.client)
+            .is_some()
+        {}
+        let session = own_of.next_if(|&(client, _)| client == state.client);
+        let own = session.and_then(|(_, session)| objects.get(session.controls?).ok());
+        let around = own.and_then(|own| {
+            let (scene, interest) = scenes.get(own.scene_entity()).ok()?;
+            Some((*own, records.get(&own.scene())?, scene, interest))
         });
-    });
+        match around {
+            Some((own, records, scene, interest)) => jobs.push(Job {
+                state,
+                own,
+                records,
+                scene,
+                interest,
+            }),
+            // Who controls nothing now misses what happens, and begins anew when that changes.
+            None => state.own = None,
+        }
+    }
+    jobs
 }
 
-/// Encodes the dirty attributes of one object, and writes its deltas.
-fn collect_object(
-    world: &mut World,
-    entity: Entity,
-    attributes: &Attributes,
-    records: &mut SceneRecords,
-    value: &mut Vec<u8>,
+/// Every client's list follows what its object sees, and who is told of is chosen.
+fn follow_views(
+    mut replicator: ResMut<Replicator>,
+    sessions: Res<Sessions>,
+    attributes: Res<Attributes>,
+    settings: Res<SyncSettings>,
+    time: Res<Time<Fixed>>,
+    pool: Res<Workers>,
+    objects: Query<&Object>,
+    scenes: Query<(&Scene, &SceneInterest)>,
 ) {
-    let Ok(mut object) = world.get_entity_mut(entity) else {
-        return;
-    };
-    let (Some(mut mask), Some(mut sent)) = (
-        object
-            .get_mut::<DirtyMask>()
-            .map(|mut mask| std::mem::take(&mut *mask)),
-        object
-            .get_mut::<SentValues>()
-            .map(|mut sent| std::mem::take(&mut *sent)),
-    ) else {
-        return;
-    };
-    let (mut dirty, mut changed, mut public) = (0, 0u64, 0u64);
-    for bit in mask.take() {
-        // A bit that an embedder set by hand may be no attribute's.
-        let Some(registered) = attributes.table().get(bit as usize) else {
-            continue;
-        };
-        dirty += 1;
-        value.clear();
-        if (registered.encode)(EntityRef::from(&object), value) {
-            value.truncate(registered.spec.bytes_max as usize);
-            if sent.set(bit, value) {
-                changed |= 1 << bit;
-                public |= u64::from(registered.spec.audience == Audience::Viewers) << bit;
+    let Replicator {
+        scenes: records,
+        clients,
+        wanted,
+        changed,
+        workers,
+        ..
+    } = &mut *replicator;
+    let allowance = settings.allowance(time.timestep().as_secs_f32());
+    let own_variant = attributes.variant(Attributes::OWN);
+    let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
+    pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
+        for Job {
+            state,
+            own,
+            records,
+            interest,
+            ..
+        } in jobs
+        {
+            let (scene, id) = (own.scene(), own.id());
+            let views = interest.views();
+            let begins = state.own != Some(words(own.reference()));
+            if begins {
+                state.begin(words(own.reference()), own_variant);
+                worker.wanted.push((scene, id.0, own_variant));
             }
+            let seen = |target, class| Seen {
+                id: target,
+                generation: interest.generation(ObjectId(target)).0,
+                class,
+            };
+            if begins {
+                let view = views
+                    .seen_by(id.0)
+                    .map(|(target, class)| seen(target, class));
+                state.waiting.extend(view);
+            } else {
+                // In whatever order a pair came and went, what counts is how it is now.
+                let pairs = changed.get(&scene).map_or(&[][..], Vec::as_slice);
+                let start = pairs.partition_point(|&(viewer, ..)| viewer < id.0);
+                let mine = pairs[start..].iter().take_while(|pair| pair.0 == id.0);
+                for &(_, target, class) in mine {
+                    let now = views.visible(id.0, target).then(|| seen(target, class));
+                    state.follow(target, now);
+                }
+            }
+            let position = |id| views.position(id).unwrap_or_default();
+            state.admit(allowance, position(id.0), position, &mut worker.scratch);
+            let standing = records.standing(id.0);
+            worker.wanted.extend(state.entering.iter().map(|entering| {
+                let variant = relation(&attributes, standing, records.standing(entering.id));
+                (scene, entering.id, variant)
+            }));
         }
+    });
+    wanted.clear();
+    for worker in workers {
+        wanted.append(&mut worker.wanted);
     }
-    if let Some(&own) = object.get::<Object>() {
-        let (id, generation) = (own.id().0, own.generation().0);
-        let delta = |mask: u64, bytes: &mut Vec<u8>| {
-            write_delta_head(bytes, id, generation, mask.count_ones() as u8);
-            write_values(
-                bytes,
-                attributes,
-                sent.iter().filter(|&(bit, _)| mask >> bit & 1 == 1),
-            );
-        };
-        if public != 0 {
-            records.deltas.write(id, |bytes| delta(public, bytes));
-        }
-        if changed != 0 && object.contains::<ControlledBy>() {
-            records.own_deltas.write(id, |bytes| delta(changed, bytes));
-        }
-    }
-    if let Some(mut kept) = object.get_mut::<SentValues>() {
-        *kept = sent;
-    }
-    let mut stats = world.resource_mut::<SyncStats>();
-    stats.attributes_dirty += dirty;
-    stats.attributes_changed += u64::from(changed.count_ones());
+    wanted.sort_unstable();
+    wanted.dedup();
 }
 
-fn write_values<'a>(
-    bytes: &mut Vec<u8>,
-    attributes: &Attributes,
-    values: impl Iterator<Item = (usize, &'a [u8])>,
-) {
-    for (bit, value) in values {
-        write_attribute(bytes, attributes.table()[bit].spec.id, value);
-    }
-}
-
-type Moving = (
+type Walking = (
     &'static Position,
     &'static Velocity,
     &'static Heading,
     &'static Floor,
 );
 
-fn motion_of(
+fn moving_of(
     (position, velocity, heading, floor): (&Position, &Velocity, &Heading, &Floor),
-) -> Motion {
-    Motion::of(position.0, velocity.0, heading.0, floor.0, false)
+) -> Moving {
+    Moving {
+        position: position.0,
+        velocity: velocity.0,
+        heading: heading.0,
+        floor: floor.0,
+        jumped: false,
+    }
 }
 
-/// Motions that clients do not hold yet.
+/// What is known of every object's motion follows where it is.
 fn record_motions(
     mut replicator: ResMut<Replicator>,
-    mut objects: Query<(&Object, Moving, &mut SentMotion)>,
+    objects: Query<(&Object, Walking)>,
     mut teleported: MessageReader<Teleported>,
     mut changed_scene: MessageReader<SceneChanged>,
     settings: Res<SyncSettings>,
-    tick: Res<SimTick>,
+    mut stats: ResMut<SyncStats>,
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     mut jumped: Local<Vec<ObjectRef>>,
 ) {
     jumped.clear();
     jumped.extend(teleported.read().map(|message| message.object.reference()));
     jumped.extend(changed_scene.read().map(|change| change.to.reference()));
     jumped.sort_unstable();
-    let every = u64::from(settings.motion_every_ticks.max(1));
-    for (object, moving, mut sent) in &mut objects {
-        let id = object.id().0;
-        let discontinuity = jumped.binary_search(&object.reference()).is_ok();
-        let due = (tick.0 + u64::from(id)).is_multiple_of(every);
-        if !due && !discontinuity {
+    let reckoning = Reckoning {
+        tick_s: time.timestep().as_secs_f32(),
+        tolerance_m: settings.motion_tolerance_m,
+    };
+    for (object, walking) in &objects {
+        let Some(records) = replicator.scenes.get_mut(&object.scene()) else {
             continue;
-        }
-        let motion = Motion {
-            discontinuity,
-            ..motion_of(moving)
         };
-        if sent.0 == Some(motion) {
-            continue;
-        }
-        // What clients compare with next time is where it is, not how it came there.
-        sent.0 = Some(Motion {
-            discontinuity: false,
-            ..motion
-        });
-        if let Some(records) = replicator.scenes.get_mut(&object.scene()) {
-            records.motions.write(id, |bytes| {
-                write_motion(bytes, id, object.generation().0, motion)
-            });
-        }
+        let (id, generation) = (object.id().0, object.generation().0);
+        let now = Moving {
+            jumped: !jumped.is_empty() && jumped.binary_search(&object.reference()).is_ok(),
+            ..moving_of(walking)
+        };
+        stats.bases += u64::from(records.follow(id, generation, now, tick.0, reckoning));
     }
 }
 
-/// The full state, as everybody sees it, of those who came into somebody's sight.
+/// The state of those who come into somebody's sight, once for all clients that learn the same of them.
 fn record_snapshots(
     mut replicator: ResMut<Replicator>,
+    mut outbox: ResMut<Outbox>,
     attributes: Res<Attributes>,
     scenes: Res<Scenes>,
     ids: Query<&SceneObjects>,
-    objects: Query<(&Object, Moving, &SentMotion, &SentValues)>,
-    mut gone: Local<Vec<(SceneId, u32)>>,
+    objects: Query<(&Object, &SentValues)>,
 ) {
     let Replicator {
         scenes: records,
         wanted,
         ..
     } = &mut *replicator;
-    gone.clear();
-    records
-        .values_mut()
-        .for_each(|records| records.unborn.clear());
-    for &(scene, id) in &*wanted {
-        let Some(ids) = scenes.entity(scene).and_then(|entity| ids.get(entity).ok()) else {
+    for &(scene, id, variant) in &*wanted {
+        let object = scenes
+            .entity(scene)
+            .and_then(|entity| ids.get(entity).ok())
+            .and_then(|ids| objects.get(ids.entity(ObjectId(id))?).ok());
+        let (Some((object, sent)), Some(records)) = (object, records.get_mut(&scene)) else {
             continue;
         };
-        let Some((object, moving, sent_motion, sent)) = ids
-            .entity(ObjectId(id))
-            .and_then(|entity| objects.get(entity).ok())
-        else {
-            gone.push((scene, id));
-            continue;
-        };
-        if let Some(records) = records.get_mut(&scene) {
-            let motion = sent_motion.0.unwrap_or_else(|| motion_of(moving));
-            records.snapshots.write(id, |bytes| {
-                write_snapshot(bytes, object, motion, &attributes, sent, Audience::Viewers);
-            });
-        }
-    }
-    for &(scene, id) in &*gone {
-        if let Some(SceneRecords {
-            changes, unborn, ..
-        }) = records.get_mut(&scene)
-        {
-            unborn.extend(changes.viewers_of_new(id).map(|viewer| (viewer, id)));
-            unborn.sort_unstable();
-        }
+        let motion = records.base_mut(id).motion;
+        let told = &attributes.told()[usize::from(variant.0)];
+        let span = outbox.batch_mut().share(|bytes| {
+            collect::write_snapshot(bytes, object, motion, &attributes, (sent, told));
+        });
+        records.snapshots[usize::from(variant.0)].set(id, span);
     }
 }
 
-fn write_snapshot(
-    bytes: &mut Vec<u8>,
-    object: &Object,
-    motion: Motion,
-    attributes: &Attributes,
-    sent: &SentValues,
-    audience: Audience,
-) {
-    let is_told = |bit: usize| {
-        audience == Audience::Owner || attributes.table()[bit].spec.audience == Audience::Viewers
-    };
-    let count = sent.iter().filter(|&(bit, _)| is_told(bit)).count() as u8;
-    let (id, generation) = (object.id().0, object.generation().0);
-    write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
-    write_values(
-        bytes,
-        attributes,
-        sent.iter().filter(|&(bit, _)| is_told(bit)),
-    );
-}
-
-/// A packet for every client that receives, put together in parallel and handed to the outbox by ascending client.
-fn write_packets(
+/// Each client's line: what of all that it is sent.
+fn write_lines(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
-    sessions: Res<Sessions>,
-    attributes: Res<Attributes>,
-    workers: Res<Workers>,
-    tick: Res<SimTick>,
+    (sessions, attributes): (Res<Sessions>, Res<Attributes>),
+    (settings, packing): (Res<SyncSettings>, Res<OutboxSettings>),
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
+    pool: Res<Workers>,
     objects: Query<&Object>,
-    states: Query<(Moving, &SentMotion, &SentValues)>,
     scenes: Query<(&Scene, &SceneInterest)>,
+    ids: Query<&SceneObjects>,
+    values: Query<&SentValues>,
 ) {
     let Replicator {
         scenes: records,
         clients,
-        scratch,
+        workers,
+        gone,
         ..
     } = &mut *replicator;
-    let mut jobs = Vec::with_capacity(clients.len());
-    let mut next = clients.iter_mut().peekable();
-    for (client, object) in own_objects(&sessions, &objects) {
-        while next.next_if(|state| state.client < client).is_some() {}
-        let Some(state) = next.next_if(|state| state.client == client) else {
-            continue;
-        };
-        let (Some(records), Ok((scene, interest))) = (
-            records.get(&object.scene()),
-            scenes.get(object.scene_entity()),
-        ) else {
-            continue;
-        };
-        let own = words(object.reference());
-        let mut own_snapshot = None;
-        if state.own != Some(own)
-            && let Some((moving, sent_motion, sent)) = sessions
-                .get(client)
-                .and_then(|session| states.get(session.controls?).ok())
-        {
-            let mut bytes = Vec::new();
-            let motion = sent_motion.0.unwrap_or_else(|| motion_of(moving));
-            write_snapshot(
-                &mut bytes,
-                &object,
-                motion,
-                &attributes,
-                sent,
-                Audience::Owner,
-            );
-            own_snapshot = Some(bytes);
-        }
-        let job = Job {
+    let tick_s = time.timestep().as_secs_f32();
+    let allowance = settings.allowance(tick_s);
+    let mtu_bytes = packing.mtu_bytes as u32;
+    let hello = |client: ClientId| Hello {
+        client: client.0,
+        tick_millihertz: (1000.0 / tick_s).round() as u32,
+        tick: tick.0,
+        mtu_bytes,
+    };
+    let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
+    let shared = &*outbox.batch_mut().shared;
+    pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
+        let Worker {
+            scratch,
+            part,
+            sent,
+            ..
+        } = worker;
+        for Job {
             state,
             own,
             records,
-            size_m: scene.size_m(),
-            own_snapshot,
-        };
-        jobs.push((job, interest));
-    }
-    workers.for_each_chunk(&mut jobs, 32, scratch, |scratch, _, jobs| {
-        for (job, interest) in jobs {
-            let own = job.own.1;
-            let seen = interest.views().seen_by(own).map(|(target, _)| target);
-            write_packet(job, tick.0, scratch, seen);
+            scene,
+            ..
+        } in jobs
+        {
+            // It was given control in the middle of the tick, and begins in the next one.
+            if state.own != Some(words(own.reference())) {
+                continue;
+            }
+            let standing = records.standing(own.id().0);
+            let values_of = |id| {
+                let ids = ids.get(own.scene_entity()).ok()?;
+                values.get(ids.entity(ObjectId(id))?).ok()
+            };
+            let around = Surroundings {
+                records,
+                shared,
+                size_m: scene.size_m(),
+                tick: tick.0,
+                allowance,
+                hello: hello(state.client),
+                relation: |id| {
+                    if id == own.id().0 {
+                        attributes.variant(Attributes::OWN)
+                    } else {
+                        relation(&attributes, standing, records.standing(id))
+                    }
+                },
+                catch_up: |link: &Link, to: Variant, bytes: &mut Vec<u8>| {
+                    let told = |variant: Variant| attributes.told()[usize::from(variant.0)];
+                    let (mut more, before) = (told(to), told(link.variant));
+                    more.iter_mut()
+                        .zip(before)
+                        .for_each(|(more, had)| *more &= !had);
+                    if let Some(sent) = values_of(link.id) {
+                        let (id, generation) = (link.id, link.generation);
+                        collect::write_delta(bytes, id, generation, &attributes, (sent, &more));
+                    }
+                },
+            };
+            let input = sessions
+                .get(state.client)
+                .map_or(0, |session| session.inputs);
+            part.begin(state.client, state.epoch, input);
+            state.fill(part, &around, scratch, sent);
+            part.end();
         }
     });
-    // Chunks are consecutive, so their frames are too.
-    for scratch in scratch {
-        outbox.frames_mut().append(&mut scratch.frames);
-        stats.sent.add(std::mem::take(&mut scratch.counters));
+    let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
+    stats.links = count(|state| state.links.len());
+    stats.waiting = count(|state| state.waiting.len());
+    let last = outbox.batch_mut().part(workers.len());
+    for client in gone.drain(..) {
+        last.begin(client, 0, 0);
+        last.close(CloseReason::Ended);
+    }
+    last.end();
+    // Chunks are consecutive, so their parts are too.
+    for (nth, worker) in workers.iter_mut().enumerate() {
+        std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
+        stats.sent.add(std::mem::take(&mut worker.sent));
     }
 }

@@ -1,274 +1,225 @@
-//! Encoded records of a scene's objects: written once a tick, copied into every packet that needs them.
-
-use std::cmp::Ordering;
+//! What a scene has to tell this tick: encoded once, sent to whoever needs it.
 
 use fixedbitset::FixedBitSet;
 
-/// Records up to this length are copied with a fixed length: motions and most deltas.
-const SHORT_BYTES: usize = 32;
+use super::announce::Announcements;
+use super::motion::{MotionBase, Moving, Reckoning};
+use crate::outbox::Span;
+use crate::wire::write_motion;
 
-/// One record an object, valid for the tick in which it was written.
+/// A message an object, each written once a tick into the bytes that all clients share.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    bytes: Vec<u8>,
-    /// Where in the bytes each record lies; of those only that are written.
+    /// Where each message lies; of those only that are written.
     spans: Vec<Span>,
     /// A bit an id, so that asking for what is not there, as is mostly done, stays in the nearest cache.
     written: FixedBitSet,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    start: u32,
-    end: u32,
-}
-
 impl Records {
-    /// Forgets all records and keeps the buffers. O(largest id / 64).
+    /// Forgets all messages. O(largest id / 64).
     pub fn clear(&mut self) {
-        self.bytes.clear();
         self.written.clear();
     }
 
-    /// Writes the record of an object, once until the next [`clear`](Self::clear).
-    pub fn write(&mut self, id: u32, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len() as u32;
-        write(&mut self.bytes);
-        let (id, end) = (id as usize, self.bytes.len() as u32);
+    /// Sets the message of an object.
+    pub fn set(&mut self, id: u32, span: Span) {
+        let id = id as usize;
         if self.spans.len() <= id {
-            self.spans.resize(id + 1, Span::default());
+            self.spans.resize(id + 1, Span::shared(0, 0));
             self.written.grow(id + 1);
         }
-        debug_assert!(end > start, "a record says something");
-        debug_assert!(!self.written.contains(id), "a record is written once");
-        self.spans[id] = Span { start, end };
+        self.spans[id] = span;
         self.written.insert(id);
     }
 
-    /// Appends the records of those of `ids` that have one, in their order, and counts them. `found` is scratch.
-    ///
-    /// O(ids), cheap for those without, and one short copy for each with a record.
-    pub fn copy(&self, ids: &[u32], found: &mut Vec<u32>, packet: &mut Vec<u8>) -> u64 {
-        if self.bytes.is_empty() {
-            return 0;
-        }
-        // Whether an object has a record is as good as a toss of a coin, which no processor predicts: nothing branches on
-        // it here.
-        found.clear();
-        found.resize(ids.len(), 0);
-        let mut count = 0;
-        for &id in ids {
-            found[count] = id;
-            count += usize::from(self.written.contains(id as usize));
-        }
-        for &id in &found[..count] {
-            self.copy_one(self.spans[id as usize], packet);
-        }
-        count as u64
-    }
-
-    /// Nearly all records are short, and a copy of a fixed length is a few instructions where one of any length is a call:
-    /// what was copied too much is cut off again. The last records of the buffer have nothing behind them.
+    /// The message of an object, if one was written.
     #[inline]
-    fn copy_one(&self, span: Span, packet: &mut Vec<u8>) {
-        let (start, end) = (span.start as usize, span.end as usize);
-        match self.bytes[start..].first_chunk::<SHORT_BYTES>() {
-            Some(chunk) if end - start <= SHORT_BYTES => {
-                let length = packet.len() + (end - start);
-                packet.extend_from_slice(chunk);
-                packet.truncate(length);
-            }
-            _ => packet.extend_from_slice(&self.bytes[start..end]),
-        }
+    pub fn get(&self, id: u32) -> Option<Span> {
+        let id = id as usize;
+        self.written.contains(id).then(|| self.spans[id])
     }
 }
 
-/// All that a scene has to tell this tick.
+/// What of an object a client is told, by what it is to it: the number of a set of attributes that is the same for all
+/// clients of that relation, so that one encoding serves them all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Variant(pub u8);
+
+/// What is new of an object, small enough that a client's whole list is looked through every tick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// The number of what is known of its motion; 0 before there is anything.
+    pub motion: u16,
+    /// Whether attributes of it are told this tick.
+    pub delta: bool,
+    /// Whether something is announced to those who see it.
+    pub announced: bool,
+    /// Whether its team, party or guild is another than in the last tick.
+    pub standing: bool,
+}
+
+/// The team, party and guild of an object; 0 for none.
+pub type Standing = [u32; 3];
+
+/// All that a scene has to tell this tick. By object id.
 #[derive(Clone, Debug, Default)]
 pub struct SceneRecords {
-    /// Objects that came into somebody's sight, as everybody sees them.
-    pub snapshots: Records,
-    /// Changed attributes, as everybody sees them.
-    pub deltas: Records,
-    /// Changed attributes, as the owner sees them; only of objects that somebody controls.
-    pub own_deltas: Records,
-    /// Motions that changed.
-    pub motions: Records,
-    /// What changed in view lists, by viewer.
-    pub changes: ViewChanges,
-    /// Pairs (viewer, target) that began in the last tick with a target that was gone before its snapshot, ascending.
-    pub unborn: Vec<(u32, u32)>,
+    /// What is new of each object.
+    pub news: Vec<News>,
+    /// What clients reckon on from.
+    pub bases: Vec<MotionBase>,
+    /// The message of each base, encoded when it is made.
+    encoded: Vec<Encoded>,
+    /// Objects that come into somebody's sight, by variant.
+    pub snapshots: Vec<Records>,
+    /// Changed attributes, by variant.
+    pub deltas: Vec<Records>,
+    /// One-shot events.
+    pub announcements: Announcements,
+    /// Who belongs to whom, where any attribute depends on it.
+    pub standing: Vec<Standing>,
+    /// Objects of which something changed this tick.
+    changed: Vec<u32>,
 }
 
 impl SceneRecords {
     /// Begins a tick.
-    pub fn clear(&mut self) {
-        self.snapshots.clear();
-        self.deltas.clear();
-        self.own_deltas.clear();
-        self.motions.clear();
-        self.changes.clear();
-    }
-}
-
-/// A pair that is different at the end of the tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PairChange {
-    /// Who sees, or saw.
-    pub viewer: u32,
-    /// Who is, or was, seen.
-    pub target: u32,
-    /// What happened.
-    pub change: Change,
-}
-
-/// How a pair is different.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The viewer came to see the target.
-    Entered,
-    /// The viewer lost the target, which was of this generation.
-    Left(u32),
-}
-
-/// Enters and leaves of a tick, folded to what is different at its end.
-#[derive(Clone, Debug, Default)]
-pub struct ViewChanges {
-    events: Vec<PairChange>,
-    pairs: Vec<PairChange>,
-}
-
-impl ViewChanges {
-    fn clear(&mut self) {
-        self.events.clear();
-        self.pairs.clear();
+    pub fn begin(&mut self, variants: usize) {
+        for id in self.changed.drain(..) {
+            let news = &mut self.news[id as usize];
+            (news.delta, news.announced, news.standing) = (false, false, false);
+        }
+        self.announcements.clear();
+        self.snapshots.resize_with(variants, Records::default);
+        self.deltas.resize_with(variants, Records::default);
+        let all = self.snapshots.iter_mut().chain(&mut self.deltas);
+        all.for_each(Records::clear);
     }
 
-    /// Adds an event; the order of a tick's events does not matter.
-    pub fn add(&mut self, viewer: u32, target: u32, change: Change) {
-        self.events.push(PairChange {
-            viewer,
-            target,
-            change,
-        });
+    /// What is new of an object, made when there is nothing yet.
+    pub fn news_mut(&mut self, id: u32) -> &mut News {
+        let places = id as usize + 1;
+        if self.news.len() < places {
+            self.news.resize(places, News::default());
+            self.bases.resize(places, MotionBase::default());
+        }
+        self.changed.push(id);
+        &mut self.news[id as usize]
     }
 
-    /// Folds the events of each pair; call it once, after the last event. O(n log n).
-    ///
-    /// Enters and leaves of a pair alternate, and an id has one bearer a tick: as many of the one as of the other leave
-    /// the viewer with what it had.
-    pub fn fold(&mut self) {
-        self.events.sort_unstable_by_key(|event| {
-            (event.viewer, event.target, event.change == Change::Entered)
-        });
-        for run in self
-            .events
-            .chunk_by(|a, b| (a.viewer, a.target) == (b.viewer, b.target))
-        {
-            let enters = run
-                .iter()
-                .filter(|event| event.change == Change::Entered)
-                .count();
-            let leaves = run.len() - enters;
-            debug_assert!(enters.abs_diff(leaves) <= 1, "enters and leaves alternate");
-            // Leaves are sorted before enters.
-            match enters.cmp(&leaves) {
-                Ordering::Less => self.pairs.push(run[0]),
-                Ordering::Greater => self.pairs.push(run[run.len() - 1]),
-                Ordering::Equal => {}
-            }
+    /// What is new of an object.
+    #[inline]
+    pub fn news(&self, id: u32) -> News {
+        self.news.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The motion base of an object.
+    pub fn base_mut(&mut self, id: u32) -> &mut MotionBase {
+        let places = id as usize + 1;
+        if self.bases.len() < places {
+            self.news.resize(places, News::default());
+            self.bases.resize(places, MotionBase::default());
+        }
+        &mut self.bases[id as usize]
+    }
+
+    /// Looks at where an object is now; whether there are news of its motion.
+    pub fn follow(
+        &mut self,
+        id: u32,
+        generation: u32,
+        now: Moving,
+        tick: u64,
+        reckoning: Reckoning,
+    ) -> bool {
+        let base = self.base_mut(id);
+        if !base.follow(generation, now, tick, reckoning) {
+            return false;
+        }
+        let (motion, number) = (base.motion, base.news);
+        let place = id as usize;
+        self.news[place].motion = number;
+        if self.encoded.len() <= place {
+            self.encoded.resize(place + 1, Encoded::default());
+        }
+        self.encoded[place].set(|bytes| write_motion(bytes, id, generation, motion));
+        true
+    }
+
+    /// Takes over who an object belongs to.
+    pub fn stand(&mut self, id: u32, standing: Standing) {
+        let place = id as usize;
+        if self.standing.len() <= place {
+            self.standing.resize(place + 1, Standing::default());
+        }
+        if std::mem::replace(&mut self.standing[place], standing) != standing {
+            self.news_mut(id).standing = true;
         }
     }
 
-    /// Those who came to see a target. O(changes).
-    pub fn viewers_of_new(&self, target: u32) -> impl Iterator<Item = u32> {
-        let new = move |pair: &&PairChange| pair.target == target && pair.change == Change::Entered;
-        self.pairs.iter().filter(new).map(|pair| pair.viewer)
+    /// Who an object belongs to.
+    pub fn standing(&self, id: u32) -> Standing {
+        self.standing.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// What changed for one viewer, by ascending target. O(log n + its changes).
-    pub fn of(&self, viewer: u32) -> &[PairChange] {
-        let start = self.pairs.partition_point(|pair| pair.viewer < viewer);
-        // A viewer's changes are few, mostly none.
-        let length = self.pairs[start..]
-            .iter()
-            .take_while(|pair| pair.viewer == viewer)
-            .count();
-        &self.pairs[start..start + length]
+    /// Appends the motion of an object as a message, and says how long that is.
+    #[inline]
+    pub fn write_motion(&self, id: u32, bytes: &mut Vec<u8>) -> usize {
+        let encoded = &self.encoded[id as usize];
+        let length = usize::from(encoded.length);
+        // A copy of a fixed length is a few instructions where one of any length is a call: what is too much is cut off.
+        let end = bytes.len() + length;
+        bytes.extend_from_slice(&encoded.bytes);
+        bytes.truncate(end);
+        length
     }
 }
 
-/// Those among a viewer's changes whom it came to see.
-pub fn new_targets(changes: &[PairChange]) -> impl Iterator<Item = u32> {
-    let new = changes.iter().filter(|pair| pair.change == Change::Entered);
-    new.map(|pair| pair.target)
+/// The longest *Motion*: kind, id and generation, tick and flags, position, heading, velocity, floor.
+const MOTION_BYTES_MAX: usize = 1 + 5 + 5 + 2 + 10 + 1 + 4 + 1;
+
+/// An encoded motion.
+#[derive(Clone, Copy, Debug, Default)]
+struct Encoded {
+    length: u8,
+    bytes: [u8; MOTION_BYTES_MAX],
+}
+
+impl Encoded {
+    fn set(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = Vec::with_capacity(MOTION_BYTES_MAX);
+        write(&mut bytes);
+        debug_assert!(bytes.len() <= MOTION_BYTES_MAX, "{} bytes", bytes.len());
+        let length = bytes.len().min(MOTION_BYTES_MAX);
+        self.bytes[..length].copy_from_slice(&bytes[..length]);
+        self.length = length as u8;
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is appended to a packet for these objects, and how many records that is.
-    fn copied(records: &Records, ids: &[u32]) -> (u64, Vec<u8>) {
-        let mut packet = vec![9];
-        let count = records.copy(ids, &mut vec![77], &mut packet);
-        assert_eq!(packet.remove(0), 9, "what was there stays");
-        (count, packet)
-    }
-
     #[test]
-    fn a_record_lasts_until_all_are_cleared() {
-        let mut records = Records::default();
-        records.clear();
-        assert_eq!(copied(&records, &[3]), (0, vec![]));
-        records.write(3, |bytes| bytes.extend([1, 2]));
-        records.write(1, |bytes| bytes.push(3));
-        assert_eq!(copied(&records, &[3, 2, 1, 99]), (2, vec![1, 2, 3]));
-        assert_eq!(copied(&records, &[1, 3]), (2, vec![3, 1, 2]));
-        records.clear();
-        assert_eq!(copied(&records, &[3, 1]), (0, vec![]));
-        records.write(1, |bytes| bytes.push(4));
-        assert_eq!(copied(&records, &[3, 1]), (1, vec![4]));
-    }
-
-    #[test]
-    fn records_of_every_length_are_copied_whole_and_alone() {
-        let mut records = Records::default();
-        let record = |id: u32| vec![id as u8; id as usize * 7 % 80];
-        (1..60).for_each(|id| records.write(id, |bytes| bytes.extend(record(id))));
-        for id in 1..60 {
-            assert_eq!(copied(&records, &[id]), (1, record(id)), "{id}");
-        }
-    }
-
-    #[test]
-    fn events_of_a_pair_fold_to_what_is_different() {
-        let mut changes = ViewChanges::default();
-        for (viewer, target, change) in [
-            (2, 9, Change::Entered),
-            (1, 5, Change::Left(0)),
-            (1, 5, Change::Entered),
-            (1, 6, Change::Entered),
-            (1, 6, Change::Left(3)),
-            (1, 7, Change::Left(4)),
-            (1, 8, Change::Entered),
-            (1, 8, Change::Left(0)),
-            (1, 8, Change::Entered),
-        ] {
-            changes.add(viewer, target, change);
-        }
-        changes.fold();
-        let pair = |viewer, target, change| PairChange {
-            viewer,
-            target,
-            change,
-        };
+    fn what_is_told_lasts_until_the_next_tick() {
+        let mut records = SceneRecords::default();
+        records.begin(2);
+        records.news_mut(3).delta = true;
+        records.stand(5, [1, 0, 0]);
+        let span = Span::shared(3, 9);
+        records.deltas[1].set(3, span);
+        assert!(records.news(3).delta && records.news(5).standing && !records.news(9).delta);
         assert_eq!(
-            changes.of(1),
-            [pair(1, 7, Change::Left(4)), pair(1, 8, Change::Entered)]
+            (records.deltas[1].get(3), records.deltas[0].get(3)),
+            (Some(span), None)
         );
-        assert_eq!(changes.of(2), [pair(2, 9, Change::Entered)]);
-        assert_eq!(changes.of(3), []);
-        assert_eq!(new_targets(changes.of(1)).collect::<Vec<_>>(), [8]);
+        records.begin(2);
+        records.stand(5, [1, 0, 0]);
+        assert!(!records.news(3).delta && !records.news(5).standing);
+        assert_eq!(
+            (records.deltas[1].get(3), records.deltas[1].get(99)),
+            (None, None)
+        );
     }
 }

@@ -33,10 +33,38 @@ pub enum WireError {
     /// Another version of the format.
     #[error("version {found}, expected {expected}")]
     Version {
-        /// What stands in the header.
-        found: u8,
+        /// What stands there.
+        found: u32,
         /// What this build speaks.
-        expected: u8,
+        expected: u32,
+    },
+    /// A packet with flags that this version does not know: what they mean for the rest is not known either.
+    #[error("byte 0: unknown flags {found:#04x}")]
+    Flags {
+        /// The flags.
+        found: u8,
+    },
+    /// A part of a long message in an unreliable packet.
+    #[error("byte {at}: a part of a message in an unreliable packet")]
+    PartUnreliable {
+        /// Where.
+        at: usize,
+    },
+    /// A part that does not follow the one before it.
+    #[error("byte {at}: a part from byte {found} of its message on, expected byte {expected}")]
+    PartOffset {
+        /// Where.
+        at: usize,
+        /// Where in its message it says to begin.
+        found: usize,
+        /// How much of the message came.
+        expected: usize,
+    },
+    /// Something else came before all parts of a message had.
+    #[error("long message {number} is not whole, and something else came on its channel")]
+    PartMissing {
+        /// The number of the message.
+        number: u16,
     },
     /// A value longer than allowed.
     #[error("byte {at}: a value of {found} bytes, at most {max} are allowed")]
@@ -108,6 +136,13 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    /// The next `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
     /// The next byte.
     #[inline]
     pub fn byte(&mut self) -> Result<u8, WireError> {
@@ -148,6 +183,13 @@ impl<'a> Reader<'a> {
             }
             shift += 7;
         }
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        self.at = self.bytes.len();
+        rest
     }
 
     /// An error unless everything was read.

@@ -14,45 +14,78 @@
 //! | 3 | [`Move`](ClientMessage::Move) | position where the own object now wants to be; heading: 1 byte |
 //! | 4 | [`Face`](ClientMessage::Face) | heading: 1 byte |
 //!
-//! # Server to client
-//! One packet a client and tick, when there is something to say: a header of 8 bytes, then messages until the end.
+//! # Packets from the server
+//! What a client is told comes in packets of two channels. *Reliable*: every packet arrives, once and in order; the transport
+//! sees to that. *Unreliable*: a packet may get lost, come twice or late, and what is newest wins. A packet belongs to one
+//! channel; it has a header of 8 bytes, then whole messages until its end, without lengths between them: every message says
+//! itself where it ends. A packet is no longer than the limit in *Hello* (1,200 bytes unless the server is set otherwise, 500
+//! to 65,507).
 //!
 //! | bytes | header |
 //! |---|---|
-//! | 0 | version, 1 |
-//! | 1 | epoch: counts scene changes of this client, modulo 256. A new epoch begins with *Scene* |
-//! | 2–3 | sequence: counts this client's packets, modulo 65,536 |
-//! | 4–7 | server tick, modulo 2³² |
+//! | 0 | flags. Bit 0: the channel, 0 reliable, 1 unreliable. All other bits are 0; a packet that has one of them set is an error and is not read further |
+//! | 1 | epoch: counts scene changes and resumes of this client, modulo 256 |
+//! | 2–3 | sequence: counts the packets of this client and channel from 0 on, modulo 65,536; *a* is newer than *b* when (a − b) modulo 65,536 is 1 to 32,767 |
+//! | 4–5 | server tick modulo 65,536; the whole tick is the number nearest to the last one known that ends in these bits |
+//! | 6–7 | number of the client's last input that the server handled, modulo 65,536 |
 //!
+//! Two kinds of messages belong to the packets themselves; the channel is the reliable one:
+//!
+//! | kind | message | body |
+//! |---|---|---|
+//! | 7 | [`Hello`] | the first message that a client gets: version: varint, now 2; client's number: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), whole; longest packet in bytes: varint. Of another version nothing but the version is read |
+//! | 8 | *Part* | number of the long message: 2 bytes; its length: varint, at most 1,048,576; offset of this part in it: varint; bytes of it until the end of the packet, at least one |
+//!
+//! A message that does not fit into one packet is cut into *Parts*. A Part is alone in its packet; those of one message are
+//! consecutive packets of the reliable channel with offsets that join without a gap, all with the same number and length. Their
+//! bytes, put together, are read like the messages of a packet, but hold no Part. The number counts the cut messages of a
+//! client, modulo 65,536. Anything else on that channel before the message is whole is an error, except in another epoch: then
+//! the old parts are forgotten. An unreliable message is never cut.
+//!
+//! # Server to client
 //! | kind | message | body |
 //! |---|---|---|
 //! | 1 | *Scene* | scene: varint; width, height: varints, in 1/64 m; the client forgets all objects |
 //! | 2 | *Own* | id, generation: varints; the object that this client controls |
 //! | 3 | *Despawn* | id, generation: varints |
-//! | 4 | *Snapshot* | id, generation, kind: varints; motion; number of attributes: 1 byte; that many attributes |
-//! | 5 | *Delta* | id, generation: varints; number of attributes: 1 byte; that many attributes |
+//! | 4 | *Snapshot* | id, generation, kind: varints; motion; number of attributes: varint; that many attributes |
+//! | 5 | *Delta* | id, generation: varints; number of attributes: varint; that many attributes |
 //! | 6 | *Motion* | id, generation: varints; motion |
+//! | 9 | *Announce* | id, generation of the object that it is about: varints, 0 and 0 for none; length: varint, at most [`ANNOUNCE_BYTES_MAX`]; that many bytes, as the game defines them. May come on either channel |
 //!
-//! A *motion* is a position, velocity x and y (1 byte each, signed, in 1/8 m/s), heading (1 byte, 256ths of a turn, 0 is +x,
-//! 64 is +y), floor (1 byte) and flags (1 byte; bit 0: a discontinuity, do not interpolate). An *attribute* is its number
+//! A *motion* is the server tick at which it held, modulo 256 (1 byte), flags (1 byte; bit 0: a discontinuity, do not
+//! interpolate; bit 1: it moves; bit 2: it has a floor; others are an error), position, heading (1 byte, 256ths of a turn, 0 is
+//! +x, 64 is +y), if it moves velocity x and y (2 bytes each, signed, in 1/256 m/s), and if it has one its floor (1 byte, else
+//! 0). Where an object is later follows from position, velocity and the ticks since; of two motions the newer counts. An *attribute* is its number
 //! (varint), the length of its value (varint, at most [`ATTRIBUTE_BYTES_MAX`]) and the value, as its game defines it.
 //!
-//! Within a packet: Scene, Own, Despawns, Snapshots, Deltas, Motions. A delta never precedes its object's snapshot.
+//! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Snapshots, then
+//! Deltas and Motions at rest or after a jump. A Delta never precedes its object's Snapshot. On the unreliable one there are
+//! Motions; one of an object that is not known, of another generation or older than the one held is to be ignored, and so is a
+//! packet of another epoch than that of the last *Scene*.
 
 mod client;
 mod codec;
+mod packet;
 mod server;
+mod value;
 
 pub use client::ClientMessage;
 pub use codec::{Reader, WireError, write_varint};
-pub use server::{
-    ATTRIBUTE_BYTES_MAX, Attribute, HEADER_BYTES, Header, Motion, PositionQuantum, ServerMessage,
-    quantise, write_attribute, write_delta_head, write_despawn, write_motion, write_own,
-    write_scene, write_snapshot_head,
+pub use packet::{
+    Channel, ChannelState, HELLO, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, MTU_MAX_BYTES,
+    MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketWriter, Reassembler, Received,
+    Written, is_newer, widen,
 };
+pub use server::{
+    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, Attribute, Motion, PositionQuantum, ServerMessage,
+    quantise, write_announce, write_attribute, write_delta_head, write_despawn, write_motion,
+    write_own, write_scene, write_snapshot_head,
+};
+pub use value::{Encoding, Value};
 
-/// The version in every packet's header.
-pub const VERSION: u8 = 1;
+/// The version of the packets and messages, in [`Hello`].
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The number of a connection, never reused while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,11 +3,9 @@
 use glam::Vec2;
 use smallvec::SmallVec;
 
+use super::codec;
 use super::codec::{Reader, WireError, write_varint};
-use super::{VERSION, codec};
-
-/// Bytes of a packet's header.
-pub const HEADER_BYTES: usize = 8;
+use super::packet::{HELLO, Hello};
 
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
@@ -16,7 +14,7 @@ pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
 const UNITS_A_METRE: f32 = 64.0;
 
 /// Velocity units a metre a second.
-const VELOCITY_UNITS: f32 = 8.0;
+const VELOCITY_UNITS: f32 = 256.0;
 
 /// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,53 +43,16 @@ pub fn quantise(position: Vec2) -> PositionQuantum {
     }
 }
 
-/// What stands before a packet's messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// Counts scene changes of the client.
-    pub epoch: u8,
-    /// Counts the client's packets.
-    pub sequence: u16,
-    /// The server's tick.
-    pub tick: u32,
-}
-
-impl Header {
-    /// Appends the header's bytes.
-    pub fn write(self, bytes: &mut Vec<u8>) {
-        bytes.extend([VERSION, self.epoch]);
-        bytes.extend(self.sequence.to_le_bytes());
-        bytes.extend(self.tick.to_le_bytes());
-    }
-
-    /// Reads a header.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] or [`WireError::Version`].
-    pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
-        let bytes = reader.take(HEADER_BYTES)?;
-        if bytes[0] != VERSION {
-            return Err(WireError::Version {
-                found: bytes[0],
-                expected: VERSION,
-            });
-        }
-        Ok(Self {
-            epoch: bytes[1],
-            sequence: u16::from_le_bytes([bytes[2], bytes[3]]),
-            tick: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-        })
-    }
-}
-
-/// Where an object is and how it moves, as clients learn it.
+/// Where an object was at a tick and how it moved then; where it is later follows from that until a newer one comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Motion {
-    /// Where.
+    /// The tick, modulo 256. Of two motions of an object the newer counts, in whatever order they come.
+    pub at: u8,
+    /// Where it was.
     pub position: PositionQuantum,
-    /// How fast, in 1/8 m/s, at most ±16 m/s on each axis.
-    pub velocity: [i8; 2],
-    /// Where it looks, in 256ths of a turn.
+    /// How fast, in 1/256 m/s, at most ±128 m/s on each axis; zero at rest.
+    pub velocity: [i16; 2],
+    /// Where it looked, in 256ths of a turn.
     pub heading: u8,
     /// Its storey.
     pub floor: u8,
@@ -99,41 +60,91 @@ pub struct Motion {
     pub discontinuity: bool,
 }
 
+/// Bits of a motion's flags.
+const DISCONTINUITY: u8 = 1;
+const MOVING: u8 = 1 << 1;
+const FLOOR: u8 = 1 << 2;
+
 impl Motion {
     /// The motion nearest to these values.
     #[must_use]
-    pub fn of(position: Vec2, velocity: Vec2, heading: u8, floor: u8, discontinuity: bool) -> Self {
+    pub fn of(at: u8, position: Vec2, velocity: Vec2, heading: u8, floor: u8) -> Self {
         let velocity = (velocity * VELOCITY_UNITS).round();
         Self {
+            at,
             position: quantise(position),
-            velocity: [velocity.x as i8, velocity.y as i8],
+            velocity: [velocity.x as i16, velocity.y as i16],
             heading,
             floor,
-            discontinuity,
+            discontinuity: false,
         }
     }
 
+    /// Whether it stays where it is.
+    #[must_use]
+    pub fn is_at_rest(self) -> bool {
+        self.velocity == [0, 0]
+    }
+
+    /// Where the object is after so many seconds, in metres, if nothing newer is known.
+    #[must_use]
+    pub fn after(self, seconds: f32) -> Vec2 {
+        let velocity = Vec2::new(f32::from(self.velocity[0]), f32::from(self.velocity[1]));
+        self.position.metres() + velocity * (seconds / VELOCITY_UNITS)
+    }
+
     fn write(self, bytes: &mut Vec<u8>) {
+        let flags = [
+            (self.discontinuity, DISCONTINUITY),
+            (!self.is_at_rest(), MOVING),
+            (self.floor != 0, FLOOR),
+        ];
+        let flags = flags
+            .iter()
+            .filter(|(is, _)| *is)
+            .fold(0, |all, (_, flag)| all | flag);
+        bytes.extend([self.at, flags]);
         write_position(bytes, self.position);
-        let [vx, vy] = self.velocity.map(|axis| axis as u8);
-        bytes.extend([
-            vx,
-            vy,
-            self.heading,
-            self.floor,
-            u8::from(self.discontinuity),
-        ]);
+        bytes.push(self.heading);
+        if flags & MOVING != 0 {
+            let [x, y] = self.velocity.map(i16::to_le_bytes);
+            bytes.extend([x[0], x[1], y[0], y[1]]);
+        }
+        if flags & FLOOR != 0 {
+            bytes.push(self.floor);
+        }
     }
 
     fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let at = reader.byte()?;
+        let place = reader.at();
+        let flags = reader.byte()?;
+        if flags > DISCONTINUITY | MOVING | FLOOR {
+            return Err(WireError::Kind {
+                at: place,
+                found: flags,
+            });
+        }
         let position = read_position(reader)?;
-        let rest = reader.take(5)?;
+        let heading = reader.byte()?;
+        let mut velocity = [0; 2];
+        if flags & MOVING != 0 {
+            for axis in &mut velocity {
+                *axis = i16::from_le_bytes(reader.array()?);
+            }
+        }
+        let floor = if flags & FLOOR == 0 {
+            0
+        } else {
+            reader.byte()?
+        };
         Ok(Self {
+            at,
             position,
-            velocity: [rest[0] as i8, rest[1] as i8],
-            heading: rest[2],
-            floor: rest[3],
-            discontinuity: rest[4] & 1 != 0,
+            velocity,
+            heading,
+            floor,
+            discontinuity: flags & DISCONTINUITY != 0,
         })
     }
 }
@@ -150,6 +161,8 @@ pub struct Attribute<'a> {
 /// A message from the server, borrowed from its packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerMessage<'a> {
+    /// The first message that a client gets.
+    Hello(Hello),
     /// The client is in this scene from now on.
     Scene {
         /// The scene's number.
@@ -193,6 +206,13 @@ pub enum ServerMessage<'a> {
         /// Those that changed.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
+    /// Something happens once.
+    Announce {
+        /// Whom it is about: number and generation.
+        from: Option<(u32, u32)>,
+        /// What it says, as the game defines it.
+        bytes: &'a [u8],
+    },
     /// The object moved.
     Motion {
         /// Its number.
@@ -210,6 +230,10 @@ const DESPAWN: u8 = 3;
 const SNAPSHOT: u8 = 4;
 const DELTA: u8 = 5;
 const MOTION: u8 = 6;
+const ANNOUNCE: u8 = 9;
+
+/// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
+pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
 
 impl<'a> ServerMessage<'a> {
     /// Reads the next message of a packet.
@@ -219,6 +243,7 @@ impl<'a> ServerMessage<'a> {
     pub fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
         let at = reader.at();
         Ok(match reader.byte()? {
+            HELLO => Self::Hello(Hello::read(reader)?),
             SCENE => Self::Scene {
                 scene: reader.varint_u32()?,
                 size: read_position(reader)?,
@@ -243,6 +268,19 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 attributes: read_attributes(reader)?,
             },
+            ANNOUNCE => {
+                let (id, generation) = (reader.varint_u32()?, reader.varint_u32()?);
+                let at = reader.at();
+                let found = reader.varint_u32()?;
+                if found as usize > ANNOUNCE_BYTES_MAX {
+                    let max = ANNOUNCE_BYTES_MAX as u32;
+                    return Err(WireError::TooLong { at, found, max });
+                }
+                Self::Announce {
+                    from: (id != 0).then_some((id, generation)),
+                    bytes: reader.take(found as usize)?,
+                }
+            }
             MOTION => Self::Motion {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
@@ -270,6 +308,16 @@ pub fn write_despawn(bytes: &mut Vec<u8>, id: u32, generation: u32) {
     write_named(bytes, DESPAWN, id, generation);
 }
 
+/// Appends an *Announce*. A text longer than [`ANNOUNCE_BYTES_MAX`] is a bug of the caller.
+pub fn write_announce(bytes: &mut Vec<u8>, from: Option<(u32, u32)>, text: &[u8]) {
+    debug_assert!(text.len() <= ANNOUNCE_BYTES_MAX);
+    // No object has the number 0.
+    let (id, generation) = from.unwrap_or((0, 0));
+    write_named(bytes, ANNOUNCE, id, generation);
+    write_varint(bytes, text.len() as u64);
+    bytes.extend_from_slice(text);
+}
+
 /// Appends a *Motion*.
 pub fn write_motion(bytes: &mut Vec<u8>, id: u32, generation: u32, motion: Motion) {
     write_named(bytes, MOTION, id, generation);
@@ -283,18 +331,18 @@ pub fn write_snapshot_head(
     generation: u32,
     kind: u16,
     motion: Motion,
-    count: u8,
+    count: u16,
 ) {
     write_named(bytes, SNAPSHOT, id, generation);
     write_varint(bytes, u64::from(kind));
     motion.write(bytes);
-    bytes.push(count);
+    write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *Delta* up to the number of its attributes, which the caller writes after it.
-pub fn write_delta_head(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u8) {
+pub fn write_delta_head(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u16) {
     write_named(bytes, DELTA, id, generation);
-    bytes.push(count);
+    write_varint(bytes, u64::from(count));
 }
 
 /// Appends an attribute. A value longer than [`ATTRIBUTE_BYTES_MAX`] is a bug of the caller.
@@ -312,7 +360,7 @@ fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
 }
 
 fn read_attributes<'a>(reader: &mut Reader<'a>) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
-    let count = reader.byte()?;
+    let count = read_u16(reader)?;
     (0..count).map(|_| read_attribute(reader)).collect()
 }
 
@@ -358,12 +406,13 @@ mod tests {
     fn motions() -> impl Strategy<Value = Motion> {
         (
             any::<[u32; 2]>(),
-            any::<[i8; 2]>(),
-            any::<[u8; 2]>(),
+            any::<[i16; 2]>(),
+            any::<[u8; 3]>(),
             any::<bool>(),
         )
             .prop_map(
-                |([x, y], velocity, [heading, floor], discontinuity)| Motion {
+                |([x, y], velocity, [at, heading, floor], discontinuity)| Motion {
+                    at,
                     position: PositionQuantum { x, y },
                     velocity,
                     heading,
@@ -393,20 +442,18 @@ mod tests {
         #[test]
         fn every_message_reads_back(id: u32, generation: u32, kind: u16, motion in motions(), values in values()) {
             let mut bytes = Vec::new();
-            let header = Header { epoch: 3, sequence: kind, tick: id };
-            header.write(&mut bytes);
-            prop_assert_eq!(bytes.len(), HEADER_BYTES);
             write_scene(&mut bytes, id, Vec2::new(100.0, 50.5));
             write_own(&mut bytes, id, generation);
             write_despawn(&mut bytes, id, generation);
-            write_snapshot_head(&mut bytes, id, generation, kind, motion, values.len() as u8);
+            write_snapshot_head(&mut bytes, id, generation, kind, motion, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_delta_head(&mut bytes, id, generation, values.len() as u8);
+            write_delta_head(&mut bytes, id, generation, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
             write_motion(&mut bytes, id, generation, motion);
+            let from = (id > 0).then_some((id, generation));
+            write_announce(&mut bytes, from, b"well met");
 
             let mut reader = Reader::new(&bytes);
-            prop_assert_eq!(Header::read(&mut reader), Ok(header));
             let mut read = Vec::new();
             while !reader.is_empty() {
                 read.push(ServerMessage::read(&mut reader).unwrap());
@@ -419,6 +466,7 @@ mod tests {
                 ServerMessage::Snapshot { id, generation, kind, motion, attributes: attributes.clone() },
                 ServerMessage::Delta { id, generation, attributes },
                 ServerMessage::Motion { id, generation, motion },
+                ServerMessage::Announce { from, bytes: b"well met" },
             ]);
         }
 
@@ -438,8 +486,8 @@ mod tests {
             PositionQuantum { x: 0, y: 0 }
         );
         assert_eq!(
-            Motion::of(position, Vec2::new(99.0, -0.5), 0, 0, false).velocity,
-            [127, -4]
+            Motion::of(0, position, Vec2::new(999.0, -0.5), 0, 0).velocity,
+            [i16::MAX, -128]
         );
     }
 }

@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "10abfb2f044f12d2"),
-    ("siege", 140, "812c9d3936071432"),
-    ("boss", 60, "d91bac34b955b2ea"),
-    ("arena_night", 300, "51dcf6e628b563ff"),
-    ("churn", 140, "01151d4dd6bf4b6d"),
+    ("town", 60, "a275a390596bf92a"),
+    ("siege", 140, "34ca34c86482852a"),
+    ("boss", 60, "11ac57e38abf4e94"),
+    ("arena_night", 300, "1ebf7a65c39fd19a"),
+    ("churn", 140, "8854194715f0eceb"),
 ];
 
 #[test]

@@ -3,11 +3,13 @@
 mod battles;
 mod conserved;
 mod determinism;
+mod fuzzed;
 mod golden;
 mod hostile;
 mod maps;
 mod movingai;
 mod mutated;
+mod packets;
 mod path_command;
 mod plugins;
 mod program;
@@ -15,3 +17,6 @@ mod rig;
 mod scenarios;
 mod tidy;
 mod views;
+
+// What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
+use throng::wire;

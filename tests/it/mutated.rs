@@ -15,7 +15,7 @@ use crate::rig::{Play, start};
 const EVERYTHING: &str = r#"Scenario(
     name: "everything", seed: 3, tick_hz: 20, heartbeat_ticks: 2, duration_s: 1,
     settings: (view: (looks_per_tick_max: 100), nav: (npc_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
-        inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (motion_every_ticks: 2),
+        inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (near_m: 10, enters_per_tick: 4),
         matchmaking: (modes: [Groups(name: "spare", group_size: 3)])),
     kinds: [ObjectKind(name: "wolf", class: Npc, visibility: Far(2)), ObjectKind(name: "sign", class: Thing, visibility: Scene)],
     scenes: [

@@ -39,8 +39,8 @@ const OF_THE_ECS: [&str; 10] = [
     "sim", "world", "session", "crowd", "scenario", "cli", "testing", "prelude", "lib", "main",
 ];
 
-/// Files outside these that are about the ECS all the same: the components that are replicated.
-const FILES_OF_THE_ECS: [&str; 1] = ["sync/attributes.rs"];
+/// Files outside these that are about the ECS all the same: a whole server to measure.
+const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 
 /// Where a clock may be read.
 const CLOCKS: [&str; 5] = [
@@ -136,6 +136,10 @@ fn sources_in(folder: &Path) -> Vec<Source> {
     fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
+            if path.ends_with("target") {
+                // Packages of their own build there.
+                continue;
+            }
             if path.is_dir() {
                 collect(&path, into);
             } else if path.extension().is_some_and(|extension| extension == "rs") {

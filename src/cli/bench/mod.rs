@@ -9,7 +9,9 @@
 mod aoi;
 mod matchmaking;
 mod nav;
+mod outbox;
 mod rows;
+mod sync;
 mod tick;
 
 use clap::ValueEnum;
@@ -66,6 +68,10 @@ enum System {
     Aoi,
     /// A heartbeat over 10,000 parties, beside arrival order
     Matchmaking,
+    /// Packets and the sender's ring, beside queues of objects
+    Outbox,
+    /// Dirty masks beside flags and sets; a walking crowd
+    Sync,
     /// The whole tick under a crowd
     Tick,
 }
@@ -88,6 +94,8 @@ impl Bench {
                 System::Matchmaking => {
                     self.tell(&matchmaking::measure(self.quick)?, &mut rows, quiet)?
                 }
+                System::Outbox => self.tell(&outbox::measure(self.quick)?, &mut rows, quiet)?,
+                System::Sync => self.tell(&sync::measure(self.quick)?, &mut rows, quiet)?,
                 System::Tick => {
                     let bench = tick::TickBench {
                         threads,

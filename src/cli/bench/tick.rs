@@ -12,8 +12,9 @@ use crate::crowd::{
     load_side_tiles,
 };
 use crate::inbox::Inbox;
+use crate::outbox::OutboxStats;
 use crate::sim::{SetTiming, SimSystems, TickTimings};
-use crate::sync::{PacketCounters, SyncStats};
+use crate::sync::SyncStats;
 use crate::testing::TestServer;
 
 /// The longest that 99 of 100 ticks may take: a tick at 20 Hz.
@@ -47,7 +48,7 @@ struct Measured {
     tick: SetTiming,
     /// What came in and went out while measuring.
     received: u64,
-    sent: PacketCounters,
+    sent: Sent,
     bytes_a_player: Option<f64>,
     /// Too many ticks are late already.
     is_late: bool,
@@ -202,21 +203,41 @@ fn next_crowd(holds: Option<u32>, too_many: Option<u32>) -> Option<u32> {
     }
 }
 
-fn counters(server: &TestServer) -> (u64, PacketCounters) {
-    (
-        server.stats::<Inbox>().counters().handled,
-        server.stats::<SyncStats>().sent,
-    )
+/// What went out.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    packets: u64,
+    bytes: u64,
+    motions: u64,
+    deltas: u64,
+    snapshots: u64,
+    despawns: u64,
 }
 
-fn since(now: PacketCounters, before: PacketCounters) -> PacketCounters {
-    PacketCounters {
+fn counters(server: &TestServer) -> (u64, Sent) {
+    let (packed, sent) = (
+        server.stats::<OutboxStats>(),
+        server.stats::<SyncStats>().sent,
+    );
+    let sent = Sent {
+        packets: packed.frames,
+        bytes: packed.bytes,
+        motions: sent.motions.messages,
+        deltas: sent.deltas.messages,
+        snapshots: sent.snapshots.messages,
+        despawns: sent.despawns.messages,
+    };
+    (server.stats::<Inbox>().counters().handled, sent)
+}
+
+const fn since(now: Sent, before: Sent) -> Sent {
+    Sent {
         packets: now.packets - before.packets,
         bytes: now.bytes - before.bytes,
+        motions: now.motions - before.motions,
+        deltas: now.deltas - before.deltas,
         snapshots: now.snapshots - before.snapshots,
         despawns: now.despawns - before.despawns,
-        deltas: now.deltas - before.deltas,
-        motions: now.motions - before.motions,
     }
 }
 

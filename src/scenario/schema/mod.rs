@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aoi::AoiSettings;
 pub use crate::aoi::Sight;
+use crate::crowd::LineSpec;
 use crate::inbox::InboxSettings;
 use crate::map::{MapRecipe, TownRecipe};
 use crate::matchmaking::MatchmakingSettings;
@@ -51,6 +52,8 @@ pub struct Scenario {
     pub cast: Vec<Crowd>,
     /// Modes in which parties wait for battles.
     pub queues: Vec<Queue>,
+    /// How bad the lines to some of the clients are.
+    pub line: LineSpec,
     /// What happens when. Cues of the same tick run in this order.
     pub script: Vec<Cue>,
     /// What must hold during the run or at its end.
@@ -70,6 +73,7 @@ impl Default for Scenario {
             scenes: Vec::new(),
             cast: Vec::new(),
             queues: Vec::new(),
+            line: LineSpec::default(),
             script: Vec::new(),
             expect: Vec::new(),
         }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Area, Behaviour, Crowd, Scene};
+use crate::crowd::LineSpec;
 use crate::map::TileRect;
 
 /// When something happens. A time means the first tick at or after it.
@@ -157,6 +158,8 @@ pub enum Action {
         /// How many.
         count: Option<u32>,
     },
+    /// The clients' lines become better or worse.
+    SetLine(LineSpec),
     /// A scene opens.
     OpenScene(Scene),
     /// A scene closes, with all that is in it.
@@ -199,6 +202,7 @@ impl Action {
             | Self::Paint { .. }
             | Self::Queue { .. }
             | Self::Cancel { .. }
+            | Self::SetLine(_)
             | Self::OpenScene(_)
             | Self::CloseScene { .. } => None,
         }

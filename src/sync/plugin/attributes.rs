@@ -1,4 +1,7 @@
-//! Registered attributes and the masks that say which of them changed.
+//! Registered attributes: who learns them, when, and how they are written.
+
+use std::fmt;
+use std::sync::Arc;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::component::Mutable;
@@ -7,27 +10,85 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::SyncSystems;
-use crate::sim::StateHasher;
-use crate::wire::ATTRIBUTE_BYTES_MAX;
-use crate::world::StateHashed;
+use super::dirty::{DirtyMasks, MaskSlot};
+use crate::sync::masks::{WORD_BITS, bits};
+use crate::sync::records::Variant;
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding, Value};
 
-/// Attributes that can be registered: one bit each in a [`DirtyMask`].
-pub const ATTRIBUTES_MAX: usize = 64;
+/// Words of an [`AttributeSet`].
+pub const ATTRIBUTE_WORDS: usize = 4;
 
-/// A component whose value clients learn.
+/// Attributes that can be registered. Masks are as many words of 64 as are needed for those that there are.
+pub const ATTRIBUTES_MAX: usize = ATTRIBUTE_WORDS * WORD_BITS;
+
+/// A set of attributes, a bit each.
+pub(in crate::sync) type AttributeSet = [u64; ATTRIBUTE_WORDS];
+
+/// A component that is an attribute as a whole. For one of its fields see [`ReplicateAppExt::replicate_field`].
 pub trait Replicate: Component<Mutability = Mutable> {
-    /// Appends the value's bytes, at most as many as its [`AttributeSpec::bytes_max`]; further ones are cut off.
-    fn encode(&self, bytes: &mut Vec<u8>);
+    /// What clients learn.
+    fn value(&self) -> Value;
 }
 
-/// Who learns an attribute.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Audience {
+/// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Audience(u8);
+
+impl Audience {
     /// The client that controls the object.
-    Owner,
-    /// That client, and everybody who sees the object.
+    pub const OWNER: Self = Self(1);
+    /// Clients of its party that see it.
+    pub const PARTY: Self = Self(1 << 1);
+    /// Clients of its team that see it.
+    pub const TEAM: Self = Self(1 << 2);
+    /// Clients of its guild that see it.
+    pub const GUILD: Self = Self(1 << 3);
+    /// Everybody who sees it.
+    pub const VIEWERS: Self = Self(1 << 4);
+    /// Both of two.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is in this.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl fmt::Debug for Audience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [
+            (Self::OWNER, "owner"),
+            (Self::PARTY, "party"),
+            (Self::TEAM, "team"),
+            (Self::GUILD, "guild"),
+            (Self::VIEWERS, "viewers"),
+        ];
+        let of = names.iter().filter(|(bit, _)| self.contains(*bit));
+        f.debug_set().entries(of.map(|(_, name)| name)).finish()
+    }
+}
+
+/// All relations that a client can have to an object: combinations of the five audiences.
+const RELATIONS: usize = 1 << 5;
+
+/// When a changed attribute is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Cadence {
+    /// Once a heartbeat, in the tick that is the object's share of it, so that neither the tick nor the bytes come in bursts.
     #[default]
-    Viewers,
+    Heartbeat,
+    /// In the tick of the change.
+    EveryTick,
+    /// Once in so many ticks, phased by object; 0 counts as 1.
+    EveryNth(u32),
 }
 
 /// What is said of an attribute when it is registered.
@@ -39,8 +100,48 @@ pub struct AttributeSpec {
     pub id: u16,
     /// Who learns it.
     pub audience: Audience,
-    /// The longest value, in bytes; at most [`ATTRIBUTE_BYTES_MAX`].
-    pub bytes_max: u32,
+    /// When.
+    pub cadence: Cadence,
+    /// How its values are written; at most [`ATTRIBUTE_BYTES_MAX`] bytes.
+    pub encoding: Encoding,
+    /// Whether changes go to [`SaveRequest`](super::SaveRequest) as well.
+    pub persist: bool,
+}
+
+impl AttributeSpec {
+    /// An attribute that everybody learns who sees the object, once a heartbeat, and that nobody stores.
+    #[must_use]
+    pub const fn new(name: &'static str, id: u16, encoding: Encoding) -> Self {
+        Self {
+            name,
+            id,
+            audience: Audience::VIEWERS,
+            cadence: Cadence::Heartbeat,
+            encoding,
+            persist: false,
+        }
+    }
+
+    /// The same for other clients.
+    #[must_use]
+    pub const fn to(self, audience: Audience) -> Self {
+        Self { audience, ..self }
+    }
+
+    /// The same at other times.
+    #[must_use]
+    pub const fn at(self, cadence: Cadence) -> Self {
+        Self { cadence, ..self }
+    }
+
+    /// The same, and stored.
+    #[must_use]
+    pub const fn persistent(self) -> Self {
+        Self {
+            persist: true,
+            ..self
+        }
+    }
 }
 
 /// Why an attribute cannot be registered.
@@ -71,44 +172,117 @@ pub enum RegisterError {
     TooMany(&'static str),
 }
 
+/// Appends the value of an entity; `false` when it has none.
+type Encode = Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> bool + Send + Sync>;
+
 /// An attribute with the function that encodes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(in crate::sync) struct Registered {
     pub spec: AttributeSpec,
-    /// Appends the value of an entity; `false` when it has none.
-    pub encode: fn(EntityRef, &mut Vec<u8>) -> bool,
+    encode: Encode,
 }
 
-/// The registered attributes; the place of one is its bit in every [`DirtyMask`].
-#[derive(Resource, Clone, Debug, Default)]
-pub struct Attributes(Vec<Registered>);
+impl Registered {
+    /// Appends the value of an entity; `false` when it has none.
+    pub fn encode(&self, entity: EntityRef, bytes: &mut Vec<u8>) -> bool {
+        (self.encode)(entity, self.spec.encoding, bytes)
+    }
+}
+
+/// The registered attributes; the place of one is its bit in every mask.
+#[derive(Resource, Clone)]
+pub struct Attributes {
+    table: Vec<Registered>,
+    /// By [`Variant`].
+    told: Vec<AttributeSet>,
+    variants: [Variant; RELATIONS],
+    /// Attributes of each cadence: every how many ticks, or 0 for the heartbeat.
+    cadences: Vec<(u64, AttributeSet)>,
+    persist: AttributeSet,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        let mut attributes = Self {
+            table: Vec::new(),
+            told: Vec::new(),
+            variants: [Variant(0); RELATIONS],
+            cadences: Vec::new(),
+            persist: [0; ATTRIBUTE_WORDS],
+        };
+        attributes.derive();
+        attributes
+    }
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.specs()).finish()
+    }
+}
 
 impl Attributes {
     /// What was said of each attribute, by ascending bit.
     pub fn specs(&self) -> impl Iterator<Item = AttributeSpec> {
-        self.0.iter().map(|registered| registered.spec)
+        self.table.iter().map(|registered| registered.spec)
     }
 
     /// The bit of the attribute with this name.
     #[must_use]
     pub fn bit(&self, name: &str) -> Option<u32> {
-        let place = self
-            .0
-            .iter()
-            .position(|registered| registered.spec.name == name)?;
+        let place = self.specs().position(|spec| spec.name == name)?;
         u32::try_from(place).ok()
     }
 
-    pub(super) fn table(&self) -> &[Registered] {
-        &self.0
+    /// The attribute of a bit.
+    pub(in crate::sync) fn get(&self, bit: usize) -> Option<&Registered> {
+        self.table.get(bit)
+    }
+
+    /// What a client of this relation is told.
+    pub(in crate::sync) const fn variant(&self, relation: Audience) -> Variant {
+        self.variants[relation.0 as usize]
+    }
+
+    /// The attributes of each variant.
+    pub(in crate::sync) fn told(&self) -> &[AttributeSet] {
+        &self.told
+    }
+
+    /// Attributes that are stored.
+    pub(in crate::sync) const fn persistent(&self) -> &AttributeSet {
+        &self.persist
+    }
+
+    /// Whether any attribute is told to viewers of a party, team or guild only.
+    pub(in crate::sync) fn ask_standing(&self) -> bool {
+        let some = Audience::PARTY.or(Audience::TEAM).or(Audience::GUILD);
+        self.specs()
+            .any(|spec| spec.audience.meets(some) && !spec.audience.meets(Audience::VIEWERS))
+    }
+
+    /// What a client is to the object that it controls.
+    pub(in crate::sync) const OWN: Audience = Audience(RELATIONS as u8 - 1);
+
+    /// The attributes of an object that are sent in this tick if they changed.
+    pub(in crate::sync) fn due(&self, tick: u64, id: u32, in_heartbeat: bool) -> AttributeSet {
+        let mut due = [0; ATTRIBUTE_WORDS];
+        for &(every, set) in &self.cadences {
+            let now = if every == 0 {
+                in_heartbeat
+            } else {
+                (tick + u64::from(id)).is_multiple_of(every)
+            };
+            if now {
+                (0..ATTRIBUTE_WORDS).for_each(|word| due[word] |= set[word]);
+            }
+        }
+        due
     }
 
     fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
         let AttributeSpec {
-            name,
-            id,
-            bytes_max,
-            ..
+            name, id, encoding, ..
         } = registered.spec;
         if self
             .specs()
@@ -116,66 +290,59 @@ impl Attributes {
         {
             return Err(RegisterError::Taken { name, id });
         }
-        if bytes_max > ATTRIBUTE_BYTES_MAX {
-            return Err(RegisterError::TooLong {
-                name,
-                found: bytes_max,
-            });
+        let found = encoding.bytes_max();
+        if found > ATTRIBUTE_BYTES_MAX {
+            return Err(RegisterError::TooLong { name, found });
         }
-        if self.0.len() == ATTRIBUTES_MAX {
+        if self.table.len() == ATTRIBUTES_MAX {
             return Err(RegisterError::TooMany(name));
         }
-        self.0.push(registered);
-        Ok(self.0.len() as u32 - 1)
+        self.table.push(registered);
+        self.derive();
+        Ok(self.table.len() as u32 - 1)
     }
-}
 
-/// Which attributes of an object changed since they were last collected: one bit each.
-///
-/// Ordinary changes (`&mut Health`) find their way here through change detection, which looks at every object that has the
-/// attribute once a tick.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DirtyMask(u64);
-
-impl DirtyMask {
-    /// Sets the bit of an attribute, see [`Attributes::bit`].
-    pub const fn mark(&mut self, bit: u32) {
-        if bit < ATTRIBUTES_MAX as u32 {
-            self.0 |= 1 << bit;
+    /// Works out what follows from the table.
+    fn derive(&mut self) {
+        let set_of = |choose: &dyn Fn(AttributeSpec) -> bool| {
+            let mut set = [0; ATTRIBUTE_WORDS];
+            for (bit, registered) in self.table.iter().enumerate() {
+                set[bit / WORD_BITS] |= u64::from(choose(registered.spec)) << (bit % WORD_BITS);
+            }
+            set
+        };
+        let every = |cadence| match cadence {
+            Cadence::Heartbeat => 0,
+            Cadence::EveryTick => 1,
+            Cadence::EveryNth(ticks) => u64::from(ticks.max(1)),
+        };
+        let mut told = Vec::new();
+        for relation in 0..RELATIONS {
+            let relation = Audience(relation as u8);
+            let set = set_of(&|spec| spec.audience.meets(relation));
+            let place = told.iter().position(|&other| other == set);
+            self.variants[usize::from(relation.0)] = Variant(place.unwrap_or(told.len()) as u8);
+            if place.is_none() {
+                told.push(set);
+            }
         }
-    }
-
-    /// Whether anything changed.
-    #[must_use]
-    pub const fn is_dirty(self) -> bool {
-        self.0 != 0
-    }
-
-    /// The bits that are set, lowest first; none is left.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = u32> + use<> {
-        let mut mask = std::mem::take(&mut self.0);
-        std::iter::from_fn(move || {
-            let bit = (mask != 0).then(|| mask.trailing_zeros())?;
-            mask &= mask - 1;
-            Some(bit)
-        })
-    }
-}
-
-impl StateHashed for DirtyMask {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.0);
+        let mut cadences: Vec<u64> = self.specs().map(|spec| every(spec.cadence)).collect();
+        cadences.sort_unstable();
+        cadences.dedup();
+        let of_cadence = |ticks| (ticks, set_of(&|spec| every(spec.cadence) == ticks));
+        let cadences = cadences.into_iter().map(of_cadence).collect();
+        let persist = set_of(&|spec| spec.persist);
+        (self.told, self.cadences, self.persist) = (told, cadences, persist);
     }
 }
 
 /// The values that clients hold, encoded, by bit; `None` for attributes that the object does not have.
 #[derive(Component, Clone, Debug, Default)]
-pub(super) struct SentValues(Vec<Option<SmallVec<[u8; 8]>>>);
+pub(in crate::sync) struct SentValues(Vec<Option<SmallVec<[u8; 8]>>>);
 
 impl SentValues {
     /// Keeps a value; whether it differs from the one before.
-    pub fn set(&mut self, bit: u32, value: &[u8]) -> bool {
-        let bit = bit as usize;
+    pub fn set(&mut self, bit: usize, value: &[u8]) -> bool {
         if self.0.len() <= bit {
             self.0.resize(bit + 1, None);
         }
@@ -186,110 +353,179 @@ impl SentValues {
         changed
     }
 
-    /// The values, by ascending bit.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        self.0
-            .iter()
-            .enumerate()
+    /// Those of the values that are in a set, with their bits, ascending.
+    pub fn of<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
+        bits(set)
+            .map_while(|bit| Some((bit, self.0.get(bit)?)))
             .filter_map(|(bit, value)| Some((bit, value.as_deref()?)))
     }
 }
 
 /// Registers attributes.
+///
+/// An object's first values are sent with its snapshot. Once an attribute was replicated, an object keeps it: that its
+/// component is removed is not told.
 pub trait ReplicateAppExt {
-    /// Makes a component an attribute of the objects that have it. Once it was replicated, an object keeps it: that it is
-    /// removed is not told.
+    /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
+    /// which looks at every such object once a tick.
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<(), RegisterError>;
+    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError>;
+
+    /// The same for what a function makes of a component: one of its fields, say.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; nothing is registered then.
+    fn replicate_field<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> Result<u32, RegisterError>;
+
+    /// The same without change detection: nothing is ever scanned, and whoever writes the component marks the returned bit
+    /// with [`DirtyMasks::mark`]. What is not marked is not sent.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; nothing is registered then.
+    fn replicate_marked<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> Result<u32, RegisterError>;
 }
 
 impl ReplicateAppExt for App {
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<(), RegisterError> {
-        let registered = Registered {
-            spec,
-            encode: encode::<C>,
-        };
-        let bit = self
-            .world_mut()
-            .get_resource_or_init::<Attributes>()
-            .register(registered)?;
-        let mark = move |mut changed: Query<&mut DirtyMask, Changed<C>>| {
-            changed.iter_mut().for_each(|mut mask| mask.mark(bit));
+    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError> {
+        self.replicate_field(spec, C::value)
+    }
+
+    fn replicate_field<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> Result<u32, RegisterError> {
+        let bit = register(self, spec, field)?;
+        let mark = move |changed: Query<&MaskSlot, Changed<C>>, mut masks: ResMut<DirtyMasks>| {
+            changed.iter().for_each(|&slot| masks.mark(slot, bit));
         };
         // Each sets a bit of its own, so their order cannot show.
         let mark = mark
             .in_set(SyncSystems::Mark)
             .ambiguous_with(SyncSystems::Mark);
         self.add_systems(FixedUpdate, mark);
-        Ok(())
+        Ok(bit)
+    }
+
+    fn replicate_marked<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> Result<u32, RegisterError> {
+        let bit = register(self, spec, field)?;
+        self.add_observer(
+            move |inserted: On<Insert<C>>,
+                  slots: Query<&MaskSlot>,
+                  mut masks: ResMut<DirtyMasks>| {
+                if let Ok(&slot) = slots.get(inserted.entity) {
+                    masks.mark(slot, bit);
+                }
+            },
+        );
+        Ok(bit)
     }
 }
 
-fn encode<C: Replicate>(entity: EntityRef, bytes: &mut Vec<u8>) -> bool {
-    entity
-        .get::<C>()
-        .map(|component| component.encode(bytes))
-        .is_some()
+fn register<C: Component, V: Into<Value>>(
+    app: &mut App,
+    spec: AttributeSpec,
+    field: impl Fn(&C) -> V + Send + Sync + 'static,
+) -> Result<u32, RegisterError> {
+    let encode = move |entity: EntityRef, encoding: Encoding, bytes: &mut Vec<u8>| {
+        let value = entity.get::<C>().map(|component| field(component).into());
+        value.is_some_and(|value| {
+            encoding.write(&value, bytes);
+            true
+        })
+    };
+    let encode: Encode = Arc::new(encode);
+    let mut attributes = app.world_mut().get_resource_or_init::<Attributes>();
+    let bit = attributes.register(Registered { spec, encode })?;
+    let words = attributes.table.len().div_ceil(WORD_BITS);
+    let mut masks = app.world_mut().get_resource_or_init::<DirtyMasks>();
+    masks.widen(words);
+    Ok(bit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_mask_gives_its_bits_once_lowest_first() {
-        let mut mask = DirtyMask::default();
-        [63, 0, 17, 17].into_iter().for_each(|bit| mask.mark(bit));
-        assert_eq!(mask.take().collect::<Vec<_>>(), [0, 17, 63]);
-        assert!(!mask.is_dirty());
+    fn register(attributes: &mut Attributes, spec: AttributeSpec) -> Result<u32, RegisterError> {
+        let encode: Encode = Arc::new(|_, _, _| false);
+        attributes.register(Registered { spec, encode })
     }
 
     #[test]
     fn names_numbers_and_lengths_are_checked() {
         let mut attributes = Attributes::default();
-        let mut register = |name, id, bytes_max| {
-            let spec = AttributeSpec {
-                name,
-                id,
-                audience: Audience::Viewers,
-                bytes_max,
-            };
-            attributes.register(Registered {
-                spec,
-                encode: |_, _| false,
-            })
+        let mut register = |name, id, encoding| {
+            super::tests::register(&mut attributes, AttributeSpec::new(name, id, encoding))
         };
-        assert_eq!(register("health", 1, 5), Ok(0));
+        assert_eq!(register("health", 1, Encoding::Varint), Ok(0));
+        let (name, found) = ("mana", 256);
         assert_eq!(
-            register("mana", 2, 256),
-            Err(RegisterError::TooLong {
-                name: "mana",
-                found: 256
-            })
+            register(name, 2, Encoding::Bytes { max: found }),
+            Err(RegisterError::TooLong { name, found })
         );
+        for (name, id) in [("mana", 1), ("health", 2)] {
+            assert_eq!(
+                register(name, id, Encoding::U8),
+                Err(RegisterError::Taken { name, id })
+            );
+        }
+        assert_eq!(register("mana", 2, Encoding::U8), Ok(1));
+    }
+
+    #[test]
+    fn relations_that_learn_the_same_share_a_variant() {
+        let mut attributes = Attributes::default();
+        let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
+        register(&mut attributes, plain("health", 1)).unwrap();
+        register(&mut attributes, plain("gold", 2).to(Audience::OWNER)).unwrap();
+        assert!(!attributes.ask_standing());
+        let party = Audience::PARTY.or(Audience::GUILD);
+        register(&mut attributes, plain("mana", 3).to(party)).unwrap();
+        assert!(attributes.ask_standing());
+        let told = |relation| attributes.told()[usize::from(attributes.variant(relation).0)][0];
+        assert_eq!(told(Attributes::OWN), 0b111);
+        assert_eq!(told(Audience::VIEWERS), 0b001);
+        assert_eq!(told(Audience::VIEWERS.or(Audience::TEAM)), 0b001);
+        assert_eq!(told(Audience::VIEWERS.or(Audience::GUILD)), 0b101);
         assert_eq!(
-            register("mana", 1, 5),
-            Err(RegisterError::Taken {
-                name: "mana",
-                id: 1
-            })
+            attributes.variant(Audience::VIEWERS.or(Audience::PARTY)),
+            attributes.variant(Audience::VIEWERS.or(Audience::GUILD))
         );
-        assert_eq!(
-            register("health", 2, 5),
-            Err(RegisterError::Taken {
-                name: "health",
-                id: 2
-            })
-        );
-        assert_eq!(register("mana", 2, 5), Ok(1));
+    }
+
+    #[test]
+    fn every_attribute_is_due_at_its_own_times() {
+        let mut attributes = Attributes::default();
+        let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
+        register(&mut attributes, plain("slow", 1)).unwrap();
+        register(&mut attributes, plain("fast", 2).at(Cadence::EveryTick)).unwrap();
+        register(&mut attributes, plain("third", 3).at(Cadence::EveryNth(3))).unwrap();
+        let due = |tick, id, heartbeat| attributes.due(tick, id, heartbeat)[0];
+        assert_eq!(due(5, 1, false), 0b110);
+        assert_eq!(due(6, 1, false), 0b010);
+        assert_eq!(due(6, 1, true), 0b011);
     }
 
     #[test]
     fn an_equal_value_is_no_change() {
         let mut sent = SentValues::default();
         assert!(sent.set(3, b"abc") && !sent.set(3, b"abc") && sent.set(3, b"abd"));
-        assert_eq!(sent.iter().collect::<Vec<_>>(), [(3, b"abd".as_slice())]);
+        let all = [!0; ATTRIBUTE_WORDS];
+        assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(3, b"abd".as_slice())]);
     }
 }

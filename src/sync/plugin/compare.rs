@@ -2,12 +2,14 @@
 
 use bevy_ecs::prelude::*;
 
-use super::attributes::{Attributes, Audience};
-use super::{motion_of, words};
+use super::attributes::Attributes;
+use super::{Replicator, moving_of, relation, words};
 use crate::aoi::SceneInterest;
 use crate::session::Sessions;
 use crate::sync::Mirror;
-use crate::wire::{ClientId, Motion};
+use crate::sync::masks::bits;
+use crate::sync::records::{SceneRecords, Variant};
+use crate::wire::ClientId;
 use crate::world::{Floor, Heading, Object, ObjectId, Position, SceneObjects, Velocity};
 
 /// Compares what a client holds with what it should hold when nothing changes any more.
@@ -44,18 +46,36 @@ pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Resul
             mirror.ids()
         ));
     }
-    let ids = world.get::<SceneObjects>(own.scene_entity());
+    let (ids, attributes) = (
+        world.get::<SceneObjects>(own.scene_entity()),
+        world.resource::<Attributes>(),
+    );
+    let Some(records) = world.resource::<Replicator>().scenes.get(&own.scene()) else {
+        return Err("nothing was replicated in its scene".into());
+    };
+    let standing = records.standing(own.id().0);
     for id in expected {
         let Some(entity) = ids.and_then(|ids| ids.entity(ObjectId(id))) else {
             return Err(format!("it knows object {id}, which does not exist"));
         };
-        compare_object(world, entity, mirror, id == own.id().0)
+        let variant = if id == own.id().0 {
+            attributes.variant(Attributes::OWN)
+        } else {
+            relation(attributes, standing, records.standing(id))
+        };
+        compare_object(world, entity, mirror, records, variant)
             .map_err(|what| format!("object {id}: {what}"))?;
     }
     Ok(())
 }
 
-fn compare_object(world: &World, entity: Entity, mirror: &Mirror, own: bool) -> Result<(), String> {
+fn compare_object(
+    world: &World,
+    entity: Entity,
+    mirror: &Mirror,
+    records: &SceneRecords,
+    variant: Variant,
+) -> Result<(), String> {
     let entity = world
         .get_entity(entity)
         .map_err(|error| error.to_string())?;
@@ -67,31 +87,34 @@ fn compare_object(world: &World, entity: Entity, mirror: &Mirror, own: bool) -> 
             (known.generation, known.kind)
         ));
     }
-    let moving = entity.components::<(&Position, &Velocity, &Heading, &Floor)>();
-    let motion = Motion {
-        discontinuity: known.motion.discontinuity,
-        ..motion_of(moving)
-    };
-    if known.motion != motion {
-        return Err(format!("motion {:?}, not {motion:?}", known.motion));
+    let moving = moving_of(entity.components::<(&Position, &Velocity, &Heading, &Floor)>());
+    let mut expected = moving.motion(u64::from(known.motion.at));
+    expected.discontinuity = known.motion.discontinuity;
+    let base = records.bases.get(object.id().0 as usize);
+    // What moves is where it is reckoned to be; what rests is exactly where it is.
+    if known.motion != expected
+        && (expected.is_at_rest() || base.map(|b| b.motion) != Some(known.motion))
+    {
+        return Err(format!("motion {:?}, not {expected:?}", known.motion));
     }
     let attributes = world.resource::<Attributes>();
     let mut expected = Vec::new();
-    for registered in attributes.table() {
+    for registered in
+        bits(&attributes.told()[usize::from(variant.0)]).map_while(|bit| attributes.get(bit))
+    {
         let mut value = Vec::new();
-        let told = own || registered.spec.audience == Audience::Viewers;
-        if told && (registered.encode)(entity, &mut value) {
-            value.truncate(registered.spec.bytes_max as usize);
+        if registered.encode(entity, &mut value) {
             expected.push((registered.spec.id, value));
         }
     }
     expected.sort_unstable();
-    if known.attributes == expected {
+    // What it learnt while it belonged to the object's team or party, it keeps.
+    let told = |id| expected.iter().any(|&(other, _)| other == id);
+    let known = known.attributes.iter().filter(|&&(id, _)| told(id));
+    let known: Vec<_> = known.cloned().collect();
+    if known == expected {
         Ok(())
     } else {
-        Err(format!(
-            "attributes {:?}, not {expected:?}",
-            known.attributes
-        ))
+        Err(format!("attributes {known:?}, not {expected:?}"))
     }
 }

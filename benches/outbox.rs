@@ -1,0 +1,52 @@
+//! Packets out of a tick's news, the way to a sender thread, and the ring beside queues of objects.
+
+use std::hint::black_box;
+
+use criterion::Criterion;
+use throng::outbox::reference::{WAYS, between_threads, in_turn};
+use throng::outbox::workload::{Shard, fill};
+use throng::outbox::{Assembler, Batch, CountingSink};
+
+const CLIENTS: u32 = 1_000;
+
+pub fn bench(criterion: &mut Criterion) {
+    let mut batch = Batch::default();
+    let messages = fill(&mut batch, 1, 10_000, CLIENTS, 97);
+    let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
+    criterion.bench_function(&format!("outbox::packets/{messages}"), |bencher| {
+        bencher.iter(|| {
+            let lines = batch.parts.iter().flat_map(|part| part.lines());
+            let made: u64 = lines
+                .map(|line| {
+                    assembler
+                        .line(batch.tick, line, &batch.shared, &mut sink)
+                        .messages
+                })
+                .sum();
+            assert_eq!(made, messages);
+        });
+    });
+    let mut shard = Shard::new(16 << 20, Box::new(CountingSink::default()));
+    criterion.bench_function(&format!("outbox::by_a_shard/{messages}"), |bencher| {
+        bencher.iter(|| {
+            let before = shard.take().messages;
+            shard.offer(&batch);
+            assert_eq!(shard.take().messages - before, messages);
+        });
+    });
+    const COUNT: u64 = 20_000;
+    for bytes in [64, 1_200] {
+        let sum = in_turn(WAYS[0], bytes, COUNT);
+        for way in WAYS {
+            for (name, pass) in [
+                ("in_turn", in_turn as fn(_, _, _) -> _),
+                ("between_threads", between_threads),
+            ] {
+                let name = format!("outbox::{name}/{way:?}/{bytes}x{COUNT}");
+                criterion.bench_function(&name, |bencher| {
+                    bencher.iter(|| assert_eq!(pass(black_box(way), bytes, COUNT), sum));
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Dirty masks, and a tick of replication for a crowd that walks.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::Criterion;
+use throng::sync::SyncSettings;
+use throng::sync::masks::Masks;
+use throng::sync::workload::WalkingServer;
+
+const OBJECTS: u32 = 10_000;
+const DIRTY: u32 = 100;
+
+pub fn bench(criterion: &mut Criterion) {
+    let mut masks = Masks::new(1);
+    masks.grow(OBJECTS as usize);
+    criterion.bench_function(&format!("sync::mark_and_collect/{DIRTY}"), |bencher| {
+        bencher.iter(|| {
+            for object in (0..OBJECTS).step_by((OBJECTS / DIRTY) as usize) {
+                masks.mark(object, black_box(object % 64));
+            }
+            let mut seen = 0;
+            masks.collect(|object, bit| seen += u32::from(bit == object % 64));
+            assert_eq!(seen, DIRTY);
+        });
+    });
+    let mut server =
+        WalkingServer::new(2_000, 200, 447.0, SyncSettings::default()).expect("a scene holds them");
+    for _ in 0..60 {
+        server.step();
+    }
+    criterion.bench_function("sync::replicate_walking/2000x200", |bencher| {
+        bencher.iter_custom(|times| (0..times).map(|_| server.step()).sum::<Duration>());
+    });
+    let (stats, packed) = server.stats();
+    assert!(stats.links > 200 && packed.frames > 0);
+}

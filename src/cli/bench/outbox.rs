@@ -1,0 +1,136 @@
+//! `throng bench outbox`: packets out of a tick's news, the way to a sender thread, and the ring beside queues of objects.
+//!
+//! Times are medians. Whatever has peers is done by all of them in turn, in one process, and gives the same sum over all
+//! messages in their order. A ring *in turn* has both ends on one thread, a batch in and a batch out: that is what the ends
+//! cost. Between *threads*, which yield when they cannot go on, what the system's scheduler does is in the figure too; on a
+//! busy machine it is most of it, so there is no aim.
+
+use super::Failure;
+use super::rows::Row;
+use crate::outbox::reference::{Sum, WAYS, Way, between_threads, in_turn};
+use crate::outbox::workload::{Shard, fill};
+use crate::outbox::{Assembler, Batch, CountingSink};
+use crate::sim::clock::Stopwatch;
+
+const SYSTEM: &str = "outbox";
+
+/// Objects, clients, and objects that each is told about.
+const CROWDS: [(usize, u32, usize); 2] = [(10_000, 1_000, 97), (10_000, 1_000, 12)];
+
+pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+    let rounds = if quick { 9 } else { 31 };
+    let mut rows = Vec::new();
+    for (objects, clients, seen) in CROWDS {
+        rows.extend(packets(objects, clients, seen, rounds));
+    }
+    let messages = if quick { 50_000 } else { 200_000 };
+    for bytes in [64, 256, 1_200, 16_384] {
+        let count = messages.min(64_000_000 / bytes as u64);
+        rows.extend(ring("turn", in_turn, bytes, count, rounds));
+    }
+    rows.extend(ring("threads", between_threads, 64, messages, rounds));
+    Ok(rows)
+}
+
+/// A tick's news into packets, inline and by way of a shard.
+fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Row> {
+    let mut batch = Batch::default();
+    let messages = fill(&mut batch, 1, objects, clients, seen);
+    let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
+    let mut shard = Shard::new(16 << 20, Box::new(CountingSink::default()));
+    let mut times = [const { Vec::new() }; 3];
+    let (mut inline, mut sharded) = (0, 0);
+    // The first rounds warm buffers up.
+    for round in 0..rounds + 3 {
+        let mut watch = Stopwatch::start();
+        for line in batch.parts.iter().flat_map(|part| part.lines()) {
+            let written = assembler.line(batch.tick, line, &batch.shared, &mut sink);
+            inline += written.messages;
+        }
+        let assembled = watch.lap_ns();
+        shard.offer(&batch);
+        let offered = watch.lap_ns();
+        sharded = shard.take().messages;
+        let taken = watch.lap_ns();
+        if round >= 3 {
+            for (times, ns) in times.iter_mut().zip([assembled, offered, taken]) {
+                times.push(ns as f64 / messages as f64);
+            }
+        }
+    }
+    let expected = messages * (rounds as u64 + 3);
+    let whole = (inline, sharded) == (expected, expected);
+    let [assembled, offered, taken] = times.map(median);
+    let row = |case: &str, ns| Row::new(SYSTEM, format!("{case}/{clients}x{seen}"), ns, "ns/msg");
+    vec![
+        row("inline", assembled).aiming(
+            "at most 40 ns a message, every message in a packet",
+            assembled <= 40.0 && whole,
+        ),
+        row("hand over", offered),
+        row("thread", taken).aiming(
+            "at most 40 ns a message, every message in a packet",
+            taken <= 40.0 && whole,
+        ),
+    ]
+}
+
+/// Messages of one size through the ring, a channel and a queue.
+fn ring(
+    case: &str,
+    pass: fn(Way, usize, u64) -> Sum,
+    bytes: usize,
+    count: u64,
+    rounds: usize,
+) -> Vec<Row> {
+    let mut times = [const { Vec::new() }; 3];
+    let mut is_equal = true;
+    for _ in 0..rounds {
+        let sums = WAYS.map(|way| {
+            let watch = Stopwatch::start();
+            let sum = pass(way, bytes, count);
+            times[way as usize].push(watch.elapsed().as_secs_f64() * 1e9 / count as f64);
+            sum
+        });
+        is_equal &= sums.iter().all(|&sum| sum == sums[0]);
+    }
+    let [ring, channel, queue] = times.map(median);
+    let row = || Row::new(SYSTEM, format!("{case}/{bytes} B"), ring, "ns/msg");
+    let gb_s = bytes as f64 / ring;
+    let (beside_channel, beside_queue) = (
+        row().beside("channel", channel),
+        row().beside("ArrayQueue", queue),
+    );
+    if case == "threads" {
+        return vec![beside_channel, beside_queue];
+    }
+    let (fast, same) = (gb_s >= 2.0, "2 GB/s, the same messages in the same order");
+    if bytes != 64 {
+        return vec![beside_channel.aiming(same, fast && is_equal), beside_queue];
+    }
+    vec![
+        beside_channel.aiming(
+            format!("{same}, 5 times the channel"),
+            fast && is_equal && channel >= 5.0 * ring,
+        ),
+        beside_queue.aiming("2 times the queue", queue >= 2.0 * ring),
+    ]
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_unstable_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_is_whole_and_the_same() {
+        // Times are what they are; what was made does not depend on them.
+        let rows = packets(200, 20, 10, 2);
+        assert!(rows[0].value > 0.0 && rows.len() == 3);
+        assert_eq!(ring("turn", in_turn, 64, 1_000, 2).len(), 2);
+    }
+}

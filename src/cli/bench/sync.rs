@@ -1,0 +1,298 @@
+//! `throng bench sync`: dirty masks beside flags and sets, and replication of a walking crowd.
+//!
+//! Masks are marked by hand and collected in turn with their peers, on the same marks; what is collected is added up and
+//! must be the same. Replication is timed from the collection of what changed to every client's list of messages, on one
+//! thread; packets are put together afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are
+//! compared with the server's.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bevy_ecs::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::Failure;
+use super::rows::Row;
+use crate::cli::is_interrupted;
+use crate::outbox::Sink;
+use crate::sim::clock::Stopwatch;
+use crate::sync::masks::Masks;
+use crate::sync::reference::{FLAGS, Flags, Pairs, SkippingFlags};
+use crate::sync::workload::{TICK_HZ, WalkingServer};
+use crate::sync::{Mirror, SyncSettings};
+use crate::wire::{Channel, ClientId};
+
+const SYSTEM: &str = "sync";
+
+/// Objects, and how many of them are dirty at a collection: 1 %.
+const OBJECTS: u32 = 10_000;
+const DIRTY: usize = 100;
+/// Attributes marked of each.
+const MARKS: usize = 4;
+
+pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+    let mut rows = masks(if quick { 200 } else { 1_000 });
+    rows.push(change_detection(if quick { 50 } else { 200 }));
+    if is_interrupted() {
+        return Ok(rows);
+    }
+    let (objects, clients, ticks) = if quick {
+        (2_000, 200, 200)
+    } else {
+        (10_000, 1_000, 400)
+    };
+    rows.extend(replication(objects, clients, ticks)?);
+    Ok(rows)
+}
+
+/// Nanoseconds a mark, and what was collected.
+#[derive(Default)]
+struct Collected {
+    ns: u64,
+    sum: u64,
+}
+
+impl Collected {
+    fn ns_a_mark(&self, rounds: usize) -> f64 {
+        self.ns as f64 / (rounds * DIRTY * MARKS) as f64
+    }
+}
+
+/// The order in which pairs are shown is each side's own.
+const fn weigh(object: u32, bit: u32) -> u64 {
+    (object as u64 * FLAGS as u64 + bit as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn masks(rounds: usize) -> Vec<Row> {
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    let mut ours = Masks::new(1);
+    ours.grow(OBJECTS as usize);
+    let mut flags = Flags::new(OBJECTS as usize);
+    let mut skipping = SkippingFlags::new(OBJECTS as usize);
+    let mut pairs = Pairs::default();
+    let mut all: [Collected; 4] = Default::default();
+    for _ in 0..rounds {
+        let marks: Vec<(u32, u32)> = (0..DIRTY)
+            .flat_map(|_| {
+                let object = random.random_range(0..OBJECTS);
+                [(); MARKS].map(|()| (object, random.random_range(0..FLAGS as u32)))
+            })
+            .collect();
+        let [a, b, c, d] = &mut all;
+        timed(a, |sum| {
+            marks
+                .iter()
+                .for_each(|&(object, bit)| ours.mark(object, bit));
+            ours.collect(|object, bit| *sum = sum.wrapping_add(weigh(object, bit)));
+        });
+        timed(b, |sum| {
+            marks
+                .iter()
+                .for_each(|&(object, bit)| flags.mark(object, bit));
+            flags.collect(|object, bit| *sum = sum.wrapping_add(weigh(object, bit)));
+        });
+        timed(c, |sum| {
+            marks
+                .iter()
+                .for_each(|&(object, bit)| skipping.mark(object, bit));
+            skipping.collect(|object, bit| *sum = sum.wrapping_add(weigh(object, bit)));
+        });
+        timed(d, |sum| {
+            marks
+                .iter()
+                .for_each(|&(object, bit)| pairs.mark(object, bit));
+            pairs.collect(|object, bit| *sum = sum.wrapping_add(weigh(object, bit)));
+        });
+    }
+    let [ours, flags, skipping, pairs] = &all;
+    let value = ours.ns_a_mark(rounds);
+    let beside = |case, name, other: &Collected, least: f64| {
+        let row = Row::new(SYSTEM, case, value, "ns/mark").beside(name, other.ns_a_mark(rounds));
+        let ratio = row.ratio.unwrap_or_default();
+        let same = other.sum == ours.sum;
+        row.aiming(
+            format!("{least} times, the same collected"),
+            ratio >= least && same,
+        )
+    };
+    vec![
+        Row::new(SYSTEM, "mark and collect", value, "ns/mark").aiming_below(4.0, "ns"),
+        beside("beside flags", "flags", flags, 70.0),
+        beside("beside skipping", "skipping", skipping, 10.0),
+        beside("beside HashSet", "HashSet", pairs, 3.0),
+    ]
+}
+
+fn timed(collected: &mut Collected, work: impl FnOnce(&mut u64)) {
+    let watch = Stopwatch::start();
+    work(&mut collected.sum);
+    collected.ns += watch.elapsed().as_nanos() as u64;
+}
+
+#[derive(Component)]
+struct Health(u32);
+
+/// What it costs to find changes by looking: a row is an object with the attribute.
+fn change_detection(rounds: usize) -> Row {
+    let mut world = World::new();
+    let entities: Vec<Entity> = (0..OBJECTS)
+        .map(|_| world.spawn(Health(100)).id())
+        .collect();
+    let mut found = 0usize;
+    let mut changed = world.query_filtered::<&Health, Changed<Health>>();
+    let (mut ns, mut random) = (0, Pcg64Mcg::seed_from_u64(7));
+    for _ in 0..rounds {
+        world.clear_trackers();
+        for _ in 0..DIRTY {
+            let nth = random.random_range(0..entities.len());
+            if let Some(mut health) = world.get_mut::<Health>(entities[nth]) {
+                health.0 += 1;
+            }
+        }
+        let watch = Stopwatch::start();
+        found += changed.iter(&world).count();
+        ns += watch.elapsed().as_nanos() as u64;
+    }
+    let meets = found > 0 && found <= rounds * DIRTY;
+    let value = ns as f64 / (rounds * OBJECTS as usize) as f64;
+    Row::new(SYSTEM, "change detection", value, "ns/row")
+        .aiming("at most 1 ns a row", value <= 1.0 && meets)
+}
+
+/// Mirrors of some clients, fed in the tick.
+#[derive(Clone, Default)]
+struct SomeMirrors {
+    mirrors: Arc<Mutex<BTreeMap<ClientId, (Mirror, u64)>>>,
+}
+
+impl Sink for SomeMirrors {
+    fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
+        let mut mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((mirror, faults)) = mirrors.get_mut(&client) {
+            *faults += u64::from(mirror.receive(packet).is_err());
+        }
+    }
+}
+
+/// With reckoning and tiers, and with everything sent every tick.
+fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<Row>, Failure> {
+    // As dense as 10,000 in a square kilometre.
+    let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
+    let everything = SyncSettings {
+        motion_tolerance_m: 0.0,
+        near_m: side_m * 2.0,
+        bytes_per_client_s: u32::MAX / 2,
+        ..SyncSettings::default()
+    };
+    let mut rows = Vec::new();
+    for (case, settings, aim, ticks) in [
+        ("a link and tick", SyncSettings::default(), 10.0, ticks),
+        ("everything sent", everything, 50.0, ticks / 4),
+    ] {
+        let mut server = WalkingServer::new(objects, clients, side_m, settings)
+            .map_err(|error| Failure::new(error.to_string()))?;
+        let mirrors = SomeMirrors::default();
+        let watched: Vec<_> = server.clients().step_by(50).collect();
+        let begun = watched
+            .iter()
+            .map(|&(client, _)| (client, Default::default()));
+        *mirrors
+            .mirrors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = begun.collect();
+        server.set_sink(Box::new(mirrors.clone()));
+        // Until everybody knows whom it sees.
+        for _ in 0..60 {
+            server.step();
+        }
+        let (before, packed_before) = server.stats();
+        let (mut ns, mut links, mut off_m) = (Vec::new(), 0, Vec::new());
+        for tick in 0..ticks {
+            ns.push(server.step().as_nanos() as u64);
+            links += server.stats().0.links;
+            if tick % 7 == 0 {
+                errors(&server, &mirrors, &watched, &mut off_m);
+            }
+        }
+        let (after, packed) = server.stats();
+        let total: u64 = ns.iter().sum();
+        ns.sort_unstable();
+        off_m.sort_unstable_by(f32::total_cmp);
+        let p99_m = off_m
+            .get(off_m.len() * 99 / 100)
+            .copied()
+            .unwrap_or(f32::MAX);
+        let faults: u64 = mirrors
+            .mirrors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .map(|&(_, faults)| faults)
+            .sum();
+        let value = total as f64 / links as f64;
+        rows.push(
+            Row::new(SYSTEM, format!("{case}/{objects}"), value, "ns/link").aiming(
+                format!("<= {aim} ns, no fault of a mirror ({faults})"),
+                value <= aim && faults == 0,
+            ),
+        );
+        let median_ms = ns[ns.len() / 2] as f64 / 1e6;
+        rows.push(Row::new(SYSTEM, format!("{case}, a tick"), median_ms, "ms"));
+        let seconds = ticks as f64 / TICK_HZ;
+        let a_client = (packed.bytes - packed_before.bytes) as f64 / f64::from(clients) / seconds;
+        rows.push(Row::new(
+            SYSTEM,
+            format!("{case}, bytes"),
+            a_client / 1e3,
+            "kB/s",
+        ));
+        let sent = after.sent.motions.messages - before.sent.motions.messages;
+        rows.push(Row::new(
+            SYSTEM,
+            format!("{case}, sent"),
+            100.0 * sent as f64 / links as f64,
+            "% links",
+        ));
+        rows.push(
+            Row::new(
+                SYSTEM,
+                format!("{case}, off p99"),
+                f64::from(p99_m * 100.0),
+                "cm",
+            )
+            .aiming("at most 10 cm within 20 m", p99_m <= 0.1),
+        );
+        if is_interrupted() {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// How far mirrors are off of objects within 20 m, in metres.
+fn errors(
+    server: &WalkingServer,
+    mirrors: &SomeMirrors,
+    watched: &[(ClientId, crate::world::Object)],
+    off_m: &mut Vec<f32>,
+) {
+    let places: BTreeMap<u32, glam::Vec2> = server.positions().collect();
+    let mirrors = mirrors
+        .mirrors
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for (client, own) in watched {
+        let (Some((mirror, _)), Some(own)) = (mirrors.get(client), places.get(&own.id().0)) else {
+            continue;
+        };
+        for id in mirror.ids() {
+            if let (Some(at), Some(believed)) =
+                (places.get(&id), mirror.position(id, server.tick()))
+                && at.distance(*own) <= 20.0
+            {
+                off_m.push(at.distance(believed));
+            }
+        }
+    }
+}

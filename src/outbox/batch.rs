@@ -1,0 +1,448 @@
+//! One tick's news: messages, each encoded once, and for each client the list of those that it gets.
+//!
+//! A [`Batch`] has the messages that many clients get and a [`BatchPart`] for each worker that decides who gets which. A part
+//! has a line a client: its spans of the reliable channel, then those of the unreliable one. A span names one message, or
+//! several that lie side by side and stay together in a packet; it is either in the batch's shared bytes or among the bytes
+//! of its own line, which nobody else gets.
+//!
+//! Cost: 8 bytes a span, no allocation after warm-up.
+
+use crate::wire::ClientId;
+
+/// Set in a span's start when it lies in its line's own bytes.
+const OWN: u32 = 1 << 31;
+
+/// Bytes of a span when it is written down.
+pub(super) const SPAN_BYTES: usize = 8;
+
+/// Where a message lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    length: u32,
+}
+
+impl Span {
+    /// Bytes `start..end` of a batch's shared messages. Both are below 2 GiB.
+    #[inline]
+    #[must_use]
+    pub const fn shared(start: usize, end: usize) -> Self {
+        debug_assert!(
+            start <= end && end < OWN as usize,
+            "shared bytes are below 2 GiB"
+        );
+        Self {
+            start: start as u32,
+            length: (end - start) as u32,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn own(start: usize, end: usize) -> Self {
+        let span = Self::shared(start, end);
+        Self {
+            start: span.start | OWN,
+            ..span
+        }
+    }
+
+    /// Its length in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether it has no bytes; then it is no message.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.length == 0
+    }
+
+    /// Its bytes; none where it reaches beyond those it lies in.
+    #[inline]
+    #[must_use]
+    pub fn bytes<'a>(self, shared: &'a [u8], own: &'a [u8]) -> &'a [u8] {
+        let (all, start) = if self.start & OWN == 0 {
+            (shared, self.start as usize)
+        } else {
+            (own, (self.start & !OWN) as usize)
+        };
+        all.get(start..start + self.length as usize)
+            .unwrap_or_default()
+    }
+
+    /// As it is written down.
+    #[inline]
+    pub(super) const fn to_bytes(self) -> [u8; SPAN_BYTES] {
+        let [s0, s1, s2, s3] = self.start.to_le_bytes();
+        let [l0, l1, l2, l3] = self.length.to_le_bytes();
+        [s0, s1, s2, s3, l0, l1, l2, l3]
+    }
+
+    /// As it was written down.
+    #[inline]
+    pub(super) const fn from_bytes([s0, s1, s2, s3, l0, l1, l2, l3]: [u8; SPAN_BYTES]) -> Self {
+        Self {
+            start: u32::from_le_bytes([s0, s1, s2, s3]),
+            length: u32::from_le_bytes([l0, l1, l2, l3]),
+        }
+    }
+}
+
+/// Why nothing more is sent to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CloseReason {
+    /// It logged out, or its connection ended.
+    Ended,
+    /// Its player logged in elsewhere.
+    Replaced,
+    /// More was waiting for it than may.
+    Behind,
+    /// The server stops.
+    Stopping,
+}
+
+impl CloseReason {
+    /// The reason's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Replaced => "replaced",
+            Self::Behind => "behind",
+            Self::Stopping => "stopping",
+        }
+    }
+
+    /// Its number, from 1 on.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The reason of a number.
+    #[must_use]
+    pub const fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::Ended,
+            2 => Self::Replaced,
+            3 => Self::Behind,
+            4 => Self::Stopping,
+            _ => return None,
+        })
+    }
+}
+
+/// What stands before a line's spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineHead {
+    /// Who gets it.
+    pub client: ClientId,
+    /// Counts scene changes and resumes of the client.
+    pub epoch: u8,
+    /// The last input of the client that was handled.
+    pub input: u16,
+    /// Nothing follows this line, for this reason.
+    pub close: Option<CloseReason>,
+}
+
+/// A line as it is kept: where its spans and own bytes end.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    head: LineHead,
+    ends: Ends,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    reliable: u32,
+    unreliable: u32,
+    bytes: u32,
+}
+
+/// A client's line.
+#[derive(Clone, Copy, Debug)]
+pub struct LineView<'a> {
+    /// Who gets it, and with what header.
+    pub head: LineHead,
+    /// Messages of the reliable channel, in their order.
+    pub reliable: &'a [Span],
+    /// Messages of the unreliable channel, in their order.
+    pub unreliable: &'a [Span],
+    /// The line's own bytes.
+    pub own: &'a [u8],
+}
+
+/// The lines of some clients, as one worker makes them.
+#[derive(Clone, Debug, Default)]
+pub struct BatchPart {
+    bytes: Vec<u8>,
+    reliable: Vec<Span>,
+    unreliable: Vec<Span>,
+    lines: Vec<Line>,
+    open: Option<LineHead>,
+}
+
+impl BatchPart {
+    /// Begins a client's line, and ends the one before. At most one line a client and tick, and clients ascend within a
+    /// part and from part to part; other orders work, but slower.
+    pub fn begin(&mut self, client: ClientId, epoch: u8, input: u16) {
+        self.end();
+        self.open = Some(LineHead {
+            client,
+            epoch,
+            input,
+            close: None,
+        });
+    }
+
+    /// Adds a shared message on the reliable channel.
+    #[inline]
+    pub fn reliable(&mut self, span: Span) {
+        debug_assert!(self.open.is_some(), "a line is begun");
+        if !span.is_empty() {
+            self.reliable.push(span);
+        }
+    }
+
+    /// Adds a shared message on the unreliable channel.
+    #[inline]
+    pub fn unreliable(&mut self, span: Span) {
+        debug_assert!(self.open.is_some(), "a line is begun");
+        if !span.is_empty() {
+            self.unreliable.push(span);
+        }
+    }
+
+    /// Adds a message of this client only on the reliable channel; `write` appends it.
+    #[inline]
+    pub fn write_reliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let span = self.write_own(write);
+        self.reliable(span);
+    }
+
+    /// Adds a message of this client only on the unreliable channel; `write` appends it.
+    #[inline]
+    pub fn write_unreliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let span = self.write_own(write);
+        self.unreliable(span);
+    }
+
+    #[inline]
+    fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        debug_assert!(self.bytes.len() >= start, "a message only appends");
+        let base = self.ends().bytes as usize;
+        Span::own(start - base, self.bytes.len() - base)
+    }
+
+    /// Makes this line the client's last.
+    pub const fn close(&mut self, reason: CloseReason) {
+        if let Some(head) = &mut self.open {
+            head.close = Some(reason);
+        }
+    }
+
+    /// Ends the line; one that says nothing is none.
+    pub fn end(&mut self) {
+        let Some(head) = self.open.take() else {
+            return;
+        };
+        let before = self.ends();
+        let ends = Ends {
+            reliable: self.reliable.len() as u32,
+            unreliable: self.unreliable.len() as u32,
+            bytes: self.bytes.len() as u32,
+        };
+        let says = ends.reliable > before.reliable || ends.unreliable > before.unreliable;
+        if says || head.close.is_some() {
+            self.lines.push(Line { head, ends });
+        } else {
+            self.bytes.truncate(before.bytes as usize);
+        }
+    }
+
+    /// Where the last ended line ends.
+    fn ends(&self) -> Ends {
+        self.lines
+            .last()
+            .map_or_else(Ends::default, |line| line.ends)
+    }
+
+    /// How many lines it has.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Line number `nth`, if there are as many.
+    #[inline]
+    #[must_use]
+    pub fn line(&self, nth: usize) -> Option<LineView<'_>> {
+        let line = self.lines.get(nth)?;
+        let before = match nth.checked_sub(1) {
+            Some(before) => self.lines[before].ends,
+            None => Ends::default(),
+        };
+        let range = |start: u32, end: u32| start as usize..end as usize;
+        Some(LineView {
+            head: line.head,
+            reliable: &self.reliable[range(before.reliable, line.ends.reliable)],
+            unreliable: &self.unreliable[range(before.unreliable, line.ends.unreliable)],
+            own: &self.bytes[range(before.bytes, line.ends.bytes)],
+        })
+    }
+
+    /// The lines, in the order of their making.
+    pub fn lines(&self) -> impl Iterator<Item = LineView<'_>> {
+        (0..self.len()).filter_map(|nth| self.line(nth))
+    }
+
+    /// What stands before the lines' spans.
+    pub(super) fn heads(&self) -> impl Iterator<Item = LineHead> {
+        self.lines.iter().map(|line| line.head)
+    }
+
+    /// Forgets all lines and keeps the buffers.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.reliable.clear();
+        self.unreliable.clear();
+        self.lines.clear();
+        self.open = None;
+    }
+}
+
+/// One tick's news.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The tick whose news it is.
+    pub tick: u64,
+    /// Messages that many clients get, each once.
+    pub shared: Vec<u8>,
+    /// Who gets which: a part for each worker.
+    pub parts: Vec<BatchPart>,
+}
+
+impl Batch {
+    /// Appends a shared message that `write` writes, and gives its place.
+    pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let start = self.shared.len();
+        write(&mut self.shared);
+        debug_assert!(self.shared.len() >= start, "a message only appends");
+        Span::shared(start, self.shared.len())
+    }
+
+    /// The part with this number, made when there are not as many.
+    pub fn part(&mut self, nth: usize) -> &mut BatchPart {
+        if self.parts.len() <= nth {
+            self.parts.resize_with(nth + 1, BatchPart::default);
+        }
+        &mut self.parts[nth]
+    }
+
+    /// Ends the lines that are still open.
+    pub(super) fn finish(&mut self) {
+        self.parts.iter_mut().for_each(BatchPart::end);
+    }
+
+    /// Whether no part has a line.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().all(BatchPart::is_empty)
+    }
+
+    /// Forgets all messages and lines and keeps the buffers.
+    pub fn clear(&mut self) {
+        self.shared.clear();
+        self.parts.iter_mut().for_each(BatchPart::clear);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: LineView, spans: &[Span], shared: &[u8]) -> Vec<u8> {
+        let bytes = spans.iter().flat_map(|span| span.bytes(shared, line.own));
+        bytes.copied().collect()
+    }
+
+    #[test]
+    fn lines_have_their_messages_in_order_by_channel() {
+        let mut batch = Batch::default();
+        let both = batch.share(|bytes| bytes.extend(b"both"));
+        let late = batch.share(|bytes| bytes.extend(b"late"));
+        let shared = batch.shared.clone();
+        let part = batch.part(0);
+        part.begin(ClientId(3), 1, 2);
+        part.unreliable(late);
+        part.write_reliable(|bytes| bytes.extend(b"mine,"));
+        part.reliable(both);
+        part.write_unreliable(|bytes| bytes.extend(b",own"));
+        part.begin(ClientId(4), 0, 0);
+        part.begin(ClientId(5), 9, 8);
+        part.write_reliable(|bytes| bytes.extend(b"yours,"));
+        part.reliable(both);
+        part.close(CloseReason::Replaced);
+        part.end();
+        assert_eq!(part.len(), 2);
+        let [first, second] = [0, 1].map(|nth| part.line(nth).unwrap());
+        assert_eq!(
+            first.head,
+            LineHead {
+                client: ClientId(3),
+                epoch: 1,
+                input: 2,
+                close: None
+            }
+        );
+        assert_eq!(text(first, first.reliable, &shared), b"mine,both");
+        assert_eq!(text(first, first.unreliable, &shared), b"late,own");
+        assert_eq!(second.head.client, ClientId(5));
+        assert_eq!(second.head.close, Some(CloseReason::Replaced));
+        assert_eq!(text(second, second.reliable, &shared), b"yours,both");
+        assert!(second.unreliable.is_empty() && part.line(2).is_none());
+        batch.clear();
+        assert!(batch.is_empty() && batch.parts[0].lines().next().is_none());
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_is_none_and_a_close_says_something() {
+        let mut part = BatchPart::default();
+        part.begin(ClientId(1), 0, 0);
+        part.write_reliable(|_| ());
+        part.reliable(Span::shared(5, 5));
+        part.end();
+        assert!(part.is_empty());
+        part.begin(ClientId(1), 0, 0);
+        part.close(CloseReason::Behind);
+        part.end();
+        part.end();
+        assert_eq!(part.len(), 1);
+    }
+
+    #[test]
+    fn a_span_beyond_its_bytes_has_none() {
+        assert!(Span::shared(1, 5).bytes(&[1, 2, 3], &[]).is_empty());
+        assert_eq!(Span::own(0, 2).bytes(&[1, 2, 3], &[7, 8]), [7, 8]);
+        let span = Span::own(4, 9);
+        assert_eq!(Span::from_bytes(span.to_bytes()), span);
+    }
+
+    #[test]
+    fn a_reason_has_a_number_that_reads_back() {
+        let reasons = (0..=255).filter_map(CloseReason::of);
+        let numbers: Vec<u8> = reasons.map(CloseReason::number).collect();
+        assert_eq!(numbers, [1, 2, 3, 4]);
+    }
+}

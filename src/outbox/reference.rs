@@ -1,0 +1,217 @@
+//! The ring beside queues of objects: the same messages in the same order by other ways.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, yield_now};
+
+use crossbeam_queue::ArrayQueue;
+
+use super::ring::{FRAMING_BYTES, ring};
+
+/// A way of messages from one end to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The ring of bytes; messages are committed by the batch.
+    Ring,
+    /// `std::sync::mpsc::sync_channel` of `Vec<u8>`.
+    SyncChannel,
+    /// `crossbeam_queue::ArrayQueue` of `Vec<u8>`.
+    ArrayQueue,
+}
+
+/// All ways.
+pub const WAYS: [Way; 3] = [Way::Ring, Way::SyncChannel, Way::ArrayQueue];
+
+/// Bytes that the ring has, and that as many objects as the queues have room for would have.
+const ROOM_BYTES: usize = 1 << 18;
+
+/// Bytes after which the ring commits.
+const COMMIT_BYTES: usize = 1 << 13;
+
+/// A sum over messages in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(u64);
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, message: &[u8]) {
+        let (numbers, _) = message.as_chunks::<8>();
+        let number = numbers
+            .first()
+            .map_or(0, |&bytes| u64::from_le_bytes(bytes));
+        self.0 = self
+            .0
+            .wrapping_mul(31)
+            .wrapping_add(number ^ message.len() as u64);
+    }
+}
+
+/// Messages of one size, numbered.
+struct Messages {
+    message: Vec<u8>,
+}
+
+impl Messages {
+    fn new(bytes: usize) -> Self {
+        Self {
+            message: vec![1; bytes.max(8)],
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, number: u64) -> &[u8] {
+        self.message[..8].copy_from_slice(&number.to_le_bytes());
+        &self.message
+    }
+}
+
+/// How many messages of so many bytes have room.
+fn room(bytes: usize) -> usize {
+    (ROOM_BYTES / (bytes.max(8) + FRAMING_BYTES)).max(4)
+}
+
+fn ring_bytes(bytes: usize) -> usize {
+    room(bytes) * (bytes.max(8) + FRAMING_BYTES)
+}
+
+/// `count` messages of `bytes` bytes through one thread: a batch in, a batch out. Says what both ends cost without what the
+/// system makes of two threads.
+#[must_use]
+pub fn in_turn(way: Way, bytes: usize, count: u64) -> Sum {
+    let (mut messages, mut sum) = (Messages::new(bytes), Sum::default());
+    let batch = (COMMIT_BYTES / (bytes + FRAMING_BYTES)).clamp(1, room(bytes)) as u64;
+    let batches = (0..count.div_ceil(batch)).map(|nth| nth * batch..count.min((nth + 1) * batch));
+    match way {
+        Way::Ring => {
+            let (mut writer, mut reader) = ring(ring_bytes(bytes));
+            for batch in batches {
+                for number in batch {
+                    let pushed = writer.push(messages.number(number));
+                    debug_assert!(pushed.is_ok(), "a batch fits");
+                }
+                writer.commit();
+                reader.read(usize::MAX, |message| sum.add(message));
+            }
+        }
+        Way::SyncChannel => {
+            let (sender, receiver) = sync_channel(room(bytes));
+            for batch in batches {
+                for number in batch.clone() {
+                    let sent = sender.try_send(messages.number(number).to_vec());
+                    debug_assert!(sent.is_ok(), "a batch fits");
+                }
+                receiver.try_iter().for_each(|message| sum.add(&message));
+            }
+        }
+        Way::ArrayQueue => {
+            let queue = ArrayQueue::new(room(bytes));
+            for batch in batches {
+                for number in batch {
+                    let pushed = queue.push(messages.number(number).to_vec());
+                    debug_assert!(pushed.is_ok(), "a batch fits");
+                }
+                while let Some(message) = queue.pop() {
+                    sum.add(&message);
+                }
+            }
+        }
+    }
+    sum
+}
+
+/// `count` messages of `bytes` bytes from one thread to another, both of which yield when they cannot go on.
+#[must_use]
+pub fn between_threads(way: Way, bytes: usize, count: u64) -> Sum {
+    let mut messages = Messages::new(bytes);
+    match way {
+        Way::Ring => {
+            let (mut writer, mut reader) = ring(ring_bytes(bytes));
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let mut since = 0;
+                    for number in 0..count {
+                        while writer.push(messages.number(number)).is_err() {
+                            writer.commit();
+                            yield_now();
+                        }
+                        since += bytes + FRAMING_BYTES;
+                        if since >= COMMIT_BYTES {
+                            writer.commit();
+                            since = 0;
+                        }
+                    }
+                    writer.commit();
+                });
+                let (mut sum, mut came) = (Sum::default(), 0);
+                while came < count {
+                    match reader.read(COMMIT_BYTES, |message| sum.add(message)) {
+                        0 => yield_now(),
+                        taken => came += taken as u64,
+                    }
+                }
+                sum
+            })
+        }
+        Way::SyncChannel => {
+            let (sender, receiver) = sync_channel(room(bytes));
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    for number in 0..count {
+                        if sender.send(messages.number(number).to_vec()).is_err() {
+                            return;
+                        }
+                    }
+                });
+                let mut sum = Sum::default();
+                receiver
+                    .iter()
+                    .for_each(|message: Vec<u8>| sum.add(&message));
+                sum
+            })
+        }
+        Way::ArrayQueue => {
+            let queue = Arc::new(ArrayQueue::new(room(bytes)));
+            let to = queue.clone();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    for number in 0..count {
+                        let mut message = messages.number(number).to_vec();
+                        while let Err(refused) = to.push(message) {
+                            message = refused;
+                            yield_now();
+                        }
+                    }
+                });
+                let (mut sum, mut came) = (Sum::default(), 0);
+                while came < count {
+                    match queue.pop() {
+                        None => yield_now(),
+                        Some(message) => {
+                            sum.add(&message);
+                            came += 1;
+                        }
+                    }
+                }
+                sum
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ways_give_the_same_messages_in_the_same_order() {
+        for bytes in [8, 64, 1_200, 200_000] {
+            let count = 3_000_000 / (bytes as u64 + 1_000);
+            let sums = WAYS.map(|way| in_turn(way, bytes, count));
+            assert!(
+                sums.iter()
+                    .all(|&sum| sum == sums[0] && sum != Sum::default())
+            );
+            assert_eq!(WAYS.map(|way| between_threads(way, bytes, count)), sums);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Where packets go.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::batch::CloseReason;
+use crate::wire::{Channel, ClientId};
+
+/// Takes packets as they leave the server.
+///
+/// With sender threads it is called there, otherwise in the tick. It does not panic: what goes wrong is counted.
+pub trait Sink: Send + Sync {
+    /// Takes one packet for one client. Must not block.
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]);
+
+    /// Nothing more comes for this client.
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        let _ = (client, reason);
+    }
+
+    /// There is nothing more to deliver for now: a good time to write out what was gathered.
+    fn flush(&mut self) {}
+
+    /// How many packets could not be passed on so far.
+    fn errors(&self) -> u64 {
+        0
+    }
+}
+
+/// Counts and forgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountingSink {
+    /// Packets taken.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Sink for CountingSink {
+    #[inline]
+    fn deliver(&mut self, _client: ClientId, _channel: Channel, packet: &[u8]) {
+        self.frames += 1;
+        self.bytes += packet.len() as u64;
+    }
+}
+
+/// Packets side by side in one buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    ends: Vec<(ClientId, usize)>,
+}
+
+impl Frames {
+    /// Appends a frame that `write` writes; a frame of no bytes is none.
+    pub fn push(&mut self, client: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        debug_assert!(self.bytes.len() >= start, "a frame only appends");
+        if self.bytes.len() > start {
+            self.ends.push((client, self.bytes.len()));
+        }
+    }
+
+    /// Moves the frames of another buffer behind these; where there are none yet, the buffers are exchanged and nothing is
+    /// copied.
+    pub fn append(&mut self, other: &mut Self) {
+        if self.ends.is_empty() {
+            debug_assert!(self.bytes.is_empty(), "all bytes are in frames");
+            std::mem::swap(self, other);
+            return;
+        }
+        let offset = self.bytes.len();
+        self.bytes.append(&mut other.bytes);
+        self.ends.extend(
+            other
+                .ends
+                .drain(..)
+                .map(|(client, end)| (client, end + offset)),
+        );
+    }
+
+    /// The frames, in the order of pushing.
+    pub fn iter(&self) -> impl Iterator<Item = (ClientId, &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(client, end)| {
+            let frame = &self.bytes[start..end];
+            start = end;
+            (client, frame)
+        })
+    }
+
+    /// Forgets all frames and keeps the buffers.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+}
+
+impl Sink for Frames {
+    fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
+        self.push(client, |bytes| bytes.extend_from_slice(packet));
+    }
+}
+
+/// Keeps packets in memory, for whoever has a clone of it.
+#[derive(Clone, Debug, Default)]
+pub struct MemorySink {
+    kept: Arc<Mutex<Kept>>,
+}
+
+/// What a [`MemorySink`] has.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    /// The packets, in the order of their delivery.
+    pub frames: Frames,
+    /// Who was closed, and why.
+    pub closed: Vec<(ClientId, CloseReason)>,
+}
+
+impl MemorySink {
+    /// Takes out what was delivered since the last time.
+    #[must_use]
+    pub fn take(&self) -> Kept {
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Sink for MemorySink {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.frames.deliver(client, channel, packet);
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.closed.push((client, reason));
+    }
+}
+
+/// One sink for several threads, each of which has a clone; a lock guards it.
+#[derive(Clone)]
+pub(super) struct SharedSink(pub Arc<Mutex<Box<dyn Sink>>>);
+
+impl SharedSink {
+    fn with<R>(&self, work: impl FnOnce(&mut dyn Sink) -> R) -> R {
+        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut **sink)
+    }
+}
+
+impl Sink for SharedSink {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        self.with(|sink| sink.deliver(client, channel, packet));
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        self.with(|sink| sink.close(client, reason));
+    }
+
+    fn flush(&mut self) {
+        self.with(|sink| sink.flush());
+    }
+
+    fn errors(&self) -> u64 {
+        self.with(|sink| sink.errors())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_keep_their_order_and_bytes_over_an_append() {
+        let (mut a, mut b) = (Frames::default(), Frames::default());
+        a.push(ClientId(1), |bytes| bytes.extend([1, 2]));
+        a.push(ClientId(2), |_| ());
+        b.push(ClientId(3), |bytes| bytes.push(3));
+        b.push(ClientId(1), |bytes| bytes.extend([4, 5, 6]));
+        a.append(&mut b);
+        let all: Vec<(u32, Vec<u8>)> = a
+            .iter()
+            .map(|(client, frame)| (client.0, frame.to_vec()))
+            .collect();
+        assert_eq!(all, [(1, vec![1, 2]), (3, vec![3]), (1, vec![4, 5, 6])]);
+        assert_eq!(b.iter().count(), 0);
+    }
+}

@@ -1,0 +1,75 @@
+//! One-shot events: damage, chat, a spell that is cast. Encoded once, told to whom they concern, never kept.
+
+use glam::Vec2;
+
+use crate::outbox::Span;
+
+/// An announcement as clients of a scene may get it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Announced {
+    /// The message, in the shared bytes.
+    pub span: Span,
+    /// Whom it is about: number and generation. Who does not know it yet is told after its snapshot.
+    pub from: Option<(u32, u32)>,
+    /// Whether it must not be lost.
+    pub reliable: bool,
+    /// When it is of no use any more.
+    pub expires: u64,
+}
+
+/// The announcements of a scene in a tick.
+#[derive(Clone, Debug, Default)]
+pub struct Announcements {
+    /// To those who see an object, by its id; ascending.
+    viewers: Vec<(u32, Announced)>,
+    /// To those near a place: where, and the radius squared.
+    near: Vec<(Vec2, f32, Announced)>,
+    /// To all in the scene.
+    all: Vec<Announced>,
+}
+
+impl Announcements {
+    /// Forgets the last tick's.
+    pub fn clear(&mut self) {
+        self.viewers.clear();
+        self.near.clear();
+        self.all.clear();
+    }
+
+    /// To all who see an object, and to the client that controls it.
+    pub fn add_to_viewers(&mut self, of: u32, announced: Announced) {
+        self.viewers.push((of, announced));
+    }
+
+    /// To all whose own object is near a place.
+    pub fn add_near(&mut self, at: Vec2, radius_m: f32, announced: Announced) {
+        self.near.push((at, radius_m * radius_m, announced));
+    }
+
+    /// To all.
+    pub fn add_to_all(&mut self, announced: Announced) {
+        self.all.push(announced);
+    }
+
+    /// Call it after the last one. O(n log n).
+    pub fn sort(&mut self) {
+        // Stable: those about one object stay in their order.
+        self.viewers.sort_by_key(|&(of, _)| of);
+    }
+
+    /// Those to all who see this object.
+    pub fn of(&self, id: u32) -> impl Iterator<Item = Announced> {
+        let start = self.viewers.partition_point(|&(of, _)| of < id);
+        let same = self.viewers[start..].iter();
+        same.take_while(move |&&(of, _)| of == id)
+            .map(|&(_, announced)| announced)
+    }
+
+    /// Those to a client whose own object is here.
+    pub fn at(&self, own: Vec2) -> impl Iterator<Item = Announced> {
+        let near = self.near.iter();
+        let near = near.filter(move |(at, radius2, _)| at.distance_squared(own) <= *radius2);
+        let near = near.map(|&(.., announced)| announced);
+        self.all.iter().copied().chain(near)
+    }
+}

@@ -1,0 +1,523 @@
+//! What one client knows, and what it is sent next. No ECS: slices in, spans and bytes out.
+//!
+//! ```text
+//! the view list ──follow──▶ despawns, waiting ──admit──▶ entering ─┐
+//! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
+//! announcements ───────────────────────────────────────────────────┘
+//! ```
+//! A *link* is an object that the client knows: 16 bytes, beside the view list and in no order. An object that came into
+//! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
+//!
+//! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
+//! (despawns, deltas, rests and jumps, reliable announcements) is always sent and may overdraw it. A motion that does not fit
+//! waits as a number that differs, so what is sent later is what is newest then; who matters more and who waited longer goes
+//! first.
+
+use std::cmp::Reverse;
+
+use glam::Vec2;
+
+use super::announce::Announced;
+use super::motion::{MotionBase, Tier};
+use super::records::{SceneRecords, Variant};
+use crate::outbox::BatchPart;
+use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
+
+/// An object that a client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub id: u32,
+    /// Its generation.
+    pub generation: u32,
+    /// The number of the motion news that were sent.
+    motion: u16,
+    /// When they were, modulo 65,536 ticks.
+    sent: u16,
+    tier: Tier,
+    /// What of it is told.
+    pub variant: Variant,
+    /// How much it matters, in the order of the view list's classes.
+    class: u8,
+}
+
+/// An object of a view list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its number.
+    pub id: u32,
+    /// Its generation.
+    pub generation: u32,
+    /// How much it matters.
+    pub class: u8,
+}
+
+/// What a snapshot and a motion are reckoned to cost, in bytes, before they are counted.
+const SNAPSHOT_BYTES: i64 = 48;
+const MOTION_BYTES: i64 = 20;
+
+/// Announcements that wait for a snapshot, a client, at most.
+const HELD_MAX: usize = 64;
+
+/// What a client knows and is owed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientState {
+    /// Which client.
+    pub client: ClientId,
+    /// Counts scene changes and resumes.
+    pub epoch: u8,
+    /// The object that it knows to control: scene, id, generation.
+    pub own: Option<(u32, u32, u32)>,
+    /// The objects that it knows, its own included.
+    pub links: Vec<Link>,
+    /// The objects that it sees and does not know yet.
+    pub waiting: Vec<Seen>,
+    /// Those that are told this tick.
+    pub entering: Vec<Seen>,
+    /// Those that it forgets this tick.
+    despawns: Vec<(u32, u32)>,
+    /// What is announced to this client alone, or to its party.
+    pub announced: Vec<Announced>,
+    /// Announcements about objects that it is to be told of first.
+    held: Vec<Held>,
+    /// Bytes that it may be sent; negative when overdrawn.
+    pub credit: i64,
+    /// It begins anew with the next line.
+    begins: bool,
+    /// It was told which version this is.
+    greeted: bool,
+}
+
+/// An announcement that waits for its object's snapshot, with its bytes.
+#[derive(Clone, Debug, PartialEq)]
+struct Held {
+    announced: Announced,
+    bytes: Vec<u8>,
+}
+
+/// What a client's line is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a, R, C> {
+    /// What the scene of its own object has to tell.
+    pub records: &'a SceneRecords,
+    /// The messages that all clients share.
+    pub shared: &'a [u8],
+    /// The scene's size, in metres.
+    pub size_m: Vec2,
+    /// Now.
+    pub tick: u64,
+    /// How much it may be told.
+    pub allowance: Allowance,
+    /// What it is told before anything else.
+    pub hello: Hello,
+    /// What it is told of an object.
+    pub relation: R,
+    /// Appends those attributes of a known object that this variant has and the link's has not, as one message, if any.
+    pub catch_up: C,
+}
+
+/// Buffers of one worker.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    order: Vec<(Reverse<u8>, u32, Seen)>,
+    behind: Vec<(u64, u32)>,
+}
+
+/// What may be tuned, of the budget and the tiers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Allowance {
+    /// Bytes a client and tick.
+    pub bytes_per_tick: u32,
+    /// The most bytes that a client can save up.
+    pub bytes_max: u32,
+    /// Objects that become known to a client in a tick, at most.
+    pub enters_per_tick: u32,
+    /// Up to where an object is told of every tick, in metres.
+    pub near_m: f32,
+}
+
+/// Messages of one kind, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// Counts one message.
+    pub const fn one(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// Adds another count.
+    pub const fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What clients were sent, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCounters {
+    /// Objects that came into sight, and what begins a scene.
+    pub snapshots: Count,
+    /// Objects that went out of sight.
+    pub despawns: Count,
+    /// Changed attributes.
+    pub deltas: Count,
+    /// Motions.
+    pub motions: Count,
+    /// Announcements.
+    pub announces: Count,
+    /// Announcements that were dropped: too old by the time their object was known, or too many.
+    pub expired: u64,
+    /// Motions that waited because of the budget, once a tick that they waited.
+    pub postponed: u64,
+}
+
+impl SentCounters {
+    /// Adds another count.
+    pub const fn add(&mut self, other: Self) {
+        self.snapshots.add(other.snapshots);
+        self.despawns.add(other.despawns);
+        self.deltas.add(other.deltas);
+        self.motions.add(other.motions);
+        self.announces.add(other.announces);
+        self.expired += other.expired;
+        self.postponed += other.postponed;
+    }
+
+    /// The bytes of all kinds.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.snapshots.bytes
+            + self.despawns.bytes
+            + self.deltas.bytes
+            + self.motions.bytes
+            + self.announces.bytes
+    }
+}
+
+impl ClientState {
+    /// A client that knows nothing.
+    #[must_use]
+    pub const fn new(client: ClientId) -> Self {
+        Self {
+            client,
+            epoch: 0,
+            own: None,
+            links: Vec::new(),
+            waiting: Vec::new(),
+            entering: Vec::new(),
+            despawns: Vec::new(),
+            announced: Vec::new(),
+            held: Vec::new(),
+            credit: 0,
+            begins: false,
+            greeted: false,
+        }
+    }
+
+    /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
+    pub fn begin(&mut self, own: (u32, u32, u32), variant: Variant) {
+        self.own = Some(own);
+        self.begins = true;
+        self.epoch = self.epoch.wrapping_add(1);
+        self.links.clear();
+        self.waiting.clear();
+        self.despawns.clear();
+        self.held.clear();
+        // It is told of itself whatever the view list holds, and before all others.
+        self.links.push(Link {
+            id: own.1,
+            generation: own.2,
+            motion: 0,
+            sent: 0,
+            tier: Tier::default(),
+            variant,
+            class: u8::MAX,
+        });
+    }
+
+    /// Follows what changed in the view list: an object is seen now, or not. O(links).
+    pub fn follow(&mut self, id: u32, now: Option<Seen>) {
+        if self.own.is_some_and(|(_, own, _)| own == id) {
+            return;
+        }
+        // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
+        let same = |generation| now.filter(|now| now.generation == generation);
+        if let Some(place) = self.links.iter().position(|link| link.id == id) {
+            let link = &mut self.links[place];
+            if let Some(now) = same(link.generation) {
+                link.class = link.class.max(now.class);
+                return;
+            }
+            self.despawns.push((id, link.generation));
+            self.links.swap_remove(place);
+        } else if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
+            if same(self.waiting[place].generation).is_some() {
+                return;
+            }
+            self.waiting.swap_remove(place);
+        }
+        self.waiting.extend(now);
+    }
+
+    /// Chooses who of the waiting is told this tick: those who matter most first, then the nearest, as many as the
+    /// allowance has room for and one at least. O(waiting log waiting).
+    pub fn admit(
+        &mut self,
+        allowance: Allowance,
+        own: Vec2,
+        position: impl Fn(u32) -> Vec2,
+        scratch: &mut Scratch,
+    ) {
+        self.credit =
+            (self.credit + i64::from(allowance.bytes_per_tick)).min(i64::from(allowance.bytes_max));
+        self.entering.clear();
+        let room = (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick));
+        if self.waiting.len() > room as usize {
+            scratch.order.clear();
+            let keyed = self.waiting.drain(..).map(|waiting| {
+                let distance = position(waiting.id).distance_squared(own);
+                (Reverse(waiting.class), distance.to_bits(), waiting)
+            });
+            scratch.order.extend(keyed);
+            // Distances are not negative, so their bits are in their order.
+            scratch
+                .order
+                .sort_unstable_by_key(|&(class, distance, waiting)| (class, distance, waiting.id));
+            self.waiting
+                .extend(scratch.order.iter().map(|&(.., waiting)| waiting));
+        }
+        let count = self.waiting.len().min(room as usize);
+        self.entering.extend(self.waiting.drain(..count));
+    }
+
+    /// Puts this tick's line together. O(links), a few nanoseconds for each of which nothing is new.
+    pub fn fill<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        scratch: &mut Scratch,
+        counters: &mut SentCounters,
+    ) where
+        R: Fn(u32) -> Variant,
+        C: Fn(&Link, Variant, &mut Vec<u8>),
+    {
+        let Surroundings {
+            records: scene,
+            tick,
+            allowance,
+            ..
+        } = *around;
+        let Some((_, own, _)) = self.own else { return };
+        let behind = &mut scratch.behind;
+        behind.clear();
+        let mut spent = 0;
+        if self.begins {
+            let Some(bytes) = self.greet(part, around) else {
+                // It went away in the middle of the tick.
+                self.own = None;
+                return;
+            };
+            counters.snapshots.one(bytes);
+            spent += bytes;
+        }
+        for (id, generation) in self.despawns.drain(..) {
+            let bytes = reliably(part, |bytes| write_despawn(bytes, id, generation));
+            counters.despawns.one(bytes);
+            spent += bytes;
+        }
+        let (known, mut made) = (self.links.len(), 0);
+        for waiting in self.entering.drain(..) {
+            let variant = (around.relation)(waiting.id);
+            let record = scene.snapshots[usize::from(variant.0)].get(waiting.id);
+            // Gone since the view list was made: the next one will not have it.
+            let Some(span) = record else {
+                self.waiting.push(waiting);
+                continue;
+            };
+            part.reliable(span);
+            counters.snapshots.one(span.len());
+            spent += span.len();
+            made += 1;
+            let base = &scene.bases[waiting.id as usize];
+            self.links.push(Link {
+                id: waiting.id,
+                generation: waiting.generation,
+                motion: base.news,
+                sent: tick as u16,
+                tier: Tier::default(),
+                variant,
+                class: waiting.class,
+            });
+        }
+        debug_assert_eq!(self.links.len(), known + made);
+        let own_standing = scene.news(own).standing;
+        for (place, link) in self.links[..known].iter_mut().enumerate() {
+            let news = scene.news(link.id);
+            if news.standing || own_standing {
+                let variant = (around.relation)(link.id);
+                if variant != link.variant {
+                    let bytes = reliably(part, |bytes| (around.catch_up)(link, variant, bytes));
+                    if bytes > 0 {
+                        counters.deltas.one(bytes);
+                    }
+                    spent += bytes;
+                    link.variant = variant;
+                }
+            }
+            if news.delta
+                && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(link.id)
+            {
+                part.reliable(span);
+                counters.deltas.one(span.len());
+                spent += span.len();
+            }
+            if news.announced {
+                self.announced.extend(scene.announcements.of(link.id));
+            }
+            if news.motion != link.motion && link.tier.is_due(tick, link.id) {
+                let waited = u64::from((tick as u16).wrapping_sub(link.sent));
+                let weight = waited * (u64::from(link.class) + 1);
+                behind.push((weight, place as u32));
+            }
+        }
+        spent += self.announce(part, around, counters);
+        let credit = self.credit - spent as i64;
+        let room = credit / MOTION_BYTES;
+        if (behind.len() as i64) > room {
+            behind.sort_unstable_by_key(|&(weight, place)| (Reverse(weight), place));
+        }
+        let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
+        for &(_, place) in &*behind {
+            let link = &mut self.links[place as usize];
+            let base = &scene.bases[link.id as usize];
+            let affordable = spent as i64 <= self.credit;
+            if !affordable && !base.is_reliable() {
+                counters.postponed += 1;
+                continue;
+            }
+            let mut bytes = 0;
+            let write = |to: &mut Vec<u8>| bytes = scene.write_motion(link.id, to);
+            if base.is_reliable() {
+                part.write_reliable(write);
+            } else {
+                part.write_unreliable(write);
+            }
+            counters.motions.one(bytes);
+            spent += bytes;
+            (link.motion, link.sent) = (base.news, tick as u16);
+            if let Some(own) = own_position {
+                let distance = base.seen().distance_squared(own);
+                link.tier = Tier::of(distance, allowance.near_m, link.class);
+            }
+        }
+        self.credit -= spent as i64;
+    }
+
+    /// Announcements, each after the snapshot of whom it is about.
+    fn announce<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        counters: &mut SentCounters,
+    ) -> usize {
+        let scene = around.records;
+        for waiting in &self.waiting {
+            if scene.news(waiting.id).announced {
+                self.announced.extend(scene.announcements.of(waiting.id));
+            }
+        }
+        if let Some(base) = self.own.and_then(|(_, id, _)| scene.bases.get(id as usize)) {
+            self.announced.extend(scene.announcements.at(base.seen()));
+        }
+        let (waiting, credit, mut spent) = (&self.waiting, self.credit, 0);
+        let is_waiting = |from: Option<(u32, u32)>| {
+            from.is_some_and(|(id, generation)| {
+                let mut waiting = waiting.iter();
+                waiting.any(|waiting| (waiting.id, waiting.generation) == (id, generation))
+            })
+        };
+        self.held.retain(|held| {
+            if held.announced.expires < around.tick {
+                counters.expired += 1;
+                return false;
+            }
+            let waits = is_waiting(held.announced.from);
+            if !waits {
+                let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&held.bytes);
+                if held.announced.reliable {
+                    part.write_reliable(write);
+                } else {
+                    part.write_unreliable(write);
+                }
+                counters.announces.one(held.bytes.len());
+                spent += held.bytes.len();
+            }
+            waits
+        });
+        for announced in self.announced.drain(..) {
+            if is_waiting(announced.from) {
+                if self.held.len() < HELD_MAX {
+                    let bytes = announced.span.bytes(around.shared, &[]).to_vec();
+                    self.held.push(Held { announced, bytes });
+                } else {
+                    counters.expired += 1;
+                }
+                continue;
+            }
+            if announced.reliable {
+                part.reliable(announced.span);
+            } else if spent as i64 <= credit {
+                part.unreliable(announced.span);
+            } else {
+                counters.expired += 1;
+                continue;
+            }
+            counters.announces.one(announced.span.len());
+            spent += announced.span.len();
+        }
+        spent
+    }
+
+    /// What stands before all else when the client begins: the scene, and its own object with all that an owner learns.
+    fn greet<R, C>(&mut self, part: &mut BatchPart, around: &Surroundings<R, C>) -> Option<usize> {
+        let (scene, id, generation) = self.own?;
+        let link = self.links.first_mut()?;
+        let snapshot = around
+            .records
+            .snapshots
+            .get(usize::from(link.variant.0))?
+            .get(id)?;
+        let bytes = reliably(part, |bytes| {
+            if !self.greeted {
+                around.hello.write(bytes);
+            }
+            write_scene(bytes, scene, around.size_m);
+            write_own(bytes, id, generation);
+        });
+        part.reliable(snapshot);
+        let base = around.records.bases.get(id as usize)?;
+        (link.motion, link.sent) = (base.news, around.tick as u16);
+        (self.begins, self.greeted) = (false, true);
+        Some(bytes + snapshot.len())
+    }
+}
+
+/// Adds a reliable message of this client only, and says how long it is.
+fn reliably(part: &mut BatchPart, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let mut length = 0;
+    part.write_reliable(|bytes| length = appended(bytes, write));
+    length
+}
+
+fn appended(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    let start = bytes.len();
+    write(bytes);
+    bytes.len() - start
+}

@@ -1,0 +1,257 @@
+//! Which attributes of which objects changed: a bit each, and a bit an object, so that nothing clean is looked at.
+//!
+//! Both are walked by trailing zeros. To mark is two `or`s; to collect costs a word for every 64 slots and, for each
+//! dirty object, a word for every 64 attributes and a step for every bit that is set.
+
+/// Bits in a word.
+pub const WORD_BITS: usize = u64::BITS as usize;
+
+/// A mask for each of many slots, of as many words as there are attributes for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Masks {
+    /// Words of each slot's mask.
+    words: usize,
+    masks: Vec<u64>,
+    /// A bit for each slot whose mask may not be empty.
+    dirty: Vec<u64>,
+}
+
+impl Default for Masks {
+    fn default() -> Self {
+        Self::new(1)
+    }
+}
+
+impl Masks {
+    /// Masks of so many words, at least one, for no slots yet.
+    #[must_use]
+    pub fn new(words: usize) -> Self {
+        Self {
+            words: words.max(1),
+            masks: Vec::new(),
+            dirty: Vec::new(),
+        }
+    }
+
+    /// Words of each mask.
+    #[must_use]
+    pub const fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Slots that there is room for.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.masks.len() / self.words
+    }
+
+    /// Makes room for so many slots. What is there stays.
+    pub fn grow(&mut self, slots: usize) {
+        if slots > self.slots() {
+            self.masks.resize(slots * self.words, 0);
+            self.dirty.resize(slots.div_ceil(WORD_BITS), 0);
+        }
+    }
+
+    /// Makes room for wider masks. O(slots).
+    pub fn widen(&mut self, words: usize) {
+        if words <= self.words {
+            return;
+        }
+        let mut masks = vec![0; self.slots() * words];
+        for (slot, mask) in self.masks.chunks(self.words).enumerate() {
+            masks[slot * words..][..mask.len()].copy_from_slice(mask);
+        }
+        (self.words, self.masks) = (words, masks);
+    }
+
+    /// Sets a bit; what is out of range is no attribute's, and ignored.
+    #[inline]
+    pub fn mark(&mut self, slot: u32, bit: u32) {
+        let (slot, bit) = (slot as usize, bit as usize);
+        let word = bit / WORD_BITS;
+        if word < self.words
+            && let Some(mask) = self.masks.get_mut(slot * self.words + word)
+        {
+            *mask |= 1 << (bit % WORD_BITS);
+            self.dirty[slot / WORD_BITS] |= 1 << (slot % WORD_BITS);
+        }
+    }
+
+    /// The mask of a slot.
+    #[must_use]
+    pub fn of(&self, slot: u32) -> &[u64] {
+        let start = slot as usize * self.words;
+        self.masks
+            .get(start..start + self.words)
+            .unwrap_or_default()
+    }
+
+    /// Whether any bit of a slot may be set.
+    #[must_use]
+    pub fn is_dirty(&self, slot: u32) -> bool {
+        let slot = slot as usize;
+        self.dirty
+            .get(slot / WORD_BITS)
+            .is_some_and(|word| word >> (slot % WORD_BITS) & 1 == 1)
+    }
+
+    /// Forgets what is set of a slot.
+    pub fn clear(&mut self, slot: u32) {
+        let slot = slot as usize;
+        let start = slot * self.words;
+        if let Some(mask) = self.masks.get_mut(start..start + self.words) {
+            mask.fill(0);
+            self.dirty[slot / WORD_BITS] &= !(1 << (slot % WORD_BITS));
+        }
+    }
+
+    /// Shows every slot and bit that is set, ascending, and forgets them all.
+    #[inline]
+    pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
+        for (nth, dirty) in self.dirty.iter_mut().enumerate() {
+            let mut slots = std::mem::take(dirty);
+            while slots != 0 {
+                let slot = nth * WORD_BITS + slots.trailing_zeros() as usize;
+                slots &= slots - 1;
+                let start = slot * self.words;
+                for (word, mask) in self.masks[start..start + self.words].iter_mut().enumerate() {
+                    let mut bits = std::mem::take(mask);
+                    while bits != 0 {
+                        let bit = word * WORD_BITS + bits.trailing_zeros() as usize;
+                        bits &= bits - 1;
+                        show(slot as u32, bit as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows every dirty slot with its mask, ascending. What `take` leaves in the mask stays for the next time.
+    pub fn drain(&mut self, mut take: impl FnMut(u32, &mut [u64])) {
+        for (nth, dirty) in self.dirty.iter_mut().enumerate() {
+            let mut left = *dirty;
+            while left != 0 {
+                let slot = nth * WORD_BITS + left.trailing_zeros() as usize;
+                let mask = &mut self.masks[slot * self.words..][..self.words];
+                take(slot as u32, mask);
+                if mask.iter().all(|&word| word == 0) {
+                    *dirty &= !(1 << (slot % WORD_BITS));
+                }
+                left &= left - 1;
+            }
+        }
+    }
+}
+
+/// The bits that are set, lowest first.
+#[inline]
+#[must_use]
+pub const fn bits(mask: &[u64]) -> Bits<'_> {
+    Bits {
+        mask,
+        word: 0,
+        left: 0,
+    }
+}
+
+/// See [`bits`].
+#[derive(Clone, Debug)]
+pub struct Bits<'a> {
+    mask: &'a [u64],
+    /// Words that were begun.
+    word: usize,
+    /// What is left of the last one.
+    left: u64,
+}
+
+impl Iterator for Bits<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.left == 0 {
+            self.left = *self.mask.get(self.word)?;
+            self.word += 1;
+        }
+        let bit = self.left.trailing_zeros() as usize;
+        self.left &= self.left - 1;
+        Some((self.word - 1) * WORD_BITS + bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Mark(u32, u32),
+        Clear(u32),
+        /// Collects those bits whose number leaves no rest.
+        Drain(usize),
+        Widen(usize),
+        Grow(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            8 => (0..200u32, 0..200u32).prop_map(|(slot, bit)| Step::Mark(slot, bit)),
+            1 => (0..200u32).prop_map(Step::Clear),
+            1 => (1..3usize).prop_map(Step::Drain),
+            1 => (1..4usize).prop_map(Step::Widen),
+            1 => (0..200usize).prop_map(Step::Grow),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    proptest! {
+        #[test]
+        fn masks_are_sets_of_pairs(steps in steps()) {
+            let mut masks = Masks::default();
+            let mut model = BTreeSet::new();
+            for step in steps {
+                match step {
+                    Step::Mark(slot, bit) => {
+                        masks.mark(slot, bit);
+                        if (slot as usize) < masks.slots() && (bit as usize) < masks.words() * WORD_BITS {
+                            model.insert((slot, bit as usize));
+                        }
+                    }
+                    Step::Clear(slot) => {
+                        masks.clear(slot);
+                        model.retain(|&(other, _)| other != slot);
+                    }
+                    Step::Drain(modulus) => {
+                        let mut seen = Vec::new();
+                        masks.drain(|slot, mask| {
+                            let due: Vec<usize> = bits(mask).filter(|bit| bit % modulus == 0).collect();
+                            for bit in due {
+                                seen.push((slot, bit));
+                                mask[bit / WORD_BITS] &= !(1 << (bit % WORD_BITS));
+                            }
+                        });
+                        let (taken, left) = model.into_iter().partition(|&(_, bit)| bit % modulus == 0);
+                        prop_assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), taken);
+                        model = left;
+                    }
+                    Step::Widen(words) => masks.widen(words),
+                    Step::Grow(slots) => masks.grow(slots),
+                }
+            }
+            let all: BTreeSet<_> = (0..masks.slots() as u32)
+                .flat_map(|slot| bits(masks.of(slot)).map(move |bit| (slot, bit)))
+                .collect();
+            prop_assert!(all.iter().all(|&(slot, _)| masks.is_dirty(slot)));
+            prop_assert_eq!(&all, &model);
+            let mut collected = Vec::new();
+            masks.collect(|slot, bit| collected.push((slot, bit as usize)));
+            prop_assert_eq!(collected, model.into_iter().collect::<Vec<_>>());
+            masks.collect(|slot, bit| panic!("{slot} {bit} is forgotten"));
+        }
+    }
+}

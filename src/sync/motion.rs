@@ -1,0 +1,262 @@
+//! What clients are told of where things are: a base that they reckon on from, made anew when reckoning would go wrong.
+//!
+//! Every object has one base for all its viewers. It is replaced when the place that follows from it is further than the
+//! tolerance from the real one. Where an object only came to be in some ticks (a player whose client sends ten moves a
+//! second is moved in every other tick), it is compared only then.
+//!
+//! A base of a moving object goes into the unreliable class, and is repeated at growing intervals, since any packet may be
+//! lost; one at rest and one after a jump goes reliably. *News* are numbered: a link that was sent another number than the
+//! object's is behind.
+
+use glam::Vec2;
+
+use crate::wire::Motion;
+
+/// Ages in ticks at which a moving base is repeated. At the last one it is made anew, so that its tick, of which clients see
+/// eight bits, is never mistaken.
+const REPEAT_AT: [u64; 4] = [6, 20, 60, 120];
+
+/// How far the heading may be off before a base is made anew, in 256ths of a turn: 11°.
+const HEADING_TOLERANCE: u8 = 8;
+
+/// How an object moves in this tick.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moving {
+    /// Where it is.
+    pub position: Vec2,
+    /// How fast, in metres a second.
+    pub velocity: Vec2,
+    /// Where it looks.
+    pub heading: u8,
+    /// Its storey.
+    pub floor: u8,
+    /// Whether it came here in another way than by walking.
+    pub jumped: bool,
+}
+
+impl Moving {
+    /// The same as clients are told, at a tick.
+    #[must_use]
+    pub fn motion(self, tick: u64) -> Motion {
+        Motion {
+            discontinuity: self.jumped,
+            ..Motion::of(
+                tick as u8,
+                self.position,
+                self.velocity,
+                self.heading,
+                self.floor,
+            )
+        }
+    }
+}
+
+/// What all clients reckon on from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MotionBase {
+    /// What they are told.
+    pub motion: Motion,
+    /// When that was so.
+    pub made: u64,
+    /// Where the object was when it was last looked at.
+    seen: Vec2,
+    /// Whose base it is.
+    pub generation: u32,
+    /// Counts bases and repetitions.
+    pub news: u16,
+    /// Repetitions so far.
+    repeats: u8,
+}
+
+impl MotionBase {
+    /// Whether it must not be lost.
+    #[must_use]
+    pub fn is_reliable(&self) -> bool {
+        self.motion.is_at_rest() || self.motion.discontinuity
+    }
+
+    /// Where clients believe the object to be.
+    #[must_use]
+    pub fn reckoned(&self, tick: u64, tick_s: f32) -> Vec2 {
+        self.motion
+            .after((tick - self.made.min(tick)) as f32 * tick_s)
+    }
+
+    /// Where the object was when it was last looked at.
+    #[must_use]
+    pub const fn seen(&self) -> Vec2 {
+        self.seen
+    }
+
+    /// Looks at where the object is now; whether there are news.
+    pub fn follow(
+        &mut self,
+        generation: u32,
+        now: Moving,
+        tick: u64,
+        reckoning: Reckoning,
+    ) -> bool {
+        let moved = now.position != self.seen;
+        self.seen = now.position;
+        if self.generation != generation || self.news == 0 || now.jumped {
+            return self.make(generation, now, tick);
+        }
+        let motion = now.motion(tick);
+        let (held, age) = (self.motion, tick - self.made.min(tick));
+        let wrong = held.floor != motion.floor
+            || if motion.is_at_rest() {
+                let same = (held.position, held.heading) == (motion.position, motion.heading);
+                !(held.is_at_rest() && same)
+            } else {
+                let off = held.heading.wrapping_sub(motion.heading);
+                off.min(off.wrapping_neg()) > HEADING_TOLERANCE
+                    || moved && {
+                        let reckoned = self.reckoned(tick, reckoning.tick_s);
+                        reckoned.distance_squared(now.position) > reckoning.tolerance_m.powi(2)
+                    }
+            };
+        let repeat = REPEAT_AT.get(usize::from(self.repeats));
+        if wrong {
+            self.make(generation, now, tick)
+        } else if !self.is_reliable() && repeat.is_some_and(|&at| age >= at) {
+            if usize::from(self.repeats) + 1 == REPEAT_AT.len() {
+                return self.make(generation, now, tick);
+            }
+            self.repeats += 1;
+            self.tell()
+        } else {
+            false
+        }
+    }
+
+    fn make(&mut self, generation: u32, now: Moving, tick: u64) -> bool {
+        self.motion = now.motion(tick);
+        (self.generation, self.made, self.repeats) = (generation, tick, 0);
+        self.tell()
+    }
+
+    const fn tell(&mut self) -> bool {
+        // 0 stands for "never".
+        self.news = match self.news.checked_add(1) {
+            Some(news) => news,
+            None => 1,
+        };
+        true
+    }
+}
+
+/// How far clients may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reckoning {
+    /// The length of a tick, in seconds.
+    pub tick_s: f32,
+    /// How far from its place an object may be believed to be, in metres.
+    pub tolerance_m: f32,
+}
+
+/// In which ticks a client is told of an object: every one of them, every second, fourth or eighth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tier(u8);
+
+impl Tier {
+    /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `near_m` on, and
+    /// once more frequent where the view list has it in a higher class than strangers.
+    #[must_use]
+    pub fn of(distance_squared: f32, near_m: f32, class: u8) -> Self {
+        let near = near_m * near_m;
+        let tier = u8::from(distance_squared > near)
+            + u8::from(distance_squared > near * 4.0)
+            + u8::from(distance_squared > near * 16.0);
+        Self(tier.saturating_sub(u8::from(class > 1)))
+    }
+
+    /// Whether the tier's turn is in this tick; objects take turns by their id.
+    #[must_use]
+    pub const fn is_due(self, tick: u64, id: u32) -> bool {
+        (tick as u32).wrapping_add(id) & ((1 << self.0) - 1) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RECKONING: Reckoning = Reckoning {
+        tick_s: 0.05,
+        tolerance_m: 0.05,
+    };
+
+    fn walking(position: Vec2, velocity: Vec2) -> Moving {
+        Moving {
+            position,
+            velocity,
+            heading: 0,
+            floor: 0,
+            jumped: false,
+        }
+    }
+
+    #[test]
+    fn a_straight_walk_needs_one_base_and_its_end_another() {
+        let (mut base, velocity) = (MotionBase::default(), Vec2::new(3.0, -1.0));
+        let (mut bases, mut news) = (Vec::new(), 0);
+        for tick in 100..180 {
+            let at = Vec2::splat(50.0) + velocity * ((tick - 100) as f32 * 0.05);
+            news += u32::from(base.follow(1, walking(at, velocity), tick, RECKONING));
+            bases.push(base.made);
+        }
+        let end = base.seen;
+        assert!(bases.iter().all(|&made| made == 100));
+        assert_eq!(news, 4, "the base and its repetitions");
+        assert!(!base.is_reliable());
+        assert!(base.follow(1, walking(end, Vec2::ZERO), 180, RECKONING));
+        assert!(base.is_reliable());
+        assert!((181..1000).all(|tick| !base.follow(1, walking(end, Vec2::ZERO), tick, RECKONING)));
+        assert!(base.follow(2, walking(end, Vec2::ZERO), 1000, RECKONING));
+    }
+
+    #[test]
+    fn a_moving_base_is_never_older_than_its_tick_can_say() {
+        let mut base = MotionBase::default();
+        for tick in 0..2000 {
+            let at = Vec2::new(tick as f32 * 0.05, 0.0);
+            base.follow(1, walking(at, Vec2::X), tick, RECKONING);
+            assert!(tick - base.made < 128);
+        }
+    }
+
+    proptest! {
+        /// Whatever an object does, clients that were told everything are off by the tolerance and a quantum at most
+        /// whenever it moved, and not at all at rest.
+        #[test]
+        fn reckoning_stays_within_the_tolerance(steps in prop::collection::vec((0..4u8, -40..40i8, -40..40i8), 1..200)) {
+            let (mut base, mut position, mut velocity) = (MotionBase::default(), Vec2::splat(100.0), Vec2::ZERO);
+            for (tick, (what, x, y)) in (7..).zip(steps) {
+                let jumped = what == 3;
+                match what {
+                    0 => velocity = Vec2::new(f32::from(x), f32::from(y)) / 8.0,
+                    1 => velocity = Vec2::ZERO,
+                    3 => position = Vec2::new(f32::from(x), f32::from(y)) + 100.0,
+                    _ => {}
+                }
+                position = (position + velocity * 0.05).max(Vec2::ZERO);
+                let now = Moving { jumped, ..walking(position, velocity) };
+                base.follow(1, now, tick, RECKONING);
+                let off = base.reckoned(tick, 0.05).distance(position);
+                let most = if velocity == Vec2::ZERO { 0.0 } else { RECKONING.tolerance_m };
+                prop_assert!(off <= most + 1.5 / 64.0, "{} at {}", off, tick);
+            }
+        }
+    }
+
+    #[test]
+    fn tiers_double_with_distance_and_favour_friends() {
+        let tier = |distance: f32, class| Tier::of(distance * distance, 20.0, class).0;
+        assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 1)), [0, 1, 2, 3]);
+        assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 3)), [0, 0, 1, 2]);
+        let turns = |tier: u8| (0..64).filter(|&tick| Tier(tier).is_due(tick, 5)).count();
+        assert_eq!([0, 1, 2, 3].map(turns), [64, 32, 16, 8]);
+    }
+}

@@ -1,0 +1,225 @@
+//! Dirty masks become messages.
+
+use bevy_ecs::prelude::*;
+
+use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes, SentValues};
+use super::dirty::{DirtyMasks, MaskSlot};
+use super::{Replicator, SyncStats};
+use crate::outbox::{Outbox, Span};
+use crate::sim::{HeartbeatPhase, SimTick};
+use crate::sync::masks::{WORD_BITS, bits};
+use crate::wire::{Motion, write_attribute, write_delta_head, write_snapshot_head};
+use crate::world::{Object, SceneId};
+
+/// What is collected of one object.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    scene: SceneId,
+    id: u32,
+    entity: Entity,
+    set: AttributeSet,
+}
+
+/// Buffers of [`collect`].
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    due: Vec<Due>,
+    /// The value in hand.
+    value: Vec<u8>,
+}
+
+/// Encodes what changed and is due, and all that changed of those that somebody comes to know: so all that know an object
+/// hold the same values of it.
+pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
+    let (phase, tick) = (
+        *world.resource::<HeartbeatPhase>(),
+        world.resource::<SimTick>().0,
+    );
+    let Buffers { due, value } = &mut *buffers;
+    due.clear();
+    world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
+        let (replicator, attributes) = (
+            world.resource::<Replicator>(),
+            world.resource::<Attributes>(),
+        );
+        masks.drain(|entity, mask| {
+            let Some(object) = world.get::<Object>(entity) else {
+                mask.fill(0);
+                return;
+            };
+            let (scene, id) = (object.scene(), object.id().0);
+            let now = if replicator.is_wanted(scene, id) {
+                [!0; ATTRIBUTE_WORDS]
+            } else {
+                attributes.due(tick, id, phase.covers(id))
+            };
+            let mut set = [0; ATTRIBUTE_WORDS];
+            for ((mask, now), set) in mask.iter_mut().zip(now).zip(&mut set) {
+                *set = *mask & now;
+                *mask &= !now;
+            }
+            if !is_empty(&set) {
+                due.push(Due {
+                    scene,
+                    id,
+                    entity,
+                    set,
+                });
+            }
+        });
+    });
+    due.sort_unstable_by_key(|due| (due.scene, due.id));
+    world.resource_scope(|world, attributes: Mut<Attributes>| {
+        world.resource_scope(|world, mut replicator: Mut<Replicator>| {
+            world.resource_scope(|world, mut outbox: Mut<Outbox>| {
+                for &due in &*due {
+                    let changed = take_values(world, due, &attributes, value);
+                    if !is_empty(&changed) {
+                        tell(
+                            world,
+                            due,
+                            changed,
+                            &attributes,
+                            &mut replicator,
+                            &mut outbox,
+                        );
+                    }
+                }
+            });
+        });
+    });
+}
+
+/// Takes over the values of an object, and says which of them are others than clients hold.
+fn take_values(
+    world: &mut World,
+    due: Due,
+    attributes: &Attributes,
+    value: &mut Vec<u8>,
+) -> AttributeSet {
+    let mut changed = [0; ATTRIBUTE_WORDS];
+    let Ok(mut object) = world.get_entity_mut(due.entity) else {
+        return changed;
+    };
+    let Some(mut sent) = object
+        .get_mut::<SentValues>()
+        .map(|mut sent| std::mem::take(&mut *sent))
+    else {
+        return changed;
+    };
+    let (mut dirty, mut different) = (0, 0);
+    for bit in bits(&due.set) {
+        // A fresh mask has all bits set, and one that was set by hand may be no attribute's.
+        let Some(registered) = attributes.get(bit) else {
+            break;
+        };
+        value.clear();
+        if registered.encode(EntityRef::from(&object), value) {
+            dirty += 1;
+            if sent.set(bit, value) {
+                changed[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
+                different += 1;
+            }
+        }
+    }
+    if let Some(mut kept) = object.get_mut::<SentValues>() {
+        *kept = sent;
+    }
+    let mut stats = world.resource_mut::<SyncStats>();
+    stats.attributes_dirty += dirty;
+    stats.attributes_changed += different;
+    changed
+}
+
+/// Writes what changed of an object, once for all clients that learn the same of it.
+fn tell(
+    world: &mut World,
+    due: Due,
+    changed: AttributeSet,
+    attributes: &Attributes,
+    replicator: &mut Replicator,
+    outbox: &mut Outbox,
+) {
+    let (Some(object), Some(sent), Some(records)) = (
+        world.get::<Object>(due.entity),
+        world.get::<SentValues>(due.entity),
+        replicator.scenes.get_mut(&due.scene),
+    ) else {
+        return;
+    };
+    let mut written: Vec<(AttributeSet, Span)> = Vec::new();
+    for (variant, told) in attributes.told().iter().enumerate() {
+        let set = both(changed, *told);
+        if is_empty(&set) {
+            continue;
+        }
+        let same = written.iter().find(|(other, _)| *other == set);
+        let span = same.map(|&(_, span)| span).unwrap_or_else(|| {
+            let span = outbox.batch_mut().share(|bytes| {
+                let generation = object.generation().0;
+                write_delta(bytes, due.id, generation, attributes, (sent, &set));
+            });
+            written.push((set, span));
+            span
+        });
+        records.deltas[variant].set(due.id, span);
+        records.news_mut(due.id).delta = true;
+    }
+    let stored = both(changed, *attributes.persistent());
+    if !is_empty(&stored) {
+        let slot = world.get::<MaskSlot>(due.entity).copied();
+        let mut masks = world.resource_mut::<DirtyMasks>();
+        if let Some(slot) = slot {
+            bits(&stored).for_each(|bit| masks.mark_unsaved(slot, bit as u32));
+        }
+    }
+}
+
+pub(super) fn is_empty(set: &AttributeSet) -> bool {
+    set.iter().all(|&word| word == 0)
+}
+
+pub(super) fn both(a: AttributeSet, b: AttributeSet) -> AttributeSet {
+    std::array::from_fn(|word| a[word] & b[word])
+}
+
+/// Appends a *Delta* of those values that are in a set; nothing without values.
+pub(super) fn write_delta(
+    bytes: &mut Vec<u8>,
+    id: u32,
+    generation: u32,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let count = values.0.of(values.1).count() as u16;
+    if count > 0 {
+        write_delta_head(bytes, id, generation, count);
+        write_values(bytes, attributes, values);
+    }
+}
+
+/// Appends a *Snapshot* with those values that are in a set.
+pub(super) fn write_snapshot(
+    bytes: &mut Vec<u8>,
+    object: &Object,
+    motion: Motion,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let (id, generation) = (object.id().0, object.generation().0);
+    let count = values.0.of(values.1).count() as u16;
+    write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
+    write_values(bytes, attributes, values);
+}
+
+fn write_values(
+    bytes: &mut Vec<u8>,
+    attributes: &Attributes,
+    (sent, set): (&SentValues, &AttributeSet),
+) {
+    for (bit, value) in sent.of(set) {
+        if let Some(registered) = attributes.get(bit) {
+            write_attribute(bytes, registered.spec.id, value);
+        }
+    }
+}

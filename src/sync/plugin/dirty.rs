@@ -1,0 +1,136 @@
+//! Every object's place in the masks.
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
+
+use super::attributes::{ATTRIBUTE_WORDS, AttributeSet};
+use super::save::save_last;
+use crate::sim::StateHasher;
+use crate::sync::masks::{Masks, WORD_BITS};
+
+/// An object's place in [`DirtyMasks`]: on every object, given out when it comes and back when it goes.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[component(on_insert = came, on_discard = went, clone_behavior = Ignore)]
+pub struct MaskSlot(u32);
+
+/// Which attributes of which objects changed since they were last collected.
+///
+/// Game code that writes often marks by hand, for two `or`s; what is written the ordinary way is found by change detection
+/// (see [`ReplicateAppExt`](super::ReplicateAppExt)).
+#[derive(Resource, Clone, Debug, Default)]
+pub struct DirtyMasks {
+    /// What clients were not told yet.
+    masks: Masks,
+    /// What the store was not asked to keep yet.
+    unsaved: Masks,
+    /// Who has each slot.
+    bearers: Vec<Option<Entity>>,
+    free: Vec<u32>,
+}
+
+impl DirtyMasks {
+    /// Marks an attribute of an object as changed; `bit` is what its registration returned, another one is ignored.
+    #[inline]
+    pub fn mark(&mut self, slot: MaskSlot, bit: u32) {
+        self.masks.mark(slot.0, bit);
+    }
+
+    /// Whether anything of an object changed.
+    #[must_use]
+    pub fn is_dirty(&self, slot: MaskSlot) -> bool {
+        self.masks.is_dirty(slot.0)
+    }
+
+    pub(super) fn mark_unsaved(&mut self, slot: MaskSlot, bit: u32) {
+        self.unsaved.mark(slot.0, bit);
+    }
+
+    pub(super) fn widen(&mut self, words: usize) {
+        self.masks.widen(words);
+        self.unsaved.widen(words);
+    }
+
+    /// Shows every object of which something changed with what that is. What `take` leaves in the mask stays.
+    pub(super) fn drain(&mut self, take: impl FnMut(Entity, &mut [u64])) {
+        drain(&mut self.masks, &self.bearers, take);
+    }
+
+    /// The same for what is to be stored.
+    pub(super) fn drain_unsaved(&mut self, take: impl FnMut(Entity, &mut [u64])) {
+        drain(&mut self.unsaved, &self.bearers, take);
+    }
+
+    /// What of an object clients were not told or the store was not asked to keep.
+    pub(super) fn of_both(&self, slot: MaskSlot) -> AttributeSet {
+        let mut set = [0; ATTRIBUTE_WORDS];
+        for masks in [&self.masks, &self.unsaved] {
+            let words = masks.of(slot.0).iter();
+            set.iter_mut()
+                .zip(words)
+                .for_each(|(set, word)| *set |= word);
+        }
+        set
+    }
+
+    fn allot(&mut self, entity: Entity) -> MaskSlot {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.bearers.push(None);
+            self.masks.grow(self.bearers.len());
+            self.unsaved.grow(self.bearers.len());
+            self.bearers.len() as u32 - 1
+        });
+        self.bearers[slot as usize] = Some(entity);
+        // All that it comes with is new.
+        let bits = self.masks.words() * WORD_BITS;
+        (0..bits as u32).for_each(|bit| self.masks.mark(slot, bit));
+        MaskSlot(slot)
+    }
+
+    fn give_back(&mut self, slot: MaskSlot) {
+        if let Some(bearer) = self.bearers.get_mut(slot.0 as usize)
+            && bearer.take().is_some()
+        {
+            self.masks.clear(slot.0);
+            self.unsaved.clear(slot.0);
+            self.free.push(slot.0);
+        }
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for masks in [&self.masks, &self.unsaved] {
+            for slot in (0..self.bearers.len() as u32).filter(|&slot| masks.is_dirty(slot)) {
+                hasher.write_u64(u64::from(slot));
+                let words = masks.of(slot).iter();
+                words.for_each(|&word| hasher.write_u64(word));
+            }
+        }
+    }
+}
+
+fn drain(masks: &mut Masks, bearers: &[Option<Entity>], mut take: impl FnMut(Entity, &mut [u64])) {
+    masks.drain(|slot, mask| match bearers[slot as usize] {
+        Some(entity) => take(entity, mask),
+        None => mask.fill(0),
+    });
+}
+
+fn came(mut world: DeferredWorld, context: HookContext) {
+    let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() else {
+        return;
+    };
+    let allotted = masks.allot(context.entity);
+    if let Some(mut slot) = world.get_mut::<MaskSlot>(context.entity) {
+        *slot = allotted;
+    }
+}
+
+fn went(mut world: DeferredWorld, context: HookContext) {
+    let Some(slot) = world.get::<MaskSlot>(context.entity).copied() else {
+        return;
+    };
+    save_last(&mut world, context.entity, slot);
+    if let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() {
+        masks.give_back(slot);
+    }
+}

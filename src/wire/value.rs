@@ -1,0 +1,231 @@
+//! Values of attributes, and how they become bytes.
+
+use smallvec::SmallVec;
+
+use super::ATTRIBUTE_BYTES_MAX;
+use super::codec::{Reader, WireError, write_varint};
+
+/// What an attribute's value is turned into; its encoding says how that is written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A count, a flag (0 or 1), an id.
+    Unsigned(u64),
+    /// A number that may be negative.
+    Signed(i64),
+    /// A measure.
+    Float(f32),
+    /// Text, or whatever a game makes up.
+    Bytes(SmallVec<[u8; 16]>),
+}
+
+/// How a value stands in packets. Numbers that do not fit are clamped to the nearest that does; a number where bytes are
+/// expected, or bytes where a number is, becomes the empty value or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// 1 byte, 0 to 255.
+    U8,
+    /// 2 bytes, little endian.
+    U16,
+    /// 4 bytes, little endian.
+    U32,
+    /// An unsigned varint: 1 to 10 bytes.
+    Varint,
+    /// A signed varint, zigzag (0, −1, 1, −2, …): 1 to 10 bytes.
+    Zigzag,
+    /// 4 bytes, IEEE 754, little endian.
+    F32,
+    /// At most so many bytes as they are; further ones are cut off.
+    Bytes {
+        /// The longest value.
+        max: u32,
+    },
+}
+
+impl Encoding {
+    /// The longest value in bytes.
+    #[must_use]
+    pub const fn bytes_max(self) -> u32 {
+        match self {
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::U32 | Self::F32 => 4,
+            Self::Varint | Self::Zigzag => 10,
+            Self::Bytes { max } => max,
+        }
+    }
+
+    /// Appends a value: at most [`bytes_max`](Self::bytes_max) bytes.
+    pub fn write(self, value: &Value, bytes: &mut Vec<u8>) {
+        match self {
+            Self::U8 => bytes.push(value.unsigned().min(u64::from(u8::MAX)) as u8),
+            Self::U16 => {
+                let clamped = value.unsigned().min(u64::from(u16::MAX)) as u16;
+                bytes.extend(clamped.to_le_bytes());
+            }
+            Self::U32 => {
+                let clamped = value.unsigned().min(u64::from(u32::MAX)) as u32;
+                bytes.extend(clamped.to_le_bytes());
+            }
+            Self::Varint => write_varint(bytes, value.unsigned()),
+            Self::Zigzag => {
+                let signed = value.signed();
+                write_varint(bytes, (signed << 1 ^ signed >> 63) as u64);
+            }
+            Self::F32 => bytes.extend(value.float().to_le_bytes()),
+            Self::Bytes { max } => {
+                if let Value::Bytes(value) = value {
+                    bytes.extend_from_slice(&value[..value.len().min(max as usize)]);
+                }
+            }
+        }
+    }
+
+    /// Reads a value that [`write`](Self::write) wrote; all of `bytes` is one value.
+    ///
+    /// # Errors
+    /// [`WireError`] if the bytes are too few, too many, or no such number.
+    pub fn read(self, bytes: &[u8]) -> Result<Value, WireError> {
+        let mut reader = Reader::new(bytes);
+        let value = match self {
+            Self::U8 => Value::Unsigned(u64::from(reader.byte()?)),
+            Self::U16 => Value::Unsigned(u64::from(u16::from_le_bytes(reader.array()?))),
+            Self::U32 => Value::Unsigned(u64::from(u32::from_le_bytes(reader.array()?))),
+            Self::Varint => Value::Unsigned(reader.varint_u64()?),
+            Self::Zigzag => {
+                let folded = reader.varint_u64()?;
+                Value::Signed((folded >> 1) as i64 ^ -((folded & 1) as i64))
+            }
+            Self::F32 => Value::Float(f32::from_le_bytes(reader.array()?)),
+            Self::Bytes { max } => {
+                let max = max.min(ATTRIBUTE_BYTES_MAX);
+                let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                if found > max {
+                    return Err(WireError::TooLong { at: 0, found, max });
+                }
+                Value::Bytes(SmallVec::from_slice(reader.take(bytes.len())?))
+            }
+        };
+        reader.end()?;
+        Ok(value)
+    }
+}
+
+impl Value {
+    fn unsigned(&self) -> u64 {
+        match *self {
+            Self::Unsigned(value) => value,
+            Self::Signed(value) => value.max(0) as u64,
+            Self::Float(value) => value.round() as u64,
+            Self::Bytes(_) => 0,
+        }
+    }
+
+    fn signed(&self) -> i64 {
+        match *self {
+            Self::Unsigned(value) => i64::try_from(value).unwrap_or(i64::MAX),
+            Self::Signed(value) => value,
+            Self::Float(value) => value.round() as i64,
+            Self::Bytes(_) => 0,
+        }
+    }
+
+    const fn float(&self) -> f32 {
+        match *self {
+            Self::Unsigned(value) => value as f32,
+            Self::Signed(value) => value as f32,
+            Self::Float(value) => value,
+            Self::Bytes(_) => 0.0,
+        }
+    }
+}
+
+macro_rules! value_from {
+    ($($number:ty => $variant:ident($wide:ty);)*) => {
+        $(impl From<$number> for Value {
+            fn from(value: $number) -> Self {
+                Self::$variant(<$wide>::from(value))
+            }
+        })*
+    };
+}
+
+value_from! {
+    bool => Unsigned(u64);
+    u8 => Unsigned(u64);
+    u16 => Unsigned(u64);
+    u32 => Unsigned(u64);
+    u64 => Unsigned(u64);
+    i8 => Signed(i64);
+    i16 => Signed(i64);
+    i32 => Signed(i64);
+    i64 => Signed(i64);
+    f32 => Float(f32);
+}
+
+impl From<&[u8]> for Value {
+    fn from(value: &[u8]) -> Self {
+        Self::Bytes(SmallVec::from_slice(value))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::from(value.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(encoding: Encoding, value: &Value) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encoding.write(value, &mut bytes);
+        bytes
+    }
+
+    /// An encoding with a value that it can hold as it is.
+    fn fitting() -> impl Strategy<Value = (Encoding, Value)> {
+        prop_oneof![
+            any::<u8>().prop_map(|v| (Encoding::U8, v.into())),
+            any::<u16>().prop_map(|v| (Encoding::U16, v.into())),
+            any::<u32>().prop_map(|v| (Encoding::U32, v.into())),
+            any::<u64>().prop_map(|v| (Encoding::Varint, v.into())),
+            any::<i64>().prop_map(|v| (Encoding::Zigzag, v.into())),
+            prop::num::f32::ANY
+                .prop_filter("a number", |v| !v.is_nan())
+                .prop_map(|v| (Encoding::F32, v.into())),
+            prop::collection::vec(any::<u8>(), 0..40)
+                .prop_map(|v| (Encoding::Bytes { max: 40 }, v.as_slice().into())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_reads_back((encoding, value) in fitting()) {
+            let bytes = written(encoding, &value);
+            prop_assert!(bytes.len() <= encoding.bytes_max() as usize);
+            prop_assert_eq!(encoding.read(&bytes), Ok(value));
+        }
+
+        #[test]
+        fn any_bytes_are_a_value_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..20), (encoding, _) in fitting()) {
+            if let Ok(value) = encoding.read(&bytes) {
+                // A varint may be written longer than it needs to be.
+                prop_assert!(written(encoding, &value).len() <= bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_clamped() {
+        assert_eq!(written(Encoding::U8, &300u32.into()), [255]);
+        assert_eq!(written(Encoding::U8, &(-3).into()), [0]);
+        assert_eq!(written(Encoding::U16, &1e9f32.into()), [255, 255]);
+        assert_eq!(written(Encoding::Bytes { max: 2 }, &"abc".into()), *b"ab");
+        assert_eq!(written(Encoding::Varint, &"abc".into()), [0]);
+        assert_eq!(written(Encoding::Bytes { max: 2 }, &7u8.into()), [0u8; 0]);
+    }
+}
