@@ -417,7 +417,9 @@ impl ClientState {
                 link.tier = Tier::of(distance, allowance.near_m, link.class);
             }
         }
-        self.credit -= spent as i64;
+        // Whatever came at once, motions go on after a second.
+        let least = -i64::from(allowance.bytes_max);
+        self.credit = (self.credit - spent as i64).max(least);
     }
 
     /// Announcements, each after the snapshot of whom it is about.

@@ -63,6 +63,8 @@ pub(super) fn gather(
     let Replicator {
         scenes, clients, ..
     } = &mut *replicator;
+    // Of a client without an object nobody takes them, and they hold for this tick only.
+    clients.iter_mut().for_each(|state| state.announced.clear());
     for announce in announces.read() {
         if announce.bytes.len() > ANNOUNCE_BYTES_MAX {
             stats.announces_refused += 1;

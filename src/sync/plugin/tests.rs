@@ -718,3 +718,55 @@ fn whose_session_ends_is_closed_once() {
     let end = rig.mirrors.0.lock().unwrap();
     assert_eq!(end.closed, [(client, CloseReason::Ended)]);
 }
+
+#[test]
+fn what_is_announced_to_a_client_without_an_object_is_forgotten() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (entity, other) = (rig.players[0], rig.players[1]);
+    let client = rig.client_of(entity);
+    rig.app
+        .world_mut()
+        .entity_mut(entity)
+        .remove::<ControlledBy>();
+    announce(
+        &mut rig,
+        other,
+        AnnounceScope::Client(client),
+        Channel::Reliable,
+        "lost",
+    );
+    rig.app.update();
+    assert!(control(rig.app.world_mut(), client, entity));
+    rig.app.update();
+    assert!(told(&rig, "lost").is_empty());
+    rig.rest_and_compare();
+}
+
+#[test]
+fn a_long_announcement_arrives_whole_and_motions_go_on_after_a_second() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (first, text) = (rig.players[0], "x".repeat(300_000));
+    let of = rig.app.world().get::<Object>(first).unwrap().reference();
+    announce(
+        &mut rig,
+        first,
+        AnnounceScope::Viewers(of),
+        Channel::Reliable,
+        &text,
+    );
+    rig.app.update();
+    assert_eq!(told(&rig, &text), [0, 1, 2, 3, 4, 5]);
+    (0..140).for_each(|_| rig.app.update());
+    let before = rig.sent();
+    for _ in 0..20 {
+        let world = rig.app.world_mut();
+        world.get_mut::<Velocity>(first).unwrap().0 = Vec2::new(0.0, 2.0);
+        world.get_mut::<Position>(first).unwrap().0.y += 0.3;
+        rig.app.update();
+    }
+    let sent = rig.sent();
+    assert!(sent.motions.messages - before.motions.messages > 20);
+    assert_eq!(sent.postponed, before.postponed);
+}
