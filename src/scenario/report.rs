@@ -146,7 +146,7 @@ pub struct Sync {
 
 /// The bytes of each kind of messages, without headers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct MessageBytes {
     pub snapshots: u64,
     pub despawns: u64,
@@ -200,12 +200,14 @@ pub struct InboxFigures {
     pub max_lag_ms: f64,
 }
 
-/// Outbound frames.
+/// Outbound packets.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct OutboxFigures {
     pub frames: u64,
     pub bytes: u64,
+    pub stalls: u64,
+    pub dropped: u64,
 }
 
 /// The process's memory, as far as it is known.
@@ -403,6 +405,17 @@ pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
 }
 
 pub(super) fn outbox(world: &World) -> OutboxFigures {
-    let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
-    OutboxFigures { frames, bytes }
+    let OutboxStats {
+        frames,
+        bytes,
+        stalls,
+        dropped,
+        ..
+    } = *world.resource::<OutboxStats>();
+    OutboxFigures {
+        frames,
+        bytes,
+        stalls,
+        dropped,
+    }
 }

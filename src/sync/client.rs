@@ -189,16 +189,6 @@ impl SentCounters {
         self.expired += other.expired;
         self.postponed += other.postponed;
     }
-
-    /// The bytes of all kinds.
-    #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.snapshots.bytes
-            + self.despawns.bytes
-            + self.deltas.bytes
-            + self.motions.bytes
-            + self.announces.bytes
-    }
 }
 
 impl ClientState {
