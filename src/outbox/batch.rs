@@ -216,18 +216,20 @@ impl BatchPart {
         }
     }
 
-    /// Adds a message of this client only on the reliable channel; `write` appends it.
+    /// Adds a message of this client only on the reliable channel; `write` appends it, and its length is given.
     #[inline]
-    pub fn write_reliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn write_reliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let span = self.write_own(write);
         self.reliable(span);
+        span.len()
     }
 
-    /// Adds a message of this client only on the unreliable channel; `write` appends it.
+    /// Adds a message of this client only on the unreliable channel; `write` appends it, and its length is given.
     #[inline]
-    pub fn write_unreliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn write_unreliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let span = self.write_own(write);
         self.unreliable(span);
+        span.len()
     }
 
     #[inline]

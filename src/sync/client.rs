@@ -14,14 +14,17 @@
 //! first.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use glam::Vec2;
 
 use super::announce::Announced;
 use super::motion::{MotionBase, Tier};
 use super::records::{SceneRecords, Variant};
+use super::remotes::Remotes;
 use crate::outbox::BatchPart;
 use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
+use crate::world::SceneId;
 
 /// An object that a client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +79,8 @@ pub struct ClientState {
     pub entering: Vec<Seen>,
     /// Those that it forgets this tick.
     despawns: Vec<(u32, u32)>,
+    /// What it is told of without seeing it.
+    pub remotes: Remotes,
     /// What is announced to this client alone, or to its party.
     pub announced: Vec<Announced>,
     /// Announcements about objects that it is to be told of first.
@@ -100,6 +105,8 @@ struct Held {
 pub struct Surroundings<'a, R, C> {
     /// What the scene of its own object has to tell.
     pub records: &'a SceneRecords,
+    /// What all scenes have to tell.
+    pub scenes: &'a BTreeMap<SceneId, SceneRecords>,
     /// The messages that all clients share.
     pub shared: &'a [u8],
     /// The scene's size, in metres.
@@ -168,6 +175,8 @@ pub struct SentCounters {
     pub despawns: Count,
     /// Changed attributes.
     pub deltas: Count,
+    /// What is told of objects that need not be in sight: parties, the scene.
+    pub remotes: Count,
     /// Motions.
     pub motions: Count,
     /// Announcements.
@@ -184,6 +193,7 @@ impl SentCounters {
         self.snapshots.add(other.snapshots);
         self.despawns.add(other.despawns);
         self.deltas.add(other.deltas);
+        self.remotes.add(other.remotes);
         self.motions.add(other.motions);
         self.announces.add(other.announces);
         self.expired += other.expired;
@@ -194,7 +204,7 @@ impl SentCounters {
 impl ClientState {
     /// A client that knows nothing.
     #[must_use]
-    pub const fn new(client: ClientId) -> Self {
+    pub fn new(client: ClientId) -> Self {
         Self {
             client,
             epoch: 0,
@@ -203,6 +213,7 @@ impl ClientState {
             waiting: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
+            remotes: Remotes::default(),
             announced: Vec::new(),
             held: Vec::new(),
             credit: 0,
@@ -220,6 +231,7 @@ impl ClientState {
         self.waiting.clear();
         self.despawns.clear();
         self.held.clear();
+        self.remotes.clear();
         // It is told of itself whatever the view list holds, and before all others.
         self.links.push(Link {
             id: own.1,
@@ -254,6 +266,14 @@ impl ClientState {
             self.waiting.swap_remove(place);
         }
         self.waiting.extend(now);
+    }
+
+    /// Whether it knows an object, or will after this tick. O(links).
+    pub fn knows(&self, id: u32, generation: u32) -> bool {
+        let mut links = self.links.iter();
+        let mut entering = self.entering.iter();
+        links.any(|link| (link.id, link.generation) == (id, generation))
+            || entering.any(|seen| (seen.id, seen.generation) == (id, generation))
     }
 
     /// Chooses who of the waiting is told this tick: those who matter most first, then the nearest, as many as the
@@ -318,10 +338,11 @@ impl ClientState {
             spent += bytes;
         }
         for (id, generation) in self.despawns.drain(..) {
-            let bytes = reliably(part, |bytes| write_despawn(bytes, id, generation));
+            let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
             counters.despawns.one(bytes);
             spent += bytes;
         }
+        spent += self.remotes.fill_forgotten(part, counters);
         let (known, mut made) = (self.links.len(), 0);
         for waiting in self.entering.drain(..) {
             let variant = (around.relation)(waiting.id);
@@ -347,13 +368,15 @@ impl ClientState {
             });
         }
         debug_assert_eq!(self.links.len(), known + made);
+        spent += self.remotes.fill(part, around.scenes, counters);
         let own_standing = scene.news(own).standing;
         for (place, link) in self.links[..known].iter_mut().enumerate() {
             let news = scene.news(link.id);
             if news.standing || own_standing {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
-                    let bytes = reliably(part, |bytes| (around.catch_up)(link, variant, bytes));
+                    let bytes =
+                        part.write_reliable(|bytes| (around.catch_up)(link, variant, bytes));
                     if bytes > 0 {
                         counters.deltas.one(bytes);
                     }
@@ -392,13 +415,12 @@ impl ClientState {
                 counters.postponed += 1;
                 continue;
             }
-            let mut bytes = 0;
-            let write = |to: &mut Vec<u8>| bytes = scene.write_motion(link.id, to);
-            if base.is_reliable() {
-                part.write_reliable(write);
+            let write = |to: &mut Vec<u8>| scene.write_motion(link.id, to);
+            let bytes = if base.is_reliable() {
+                part.write_reliable(write)
             } else {
-                part.write_unreliable(write);
-            }
+                part.write_unreliable(write)
+            };
             counters.motions.one(bytes);
             spent += bytes;
             (link.motion, link.sent) = (base.news, tick as u16);
@@ -486,7 +508,7 @@ impl ClientState {
             .snapshots
             .get(usize::from(link.variant.0))?
             .get(id)?;
-        let bytes = reliably(part, |bytes| {
+        let bytes = part.write_reliable(|bytes| {
             if !self.greeted {
                 around.hello.write(bytes);
             }
@@ -499,17 +521,4 @@ impl ClientState {
         (self.begins, self.greeted) = (false, true);
         Some(bytes + snapshot.len())
     }
-}
-
-/// Adds a reliable message of this client only, and says how long it is.
-fn reliably(part: &mut BatchPart, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-    let mut length = 0;
-    part.write_reliable(|bytes| length = appended(bytes, write));
-    length
-}
-
-fn appended(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-    let start = bytes.len();
-    write(bytes);
-    bytes.len() - start
 }

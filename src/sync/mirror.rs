@@ -3,14 +3,15 @@
 //! Reliable packets must follow each other without a gap. Unreliable ones may be lost, come twice or late: a motion is taken
 //! if it is of an object that is known and newer than the one held, and forgotten otherwise.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 use glam::Vec2;
 use thiserror::Error;
 
 use crate::wire::{
-    Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, ServerMessage, WireError, widen,
+    Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, RemoteId, ServerMessage,
+    WireError, widen,
 };
 
 /// Why a packet does not follow from those before it.
@@ -44,7 +45,10 @@ pub enum MirrorError {
         /// Its generation.
         generation: u32,
     },
-    /// A snapshot of an object that this client knows already.
+    /// A message about an object that this client was told nothing of, nor sees.
+    #[error("object {} of scene {} (generation {}) was not told of", .0.id, .0.scene, .0.generation)]
+    NotTold(RemoteId),
+    /// A snapshot of an object that this client knows already, or a message for those that do not see it.
     #[error("object {id} (generation {generation}) is known already")]
     Known {
         /// The object's number.
@@ -65,14 +69,27 @@ pub struct MirrorObject {
     pub motion: Motion,
     /// At which tick.
     pub motion_tick: u64,
-    /// Its attributes' values by ascending number.
-    pub attributes: Vec<(u16, Vec<u8>)>,
+    /// Its attributes' values.
+    pub attributes: AttributeValues,
 }
+
+/// An object that this client need not see: one of its party, the scene itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MirrorRemote {
+    /// Its kind's number; 0 of a scene.
+    pub kind: u16,
+    /// What was told of it.
+    pub attributes: AttributeValues,
+}
+
+/// Encoded values of attributes by ascending number.
+pub type AttributeValues = Vec<(u16, Vec<u8>)>;
 
 /// What a client knows.
 #[derive(Clone, Debug, Default)]
 pub struct Mirror {
     objects: HashMap<u32, MirrorObject, FixedState>,
+    remotes: BTreeMap<RemoteId, MirrorRemote>,
     reassembler: Reassembler,
     scene: Option<u32>,
     size_m: Vec2,
@@ -158,6 +175,7 @@ impl Mirror {
             ServerMessage::Hello(_) => {}
             ServerMessage::Scene { scene, size } => {
                 self.objects.clear();
+                self.remotes.clear();
                 (self.scene, self.size_m, self.own) = (Some(scene), size.metres(), None);
             }
             ServerMessage::Own { id, generation } => self.own = Some((id, generation)),
@@ -172,7 +190,13 @@ impl Mirror {
                 motion,
                 attributes,
             } => {
-                if self.objects.contains_key(&id) {
+                let scene = self.scene.unwrap_or_default();
+                let remote = RemoteId {
+                    scene,
+                    id,
+                    generation,
+                };
+                if self.objects.contains_key(&id) || self.remotes.contains_key(&remote) {
                     return Err(MirrorError::Known { id, generation });
                 }
                 let mut object = MirrorObject {
@@ -182,7 +206,7 @@ impl Mirror {
                     motion_tick: held_at(motion),
                     attributes: Vec::new(),
                 };
-                object.set(&attributes);
+                set(&mut object.attributes, &attributes);
                 self.objects.insert(id, object);
             }
             ServerMessage::Delta {
@@ -190,7 +214,32 @@ impl Mirror {
                 generation,
                 attributes,
             } => {
-                self.known(id, generation)?.set(&attributes);
+                set(&mut self.known(id, generation)?.attributes, &attributes);
+            }
+            ServerMessage::Remote {
+                of,
+                kind,
+                attributes,
+            } => {
+                let RemoteId { id, generation, .. } = of;
+                if self.scene == Some(of.scene) && self.known(id, generation).is_ok() {
+                    return Err(MirrorError::Known { id, generation });
+                }
+                let mut remote = MirrorRemote {
+                    kind,
+                    attributes: Vec::new(),
+                };
+                set(&mut remote.attributes, &attributes);
+                self.remotes.insert(of, remote);
+            }
+            ServerMessage::RemoteDelta { of, attributes } => {
+                let remote = self.remotes.get_mut(&of);
+                let remote = remote.ok_or(MirrorError::NotTold(of))?;
+                set(&mut remote.attributes, &attributes);
+            }
+            ServerMessage::Forget { of } => {
+                let remote = self.remotes.remove(&of);
+                remote.ok_or(MirrorError::NotTold(of))?;
             }
             ServerMessage::Announce { from, bytes } => {
                 self.announces += 1;
@@ -228,6 +277,11 @@ impl Mirror {
     #[must_use]
     pub fn object(&self, id: u32) -> Option<&MirrorObject> {
         self.objects.get(&id)
+    }
+
+    /// The objects that this client is told of without seeing them.
+    pub fn remotes(&self) -> impl Iterator<Item = (RemoteId, &MirrorRemote)> {
+        self.remotes.iter().map(|(&of, remote)| (of, remote))
     }
 
     /// The numbers of all known objects, ascending.
@@ -296,22 +350,16 @@ impl Mirror {
     }
 }
 
-impl MirrorObject {
-    fn set(&mut self, attributes: &[Attribute]) {
-        for attribute in attributes {
-            match self
-                .attributes
-                .binary_search_by_key(&attribute.id, |&(id, _)| id)
-            {
-                Ok(place) => {
-                    let value = &mut self.attributes[place].1;
-                    value.clear();
-                    value.extend_from_slice(attribute.value);
-                }
-                Err(place) => self
-                    .attributes
-                    .insert(place, (attribute.id, attribute.value.to_vec())),
+/// Takes over values, keeping the order of numbers.
+fn set(values: &mut AttributeValues, attributes: &[Attribute]) {
+    for attribute in attributes {
+        match values.binary_search_by_key(&attribute.id, |&(id, _)| id) {
+            Ok(place) => {
+                let value = &mut values[place].1;
+                value.clear();
+                value.extend_from_slice(attribute.value);
             }
+            Err(place) => values.insert(place, (attribute.id, attribute.value.to_vec())),
         }
     }
 }

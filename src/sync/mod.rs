@@ -5,7 +5,8 @@
 //! Position, … ─▶ a MotionBase an object, new when reckoning goes wrong ─▶ encoded once ────────┼─▶ a line a client ─▶ outbox
 //! Entered, Left ─▶ links and waiting of each client ─▶ Despawn, Snapshot (so many a tick) ─────┘    (a list of messages)
 //! ```
-//! An attribute is told to an audience: the owner, its party, team or guild where they see the object, or all viewers. What
+//! An attribute is told to an audience: the owner, the team or guild where they see the object, all viewers; its party
+//! wherever it is, or all in the scene, in sight or not. The scene itself is object 0, with attributes of its own. What
 //! different clients may learn of an object falls into few *variants*; each is encoded once. Attributes are collected at
 //! their cadence; all pending ones at once when somebody comes to know the object, so that all who know it hold the same.
 //!
@@ -16,8 +17,8 @@
 //! always known to it; at rest every [`Mirror`] holds what [`compare_mirror`] expects, whatever the unreliable channel lost.
 //!
 //! Cost: two `or`s a mark by hand; change detection looks at every row; O(dirty attributes + objects) to encode, O(links of
-//! receiving clients) to list, a few nanoseconds where nothing is new: `throng bench sync`. Audiences beyond sight (a party
-//! in other scenes, the scene itself) are absent so far.
+//! receiving clients) to list, a few nanoseconds where nothing is new: `throng bench sync`. Who is told of what it
+//! does not see is worked out anew for a client when its party, its view or the scene's public objects change.
 
 mod announce;
 mod client;
@@ -27,10 +28,11 @@ mod motion;
 mod plugin;
 mod records;
 pub mod reference;
+mod remotes;
 pub mod workload;
 
 pub use client::{Count, SentCounters};
-pub use mirror::{Mirror, MirrorError, MirrorObject};
+pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{
     Announce, AnnounceScope, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks, MaskSlot,
     RegisterError, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin, SyncSettings,

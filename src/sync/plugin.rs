@@ -5,6 +5,7 @@ mod attributes;
 mod collect;
 mod compare;
 mod dirty;
+mod remotes;
 mod save;
 #[cfg(test)]
 mod tests;
@@ -28,14 +29,15 @@ use self::attributes::SentValues;
 use super::client::{Allowance, ClientState, Link, Scratch, Seen, SentCounters, Surroundings};
 use super::motion::{Moving, Reckoning};
 use super::records::{SceneRecords, Standing, Variant};
+use super::remotes::{PartyObjects, Remote};
 use crate::aoi::{AoiPlugin, Entered, Left, SceneInterest};
 use crate::outbox::{BatchPart, CloseReason, Outbox, OutboxPlugin, OutboxSettings};
 use crate::session::{SessionPlugin, Sessions};
 use crate::sim::{self, HashAppExt, HeartbeatSystems, SimSystems, SimTick, Workers};
 use crate::wire::{ClientId, Hello};
 use crate::world::{
-    Floor, GuildId, Heading, Object, ObjectId, ObjectRef, PartyId, Position, Scene, SceneChanged,
-    SceneClosed, SceneId, SceneObjects, Scenes, TeamId, Teleported, Velocity,
+    Floor, Heading, Object, ObjectId, ObjectRef, Position, Scene, SceneChanged, SceneClosed,
+    SceneId, SceneObjects, Scenes, Teleported, Velocity,
 };
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
@@ -58,6 +60,8 @@ impl Plugin for SyncPlugin {
         app.add_plugins(OutboxPlugin);
         app.register_required_components::<Object, MaskSlot>();
         app.register_required_components::<Object, SentValues>();
+        app.register_required_components::<Scene, MaskSlot>();
+        app.register_required_components::<Scene, SentValues>();
         app.add_message::<Announce>()
             .init_resource::<Attributes>()
             .init_resource::<DirtyMasks>()
@@ -74,7 +78,12 @@ impl Plugin for SyncPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    (begin_tick, follow_standing, follow_views, collect::collect)
+                    (
+                        begin_tick,
+                        remotes::follow_standing,
+                        follow_views,
+                        collect::collect,
+                    )
                         .chain()
                         .in_set(HeartbeatSystems::Collect),
                     (
@@ -95,6 +104,7 @@ impl Plugin for SyncPlugin {
                     hasher.write_u64(u64::from(state.client.0) << 8 | u64::from(state.epoch));
                     hasher.write_u64((state.links.len() as u64) << 32 | state.waiting.len() as u64);
                     hasher.write_u64(state.credit as u64);
+                    hasher.write_u64(state.remotes.len() as u64);
                 }
             });
         save::install(app);
@@ -181,8 +191,10 @@ pub(super) struct Replicator {
     pub scenes: BTreeMap<SceneId, SceneRecords>,
     /// By ascending client.
     pub clients: Vec<ClientState>,
-    /// Objects of which somebody needs a snapshot this tick, ascending and once each.
-    pub wanted: Vec<(SceneId, u32, Variant)>,
+    /// What somebody needs to be told in full this tick, ascending and once each.
+    pub wanted: Vec<Wanted>,
+    /// Who is in which party.
+    pub parties: PartyObjects,
     /// Clients whose sessions ended since the last tick's lines.
     gone: Vec<ClientId>,
     /// Viewer, target and class of what changed in view lists, by scene, ascending.
@@ -191,15 +203,25 @@ pub(super) struct Replicator {
 }
 
 impl Replicator {
-    /// Whether a snapshot of this object is needed.
+    /// Whether somebody needs to be told all of this object.
     pub fn is_wanted(&self, scene: SceneId, id: u32) -> bool {
+        let key = |wanted: &Wanted| (wanted.scene, wanted.id);
         let start = self
             .wanted
-            .partition_point(|&(s, i, _)| (s, i) < (scene, id));
-        self.wanted
-            .get(start)
-            .is_some_and(|&(s, i, _)| (s, i) == (scene, id))
+            .partition_point(|wanted| key(wanted) < (scene, id));
+        let found = self.wanted.get(start);
+        found.is_some_and(|wanted| key(wanted) == (scene, id))
     }
+}
+
+/// An object of which somebody needs to be told all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Wanted {
+    scene: SceneId,
+    id: u32,
+    variant: Variant,
+    /// Whether it is for somebody who need not see it.
+    remote: bool,
 }
 
 /// What one worker needs and makes.
@@ -208,7 +230,9 @@ struct Worker {
     scratch: Scratch,
     part: BatchPart,
     sent: SentCounters,
-    wanted: Vec<(SceneId, u32, Variant)>,
+    wanted: Vec<Wanted>,
+    /// A client's remotes as they should be.
+    expected: Vec<Remote>,
 }
 
 const fn words(reference: ObjectRef) -> (u32, u32, u32) {
@@ -230,9 +254,12 @@ fn begin_tick(
         clients,
         changed,
         gone,
+        parties,
         ..
     } = &mut *replicator;
+    parties.changed.clear();
     for scene in closed.read() {
+        parties.close(scene.id);
         records.remove(&scene.id);
         changed.remove(&scene.id);
     }
@@ -278,38 +305,10 @@ fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions, gone: &m
     clients.extend(new.map(ClientState::new));
 }
 
-type Belonging = (
-    &'static Object,
-    Option<&'static TeamId>,
-    Option<&'static PartyId>,
-    Option<&'static GuildId>,
-);
-
-/// Who belongs to whom, where any attribute depends on it.
-fn follow_standing(
-    mut replicator: ResMut<Replicator>,
-    attributes: Res<Attributes>,
-    objects: Query<Belonging>,
-) {
-    if !attributes.ask_standing() {
-        return;
-    }
-    for (object, team, party, guild) in &objects {
-        if let Some(records) = replicator.scenes.get_mut(&object.scene()) {
-            let standing = [
-                team.map_or(0, |team| team.0 + 1),
-                party.map_or(0, |party| party.0 + 1),
-                guild.map_or(0, |guild| guild.0 + 1),
-            ];
-            records.stand(object.id().0, standing);
-        }
-    }
-}
-
 /// What a client is told of an object, by whom its own belongs to.
 fn relation(attributes: &Attributes, own: Standing, other: Standing) -> Variant {
     let both = |nth: usize| own[nth] != 0 && own[nth] == other[nth];
-    let mut relation = Audience::VIEWERS;
+    let mut relation = Audience::VIEWERS.or(Audience::SCENE);
     for (nth, audience) in [Audience::TEAM, Audience::PARTY, Audience::GUILD]
         .into_iter()
         .enumerate()
@@ -382,10 +381,11 @@ fn follow_views(
         clients,
         wanted,
         changed,
+        parties,
         workers,
         ..
     } = &mut *replicator;
-    let allowance = settings.allowance(time.timestep().as_secs_f32());
+    let (allowance, parties) = (settings.allowance(time.timestep().as_secs_f32()), &*parties);
     let own_variant = attributes.variant(Attributes::OWN);
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
@@ -402,13 +402,19 @@ fn follow_views(
             let begins = state.own != Some(words(own.reference()));
             if begins {
                 state.begin(words(own.reference()), own_variant);
-                worker.wanted.push((scene, id.0, own_variant));
+                worker.wanted.push(Wanted {
+                    scene,
+                    id: id.0,
+                    variant: own_variant,
+                    remote: false,
+                });
             }
             let seen = |target, class| Seen {
                 id: target,
                 generation: interest.generation(ObjectId(target)).0,
                 class,
             };
+            let mut moved = begins;
             if begins {
                 let view = views
                     .seen_by(id.0)
@@ -420,6 +426,7 @@ fn follow_views(
                 let start = pairs.partition_point(|&(viewer, ..)| viewer < id.0);
                 let mine = pairs[start..].iter().take_while(|pair| pair.0 == id.0);
                 for &(_, target, class) in mine {
+                    moved = true;
                     let now = views.visible(id.0, target).then(|| seen(target, class));
                     state.follow(target, now);
                 }
@@ -427,9 +434,25 @@ fn follow_views(
             let position = |id| views.position(id).unwrap_or_default();
             state.admit(allowance, position(id.0), position, &mut worker.scratch);
             let standing = records.standing(id.0);
-            worker.wanted.extend(state.entering.iter().map(|entering| {
-                let variant = relation(&attributes, standing, records.standing(entering.id));
-                (scene, entering.id, variant)
+            let entering = state.entering.iter().map(|entering| Wanted {
+                scene,
+                id: entering.id,
+                variant: relation(&attributes, standing, records.standing(entering.id)),
+                remote: false,
+            });
+            worker.wanted.extend(entering);
+            let meeting = remotes::follow(
+                state,
+                own.reference(),
+                moved,
+                (records, parties, &attributes),
+                &mut worker.expected,
+            );
+            worker.wanted.extend(meeting.iter().map(|remote| Wanted {
+                scene: remote.object.scene,
+                id: remote.object.id.0,
+                variant: remote.variant,
+                remote: true,
             }));
         }
     });
@@ -492,34 +515,54 @@ fn record_motions(
     }
 }
 
-/// The state of those who come into somebody's sight, once for all clients that learn the same of them.
+/// All that is told of those whom somebody comes to know, once for all clients that learn the same of them.
 fn record_snapshots(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     attributes: Res<Attributes>,
     scenes: Res<Scenes>,
     ids: Query<&SceneObjects>,
-    objects: Query<(&Object, &SentValues)>,
+    bearers: Query<(Option<&Object>, Option<&Scene>, &SentValues)>,
 ) {
     let Replicator {
         scenes: records,
         wanted,
         ..
     } = &mut *replicator;
-    for &(scene, id, variant) in &*wanted {
-        let object = scenes
-            .entity(scene)
-            .and_then(|entity| ids.get(entity).ok())
-            .and_then(|ids| objects.get(ids.entity(ObjectId(id))?).ok());
-        let (Some((object, sent)), Some(records)) = (object, records.get_mut(&scene)) else {
+    for wanted in &*wanted {
+        let scene = scenes.entity(wanted.scene);
+        let entity = scene.and_then(|scene| match wanted.id {
+            0 => Some(scene),
+            id => ids.get(scene).ok()?.entity(ObjectId(id)),
+        });
+        let bearer = entity.and_then(|entity| bearers.get(entity).ok());
+        let (Some((object, scene, sent)), Some(records)) = (bearer, records.get_mut(&wanted.scene))
+        else {
             continue;
         };
-        let motion = records.base_mut(id).motion;
-        let told = &attributes.told()[usize::from(variant.0)];
-        let span = outbox.batch_mut().share(|bytes| {
-            collect::write_snapshot(bytes, object, motion, &attributes, (sent, told));
-        });
-        records.snapshots[usize::from(variant.0)].set(id, span);
+        let variant = usize::from(wanted.variant.0);
+        let values = (sent, &attributes.told()[variant]);
+        let motion = records.base_mut(wanted.id).motion;
+        let batch = outbox.batch_mut();
+        match (object, scene) {
+            (Some(object), _) if !wanted.remote => {
+                let write = |bytes: &mut Vec<u8>| {
+                    collect::write_snapshot(bytes, object, motion, &attributes, values);
+                };
+                records.snapshots[variant].set(wanted.id, batch.share(write));
+            }
+            (object, scene) => {
+                let kind = object.map_or(0, |object| object.kind().0);
+                let of = object.map(Object::reference);
+                let Some(of) = of.or(scene.map(Scene::reference)) else {
+                    continue;
+                };
+                let write = |bytes: &mut Vec<u8>| {
+                    collect::write_remote(bytes, of, kind, &attributes, values);
+                };
+                records.remotes[variant].set(wanted.id, batch.share(write));
+            }
+        }
     }
 }
 
@@ -553,6 +596,7 @@ fn write_lines(
         tick: tick.0,
         mtu_bytes,
     };
+    let all_records = &*records;
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
     let shared = &*outbox.batch_mut().shared;
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
@@ -581,6 +625,7 @@ fn write_lines(
             };
             let around = Surroundings {
                 records,
+                scenes: all_records,
                 shared,
                 size_m: scene.size_m(),
                 tick: tick.0,

@@ -51,8 +51,10 @@ pub struct Variant(pub u8);
 pub struct News {
     /// The number of what is known of its motion; 0 before there is anything.
     pub motion: u16,
-    /// Whether attributes of it are told this tick.
+    /// Whether attributes of it are told this tick to those who see it.
     pub delta: bool,
+    /// Whether attributes of it are told this tick to those who need not.
+    pub remote_delta: bool,
     /// Whether something is announced to those who see it.
     pub announced: bool,
     /// Whether its team, party or guild is another than in the last tick.
@@ -61,6 +63,9 @@ pub struct News {
 
 /// The team, party and guild of an object; 0 for none.
 pub type Standing = [u32; 3];
+
+/// The place of the party in a [`Standing`].
+pub const PARTY: usize = 1;
 
 /// All that a scene has to tell this tick. By object id.
 #[derive(Clone, Debug, Default)]
@@ -75,9 +80,17 @@ pub struct SceneRecords {
     pub snapshots: Vec<Records>,
     /// Changed attributes, by variant.
     pub deltas: Vec<Records>,
+    /// What is told of objects to those who need not see them, by variant.
+    pub remotes: Vec<Records>,
+    /// Changed attributes of such objects, by variant.
+    pub remote_deltas: Vec<Records>,
+    /// Objects that all in the scene are told of, and their generations; ascending.
+    pub public: Vec<(u32, u32)>,
+    /// Counts changes of that list.
+    pub public_version: u32,
     /// One-shot events.
     pub announcements: Announcements,
-    /// Who belongs to whom, where any attribute depends on it.
+    /// Who belongs to whom.
     pub standing: Vec<Standing>,
     /// Objects of which something changed this tick.
     changed: Vec<u32>,
@@ -88,13 +101,38 @@ impl SceneRecords {
     pub fn begin(&mut self, variants: usize) {
         for id in self.changed.drain(..) {
             let news = &mut self.news[id as usize];
-            (news.delta, news.announced, news.standing) = (false, false, false);
+            *news = News {
+                motion: news.motion,
+                ..News::default()
+            };
         }
         self.announcements.clear();
-        self.snapshots.resize_with(variants, Records::default);
-        self.deltas.resize_with(variants, Records::default);
-        let all = self.snapshots.iter_mut().chain(&mut self.deltas);
-        all.for_each(Records::clear);
+        let all = [
+            &mut self.snapshots,
+            &mut self.deltas,
+            &mut self.remotes,
+            &mut self.remote_deltas,
+        ];
+        for records in all {
+            records.resize_with(variants, Records::default);
+            records.iter_mut().for_each(Records::clear);
+        }
+    }
+
+    /// All in the scene are told of this object from the next tick on.
+    pub fn publish(&mut self, id: u32, generation: u32) {
+        if let Err(place) = self.public.binary_search(&(id, generation)) {
+            self.public.insert(place, (id, generation));
+            self.public_version += 1;
+        }
+    }
+
+    /// The object is gone.
+    pub fn retire(&mut self, id: u32, generation: u32) {
+        if let Ok(place) = self.public.binary_search(&(id, generation)) {
+            self.public.remove(place);
+            self.public_version += 1;
+        }
     }
 
     /// What is new of an object, made when there is nothing yet.
@@ -147,15 +185,17 @@ impl SceneRecords {
         true
     }
 
-    /// Takes over who an object belongs to.
-    pub fn stand(&mut self, id: u32, standing: Standing) {
+    /// Takes over who an object belongs to, and gives what was before.
+    pub fn stand(&mut self, id: u32, standing: Standing) -> Standing {
         let place = id as usize;
         if self.standing.len() <= place {
             self.standing.resize(place + 1, Standing::default());
         }
-        if std::mem::replace(&mut self.standing[place], standing) != standing {
+        let before = std::mem::replace(&mut self.standing[place], standing);
+        if before != standing {
             self.news_mut(id).standing = true;
         }
+        before
     }
 
     /// Who an object belongs to.
@@ -163,16 +203,15 @@ impl SceneRecords {
         self.standing.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// Appends the motion of an object as a message, and says how long that is.
+    /// Appends the motion of an object as a message.
     #[inline]
-    pub fn write_motion(&self, id: u32, bytes: &mut Vec<u8>) -> usize {
+    pub fn write_motion(&self, id: u32, bytes: &mut Vec<u8>) {
         let encoded = &self.encoded[id as usize];
         let length = usize::from(encoded.length);
         // A copy of a fixed length is a few instructions where one of any length is a call: what is too much is cut off.
         let end = bytes.len() + length;
         bytes.extend_from_slice(&encoded.bytes);
         bytes.truncate(end);
-        length
     }
 }
 

@@ -45,13 +45,16 @@
 //! # Server to client
 //! | kind | message | body |
 //! |---|---|---|
-//! | 1 | *Scene* | scene: varint; width, height: varints, in 1/64 m; the client forgets all objects |
+//! | 1 | *Scene* | scene: varint; width, height: varints, in 1/64 m; the client forgets all objects, Remotes too |
 //! | 2 | *Own* | id, generation: varints; the object that this client controls |
 //! | 3 | *Despawn* | id, generation: varints |
 //! | 4 | *Snapshot* | id, generation, kind: varints; motion; number of attributes: varint; that many attributes |
 //! | 5 | *Delta* | id, generation: varints; number of attributes: varint; that many attributes |
 //! | 6 | *Motion* | id, generation: varints; motion |
 //! | 9 | *Announce* | id, generation of the object that it is about: varints, 0 and 0 for none; length: varint, at most [`ANNOUNCE_BYTES_MAX`]; that many bytes, as the game defines them. May come on either channel |
+//! | 10 | *Remote* | scene, id, generation, kind: varints; number of attributes: varint; that many attributes. All that is told of an object that this client need not see; what was told of it by earlier ones is forgotten. Id 0 is the scene itself, of generation and kind 0 |
+//! | 11 | *RemoteDelta* | scene, id, generation: varints; number of attributes: varint; that many attributes |
+//! | 12 | *Forget* | scene, id, generation: varints; nothing more is told of a Remote |
 //!
 //! A *motion* is the server tick at which it held, modulo 256 (1 byte), flags (1 byte; bit 0: a discontinuity, do not
 //! interpolate; bit 1: it moves; bit 2: it has a floor; others are an error), position, heading (1 byte, 256ths of a turn, 0 is
@@ -59,8 +62,9 @@
 //! 0). Where an object is later follows from position, velocity and the ticks since; of two motions the newer counts. An *attribute* is its number
 //! (varint), the length of its value (varint, at most [`ATTRIBUTE_BYTES_MAX`]) and the value, as its game defines it.
 //!
-//! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Snapshots, then
-//! Deltas and Motions at rest or after a jump. A Delta never precedes its object's Snapshot. On the unreliable one there are
+//! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Forgets,
+//! Snapshots, Remotes, then Deltas of both kinds and Motions at rest or after a jump. A Delta never precedes its object's
+//! Snapshot, nor a RemoteDelta or Forget its Remote. An object is never both: one that comes into sight is forgotten first. On the unreliable one there are
 //! Motions; one of an object that is not known, of another generation or older than the one held is to be ignored, and so is a
 //! packet of another epoch than that of the last *Scene*.
 
@@ -78,9 +82,10 @@ pub use packet::{
     Written, is_newer, widen,
 };
 pub use server::{
-    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, Attribute, Motion, PositionQuantum, ServerMessage,
-    quantise, write_announce, write_attribute, write_delta_head, write_despawn, write_motion,
-    write_own, write_scene, write_snapshot_head,
+    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, Attribute, Motion, PositionQuantum, RemoteId,
+    ServerMessage, quantise, write_announce, write_attribute, write_delta_head, write_despawn,
+    write_forget, write_motion, write_own, write_remote_delta_head, write_remote_head, write_scene,
+    write_snapshot_head,
 };
 pub use value::{Encoding, Value};
 

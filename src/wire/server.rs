@@ -158,6 +158,27 @@ pub struct Attribute<'a> {
     pub value: &'a [u8],
 }
 
+/// An object of any scene, as clients know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RemoteId {
+    /// Its scene.
+    pub scene: u32,
+    /// Its number there; 0 is the scene itself.
+    pub id: u32,
+    /// Its generation.
+    pub generation: u32,
+}
+
+impl RemoteId {
+    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self {
+            scene: reader.varint_u32()?,
+            id: reader.varint_u32()?,
+            generation: reader.varint_u32()?,
+        })
+    }
+}
+
 /// A message from the server, borrowed from its packet.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerMessage<'a> {
@@ -206,6 +227,28 @@ pub enum ServerMessage<'a> {
         /// Those that changed.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
+    /// All that is told of an object that this client need not see: one of its party, or one that all in the scene learn
+    /// of; the scene itself is object 0. Replaces what was told of it before.
+    Remote {
+        /// Which object.
+        of: RemoteId,
+        /// Its kind; 0 of a scene.
+        kind: u16,
+        /// Its attributes.
+        attributes: SmallVec<[Attribute<'a>; 8]>,
+    },
+    /// Attributes of such an object changed.
+    RemoteDelta {
+        /// Which object.
+        of: RemoteId,
+        /// Those that changed.
+        attributes: SmallVec<[Attribute<'a>; 8]>,
+    },
+    /// Nothing more is told of such an object; it may be in sight from now on.
+    Forget {
+        /// Which object.
+        of: RemoteId,
+    },
     /// Something happens once.
     Announce {
         /// Whom it is about: number and generation.
@@ -231,6 +274,9 @@ const SNAPSHOT: u8 = 4;
 const DELTA: u8 = 5;
 const MOTION: u8 = 6;
 const ANNOUNCE: u8 = 9;
+const REMOTE: u8 = 10;
+const REMOTE_DELTA: u8 = 11;
+const FORGET: u8 = 12;
 
 /// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
@@ -267,6 +313,18 @@ impl<'a> ServerMessage<'a> {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
                 attributes: read_attributes(reader)?,
+            },
+            REMOTE => Self::Remote {
+                of: RemoteId::read(reader)?,
+                kind: read_u16(reader)?,
+                attributes: read_attributes(reader)?,
+            },
+            REMOTE_DELTA => Self::RemoteDelta {
+                of: RemoteId::read(reader)?,
+                attributes: read_attributes(reader)?,
+            },
+            FORGET => Self::Forget {
+                of: RemoteId::read(reader)?,
             },
             ANNOUNCE => {
                 let (id, generation) = (reader.varint_u32()?, reader.varint_u32()?);
@@ -345,6 +403,24 @@ pub fn write_delta_head(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u1
     write_varint(bytes, u64::from(count));
 }
 
+/// Appends a *Remote* up to the number of its attributes, which the caller writes after it.
+pub fn write_remote_head(bytes: &mut Vec<u8>, of: RemoteId, kind: u16, count: u16) {
+    write_remote_id(bytes, REMOTE, of);
+    write_varint(bytes, u64::from(kind));
+    write_varint(bytes, u64::from(count));
+}
+
+/// Appends a *RemoteDelta* up to the number of its attributes, which the caller writes after it.
+pub fn write_remote_delta_head(bytes: &mut Vec<u8>, of: RemoteId, count: u16) {
+    write_remote_id(bytes, REMOTE_DELTA, of);
+    write_varint(bytes, u64::from(count));
+}
+
+/// Appends a *Forget*.
+pub fn write_forget(bytes: &mut Vec<u8>, of: RemoteId) {
+    write_remote_id(bytes, FORGET, of);
+}
+
 /// Appends an attribute. A value longer than [`ATTRIBUTE_BYTES_MAX`] is a bug of the caller.
 pub fn write_attribute(bytes: &mut Vec<u8>, id: u16, value: &[u8]) {
     debug_assert!(value.len() <= ATTRIBUTE_BYTES_MAX as usize);
@@ -357,6 +433,13 @@ fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
     bytes.push(kind);
     write_varint(bytes, u64::from(id));
     write_varint(bytes, u64::from(generation));
+}
+
+fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: RemoteId) {
+    bytes.push(kind);
+    for number in [of.scene, of.id, of.generation] {
+        write_varint(bytes, u64::from(number));
+    }
 }
 
 fn read_attributes<'a>(reader: &mut Reader<'a>) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
@@ -452,6 +535,12 @@ mod tests {
             write_motion(&mut bytes, id, generation, motion);
             let from = (id > 0).then_some((id, generation));
             write_announce(&mut bytes, from, b"well met");
+            let of = RemoteId { scene: generation, id, generation };
+            write_remote_head(&mut bytes, of, kind, values.len() as u16);
+            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
+            write_remote_delta_head(&mut bytes, of, values.len() as u16);
+            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
+            write_forget(&mut bytes, of);
 
             let mut reader = Reader::new(&bytes);
             let mut read = Vec::new();
@@ -464,9 +553,12 @@ mod tests {
                 ServerMessage::Own { id, generation },
                 ServerMessage::Despawn { id, generation },
                 ServerMessage::Snapshot { id, generation, kind, motion, attributes: attributes.clone() },
-                ServerMessage::Delta { id, generation, attributes },
+                ServerMessage::Delta { id, generation, attributes: attributes.clone() },
                 ServerMessage::Motion { id, generation, motion },
                 ServerMessage::Announce { from, bytes: b"well met" },
+                ServerMessage::Remote { of, kind, attributes: attributes.clone() },
+                ServerMessage::RemoteDelta { of, attributes },
+                ServerMessage::Forget { of },
             ]);
         }
 

@@ -7,7 +7,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
 
-use super::{SceneObjects, WorldError};
+use super::{Generation, ObjectId, ObjectRef, SceneObjects, WorldError};
 
 /// The largest `max_objects` a scene can have.
 pub const OBJECTS_MAX: u32 = 1 << 20;
@@ -68,6 +68,16 @@ impl Scene {
     #[must_use]
     pub const fn size_m(&self) -> Vec2 {
         self.size_m
+    }
+
+    /// The scene itself as an object: number 0.
+    #[must_use]
+    pub const fn reference(&self) -> ObjectRef {
+        ObjectRef {
+            scene: self.id,
+            id: ObjectId(0),
+            generation: Generation(0),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Audience(u8);
 impl Audience {
     /// The client that controls the object.
     pub const OWNER: Self = Self(1);
-    /// Clients of its party that see it.
+    /// Clients of its party, wherever they are: also those that do not see it, and those in other scenes.
     pub const PARTY: Self = Self(1 << 1);
     /// Clients of its team that see it.
     pub const TEAM: Self = Self(1 << 2);
@@ -45,6 +45,9 @@ impl Audience {
     pub const GUILD: Self = Self(1 << 3);
     /// Everybody who sees it.
     pub const VIEWERS: Self = Self(1 << 4);
+    /// Everybody whose own object is in its scene, whether they see it or not. The scene's entity itself has attributes of
+    /// this audience too: weather, gates, scores.
+    pub const SCENE: Self = Self(1 << 5);
     /// Both of two.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
@@ -70,14 +73,15 @@ impl fmt::Debug for Audience {
             (Self::TEAM, "team"),
             (Self::GUILD, "guild"),
             (Self::VIEWERS, "viewers"),
+            (Self::SCENE, "scene"),
         ];
         let of = names.iter().filter(|(bit, _)| self.contains(*bit));
         f.debug_set().entries(of.map(|(_, name)| name)).finish()
     }
 }
 
-/// All relations that a client can have to an object: combinations of the five audiences.
-const RELATIONS: usize = 1 << 5;
+/// All relations that a client can have to an object: combinations of the six audiences.
+const RELATIONS: usize = 1 << 6;
 
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -196,6 +200,8 @@ pub struct Attributes {
     /// By [`Variant`].
     told: Vec<AttributeSet>,
     variants: [Variant; RELATIONS],
+    /// Variants with any attributes of which a client can be told without seeing the object.
+    remotes: Vec<Variant>,
     /// Attributes of each cadence: every how many ticks, or 0 for the heartbeat.
     cadences: Vec<(u64, AttributeSet)>,
     persist: AttributeSet,
@@ -207,6 +213,7 @@ impl Default for Attributes {
             table: Vec::new(),
             told: Vec::new(),
             variants: [Variant(0); RELATIONS],
+            remotes: Vec::new(),
             cadences: Vec::new(),
             persist: [0; ATTRIBUTE_WORDS],
         };
@@ -254,11 +261,15 @@ impl Attributes {
         &self.persist
     }
 
-    /// Whether any attribute is told to viewers of a party, team or guild only.
-    pub(in crate::sync) fn ask_standing(&self) -> bool {
-        let some = Audience::PARTY.or(Audience::TEAM).or(Audience::GUILD);
-        self.specs()
-            .any(|spec| spec.audience.meets(some) && !spec.audience.meets(Audience::VIEWERS))
+    /// What a client of this relation is told of an object that it does not see, if anything.
+    pub(in crate::sync) fn remote(&self, relation: Audience) -> Option<Variant> {
+        let variant = self.variant(relation);
+        self.remotes.contains(&variant).then_some(variant)
+    }
+
+    /// The variants with any attributes of which a client can be told without seeing the object.
+    pub(in crate::sync) fn remotes(&self) -> &[Variant] {
+        &self.remotes
     }
 
     /// What a client is to the object that it controls.
@@ -326,13 +337,24 @@ impl Attributes {
                 told.push(set);
             }
         }
+        let mut remotes = [
+            Audience::PARTY,
+            Audience::SCENE,
+            Audience::PARTY.or(Audience::SCENE),
+        ]
+        .map(|relation| self.variant(relation))
+        .to_vec();
+        remotes.retain(|variant| told[usize::from(variant.0)] != [0; ATTRIBUTE_WORDS]);
+        remotes.sort_unstable();
+        remotes.dedup();
         let mut cadences: Vec<u64> = self.specs().map(|spec| every(spec.cadence)).collect();
         cadences.sort_unstable();
         cadences.dedup();
         let of_cadence = |ticks| (ticks, set_of(&|spec| every(spec.cadence) == ticks));
         let cadences = cadences.into_iter().map(of_cadence).collect();
         let persist = set_of(&|spec| spec.persist);
-        (self.told, self.cadences, self.persist) = (told, cadences, persist);
+        (self.told, self.remotes) = (told, remotes);
+        (self.cadences, self.persist) = (cadences, persist);
     }
 }
 
@@ -493,10 +515,11 @@ mod tests {
         let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
         register(&mut attributes, plain("health", 1)).unwrap();
         register(&mut attributes, plain("gold", 2).to(Audience::OWNER)).unwrap();
-        assert!(!attributes.ask_standing());
+        assert!(attributes.remotes().is_empty());
         let party = Audience::PARTY.or(Audience::GUILD);
         register(&mut attributes, plain("mana", 3).to(party)).unwrap();
-        assert!(attributes.ask_standing());
+        assert_eq!(attributes.remotes(), [attributes.variant(Audience::PARTY)]);
+        assert_eq!(attributes.remote(Audience::SCENE), None);
         let told = |relation| attributes.told()[usize::from(attributes.variant(relation).0)][0];
         assert_eq!(told(Attributes::OWN), 0b111);
         assert_eq!(told(Audience::VIEWERS), 0b001);

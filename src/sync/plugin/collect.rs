@@ -1,21 +1,26 @@
 //! Dirty masks become messages.
 
 use bevy_ecs::prelude::*;
+use smallvec::SmallVec;
 
-use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes, SentValues};
-use super::dirty::{DirtyMasks, MaskSlot};
+use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes, Audience, SentValues};
+use super::dirty::{DirtyMasks, MaskSlot, bearer};
 use super::{Replicator, SyncStats};
 use crate::outbox::{Outbox, Span};
 use crate::sim::{HeartbeatPhase, SimTick};
 use crate::sync::masks::{WORD_BITS, bits};
-use crate::wire::{Motion, write_attribute, write_delta_head, write_snapshot_head};
-use crate::world::{Object, SceneId};
+use crate::sync::records::PARTY;
+use crate::sync::remotes::remote_id;
+use crate::wire::{
+    Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
+    write_snapshot_head,
+};
+use crate::world::{Object, ObjectRef};
 
 /// What is collected of one object.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    scene: SceneId,
-    id: u32,
+    object: ObjectRef,
     entity: Entity,
     set: AttributeSet,
 }
@@ -43,12 +48,12 @@ pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
             world.resource::<Attributes>(),
         );
         masks.drain(|entity, mask| {
-            let Some(object) = world.get::<Object>(entity) else {
+            let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
                 mask.fill(0);
                 return;
             };
-            let (scene, id) = (object.scene(), object.id().0);
-            let now = if replicator.is_wanted(scene, id) {
+            let id = object.id.0;
+            let now = if replicator.is_wanted(object.scene, id) {
                 [!0; ATTRIBUTE_WORDS]
             } else {
                 attributes.due(tick, id, phase.covers(id))
@@ -60,15 +65,14 @@ pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
             }
             if !is_empty(&set) {
                 due.push(Due {
-                    scene,
-                    id,
+                    object,
                     entity,
                     set,
                 });
             }
         });
     });
-    due.sort_unstable_by_key(|due| (due.scene, due.id));
+    due.sort_unstable_by_key(|due| due.object);
     world.resource_scope(|world, attributes: Mut<Attributes>| {
         world.resource_scope(|world, mut replicator: Mut<Replicator>| {
             world.resource_scope(|world, mut outbox: Mut<Outbox>| {
@@ -140,30 +144,51 @@ fn tell(
     replicator: &mut Replicator,
     outbox: &mut Outbox,
 ) {
-    let (Some(object), Some(sent), Some(records)) = (
-        world.get::<Object>(due.entity),
+    let (Some(sent), Some(records)) = (
         world.get::<SentValues>(due.entity),
-        replicator.scenes.get_mut(&due.scene),
+        replicator.scenes.get_mut(&due.object.scene),
     ) else {
         return;
     };
-    let mut written: Vec<(AttributeSet, Span)> = Vec::new();
+    let (id, generation) = (due.object.id.0, due.object.generation.0);
+    let mut written = Written::new();
+    // Nobody sees a scene: all are told of it as of something remote.
+    let is_scene = id == 0;
     for (variant, told) in attributes.told().iter().enumerate() {
         let set = both(changed, *told);
-        if is_empty(&set) {
+        if is_scene || is_empty(&set) {
             continue;
         }
-        let same = written.iter().find(|(other, _)| *other == set);
-        let span = same.map(|&(_, span)| span).unwrap_or_else(|| {
-            let span = outbox.batch_mut().share(|bytes| {
-                let generation = object.generation().0;
-                write_delta(bytes, due.id, generation, attributes, (sent, &set));
-            });
-            written.push((set, span));
-            span
+        let span = once(&mut written, outbox, set, |bytes| {
+            write_delta(bytes, id, generation, attributes, (sent, &set));
         });
-        records.deltas[variant].set(due.id, span);
-        records.news_mut(due.id).delta = true;
+        records.deltas[variant].set(id, span);
+        records.news_mut(id).delta = true;
+    }
+    written.clear();
+    let told_to = |relation| {
+        let variant = attributes.remote(relation);
+        variant.map(|variant| attributes.told()[usize::from(variant.0)])
+    };
+    if told_to(Audience::SCENE).is_some_and(|told| !is_empty(&both(changed, told))) {
+        records.publish(id, generation);
+    }
+    let is_public = records.public.binary_search(&(id, generation)).is_ok();
+    if is_public || records.standing(id)[PARTY] != 0 {
+        for &variant in attributes.remotes() {
+            let variant = usize::from(variant.0);
+            let set = both(changed, attributes.told()[variant]);
+            if is_empty(&set) {
+                continue;
+            }
+            let span = once(&mut written, outbox, set, |bytes| {
+                let count = sent.of(&set).count() as u16;
+                write_remote_delta_head(bytes, remote_id(due.object), count);
+                write_values(bytes, attributes, (sent, &set));
+            });
+            records.remote_deltas[variant].set(id, span);
+            records.news_mut(id).remote_delta = true;
+        }
     }
     let stored = both(changed, *attributes.persistent());
     if !is_empty(&stored) {
@@ -173,6 +198,23 @@ fn tell(
             bits(&stored).for_each(|bit| masks.mark_unsaved(slot, bit as u32));
         }
     }
+}
+
+/// What was written of an object in this tick, by what of it is told.
+type Written = SmallVec<[(AttributeSet, Span); 4]>;
+
+fn once(
+    written: &mut Written,
+    outbox: &mut Outbox,
+    set: AttributeSet,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Span {
+    if let Some(&(_, span)) = written.iter().find(|(other, _)| *other == set) {
+        return span;
+    }
+    let span = outbox.batch_mut().share(write);
+    written.push((set, span));
+    span
 }
 
 pub(super) fn is_empty(set: &AttributeSet) -> bool {
@@ -209,6 +251,19 @@ pub(super) fn write_snapshot(
     let (id, generation) = (object.id().0, object.generation().0);
     let count = values.0.of(values.1).count() as u16;
     write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
+    write_values(bytes, attributes, values);
+}
+
+/// Appends a *Remote* with those values that are in a set.
+pub(super) fn write_remote(
+    bytes: &mut Vec<u8>,
+    object: ObjectRef,
+    kind: u16,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let count = values.0.of(values.1).count() as u16;
+    write_remote_head(bytes, remote_id(object), kind, count);
     write_values(bytes, attributes, values);
 }
 

@@ -2,15 +2,20 @@
 
 use bevy_ecs::prelude::*;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Audience};
 use super::{Replicator, moving_of, relation, words};
 use crate::aoi::SceneInterest;
 use crate::session::Sessions;
-use crate::sync::Mirror;
+
 use crate::sync::masks::bits;
 use crate::sync::records::{SceneRecords, Variant};
+use crate::sync::remotes::remote_id;
+use crate::sync::{AttributeValues, Mirror};
 use crate::wire::ClientId;
-use crate::world::{Floor, Heading, Object, ObjectId, Position, SceneObjects, Velocity};
+use crate::world::{
+    Floor, Heading, Object, ObjectId, ObjectRef, PartyId, Position, Scene, SceneObjects, Scenes,
+    Velocity,
+};
 
 /// Compares what a client holds with what it should hold when nothing changes any more.
 ///
@@ -54,6 +59,7 @@ pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Resul
         return Err("nothing was replicated in its scene".into());
     };
     let standing = records.standing(own.id().0);
+    compare_remotes(world, own, &expected, mirror)?;
     for id in expected {
         let Some(entity) = ids.and_then(|ids| ids.entity(ObjectId(id))) else {
             return Err(format!("it knows object {id}, which does not exist"));
@@ -67,6 +73,80 @@ pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Resul
             .map_err(|what| format!("object {id}: {what}"))?;
     }
     Ok(())
+}
+
+/// Looks at every object of the world: whoever is of the party or of public interest is told of, unless it is seen.
+fn compare_remotes(
+    world: &World,
+    own: &Object,
+    seen: &[u32],
+    mirror: &Mirror,
+) -> Result<(), String> {
+    let attributes = world.resource::<Attributes>();
+    if attributes.remotes().is_empty() {
+        return Ok(());
+    }
+    let own_entity = world.get::<SceneObjects>(own.scene_entity());
+    let own_entity = own_entity.and_then(|objects| objects.entity(own.id()));
+    let party_of = |entity: Entity| world.get::<PartyId>(entity);
+    let own_party = own_entity.and_then(party_of);
+    let mut expected = Vec::new();
+    let mut expect = |reference: ObjectRef, entity: Entity| -> Result<(), String> {
+        let here = reference.scene == own.scene();
+        if here && seen.contains(&reference.id.0) {
+            return Ok(());
+        }
+        let entity = world
+            .get_entity(entity)
+            .map_err(|error| error.to_string())?;
+        let values = |relation| values_of(attributes, attributes.variant(relation), entity);
+        let is_member = own_party.is_some() && entity.get::<PartyId>() == own_party;
+        let is_member = is_member && attributes.remote(Audience::PARTY).is_some();
+        let is_public = here && !values(Audience::SCENE).is_empty();
+        let values = match (is_member, is_public) {
+            (true, true) => values(Audience::PARTY.or(Audience::SCENE)),
+            (true, false) => values(Audience::PARTY),
+            (false, true) => values(Audience::SCENE),
+            (false, false) => return Ok(()),
+        };
+        let kind = entity.get::<Object>().map_or(0, |object| object.kind().0);
+        expected.push((remote_id(reference), kind, values));
+        Ok(())
+    };
+    for (scene, entity) in world.resource::<Scenes>().iter() {
+        if let Some(scene) = world.get::<Scene>(entity).filter(|_| scene == own.scene()) {
+            expect(scene.reference(), entity)?;
+        }
+        let objects = world.get::<SceneObjects>(entity).into_iter();
+        for (_, entity) in objects.flat_map(SceneObjects::iter) {
+            if let Some(object) = world.get::<Object>(entity) {
+                expect(object.reference(), entity)?;
+            }
+        }
+    }
+    let found: Vec<_> = mirror
+        .remotes()
+        .map(|(of, remote)| (of, remote.kind, remote.attributes.clone()))
+        .collect();
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("it was told of {found:?} unseen, not {expected:?}"))
+    }
+}
+
+/// The values of a variant's attributes that an entity has, by number.
+fn values_of(attributes: &Attributes, variant: Variant, entity: EntityRef) -> AttributeValues {
+    let told = &attributes.told()[usize::from(variant.0)];
+    let mut values = AttributeValues::new();
+    for registered in bits(told).map_while(|bit| attributes.get(bit)) {
+        let mut value = Vec::new();
+        if registered.encode(entity, &mut value) {
+            values.push((registered.spec.id, value));
+        }
+    }
+    values.sort_unstable();
+    values
 }
 
 fn compare_object(
@@ -97,17 +177,7 @@ fn compare_object(
     {
         return Err(format!("motion {:?}, not {expected:?}", known.motion));
     }
-    let attributes = world.resource::<Attributes>();
-    let mut expected = Vec::new();
-    for registered in
-        bits(&attributes.told()[usize::from(variant.0)]).map_while(|bit| attributes.get(bit))
-    {
-        let mut value = Vec::new();
-        if registered.encode(entity, &mut value) {
-            expected.push((registered.spec.id, value));
-        }
-    }
-    expected.sort_unstable();
+    let expected = values_of(world.resource::<Attributes>(), variant, entity);
     // What it learnt while it belonged to the object's team or party, it keeps.
     let told = |id| expected.iter().any(|&(other, _)| other == id);
     let known = known.attributes.iter().filter(|&&(id, _)| told(id));

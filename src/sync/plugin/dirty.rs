@@ -8,8 +8,9 @@ use super::attributes::{ATTRIBUTE_WORDS, AttributeSet};
 use super::save::save_last;
 use crate::sim::StateHasher;
 use crate::sync::masks::{Masks, WORD_BITS};
+use crate::world::{Object, ObjectRef, Scene};
 
-/// An object's place in [`DirtyMasks`]: on every object, given out when it comes and back when it goes.
+/// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(on_insert = came, on_discard = went, clone_behavior = Ignore)]
 pub struct MaskSlot(u32);
@@ -113,6 +114,12 @@ fn drain(masks: &mut Masks, bearers: &[Option<Entity>], mut take: impl FnMut(Ent
         Some(entity) => take(entity, mask),
         None => mask.fill(0),
     });
+}
+
+/// Whose attributes an entity bears: an object's, or a scene's.
+pub(super) fn bearer(entity: EntityRef) -> Option<ObjectRef> {
+    let object = entity.get::<Object>().map(Object::reference);
+    object.or_else(|| entity.get::<Scene>().map(Scene::reference))
 }
 
 fn came(mut world: DeferredWorld, context: HookContext) {

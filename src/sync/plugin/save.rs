@@ -15,11 +15,11 @@ use tracing::error;
 
 use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes};
 use super::collect::{both, is_empty};
-use super::dirty::{DirtyMasks, MaskSlot};
+use super::dirty::{DirtyMasks, MaskSlot, bearer};
 use super::{SyncSettings, SyncStats};
 use crate::sim::{HeartbeatSystems, SimTick};
 use crate::sync::masks::bits;
-use crate::world::{Object, ObjectRef, PlayerId};
+use crate::world::{ObjectRef, PlayerId};
 
 /// Values of an object that are to be stored.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
@@ -94,15 +94,15 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
         masks.drain_unsaved(|entity, mask| {
-            let Some(object) = world.get::<Object>(entity) else {
+            let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
                 mask.fill(0);
                 return;
             };
-            if (tick + u64::from(object.id().0)).is_multiple_of(every) {
+            if (tick + u64::from(object.id.0)).is_multiple_of(every) {
                 let mut set = [0; ATTRIBUTE_WORDS];
                 set[..mask.len()].copy_from_slice(mask);
                 mask.fill(0);
-                due.push((object.reference(), entity, set));
+                due.push((object, entity, set));
             }
         });
     });
@@ -137,7 +137,7 @@ fn request_of(
     }
     (!values.is_empty()).then_some(SaveRequest {
         entity: object.id(),
-        object: object.get::<Object>()?.reference(),
+        object: bearer(object)?,
         player: object.get::<PlayerId>().copied(),
         tick,
         values,

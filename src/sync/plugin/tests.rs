@@ -1,5 +1,7 @@
 //! Whole servers whose mirrors must follow whatever happens.
 
+mod remotes;
+
 use std::sync::{Arc, Mutex};
 
 use glam::Vec2;
@@ -14,7 +16,9 @@ use crate::outbox::Sink;
 use crate::session::{ControlledBy, LogoutReason, control, disconnect};
 use crate::sync::Mirror;
 use crate::wire::{Channel, Encoding, Value};
-use crate::world::{KindId, SceneSpec, change_scene, open_scene, spawn_object, teleport};
+use crate::world::{
+    KindId, PartyId, SceneSpec, TeamId, change_scene, open_scene, spawn_object, teleport,
+};
 
 #[derive(Component, Clone, Copy)]
 struct Health(u32);
@@ -30,6 +34,20 @@ struct Mana(u32);
 /// Told to everybody in the tick of its change; whoever writes it marks it.
 #[derive(Component, Clone, Copy)]
 struct Stance(u32);
+
+/// Told to the party, wherever it is.
+#[derive(Component, Clone, Copy)]
+struct Vigour(u32);
+
+/// Told to all in the scene: of the scene itself, or of somebody who carries a flag, say.
+#[derive(Component, Clone, Copy)]
+struct Score(u32);
+
+impl Replicate for Score {
+    fn value(&self) -> Value {
+        self.0.into()
+    }
+}
 
 impl Replicate for Health {
     fn value(&self) -> Value {
@@ -125,6 +143,11 @@ impl Rig {
         app.replicate::<Gold>(gold).unwrap();
         let mana = spec("mana", 3).to(Audience::TEAM).at(Cadence::EveryNth(3));
         app.replicate_field(mana, |mana: &Mana| mana.0).unwrap();
+        let vigour = spec("vigour", 5).to(Audience::PARTY);
+        app.replicate_field(vigour, |vigour: &Vigour| vigour.0)
+            .unwrap();
+        app.replicate::<Score>(spec("score", 6).to(Audience::SCENE))
+            .unwrap();
         let stance = spec("stance", 4).at(Cadence::EveryTick);
         let stance = app.replicate_marked(stance, |stance: &Stance| stance.0);
         sim::clock::one_tick_an_update(&mut app);
@@ -152,6 +175,7 @@ impl Rig {
             Health(100),
             Gold(nth),
             Mana(nth),
+            Vigour(nth),
             Stance(1),
             TeamId(nth % 2),
         );
@@ -246,6 +270,10 @@ enum Step {
     Mana(usize, u32),
     Stance(usize, u32),
     Team(usize, u32),
+    Party(usize, u32),
+    Vigour(usize, u32),
+    Score(usize, u32),
+    SceneScore(usize, u32),
     Pace(usize, f32),
     Change(usize, usize),
     Despawn(usize),
@@ -264,6 +292,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Mana(w, v)),
         2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Stance(w, v)),
         1 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Team(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Party(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Vigour(w, v)),
+        1 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Score(w, v)),
+        1 => (0..2usize, 0..3u32).prop_map(|(s, v)| Step::SceneScore(s, v)),
         2 => (who.clone(), -3.0..3.0f32).prop_map(|(w, v)| Step::Pace(w, v)),
         1 => (who.clone(), 0..2usize).prop_map(|(w, s)| Step::Change(w, s)),
         1 => who.clone().prop_map(Step::Despawn),
@@ -334,6 +366,28 @@ proptest! {
                             team => rig.app.world_mut().entity_mut(entity).insert(TeamId(team)),
                         };
                     }
+                }
+                Step::Party(nth, party) => {
+                    if let Some(entity) = pick(nth) {
+                        match party {
+                            2 => rig.app.world_mut().entity_mut(entity).remove::<PartyId>(),
+                            party => rig.app.world_mut().entity_mut(entity).insert(PartyId(party)),
+                        };
+                    }
+                }
+                Step::Vigour(nth, value) => {
+                    if let Some(mut vigour) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Vigour>(e)) {
+                        vigour.0 = value;
+                    }
+                }
+                Step::Score(nth, value) => {
+                    if let Some(entity) = pick(nth) {
+                        rig.app.world_mut().entity_mut(entity).insert(Score(value));
+                    }
+                }
+                Step::SceneScore(scene, value) => {
+                    let scene = rig.scenes[scene];
+                    rig.app.world_mut().entity_mut(scene).insert(Score(value));
                 }
                 Step::Pace(nth, pace) => {
                     if let Some(mut velocity) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Velocity>(e)) {

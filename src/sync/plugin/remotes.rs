@@ -1,0 +1,115 @@
+//! Who belongs to whom, and what follows from it for those who do not see each other.
+
+use bevy_ecs::prelude::*;
+
+use super::Replicator;
+use super::attributes::{Attributes, Audience, SentValues};
+use crate::sync::client::ClientState;
+use crate::sync::records::{PARTY, SceneRecords};
+use crate::sync::remotes::{PartyObjects, Remote};
+use crate::world::{
+    Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId, Spawned, StandingChanged,
+    TeamId,
+};
+
+type Belonging = (
+    &'static Object,
+    Option<&'static TeamId>,
+    Option<&'static PartyId>,
+    Option<&'static GuildId>,
+    &'static SentValues,
+);
+
+/// Teams, parties and guilds of the objects of which they changed, and public objects that come and go.
+pub(super) fn follow_standing(
+    mut replicator: ResMut<Replicator>,
+    attributes: Res<Attributes>,
+    mut despawned: MessageReader<Despawned>,
+    mut spawned: MessageReader<Spawned>,
+    mut changed: MessageReader<StandingChanged>,
+    objects: Query<Belonging>,
+) {
+    let Replicator {
+        scenes, parties, ..
+    } = &mut *replicator;
+    for gone in despawned.read() {
+        let object = gone.object.reference();
+        if let Some(records) = scenes.get_mut(&object.scene) {
+            records.retire(object.id.0, object.generation.0);
+            let before = records.stand(object.id.0, [0; 3]);
+            parties.change(object, before[PARTY], 0);
+        }
+    }
+    let public = attributes.remote(Audience::SCENE);
+    let public = public.map(|variant| &attributes.told()[usize::from(variant.0)]);
+    let touched = spawned.read().map(|message| message.entity);
+    let touched = touched.chain(changed.read().map(|message| message.entity));
+    for entity in touched {
+        let Ok((object, team, party, guild, sent)) = objects.get(entity) else {
+            continue;
+        };
+        if let Some(records) = scenes.get_mut(&object.scene()) {
+            let standing = [
+                team.map_or(0, |team| team.0 + 1),
+                party.map_or(0, |party| party.0 + 1),
+                guild.map_or(0, |guild| guild.0 + 1),
+            ];
+            let before = records.stand(object.id().0, standing);
+            parties.change(object.reference(), before[PARTY], standing[PARTY]);
+            // Who comes from another scene brings values that were told there.
+            if public.is_some_and(|told| sent.of(told).next().is_some()) {
+                records.publish(object.id().0, object.generation().0);
+            }
+        }
+    }
+}
+
+/// A client's remotes follow what they depend on; gives those that it has to be told of. `moved` is whether anything came
+/// into its sight or left it. O(1) where nothing changed, else O((party + public objects) × links).
+pub(super) fn follow<'a>(
+    state: &'a mut ClientState,
+    own: ObjectRef,
+    moved: bool,
+    (records, parties, attributes): (&SceneRecords, &PartyObjects, &Attributes),
+    expected: &mut Vec<Remote>,
+) -> &'a [Remote] {
+    let party = records.standing(own.id.0)[PARTY];
+    let due = moved
+        || state.remotes.unsettled
+        || !state.entering.is_empty()
+        || state.remotes.public_version != records.public_version
+        || records.news(own.id.0).standing
+        || parties.changed.contains(&party);
+    if attributes.remotes().is_empty() || !due {
+        return &[];
+    }
+    expected.clear();
+    let unseen = |object: ObjectRef| {
+        let sees = object.scene == own.scene && state.knows(object.id.0, object.generation.0);
+        object != own && !sees
+    };
+    if let Some(variant) = attributes.remote(Audience::PARTY) {
+        let members = parties.of(party).iter().copied();
+        let members = members.filter(|&member| unseen(member));
+        expected.extend(members.map(|object| Remote { object, variant }));
+    }
+    if let Some(variant) = attributes.remote(Audience::SCENE) {
+        let to_both = attributes.variant(Audience::PARTY.or(Audience::SCENE));
+        for &(id, generation) in &records.public {
+            let object = ObjectRef {
+                scene: own.scene,
+                id: ObjectId(id),
+                generation: Generation(generation),
+            };
+            match expected.iter_mut().find(|other| other.object == object) {
+                Some(member) => member.variant = to_both,
+                None if unseen(object) => expected.push(Remote { object, variant }),
+                None => {}
+            }
+        }
+    }
+    expected.sort_unstable();
+    state.remotes.follow(expected);
+    state.remotes.public_version = records.public_version;
+    &state.remotes.meeting
+}

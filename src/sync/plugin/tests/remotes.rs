@@ -1,0 +1,131 @@
+//! What clients are told of those whom they do not see.
+
+use super::*;
+use crate::wire::RemoteId;
+use crate::world::close_scene;
+
+/// What the client of one player was told unseen of an object, of an attribute.
+fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> Option<Vec<u8>> {
+    let end = rig.mirrors.0.lock().unwrap();
+    let of = RemoteId {
+        scene: of.scene.0,
+        id: of.id.0,
+        generation: of.generation.0,
+    };
+    let mirror = &end.mirrors.get(&rig.client_of(by))?.0;
+    let (_, remote) = mirror.remotes().find(|&(other, _)| other == of)?;
+    let mut values = remote.attributes.iter();
+    let (_, value) = values.find(|&&(id, _)| id == attribute)?;
+    Some(value.clone())
+}
+
+fn reference(rig: &Rig, entity: Entity) -> ObjectRef {
+    rig.app.world().get::<Object>(entity).unwrap().reference()
+}
+
+fn join(rig: &mut Rig, who: &[usize]) {
+    for &nth in who {
+        let entity = rig.players[nth];
+        rig.app.world_mut().entity_mut(entity).insert(PartyId(7));
+    }
+}
+
+#[test]
+fn a_party_learns_of_members_in_other_scenes_and_of_each_only_once() {
+    let mut rig = Rig::new(10);
+    join(&mut rig, &[0, 1]);
+    rig.rest_and_compare();
+    let (a, b) = (rig.players[0], rig.players[1]);
+    assert_eq!(rig.known(a, b, 5), Some(vec![1]), "it sees it");
+    assert_eq!(told_of(&rig, a, reference(&rig, b), 5), None);
+
+    let to = rig.scenes[1];
+    change_scene(rig.app.world_mut(), b, to, Vec2::splat(50.0)).unwrap();
+    rig.rest_and_compare();
+    let (at_a, at_b) = (reference(&rig, a), reference(&rig, b));
+    assert_eq!(told_of(&rig, a, at_b, 5), Some(vec![1]));
+    assert_eq!(told_of(&rig, b, at_a, 5), Some(vec![0]));
+    assert_eq!(told_of(&rig, a, at_b, 1), None, "health is for viewers");
+    assert_eq!(told_of(&rig, rig.players[2], at_b, 5), None);
+
+    let before = rig.sent().remotes;
+    rig.app.world_mut().get_mut::<Vigour>(b).unwrap().0 = 9;
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, a, at_b, 5), Some(vec![9]));
+    assert_eq!(rig.sent().remotes.messages, before.messages + 1);
+
+    rig.app.world_mut().entity_mut(b).remove::<PartyId>();
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, a, at_b, 5), None);
+}
+
+#[test]
+fn a_full_view_keeps_no_party_from_its_members() {
+    // Each sees one other, so somebody of the party is always out of sight.
+    let mut rig = Rig::new(1);
+    join(&mut rig, &[0, 2, 4]);
+    rig.rest_and_compare();
+    let a = rig.players[0];
+    let told = |rig: &Rig, nth: usize| {
+        let of = reference(rig, rig.players[nth]);
+        let known = rig.known(a, rig.players[nth], 5);
+        known.or_else(|| told_of(rig, a, of, 5))
+    };
+    assert_eq!(
+        [told(&rig, 2), told(&rig, 4)],
+        [Some(vec![2]), Some(vec![4])]
+    );
+    assert!(rig.sent().remotes.messages > 0);
+}
+
+#[test]
+fn all_in_a_scene_learn_of_the_scene_and_nobody_else() {
+    let mut rig = Rig::new(10);
+    let [here, there] = rig.scenes;
+    rig.app.world_mut().entity_mut(here).insert(Score(3));
+    rig.app.world_mut().entity_mut(there).insert(Score(4));
+    rig.rest_and_compare();
+    let of = |rig: &Rig, scene| rig.app.world().get::<Scene>(scene).unwrap().reference();
+    let (of_here, of_there) = (of(&rig, here), of(&rig, there));
+    for &entity in &rig.players {
+        assert_eq!(told_of(&rig, entity, of_here, 6), Some(vec![3]));
+        assert_eq!(told_of(&rig, entity, of_there, 6), None);
+    }
+    rig.app.world_mut().get_mut::<Score>(here).unwrap().0 = 5;
+    let a = rig.players[0];
+    change_scene(rig.app.world_mut(), a, there, Vec2::splat(50.0)).unwrap();
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, a, of_there, 6), Some(vec![4]));
+    assert_eq!(told_of(&rig, rig.players[1], of_here, 6), Some(vec![5]));
+}
+
+#[test]
+fn who_bears_something_of_public_interest_is_told_of_unseen_until_it_is_gone() {
+    let mut rig = Rig::new(1);
+    let carrier = rig.players[5];
+    rig.app.world_mut().entity_mut(carrier).insert(Score(8));
+    teleport(rig.app.world_mut(), carrier, Vec2::splat(900.0)).unwrap();
+    rig.rest_and_compare();
+    let (a, of) = (rig.players[0], reference(&rig, carrier));
+    assert_eq!(told_of(&rig, a, of, 6), Some(vec![8]));
+    rig.app.world_mut().despawn(carrier);
+    rig.players.pop();
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, a, of, 6), None);
+}
+
+#[test]
+fn a_scene_that_closes_takes_its_party_members_with_it() {
+    let mut rig = Rig::new(10);
+    join(&mut rig, &[0, 1]);
+    let (a, b) = (rig.players[0], rig.players.remove(1));
+    let to = rig.scenes[1];
+    change_scene(rig.app.world_mut(), b, to, Vec2::splat(50.0)).unwrap();
+    rig.rest_and_compare();
+    let (client, of) = (rig.client_of(b), reference(&rig, b));
+    assert_eq!(told_of(&rig, a, of, 5), Some(vec![1]));
+    rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
+    close_scene(rig.app.world_mut(), to).unwrap();
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, a, of, 5), None);
+}

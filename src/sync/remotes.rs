@@ -1,0 +1,176 @@
+//! What a client is told of objects that it need not see: its party, wherever it is, and what all in its scene learn.
+//!
+//! Such an object is a *remote* of the client as long as the client does not see it. The list is made anew only when
+//! something that it follows from may have changed: the party, the scene's public objects, what the client sees.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::client::SentCounters;
+use super::records::{SceneRecords, Variant};
+use crate::outbox::{BatchPart, Span};
+use crate::wire::{RemoteId, write_forget};
+use crate::world::{ObjectRef, SceneId};
+
+/// An object that a client need not see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Remote {
+    /// Which object.
+    pub object: ObjectRef,
+    /// What of it is told.
+    pub variant: Variant,
+}
+
+/// An object as packets name it.
+pub const fn remote_id(object: ObjectRef) -> RemoteId {
+    RemoteId {
+        scene: object.scene.0,
+        id: object.id.0,
+        generation: object.generation.0,
+    }
+}
+
+/// The remotes of a client; all lists ascend.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Remotes {
+    /// Those that it was told of.
+    known: Vec<Remote>,
+    /// Those that it is told of this tick.
+    pub meeting: Vec<Remote>,
+    /// Those that it forgets this tick.
+    forgotten: Vec<ObjectRef>,
+    /// The version of the scene's public objects that the list follows from.
+    pub public_version: u32,
+    /// Whether one of them was gone by the time its message was needed.
+    pub unsettled: bool,
+}
+
+impl Remotes {
+    /// How many it knows.
+    pub const fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The client forgets all, and knows that.
+    pub fn clear(&mut self) {
+        self.known.clear();
+        self.meeting.clear();
+        self.forgotten.clear();
+    }
+
+    /// Follows the list as it should be, which ascends and has each object once.
+    pub fn follow(&mut self, expected: &[Remote]) {
+        self.unsettled = false;
+        self.meeting.clear();
+        let Self {
+            known,
+            meeting,
+            forgotten,
+            ..
+        } = self;
+        let is_known = |remote: &&Remote| known.binary_search(remote).is_err();
+        meeting.extend(expected.iter().filter(is_known));
+        known.retain(|remote| {
+            let now = expected.binary_search_by_key(&remote.object, |other| other.object);
+            if now.is_err() {
+                forgotten.push(remote.object);
+            }
+            // Of what is told otherwise now, all is told anew.
+            now.is_ok_and(|place| expected[place].variant == remote.variant)
+        });
+    }
+
+    /// Tells of what it forgets, before anything that came into sight; gives the bytes.
+    pub fn fill_forgotten(&mut self, part: &mut BatchPart, counters: &mut SentCounters) -> usize {
+        let mut spent = 0;
+        for object in self.forgotten.drain(..) {
+            let bytes = part.write_reliable(|bytes| write_forget(bytes, remote_id(object)));
+            counters.remotes.one(bytes);
+            spent += bytes;
+        }
+        spent
+    }
+
+    /// Tells of new remotes, and of what changed of those that it knows; gives the bytes.
+    pub fn fill(
+        &mut self,
+        part: &mut BatchPart,
+        scenes: &BTreeMap<SceneId, SceneRecords>,
+        counters: &mut SentCounters,
+    ) -> usize {
+        let mut spent = 0;
+        let mut tell = |span: Span| {
+            part.reliable(span);
+            counters.remotes.one(span.len());
+            spent += span.len();
+        };
+        for &Remote { object, variant } in &self.known {
+            let (id, scene) = (object.id.0, scenes.get(&object.scene));
+            let changed = scene.filter(|scene| scene.news(id).remote_delta);
+            changed
+                .and_then(|scene| scene.remote_deltas[usize::from(variant.0)].get(id))
+                .into_iter()
+                .for_each(&mut tell);
+        }
+        for remote in self.meeting.drain(..) {
+            let Remote { object, variant } = remote;
+            let scene = scenes.get(&object.scene);
+            match scene.and_then(|scene| scene.remotes[usize::from(variant.0)].get(object.id.0)) {
+                Some(span) => {
+                    tell(span);
+                    self.known.push(remote);
+                }
+                None => self.unsettled = true,
+            }
+        }
+        self.known.sort_unstable();
+        spent
+    }
+}
+
+/// The objects of each party, by its number in a [`Standing`](super::records::Standing).
+#[derive(Clone, Debug, Default)]
+pub struct PartyObjects {
+    members: BTreeMap<u32, Vec<ObjectRef>>,
+    /// Parties of which somebody came, went or changed scene since the last tick.
+    pub changed: BTreeSet<u32>,
+}
+
+impl PartyObjects {
+    /// An object belongs to another party now; 0 is none.
+    pub fn change(&mut self, object: ObjectRef, from: u32, to: u32) {
+        if from == to {
+            return;
+        }
+        self.changed.extend([from, to]);
+        if let Some(members) = self.members.get_mut(&from) {
+            members.retain(|&member| member != object);
+            if members.is_empty() {
+                self.members.remove(&from);
+            }
+        }
+        if to != 0 {
+            let members = self.members.entry(to).or_default();
+            if let Err(place) = members.binary_search(&object) {
+                members.insert(place, object);
+            }
+        }
+    }
+
+    /// A scene closed, and its objects are gone. O(objects in parties).
+    pub fn close(&mut self, scene: SceneId) {
+        let Self { members, changed } = self;
+        members.retain(|&party, members| {
+            let before = members.len();
+            members.retain(|member| member.scene != scene);
+            if members.len() < before {
+                changed.insert(party);
+            }
+            !members.is_empty()
+        });
+    }
+
+    /// The objects of a party; none of party 0. O(log parties).
+    pub fn of(&self, party: u32) -> &[ObjectRef] {
+        self.members.get(&party).map_or(&[], Vec::as_slice)
+    }
+}
