@@ -231,6 +231,11 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         "            {} snapshots, {} deltas, {} moves, {} despawns",
         sync.snapshots, sync.deltas, sync.moves, sync.despawns
     )?;
+    writeln!(
+        to,
+        "            {} unseen (parties, scene), {} announcements",
+        sync.remotes, sync.announces
+    )?;
     let matches = &report.matchmaking;
     if matches.queued > 0 {
         writeln!(

@@ -4,13 +4,13 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use rand::{Rng, RngExt};
 
-use crate::sim::StateHasher;
-use crate::sync::{AttributeSpec, Audience, RegisterError, Replicate, ReplicateAppExt};
+use crate::sim::{HashAppExt, StateHasher};
+use crate::sync::{AttributeSpec, Audience, Cadence, RegisterError, Replicate, ReplicateAppExt};
 use crate::wire::{Encoding, Value};
-use crate::world::{ObjectHashAppExt, StateHashed};
+use crate::world::{ObjectHashAppExt, Scenes, StateHashed};
 
 macro_rules! attributes {
-    ($($(#[$doc:meta])* $component:ident = ($name:literal, $id:literal, $audience:ident, $start:literal, $max:literal);)*) => {
+    ($($(#[$doc:meta])* $component:ident = ($name:literal, $id:literal, $audience:expr, $start:literal, $max:literal);)*) => {
         $(
             $(#[$doc])*
             #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ macro_rules! attributes {
         pub(super) fn register(app: &mut App) -> Result<(), RegisterError> {
             $(
                 let spec = AttributeSpec::new($name, $id, Encoding::Varint);
-                app.replicate::<$component>(spec.to(Audience::$audience))?;
+                app.replicate::<$component>(spec.to($audience))?;
                 app.hash_component::<$component>($name);
             )*
-            Ok(())
+            register_weather(app)
         }
 
         /// Sets an attribute of a character by its name; what is out of range is clamped. `false` when there is none.
@@ -59,15 +59,50 @@ macro_rules! attributes {
 
 attributes! {
     /// Points left before the character falls.
-    Health = ("health", 1, VIEWERS, 1000, 1000);
-    /// Points left for spells.
-    Mana = ("mana", 2, VIEWERS, 500, 500);
+    Health = ("health", 1, Audience::VIEWERS.or(Audience::PARTY), 1000, 1000);
+    /// Points left for spells: a matter of the party, wherever its members are.
+    Mana = ("mana", 2, Audience::PARTY, 500, 500);
     /// How far the character has come.
-    Level = ("level", 3, VIEWERS, 1, 100);
+    Level = ("level", 3, Audience::VIEWERS, 1, 100);
     /// How strong the character is.
-    Power = ("power", 4, VIEWERS, 1000, 1_000_000);
+    Power = ("power", 4, Audience::VIEWERS, 1000, 1_000_000);
     /// Points towards the next level: nobody else's business.
-    Experience = ("experience", 5, OWNER, 0, 1_000_000_000);
+    Experience = ("experience", 5, Audience::OWNER, 0, 1_000_000_000);
+}
+
+/// The weather of a scene, by a number that the game gives a meaning: all in the scene are told of it.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather(pub u32);
+
+impl Replicate for Weather {
+    fn value(&self) -> Value {
+        self.0.into()
+    }
+}
+
+/// The names of the attributes of scenes, as scenarios know them.
+pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
+
+/// Sets an attribute of a scene by its name; what is out of range is clamped. `false` when there is none.
+pub fn set_scene_attribute(scene: &mut EntityWorldMut, name: &str, value: i64) -> bool {
+    if name != SCENE_ATTRIBUTE_NAMES[0] {
+        return false;
+    }
+    scene.insert(Weather(value.clamp(0, 255) as u32));
+    true
+}
+
+fn register_weather(app: &mut App) -> Result<(), RegisterError> {
+    let spec = AttributeSpec::new(SCENE_ATTRIBUTE_NAMES[0], 6, Encoding::U8);
+    let spec = spec.to(Audience::SCENE).at(Cadence::EveryTick);
+    app.replicate::<Weather>(spec)?;
+    app.hash_part("weather", |world, hasher| {
+        for (_, scene) in world.resource::<Scenes>().iter() {
+            let weather = world.get::<Weather>(scene).map_or(0, |weather| weather.0);
+            hasher.write_u64(u64::from(weather));
+        }
+    });
+    Ok(())
 }
 
 /// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.

@@ -30,7 +30,10 @@ mod tickets;
 pub use arrivals::{
     Arrivals, ArrivalsError, ArrivalsPlugin, FIRST_PLAYER, cancel_oldest, queue_parties,
 };
-pub use attributes::{ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, set_attribute};
+pub use attributes::{
+    ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
+    set_attribute, set_scene_attribute,
+};
 pub use behaviour::Behaviour;
 pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{

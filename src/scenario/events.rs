@@ -23,6 +23,7 @@ use crate::matchmaking::{
 use crate::nav::{Path, PathFailed, PathFound};
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::{SimTick, state_hash};
+use crate::sync::{AnnounceScope, Announced};
 use crate::world::{
     Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Scenes,
     Spawned, TeamId, Visibility,
@@ -126,6 +127,11 @@ enum Event<'a> {
         w: u32,
         h: u32,
         blocked: Blocked,
+    },
+    Announce {
+        from: Option<u32>,
+        scope: &'static str,
+        receivers: u32,
     },
     Ticket {
         party: u32,
@@ -624,6 +630,30 @@ pub(super) fn log_views_and_matches(
             quality: found.quality.fairness(),
         };
         log.write(tick, None, event);
+    }
+}
+
+/// What was announced, and how many were told.
+pub(super) fn log_announces(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut announced: MessageReader<Announced>,
+) {
+    for announced in announced.read() {
+        let from = announced.from;
+        let (scope, scene) = match announced.scope {
+            AnnounceScope::Viewers(of) => ("viewers", Some(of.scene)),
+            AnnounceScope::Radius { scene, .. } => ("radius", Some(scene)),
+            AnnounceScope::Party(_) => ("party", None),
+            AnnounceScope::Scene(scene) => ("scene", Some(scene)),
+            AnnounceScope::Client(_) => ("client", None),
+        };
+        let event = Event::Announce {
+            from: from.map(|from| from.id.0),
+            scope,
+            receivers: announced.receivers,
+        };
+        log.write(tick.0, scene.or(from.map(|from| from.scene)), event);
     }
 }
 

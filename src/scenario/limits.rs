@@ -26,6 +26,8 @@ pub const EXPECTATIONS_MAX: usize = 1024;
 pub const POINTS_MAX: usize = 1024;
 /// Characters of a name, a tag or a mode.
 pub const NAME_CHARS_MAX: usize = 100;
+/// Bytes of what somebody announces.
+pub const TEXT_BYTES_MAX: usize = 10_000;
 /// The largest coordinate or length, metres.
 pub const METRES_MAX: f32 = 1e6;
 /// The smallest and the largest side of a tile, metres.

@@ -130,6 +130,8 @@ pub struct Sync {
     pub snapshots: u64,
     pub despawns: u64,
     pub moves: u64,
+    /// Messages about objects that need not be in sight: parties, the scene.
+    pub remotes: u64,
     pub announces: u64,
     /// Motions that the byte budget made wait, once a tick that they waited.
     pub postponed: u64,
@@ -152,6 +154,7 @@ pub struct MessageBytes {
     pub despawns: u64,
     pub deltas: u64,
     pub moves: u64,
+    pub remotes: u64,
     pub announces: u64,
 }
 
@@ -335,6 +338,7 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
         snapshots: sent.snapshots.messages,
         despawns: sent.despawns.messages,
         moves: sent.motions.messages,
+        remotes: sent.remotes.messages,
         announces: sent.announces.messages,
         postponed: sent.postponed,
         links,
@@ -346,6 +350,7 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
             despawns: sent.despawns.bytes,
             deltas: sent.deltas.bytes,
             moves: sent.motions.bytes,
+            remotes: sent.remotes.bytes,
             announces: sent.announces.bytes,
         },
         bytes_per_client_s: if client_seconds > 0.0 {

@@ -264,6 +264,7 @@ fn add_events(app: &mut App, log: EventLog) {
             (
                 events::log_objects,
                 events::log_views_and_matches,
+                events::log_announces,
                 events::log_tick_end,
             )
                 .chain()

@@ -4,12 +4,15 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::warn;
 
-use super::schema::{Action, Behaviour, Cue, Scenario};
+use super::schema::{Action, Behaviour, Class, Cue, Scenario, Scope};
 use super::stage::{self, Stage};
 use crate::crowd;
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
+use crate::session::ControlledBy;
 use crate::sim::SimTick;
-use crate::world::{Object, TeamId, close_scene};
+use crate::sync::{Announce, AnnounceScope};
+use crate::wire::Channel;
+use crate::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 
 /// When each cue runs next.
 #[derive(Resource, Debug, Default)]
@@ -126,6 +129,40 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
                 return Err(format!("some of `{tag}` have no attribute `{attribute}`"));
             }
         }
+        Action::SetSceneAttribute {
+            scene,
+            attribute,
+            value,
+        } => {
+            let scene = named(world, scene.as_deref())?;
+            if !crowd::set_scene_attribute(&mut world.entity_mut(scene), attribute, *value) {
+                return Err(format!("scenes have no attribute `{attribute}`"));
+            }
+        }
+        Action::Announce {
+            tag,
+            count,
+            scope,
+            class,
+            ttl_ticks,
+            text,
+        } => {
+            for entity in crowd::members(world, tag, *count) {
+                let Some((from, scope)) = speaker(world, entity, *scope) else {
+                    continue;
+                };
+                world.write_message(Announce {
+                    from: Some(from),
+                    scope,
+                    class: match class {
+                        Class::Reliable => Channel::Reliable,
+                        Class::Unreliable => Channel::Unreliable,
+                    },
+                    ttl_ticks: *ttl_ticks,
+                    bytes: text.clone().into_bytes(),
+                });
+            }
+        }
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour),
         Action::Gather { tag, at } => set_behaviour(world, tag, &Behaviour::Gather { at: *at }),
         Action::Block { scene, rect_tiles } => {
@@ -177,6 +214,23 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Who speaks, and who is to hear it; `None` when nobody is.
+fn speaker(world: &World, entity: Entity, scope: Scope) -> Option<(ObjectRef, AnnounceScope)> {
+    let from = world.get::<Object>(entity)?.reference();
+    let scope = match scope {
+        Scope::Viewers => AnnounceScope::Viewers(from),
+        Scope::Radius(radius_m) => AnnounceScope::Radius {
+            scene: from.scene,
+            at: world.get::<Position>(entity)?.0,
+            radius_m,
+        },
+        Scope::Party => AnnounceScope::Party(*world.get::<PartyId>(entity)?),
+        Scope::Scene => AnnounceScope::Scene(from.scene),
+        Scope::Client => AnnounceScope::Client(world.get::<ControlledBy>(entity)?.client()),
+    };
+    Some((from, scope))
 }
 
 fn named(world: &World, name: Option<&str>) -> Result<Entity, String> {

@@ -11,7 +11,7 @@ use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
 use super::{Place as Where, Problem, ScenarioError};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
-use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, add_crowd};
+use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, Weather, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
@@ -391,7 +391,7 @@ pub(super) fn open(
                 cells: others + cells,
             });
         }
-        let entity = open_scene(world, spec, (map, interest))?;
+        let entity = open_scene(world, spec, (map, interest, Weather::default()))?;
         let caps = ViewCaps {
             players: scene.view_cap,
             npcs: scene.npc_cap,

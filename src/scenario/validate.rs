@@ -12,12 +12,13 @@ use super::fits::check_tiles;
 use super::limits::{
     CELL_M, CROWD_RATE_MAX, CROWDS_MAX, CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX,
     HEARTBEAT_TICKS_MAX, KINDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
-    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, SCENES_MAX, SPEED_M_S_MAX, TICK_HZ_MAX, TILE_M,
+    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, SCENES_MAX, SPEED_M_S_MAX, TEXT_BYTES_MAX,
+    TICK_HZ_MAX, TILE_M,
 };
 use super::place::{Place, Problem};
 use super::queues::{check_modes, check_queues};
-use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Scenario, Scene};
-use crate::crowd::{LINE_MS_MAX, LineSpec};
+use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Scenario, Scene, Scope};
+use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
 use crate::map::{TilePattern, TileRect};
 use crate::world::{KindClass, ObjectKinds, Visibility};
 
@@ -380,6 +381,24 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
             attribute,
             &names.attributes,
         ),
+        Action::SetSceneAttribute {
+            scene, attribute, ..
+        } => {
+            check_changed_scene(place, scene.as_deref(), names)?;
+            let attributes = SCENE_ATTRIBUTE_NAMES.iter().copied().collect();
+            known(
+                &place.field("attribute"),
+                "attribute of scenes",
+                attribute,
+                &attributes,
+            )
+        }
+        Action::Announce { scope, text, .. } => {
+            if let Scope::Radius(radius_m) = scope {
+                within(&place.field("scope").item(0), *radius_m, 0.0..=METRES_MAX)?;
+            }
+            at_most(&place.field("text"), "bytes", text.len(), TEXT_BYTES_MAX)
+        }
         Action::SetBehaviour { behaviour, .. } => {
             check_behaviour(&place.field("behaviour"), behaviour, names)
         }
@@ -387,11 +406,11 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
         Action::Block { scene, rect_tiles }
         | Action::Free { scene, rect_tiles }
         | Action::Toggle { scene, rect_tiles } => {
-            check_edited_scene(place, scene.as_deref(), names)?;
+            check_changed_scene(place, scene.as_deref(), names)?;
             check_rect(&place.field("rect_tiles"), *rect_tiles)
         }
         Action::Paint { scene, rows, .. } => {
-            check_edited_scene(place, scene.as_deref(), names)?;
+            check_changed_scene(place, scene.as_deref(), names)?;
             match TilePattern::try_from(rows.clone()) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(Problem::new(place.field("rows"), error.to_string())),
@@ -425,12 +444,12 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
     }
 }
 
-fn check_edited_scene(place: &Place, scene: Option<&str>, names: &Names) -> Result<(), Problem> {
+fn check_changed_scene(place: &Place, scene: Option<&str>, names: &Names) -> Result<(), Problem> {
     match scene {
         Some(scene) => known(&place.field("scene"), "scene", scene, &names.all_scenes),
         None if names.scenes.is_empty() => Err(Problem::new(
             place.clone(),
-            "expected a scene to edit, found none in `scenes`",
+            "expected a scene to change, found none in `scenes`",
         )),
         None => Ok(()),
     }
@@ -622,6 +641,14 @@ mod tests {
         assert_eq!(
             of_action("SetAttribute(tag: \"t\", attribute: \"helth\", value: 1)"),
             "attribute: unknown attribute `helth`, did you mean `health`?"
+        );
+        assert_eq!(
+            of_action("SetSceneAttribute(attribute: \"wether\", value: 1)"),
+            "attribute: unknown attribute of scenes `wether`, did you mean `weather`?"
+        );
+        assert_eq!(
+            of_action("Announce(tag: \"t\", scope: Radius(-1))"),
+            "scope[0]: expected scope[0] from 0 to 1000000, found -1"
         );
         assert_eq!(
             of_action("Cancel(mode: \"pvp\", parties: 1)"),

@@ -15,6 +15,8 @@ pub struct Announced {
     pub reliable: bool,
     /// When it is of no use any more.
     pub expires: u64,
+    /// Its place among the announcements of its tick.
+    pub nth: u32,
 }
 
 /// The announcements of a scene in a tick.

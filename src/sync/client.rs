@@ -128,6 +128,8 @@ pub struct Surroundings<'a, R, C> {
 pub struct Scratch {
     order: Vec<(Reverse<u8>, u32, Seen)>,
     behind: Vec<(u64, u32)>,
+    /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
+    pub receivers: Vec<u32>,
 }
 
 /// What may be tuned, of the budget and the tiers.
@@ -400,7 +402,7 @@ impl ClientState {
                 behind.push((weight, place as u32));
             }
         }
-        spent += self.announce(part, around, counters);
+        spent += self.announce(part, around, &mut scratch.receivers, counters);
         let credit = self.credit - spent as i64;
         let room = credit / MOTION_BYTES;
         if (behind.len() as i64) > room {
@@ -439,6 +441,7 @@ impl ClientState {
         &mut self,
         part: &mut BatchPart,
         around: &Surroundings<R, C>,
+        receivers: &mut Vec<u32>,
         counters: &mut SentCounters,
     ) -> usize {
         let scene = around.records;
@@ -475,9 +478,15 @@ impl ClientState {
             }
             waits
         });
+        let mut received = |announced: &Announced| {
+            let nth = announced.nth as usize;
+            receivers.resize(receivers.len().max(nth + 1), 0);
+            receivers[nth] += 1;
+        };
         for announced in self.announced.drain(..) {
             if is_waiting(announced.from) {
                 if self.held.len() < HELD_MAX {
+                    received(&announced);
                     let bytes = announced.span.bytes(around.shared, &[]).to_vec();
                     self.held.push(Held { announced, bytes });
                 } else {
@@ -493,6 +502,7 @@ impl ClientState {
                 counters.expired += 1;
                 continue;
             }
+            received(&announced);
             counters.announces.one(announced.span.len());
             spent += announced.span.len();
         }

@@ -34,7 +34,7 @@ pub mod workload;
 pub use client::{Count, SentCounters};
 pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{
-    Announce, AnnounceScope, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks, MaskSlot,
-    RegisterError, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin, SyncSettings,
-    SyncStats, SyncSystems, compare_mirror,
+    Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks,
+    MaskSlot, RegisterError, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin,
+    SyncSettings, SyncStats, SyncSystems, compare_mirror,
 };

@@ -10,7 +10,7 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-pub use announce::{Announce, AnnounceScope};
+pub use announce::{Announce, AnnounceScope, Announced};
 pub use attributes::{
     AttributeSpec, Attributes, Audience, Cadence, RegisterError, Replicate, ReplicateAppExt,
 };
@@ -63,6 +63,7 @@ impl Plugin for SyncPlugin {
         app.register_required_components::<Scene, MaskSlot>();
         app.register_required_components::<Scene, SentValues>();
         app.add_message::<Announce>()
+            .add_message::<Announced>()
             .init_resource::<Attributes>()
             .init_resource::<DirtyMasks>()
             .init_resource::<SyncSettings>()
@@ -91,6 +92,7 @@ impl Plugin for SyncPlugin {
                         announce::gather,
                         record_snapshots,
                         write_lines,
+                        announce::report,
                     )
                         .chain()
                         .in_set(SimSystems::Replicate),
@@ -195,6 +197,8 @@ pub(super) struct Replicator {
     pub wanted: Vec<Wanted>,
     /// Who is in which party.
     pub parties: PartyObjects,
+    /// The announcements of this tick.
+    announcing: Vec<Announced>,
     /// Clients whose sessions ended since the last tick's lines.
     gone: Vec<ClientId>,
     /// Viewer, target and class of what changed in view lists, by scene, ascending.

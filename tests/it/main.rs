@@ -19,4 +19,4 @@ mod tidy;
 mod views;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
-use throng::wire;
+use throng::{sync, wire};

@@ -1,8 +1,9 @@
 //! What must hold for any input; used by the fuzzer, and by the test that replays its corpus.
 //!
-//! The first byte chooses. Even: packets, each behind its length (2 bytes, little endian). Odd: two bytes for the longest
+//! The first byte chooses. Even: packets for a reassembler and a mirror, each behind its length (2 bytes, little endian). Odd: two bytes for the longest
 //! packet, then two bytes for the length of each message that goes through writer and reassembler.
 
+use crate::sync::Mirror;
 use crate::wire::{
     Channel, ChannelState, ClientMessage, HELLO, Hello, MESSAGE_BYTES_MAX, PACKET_HEADER_BYTES,
     PacketHeader, PacketWriter, Reader, Reassembler, ServerMessage,
@@ -25,7 +26,7 @@ pub fn check(input: &[u8]) {
 /// An error or a value, never a panic, and little memory.
 fn any_packets(input: &[u8]) {
     let mut reader = Reader::new(input);
-    let mut reassembler = Reassembler::default();
+    let (mut reassembler, mut mirror) = (Reassembler::default(), Mirror::default());
     let mut came = 0;
     while let Ok(length) = reader.take(2) {
         let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
@@ -35,6 +36,10 @@ fn any_packets(input: &[u8]) {
             return;
         };
         came += packet.len();
+        if mirror.receive(packet).is_ok() {
+            let known = mirror.ids().len() + mirror.remotes().count();
+            assert!(known <= came, "an object takes a byte at least");
+        }
         if let Ok(received) = reassembler.accept(packet) {
             any_messages(received.messages);
         }

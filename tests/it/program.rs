@@ -26,6 +26,8 @@ pub const SMALL: &str = r#"Scenario(
         Every(t_s: 0.5, run: Toggle(rect_tiles: (10, 10, 4, 4))),
         At(t_s: 0.7, run: ChangeScene(tag: "people", count: 10, to: "cave")),
         At(t_s: 1, run: Teleport(tag: "people", count: 10, to: Share((0, 0), (1, 1)))),
+        At(t_s: 1.5, run: SetSceneAttribute(attribute: "weather", value: 2)),
+        Every(t_s: 0.4, run: Announce(tag: "people", count: 5, scope: Party, text: "Over here!")),
     ],
     expect: [ViewsWithinCap, NobodyOnBlocked, MirrorsEqual, Conserved],
 )"#;
@@ -45,7 +47,7 @@ const FIGURES: [(&str, &str); 10] = [
     ),
     (
         "sync",
-        "attributes_dirty deltas snapshots despawns moves packets bytes bytes_per_client_s",
+        "attributes_dirty deltas snapshots despawns moves remotes announces packets bytes bytes_per_client_s",
     ),
     (
         "matchmaking",
@@ -258,7 +260,7 @@ fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
 
 #[test]
 fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
-    const FIELDS: [(&str, &str); 17] = [
+    const FIELDS: [(&str, &str); 18] = [
         ("scene", "name map width height tile_m cell_m view_cap mode"),
         ("spawn", "id gen kind visibility viewer team x y"),
         ("despawn", "id gen"),
@@ -270,6 +272,7 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
         ("leave", "viewer target reason"),
         ("path", "id from to result length waypoints"),
         ("edit", "x y w h blocked"),
+        ("announce", "from scope receivers"),
         ("ticket", "party size power skill mode"),
         ("cancel", "party"),
         ("match", "id mode groups power spread quality"),

@@ -12,7 +12,7 @@ pub use area::Area;
 pub use cast::{Behaviour, Crowd};
 pub use expect::{Expectation, SetName};
 pub use queue::Queue;
-pub use script::{Action, Cue};
+pub use script::{Action, Class, Cue, Scope};
 
 use std::path::PathBuf;
 

@@ -84,6 +84,33 @@ pub enum Action {
         /// Its new value.
         value: i64,
     },
+    /// An attribute of a scene is set; all in it learn of it.
+    SetSceneAttribute {
+        /// Of which scene.
+        scene: Option<String>,
+        /// The attribute's name.
+        attribute: String,
+        /// Its new value.
+        value: i64,
+    },
+    /// Objects announce something, each by itself: a cast, a cry, a line of chat.
+    Announce {
+        /// Whose.
+        tag: String,
+        /// How many.
+        count: Option<u32>,
+        /// Who is told.
+        scope: Scope,
+        /// Whether it may be lost.
+        #[serde(default)]
+        class: Class,
+        /// For how many ticks it is of use to who is to be told of the object first.
+        #[serde(default = "ttl_ticks")]
+        ttl_ticks: u32,
+        /// What they say.
+        #[serde(default)]
+        text: String,
+    },
     /// A crowd begins to do something else.
     SetBehaviour {
         /// Whose.
@@ -181,6 +208,35 @@ pub enum Action {
     },
 }
 
+/// Who is told of an announcement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Scope {
+    /// All who see the object, and the client that controls it.
+    Viewers,
+    /// All whose own object is so near, in metres.
+    Radius(f32),
+    /// Its party, wherever its members are; nobody when it has none.
+    Party,
+    /// All in its scene.
+    Scene,
+    /// The client that controls it.
+    Client,
+}
+
+/// Whether an announcement may be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Class {
+    /// It may not.
+    #[default]
+    Reliable,
+    /// It may.
+    Unreliable,
+}
+
+const fn ttl_ticks() -> u32 {
+    20
+}
+
 impl Action {
     /// The tag of the crowd that this action is about; `None` for those that spawn one or are about something else.
     #[must_use]
@@ -190,6 +246,7 @@ impl Action {
             | Self::Teleport { tag, .. }
             | Self::SetTeam { tag, .. }
             | Self::SetAttribute { tag, .. }
+            | Self::Announce { tag, .. }
             | Self::SetBehaviour { tag, .. }
             | Self::Gather { tag, .. }
             | Self::Login { tag, .. }
@@ -202,6 +259,7 @@ impl Action {
             | Self::Paint { .. }
             | Self::Queue { .. }
             | Self::Cancel { .. }
+            | Self::SetSceneAttribute { .. }
             | Self::SetLine(_)
             | Self::OpenScene(_)
             | Self::CloseScene { .. } => None,

@@ -7,7 +7,7 @@ use super::{Replicator, SyncStats};
 use crate::outbox::Outbox;
 use crate::session::Sessions;
 use crate::sim::SimTick;
-use crate::sync::announce::Announced;
+use crate::sync::announce;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, ClientId, write_announce};
 use crate::world::{Object, ObjectRef, PartyId, SceneId};
 
@@ -26,6 +26,17 @@ pub struct Announce {
     pub ttl_ticks: u32,
     /// What it says, as the game defines it; at most [`ANNOUNCE_BYTES_MAX`].
     pub bytes: Vec<u8>,
+}
+
+/// An announcement was encoded; written at the end of `Replicate`.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct Announced {
+    /// Whom it is about.
+    pub from: Option<ObjectRef>,
+    /// Who was to be told.
+    pub scope: AnnounceScope,
+    /// Clients that were told, or will be as soon as they know the object.
+    pub receivers: u32,
 }
 
 /// Who is told of an announcement.
@@ -61,8 +72,12 @@ pub(super) fn gather(
     objects: Query<(&Object, Option<&PartyId>)>,
 ) {
     let Replicator {
-        scenes, clients, ..
+        scenes,
+        clients,
+        announcing,
+        ..
     } = &mut *replicator;
+    announcing.clear();
     // Of a client without an object nobody takes them, and they hold for this tick only.
     clients.iter_mut().for_each(|state| state.announced.clear());
     for announce in announces.read() {
@@ -74,12 +89,18 @@ pub(super) fn gather(
         let span = outbox
             .batch_mut()
             .share(|bytes| write_announce(bytes, from, &announce.bytes));
-        let announced = Announced {
+        let announced = announce::Announced {
             span,
             from,
             reliable: announce.class == Channel::Reliable,
             expires: tick.0 + u64::from(announce.ttl_ticks),
+            nth: announcing.len() as u32,
         };
+        announcing.push(Announced {
+            from: announce.from,
+            scope: announce.scope,
+            receivers: 0,
+        });
         match announce.scope {
             AnnounceScope::Viewers(of) => {
                 // Of an id that has another bearer by now, nobody is told.
@@ -126,7 +147,7 @@ pub(super) fn gather(
                     }
                     // Elsewhere the number is another object's.
                     let here = announce.from.filter(|from| from.scene == own.scene());
-                    state.announced.push(Announced {
+                    state.announced.push(announce::Announced {
                         from: here.and(from),
                         ..announced
                     });
@@ -137,4 +158,20 @@ pub(super) fn gather(
     scenes
         .values_mut()
         .for_each(|records| records.announcements.sort());
+}
+
+/// Says how many each announcement reached.
+pub(super) fn report(mut replicator: ResMut<Replicator>, mut told: MessageWriter<Announced>) {
+    let Replicator {
+        announcing,
+        workers,
+        ..
+    } = &mut *replicator;
+    for worker in workers {
+        let receivers = worker.scratch.receivers.drain(..);
+        for (announced, receivers) in announcing.iter_mut().zip(receivers) {
+            announced.receivers += receivers;
+        }
+    }
+    told.write_batch(announcing.drain(..));
 }
