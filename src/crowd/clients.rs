@@ -15,7 +15,7 @@ use crate::inbox::{Inbox, InboxSettings};
 use crate::map::SceneMap;
 use crate::movement::Speed;
 use crate::nav::Path;
-use crate::outbox::{Frames, Sink};
+use crate::outbox::{Frames, Outbox, Sink};
 use crate::session::{SessionSettings, SessionStats, Sessions};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
@@ -227,6 +227,14 @@ pub(super) fn churn(
         }
     }
     for (nth, synthetic) in clients.iter_mut().enumerate() {
+        // The server ended its session: it was behind, say.
+        if let Some(client) = synthetic
+            .client
+            .take_if(|client| sessions.get(*client).is_none())
+        {
+            by_client.remove(&client);
+            synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
+        }
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }
@@ -245,6 +253,24 @@ pub(super) fn churn(
         by_client.insert(client, nth);
         synthetic.client = Some(client);
         synthetic.mirror = Mirror::default();
+    }
+}
+
+/// The lines of those clients that have narrow ones are modelled.
+pub(super) fn model_lines(
+    synthetics: Res<SyntheticClients>,
+    spec: Res<LineSpec>,
+    time: Res<Time<Fixed>>,
+    mut outbox: ResMut<Outbox>,
+) {
+    if spec.bytes_per_s == 0 && !spec.is_changed() {
+        return;
+    }
+    let tick_s = time.timestep().as_secs_f64();
+    for synthetic in synthetics.clients.iter().filter(|s| s.receives) {
+        if let Some(client) = synthetic.client {
+            outbox.model_line(client, spec.bytes_per_tick(client, tick_s));
+        }
     }
 }
 

@@ -30,11 +30,20 @@ pub struct LineSpec {
     pub delay_ms: u32,
     /// By how much longer, at most, in milliseconds.
     pub jitter_ms: u32,
+    /// How much it takes, in bytes a second, packet headers included; 0 is any amount. What is too much is dropped if it may be,
+    /// waits otherwise, and a client for which too much waits is logged out and comes back.
+    pub bytes_per_s: u32,
     /// The share of clients that have such a line, 0 to 1; the others have a perfect one.
     pub share: f32,
 }
 
 impl LineSpec {
+    /// What a client's line takes in a tick, if that is limited.
+    pub(super) fn bytes_per_tick(&self, client: ClientId, tick_s: f64) -> Option<u32> {
+        let is_narrow = self.bytes_per_s > 0 && self.is_of(client);
+        is_narrow.then(|| (f64::from(self.bytes_per_s) * tick_s).ceil() as u32)
+    }
+
     fn is_of(&self, client: ClientId) -> bool {
         // The golden ratio spreads any share evenly over the clients.
         (f64::from(client.0) * 0.618_033_988_749_895).fract() < f64::from(self.share)
@@ -73,6 +82,9 @@ impl Lines {
         for (client, packet) in frames.iter() {
             if spec.is_of(client) {
                 self.send(spec, (tick, tick_s), random, client, packet);
+            } else if self.reliable_until.contains_key(&client) {
+                // The line became a good one: what is under way arrives first all the same.
+                self.send(&LineSpec::default(), (tick, tick_s), random, client, packet);
             } else {
                 arriving.push(client, |bytes| bytes.extend_from_slice(packet));
             }
@@ -150,7 +162,7 @@ mod tests {
         fn reliable_packets_all_arrive_in_order_and_the_others_as_it_happens(
             seed: u64, loss in 0.0..1.0f32, duplicate in 0.0..1.0f32, delay_ms in 0..300u32, jitter_ms in 0..300u32,
         ) {
-            let spec = LineSpec { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, share: 1.0 };
+            let bad = LineSpec { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, bytes_per_s: 0, share: 1.0 };
             let (mut lines, mut random) = (Lines::default(), Pcg64Mcg::seed_from_u64(seed));
             let mut arrived: [Vec<u16>; 2] = Default::default();
             for tick in 0..200u64 {
@@ -160,11 +172,15 @@ mod tests {
                         frames.push(ClientId(7), |bytes| bytes.extend(packet(channel, tick as u16)));
                     }
                 }
+                // It becomes a good line in between, with packets under way.
+                let spec = if (40..60).contains(&tick) { LineSpec::default() } else { bad };
                 lines.pass(&spec, tick, 0.05, &mut random, &mut frames);
                 for (_, packet) in frames.iter() {
                     let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
                     arrived[usize::from(header.channel == Channel::Unreliable)].push(header.sequence);
-                    prop_assert!(u64::from(header.sequence) + u64::from(delay_ms / 50) <= tick);
+                    let good = (40..60).contains(&header.sequence);
+                    let delay = if good { 0 } else { u64::from(delay_ms / 50) };
+                    prop_assert!(u64::from(header.sequence) + delay <= tick);
                 }
             }
             prop_assert!(lines.is_empty());

@@ -63,7 +63,11 @@ impl Plugin for CrowdPlugin {
             .init_resource::<LineSpec>()
             .add_systems(
                 FixedPreUpdate,
-                (clients::churn, clients::send).chain().run_if(is_awake),
+                (
+                    (clients::churn, clients::send).chain().run_if(is_awake),
+                    clients::model_lines,
+                )
+                    .chain(),
             )
             .add_systems(FixedPostUpdate, clients::receive)
             .add_systems(

@@ -8,6 +8,8 @@
 //! the default. With them the tick only copies the batch's bytes into a ring for each thread, and never waits: when a ring is
 //! full, unreliable messages are dropped and counted, reliable ones wait in a bounded buffer and go first the next time, and a
 //! client for which too much waits is closed ([`ClientBehind`]). The threads' pace never reaches game state, but for that.
+//! Without threads a client's line can be modelled in bytes a tick ([`Outbox::model_line`]): the same happens then, but in every
+//! run alike.
 //!
 //! Invariants: a client's packets keep their order within a channel; everything that was accepted is delivered before the
 //! threads end, when the app is dropped, too; a sink does not block. A message that is lost because it is longer than its
@@ -22,6 +24,7 @@ mod capture;
 mod feed;
 mod frame;
 mod handover;
+mod line_model;
 mod plugin;
 #[cfg(feature = "program")]
 pub mod reference;

@@ -10,9 +10,10 @@ use tracing::error;
 use super::assemble::Assembler;
 use super::batch::Batch;
 use super::feed::SpillLimits;
+use super::line_model::LineModels;
 use super::sender::{SenderCounters, SenderSpec, Senders};
 use super::sink::{CountingSink, SharedSink, Sink};
-use crate::sim::{self, SimSystems, SimTick};
+use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, Written};
 
 /// The most threads there may be.
@@ -40,7 +41,10 @@ impl Plugin for OutboxPlugin {
             .init_resource::<Outbox>()
             .init_resource::<OutboxStats>()
             .add_message::<ClientBehind>()
-            .add_systems(FixedUpdate, send.in_set(SimSystems::Send));
+            .add_systems(FixedUpdate, send.in_set(SimSystems::Send))
+            .hash_part("lines", |world, hasher| {
+                world.resource::<Outbox>().models.hash(hasher);
+            });
     }
 }
 
@@ -101,6 +105,7 @@ pub struct Outbox {
     batch: Batch,
     /// Of the clients that no thread has.
     assembler: Assembler,
+    models: LineModels,
     sink: Source,
     threads: Option<Threads>,
     /// What was done by threads that ended since.
@@ -144,6 +149,7 @@ impl Default for Outbox {
         Self {
             batch: Batch::default(),
             assembler: Assembler::default(),
+            models: LineModels::default(),
             sink: Source::One(Box::new(CountingSink::default())),
             threads: None,
             before: SenderCounters::default(),
@@ -155,6 +161,7 @@ impl Default for Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.stop_threads();
+        self.send_waiting();
         self.sink.inline().flush();
     }
 }
@@ -164,6 +171,7 @@ impl Outbox {
     /// lock.
     pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.stop_threads();
+        self.send_waiting();
         self.sink = Source::One(sink);
     }
 
@@ -174,6 +182,7 @@ impl Outbox {
         make: impl FnMut(usize) -> Box<dyn Sink> + Send + Sync + 'static,
     ) {
         self.stop_threads();
+        self.send_waiting();
         let make = Box::new(make);
         self.sink = Source::Each { make, inline: None };
     }
@@ -181,6 +190,25 @@ impl Outbox {
     /// The news of this tick that are not sent yet; Replicate fills them, Send sets their tick and empties them.
     pub const fn batch_mut(&mut self) -> &mut Batch {
         &mut self.batch
+    }
+
+    /// Models a client's line: it takes so many bytes a tick, packet headers included; `None` is any number, as at first.
+    /// What is too much waits, is dropped or closes the client as at a full ring, but the same in every run. Without threads
+    /// only; ends with the client.
+    pub fn model_line(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
+        self.models.set(client, bytes_per_tick);
+    }
+
+    /// Bytes of messages that wait for modelled lines.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.models.waiting_bytes()
+    }
+
+    /// Sends what waits for modelled lines, at once.
+    fn send_waiting(&mut self) {
+        self.models
+            .begin(false, &mut self.assembler, self.sink.inline());
     }
 
     /// Waits until everything that was sent has reached the sinks, if there are threads. Not for use in a tick.
@@ -204,6 +232,7 @@ impl Outbox {
     }
 
     fn start_threads(&mut self, spec: SenderSpec) {
+        self.send_waiting();
         let (started, shared) = match &mut self.sink {
             Source::One(sink) => {
                 let one = std::mem::replace(sink, Box::new(CountingSink::default()));
@@ -320,6 +349,7 @@ fn send(
     let Outbox {
         batch,
         assembler,
+        models,
         sink,
         threads,
         before,
@@ -327,10 +357,10 @@ fn send(
     } = &mut *outbox;
     batch.finish();
     batch.tick = tick.0;
+    let mut tell = |client| {
+        behind.write(ClientBehind { client });
+    };
     if let Some(threads) = threads {
-        let tell = |client| {
-            behind.write(ClientBehind { client });
-        };
         threads.senders.offer(batch, tell);
         let mut counters = *before;
         counters.add(threads.senders.counters());
@@ -338,13 +368,21 @@ fn send(
     } else {
         let sink = sink.inline();
         let written = &mut inline.0;
+        written.add(models.begin(true, assembler, sink));
+        let bytes_max = settings.spill_client_bytes_max;
         for part in &batch.parts {
             for line in part.lines() {
-                written.add(assembler.line(batch.tick, line, &batch.shared, sink));
+                let news = (batch.tick, line, &*batch.shared);
+                let sent = models.send(news, bytes_max, assembler, sink, &mut tell);
+                written.add(
+                    sent.unwrap_or_else(|| assembler.line(batch.tick, line, &batch.shared, sink)),
+                );
             }
         }
         sink.flush();
-        *stats = OutboxStats::of(*written, *before, sink.errors());
+        let mut counters = *before;
+        counters.feed.add(models.counters);
+        *stats = OutboxStats::of(*written, counters, sink.errors());
     }
     batch.clear();
 }

@@ -13,6 +13,7 @@ use crate::movement::Speed;
 use crate::nav::{
     Algorithm, NavMap, NavStats, Outcome, Path, PathFound, Query as PathQuery, Search,
 };
+use crate::outbox::Outbox;
 use crate::session::{SessionStats, Sessions};
 use crate::sim::SimTick;
 use crate::sync::SyncStats;
@@ -291,5 +292,6 @@ pub(super) fn is_quiet(world: &World) -> bool {
         && world.resource::<Inbox>().backlog() == 0
         && world.resource::<NavStats>().waiting == 0
         && world.resource::<SyncStats>().waiting == 0
+        && world.resource::<Outbox>().waiting_bytes() == 0
         && !world.resource::<SyntheticClients>().is_under_way()
 }

@@ -295,6 +295,7 @@ pub(super) fn set_up(
     });
     world.insert_resource(settings.inbox.clone());
     world.insert_resource(settings.sync.clone());
+    world.insert_resource(settings.outbox.clone());
     for kind in kinds {
         world.resource_mut::<ObjectKinds>().register(kind.clone());
     }

@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "4888636864ac82e9"),
-    ("siege", 140, "6ca8696f0ee6625d"),
-    ("boss", 60, "7be553f1294f2cb6"),
-    ("arena_night", 300, "d5d0dfa2af62f3ee"),
-    ("churn", 140, "7face5aa648b70d0"),
+    ("town", 60, "ed87dff9be99569e"),
+    ("siege", 140, "c934bf49349e0377"),
+    ("boss", 60, "9576150cbe5786c1"),
+    ("arena_night", 300, "3d12cca8fc3c73eb"),
+    ("churn", 140, "8a98c4d18c3c80ff"),
 ];
 
 #[test]

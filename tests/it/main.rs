@@ -6,6 +6,7 @@ mod determinism;
 mod fuzzed;
 mod golden;
 mod hostile;
+mod lines;
 mod maps;
 mod movingai;
 mod mutated;

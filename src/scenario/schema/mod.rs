@@ -25,6 +25,7 @@ use crate::inbox::InboxSettings;
 use crate::map::{MapRecipe, TownRecipe};
 use crate::matchmaking::MatchmakingSettings;
 use crate::nav::NavSettings;
+use crate::outbox::OutboxSettings;
 use crate::sync::SyncSettings;
 use crate::world::ObjectKind;
 
@@ -92,6 +93,8 @@ pub struct Settings {
     pub inbox: InboxSettings,
     /// What clients are told.
     pub sync: SyncSettings,
+    /// How packets leave the server.
+    pub outbox: OutboxSettings,
     /// The making of battles, over all modes.
     pub matchmaking: MatchmakingSettings,
 }

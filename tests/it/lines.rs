@@ -1,0 +1,54 @@
+//! Promise: whatever the lines are like, mirrors hold what the server holds at rest, and a run is the same on any number of
+//! threads. Here they take too little, so that clients fall behind.
+
+use std::fs;
+
+use crate::rig::{Folder, throng};
+
+/// Half of the clients have a line that takes a small part of what there is to say, and little may wait.
+const NARROW: &str = r#"Scenario(
+    name: "narrow", seed: 9, duration_s: 20,
+    settings: (outbox: (spill_client_bytes_max: 2500)),
+    scenes: [Scene(name: "yard", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)), cell_m: 20, view_cap: 30)],
+    cast: [Crowd(tag: "people", kind: "player", count: 60, party_size: 3, clients: 1, attributes_per_s: 20,
+        behaviour: Wander(radius_m: 10))],
+    script: [At(t_s: 15, run: SetLine(share: 0))],
+    line: (bytes_per_s: 300, delay_ms: 60, jitter_ms: 40, share: 0.5),
+    expect: [ViewsWithinCap, MirrorsEqual, Conserved],
+)"#;
+
+#[test]
+fn who_falls_behind_is_logged_out_and_comes_back_the_same_way_on_any_number_of_threads() {
+    let folder = Folder::new();
+    let scenario = folder.write("narrow.ron", NARROW);
+    let mut hashes = Vec::new();
+    for threads in ["1", "3"] {
+        let events = folder.path(&format!("events{threads}.jsonl"));
+        let run = throng(&[
+            "run",
+            &scenario,
+            "--no-timing",
+            "--json",
+            "--threads",
+            threads,
+            "--events",
+            &events,
+        ]);
+        assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+        let report = run.json();
+        assert!(report["outbox"]["dropped"].as_u64() > Some(0), "{report}");
+        hashes.push(report["state_hash"].clone());
+        let events = fs::read_to_string(events).unwrap();
+        let behind = events
+            .lines()
+            .filter(|line| line.contains("\"reason\":\"behind\""))
+            .count();
+        let logins = events
+            .lines()
+            .filter(|line| line.contains("\"type\":\"login\""))
+            .count();
+        assert!(behind > 10, "{behind} fell behind");
+        assert!(logins > 60 + behind / 2, "{logins} logins");
+    }
+    assert_eq!(hashes[0], hashes[1]);
+}
