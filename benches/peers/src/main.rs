@@ -1,20 +1,29 @@
-//! Throng's searches beside published crates: the same queries on the same maps, in turn, in one process, on one thread,
-//! and the same lengths to the last step. What throng prepares of a map is not timed: it is done once. Prints a JSON array, a row a line, as `throng bench --json` does.
+//! Throng beside published crates: the same work, in one process, on one thread, with the same results. Prints a JSON array, a
+//! row a line, as `throng bench --json` does.
 //!
 //! ```text
 //! THRONG_MOVINGAI=FOLDER cargo run --release --manifest-path benches/peers/Cargo.toml
+//! cargo run --release --ignore-rust-version --features replicon --manifest-path benches/peers/Cargo.toml -- sync
 //! ```
-//! With the folder of the MovingAI files four of its maps are measured, on queries taken by stride from their `.scen`
-//! files; without it a generated town.
+//! Names of systems after `--` choose among them; without any, all are measured.
 //!
-//! Peers:
+//! `nav`: the same queries on the same maps, in turn, and the same lengths to the last step. What throng prepares of a map
+//! is not timed: it is done once. With the folder of the MovingAI files four of its maps are measured, on queries taken by
+//! stride from their `.scen` files; without it a generated town. Peers:
 //! - `pathfinding` 4: its A* as its documentation shows it, a node a tile, with the octile distance as the estimate. Its
 //!   costs are integers in the ratio 2378 : 3363, a convergent of √2 that keeps the order of paths exact on these maps,
 //!   and it reads the same bitmap as throng does.
 //! - `grid_pathfinding` is left out: it cuts corners, and no setting makes its rule that of throng, so it would answer
 //!   other questions.
+//!
+//! `sync`: replication of a walking crowd beside `bevy_replicon` 0.45; what is equal and what is not says its module. It
+//! needs the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
 
+#[cfg(feature = "replicon")]
+mod heap;
 mod peer;
+#[cfg(feature = "replicon")]
+mod sync;
 
 use std::error::Error;
 use std::path::Path;
@@ -49,18 +58,65 @@ const ROUNDS: usize = 3;
 struct Row {
     system: &'static str,
     case: String,
-    /// Throng's mean time a query.
+    /// Throng's mean.
     value: f64,
     unit: &'static str,
     reference: &'static str,
-    /// The peer's mean time a query.
+    /// The peer's mean.
     reference_value: f64,
+    /// The peer's by throng's.
     ratio: f64,
     target: Option<String>,
     meets: Option<bool>,
 }
 
+impl Row {
+    /// Throng's value and the peer's, of which nothing is demanded.
+    fn beside(
+        system: &'static str,
+        case: String,
+        [value, reference_value]: [f64; 2],
+        unit: &'static str,
+        reference: &'static str,
+    ) -> Self {
+        Self {
+            system,
+            case,
+            value,
+            unit,
+            reference,
+            reference_value,
+            ratio: reference_value / value,
+            target: None,
+            meets: None,
+        }
+    }
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    let is_chosen = |system: &str| chosen.is_empty() || chosen.iter().any(|name| name == system);
+    let mut systems = vec!["nav"];
+    if cfg!(feature = "replicon") {
+        systems.push("sync");
+    }
+    if let Some(name) = chosen.iter().find(|name| !systems.contains(&name.as_str())) {
+        return Err(format!("expected systems of {systems:?}, found {name:?}").into());
+    }
+    let mut rows = Vec::new();
+    if is_chosen("nav") {
+        rows.extend(nav()?);
+    }
+    #[cfg(feature = "replicon")]
+    if is_chosen("sync") {
+        rows.extend(sync::measure());
+    }
+    let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
+    println!("[{}]", lines?.join(",\n "));
+    Ok(())
+}
+
+fn nav() -> Result<Vec<Row>, Box<dyn Error>> {
     let mut rows = Vec::new();
     if let Some(folder) = std::env::var_os("THRONG_MOVINGAI") {
         for (name, ratios_min) in MAPS {
@@ -83,9 +139,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             rows.push(compare("town", &map, algorithm, &queries, None));
         }
     }
-    let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
-    println!("[{}]", lines?.join(",\n "));
-    Ok(())
+    Ok(rows)
 }
 
 /// Queries of a `.scen` file by stride: they are sorted by length.
@@ -151,17 +205,18 @@ fn compare(
         sum.as_secs_f64() * 1e6 / queries.len() as f64
     };
     let (value, reference_value) = (mean_us(0), mean_us(1));
-    let ratio = reference_value / value;
+    let case = format!("{algorithm} {name}");
+    let row = Row::beside(
+        "nav",
+        case,
+        [value, reference_value],
+        "us",
+        "pathfinding A*",
+    );
     Row {
-        system: "nav",
-        case: format!("{algorithm} {name}"),
-        value,
-        unit: "us",
-        reference: "pathfinding A*",
-        reference_value,
-        ratio,
         target: ratio_min.map(|least| format!("at least {least} times as fast")),
-        meets: ratio_min.map(|least| ratio >= least),
+        meets: ratio_min.map(|least| row.ratio >= least),
+        ..row
     }
 }
 

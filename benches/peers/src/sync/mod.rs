@@ -1,0 +1,192 @@
+//! Replication beside `bevy_replicon`.
+//!
+//! ```text
+//! walkers ─▶ throng, everything sent ─┬─▶ packets ─▶ mirrors ─▶ Script: positions, and who comes to know whom and forgets whom
+//!                                     │                            │
+//!                                     │                            └─▶ bevy_replicon ─▶ messages ─▶ read and compared
+//!         ─▶ throng, reckoned ────────┴─▶ packets ─▶ mirrors
+//! ```
+//! What throng's clients know after each tick, taken from their mirrors, is what `bevy_replicon`'s clients may see in that
+//! tick; a client's own object is among it. Positions are the same to the bit. Both run on one thread, one after the other,
+//! and no network has a part in it. Asserted: every tick each client is told where all are that it sees, by both and once
+//! each; `bevy_replicon`'s messages hold the script's positions, throng's mirrors are off by the wire's rounding at most.
+//!
+//! Timed, in processor time of the thread (by the clock a busy machine would slow the longer ticks more): from what changed to
+//! the bytes that a transport would take. That is throng's sets from the collection to the sink, which copies the packets
+//! into a buffer, and `ServerSystems::Send` of `bevy_replicon`, from the change detection to `ServerMessages`. Positions go in
+//! packets and messages of at most 1,200 bytes. Telling whom a client sees is timed for neither: throng's views are another
+//! system, and the peer's `ClientVisibility` is set between the ticks. That throng follows its view lists is timed; that
+//! `bevy_replicon` takes in acknowledgements is not, which is 2 to 8 % more.
+//!
+//! Not the same on the two sides:
+//! - `bevy_replicon` follows which client has acknowledged what, and sends it again until then; throng sends a position that
+//!   was lost no second time, since newer ones come. Here nothing is lost: what a client is sent it acknowledges before the
+//!   next tick, with the bytes that the real client sends, and once nobody moves nothing is sent any more.
+//! - Its positions are two floats of 32 bits: 8 bytes, 12 with the entity, the length and the component. Throng's motion has
+//!   the position in 1/64 m, the velocity, the heading and the tick. Its packets number themselves; to `bevy_replicon`'s
+//!   messages a transport adds its own heads.
+//! - `bevy_replicon` replicates whatever component it is told to, and keeps what is *hidden* from each client; throng has one
+//!   message for motion, and keeps what is known to each client. The heap is that of the whole app: throng's holds the
+//!   views, too, the peer's nothing that would find out who sees whom.
+//! - Reckoned, throng sends less on purpose: what clients reckon within 5 cm is not sent, and what is farther off than 20 m
+//!   at most every second tick. The peer has no reckoning, and its rates (`ReplicatePriority`) are left as they are: its side is
+//!   the same in both cases.
+
+mod replicon;
+mod spent;
+mod walk;
+
+use std::time::Duration;
+
+use glam::Vec2;
+use throng::sync::SyncSettings;
+
+use crate::Row;
+use crate::heap::lent_bytes;
+use walk::Server;
+
+/// Objects, clients and measured ticks.
+const SIZES: [(u32, u32, u32); 2] = [(2_000, 100, 40), (10_000, 1_000, 16)];
+
+/// How often all of it is done; the least time of each tick counts, of both sides.
+const ROUNDS: usize = 3;
+
+/// Until everybody knows whom it sees: a client comes to know so many a tick.
+const WARM_UP_TICKS: u32 = 60;
+
+/// How far a mirror may be off when everything is sent: half of the wire's 1/64 m on each axis, and the rounding of floats.
+const OFF_M: f32 = 0.012;
+
+/// How far they may be off when they reckon, of objects within [`SyncSettings::near_m`] and but for the worst hundredth.
+const RECKONED_OFF_P99_M: f32 = 0.1;
+
+/// A client and an object by their places, from 0 on. A client controls the object of its own place.
+type Pair = (u32, u32);
+
+/// What both sides are given.
+pub struct Script {
+    pub clients: u32,
+    /// Where everybody is before the first tick.
+    pub positions: Vec<Vec2>,
+    /// Who knows whom then.
+    pub known: Vec<Pair>,
+    pub ticks: Vec<Tick>,
+}
+
+/// A tick of the script.
+pub struct Tick {
+    pub positions: Vec<Vec2>,
+    /// Who comes to know whom.
+    pub entered: Vec<Pair>,
+    /// Who forgets whom.
+    pub left: Vec<Pair>,
+}
+
+/// What a side did in all ticks.
+#[derive(Clone, Default)]
+pub struct Played {
+    /// Each tick's replication.
+    pub took: Vec<Duration>,
+    /// Pairs of a client and an object that it knows, added up.
+    pub links: u64,
+    /// Positions that clients were sent: of objects that they knew, and of those that came into sight.
+    pub moves: u64,
+    pub enters: u64,
+    pub bytes: u64,
+    /// In use at the end; of the peer.
+    pub heap_bytes: usize,
+}
+
+impl Played {
+    /// The same again: the least times count.
+    fn again(&mut self, other: &Self) {
+        assert_eq!(
+            (self.links, self.moves, self.enters, self.bytes),
+            (other.links, other.moves, other.enters, other.bytes),
+            "every round is the same"
+        );
+        for (least, &took) in self.took.iter_mut().zip(&other.took) {
+            *least = took.min(*least);
+        }
+    }
+
+    fn ns(&self) -> f64 {
+        self.took.iter().sum::<Duration>().as_nanos() as f64
+    }
+}
+
+pub fn measure() -> Vec<Row> {
+    SIZES
+        .into_iter()
+        .flat_map(|(objects, clients, ticks)| compare(objects, clients, ticks))
+        .collect()
+}
+
+fn compare(objects: u32, clients: u32, ticks: u32) -> Vec<Row> {
+    // As dense as 10,000 in a square kilometre.
+    let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
+    let everything = SyncSettings {
+        motion_tolerance_m: 0.0,
+        near_m: side_m * 2.0,
+        bytes_per_client_s: u32::MAX / 2,
+        ..SyncSettings::default()
+    };
+    let walk = |settings: &SyncSettings| Server::new(objects, clients, side_m, settings.clone());
+    let reckoning = SyncSettings::default();
+    let before = lent_bytes();
+    let heap_bytes = {
+        let mut server = walk(&reckoning);
+        for _ in 0..WARM_UP_TICKS {
+            server.step();
+            server.discard();
+        }
+        lent_bytes() - before
+    };
+    let mut best: Option<[Played; 3]> = None;
+    for _ in 0..ROUNDS {
+        let (script, all, off) = walk(&everything).play(WARM_UP_TICKS, ticks);
+        assert_eq!(all.moves + all.enters, all.links, "nothing comes twice");
+        assert_eq!(off.untold, 0, "nothing is left out");
+        assert!(off.max_m <= OFF_M, "off by {} m", off.max_m);
+        let (_, reckoned, off) = walk(&reckoning).play(WARM_UP_TICKS, ticks);
+        assert_eq!(reckoned.links, all.links, "the same views");
+        let p99_m = off.near_p99_m;
+        assert!(p99_m <= RECKONED_OFF_P99_M, "off by {p99_m} m");
+        let peer = replicon::play(&script);
+        assert_eq!(
+            (peer.links, peer.moves, peer.enters),
+            (all.links, all.moves, all.enters),
+            "the same visibility, and the same positions sent"
+        );
+        let round = [all, reckoned, peer];
+        match &mut best {
+            Some(best) => best.iter_mut().zip(&round).for_each(|(a, b)| a.again(b)),
+            None => best = Some(round),
+        }
+    }
+    let Some([all, reckoned, peer]) = best else {
+        return Vec::new();
+    };
+    let row = |case: &str, values, unit| {
+        let case = format!("{case}/{objects}x{clients}");
+        Row::beside("sync", case, values, unit, "bevy_replicon")
+    };
+    let client_ticks = f64::from(clients) * f64::from(ticks);
+    let mut rows = Vec::new();
+    for (case, played) in [("everything sent", &all), ("reckoned", &reckoned)] {
+        let mut beside = |what: &str, unit, of: &dyn Fn(&Played) -> f64| {
+            rows.push(row(&format!("{case}{what}"), [of(played), of(&peer)], unit));
+        };
+        beside("", "ns/link", &|side| side.ns() / side.links as f64);
+        beside(", a tick", "ms", &|side| side.ns() / 1e6 / f64::from(ticks));
+        beside(", sent", "positions/client/tick", &|side| {
+            (side.moves + side.enters) as f64 / client_ticks
+        });
+        beside(", bytes", "B/client/tick", &|side| {
+            side.bytes as f64 / client_ticks
+        });
+    }
+    let heap_mb = [heap_bytes, peer.heap_bytes].map(|bytes| bytes as f64 / 1e6);
+    rows.push(row("heap", heap_mb, "MB"));
+    rows
+}

@@ -1,0 +1,253 @@
+//! Throng's side: its views and replication in an app of their own, as in `throng::sync::workload`, but timed until the
+//! packets are in the sink, since those are what the peer makes too.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::SingleThreadedExecutor;
+use bevy_time::{Fixed, Time, TimePlugin};
+use glam::Vec2;
+use throng::aoi::workload::{CAP, CELL_M, Walkers};
+use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
+use throng::outbox::{Frames, Outbox, Sink};
+use throng::session::{Sessions, control};
+use throng::sim::clock::one_tick_an_update;
+use throng::sim::{SimSystems, SimTick};
+use throng::sync::workload::TICK_HZ;
+use throng::sync::{Mirror, SyncPlugin, SyncSettings, SyncStats};
+use throng::wire::{Channel, ClientId};
+use throng::world::{
+    Heading, KindId, Object, Position, SceneSpec, Velocity, open_scene, spawn_object,
+};
+
+use super::spent::{Spent, start, stop};
+use super::{Pair, Played, Script, Tick};
+
+/// How fast everybody walks, in metres a second.
+const PACE_M_S: f32 = 3.0;
+
+/// Where everybody is.
+#[derive(Resource)]
+struct Walk(Walkers);
+
+/// The packets of a tick, in a buffer that stays.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Frames>>);
+
+impl Sent {
+    fn with<R>(&self, work: impl FnOnce(&mut Frames) -> R) -> R {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Sink for Sent {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        self.with(|frames| frames.deliver(client, channel, packet));
+    }
+}
+
+/// How far mirrors were off.
+pub struct Off {
+    pub max_m: f32,
+    /// How many of their objects were not told of in the very tick, over all ticks.
+    pub untold: u64,
+    /// But for the worst hundredth, of objects that are near.
+    pub near_p99_m: f32,
+}
+
+/// A server in which everybody walks.
+pub struct Server {
+    app: App,
+    sent: Sent,
+    near_m: f32,
+    /// In the order of their objects.
+    clients: Vec<ClientId>,
+}
+
+impl Server {
+    pub fn new(objects: u32, clients: u32, side_m: f32, settings: SyncSettings) -> Self {
+        let mut app = App::new();
+        let near_m = settings.near_m;
+        let walkers = Walkers::new(objects, side_m, PACE_M_S / TICK_HZ as f32);
+        let positions = walkers.positions.clone();
+        app.add_plugins((TimePlugin, SyncPlugin))
+            .insert_resource(Time::<Fixed>::from_hz(TICK_HZ))
+            .insert_resource(settings)
+            .insert_resource(AoiSettings {
+                cell_m: CELL_M,
+                margin_m: 0.0,
+                ..AoiSettings::default()
+            })
+            .insert_resource(Walk(walkers))
+            .init_resource::<Spent>()
+            .add_systems(
+                FixedUpdate,
+                (
+                    walk.in_set(SimSystems::Move),
+                    start.after(SimSystems::View).before(SimSystems::Heartbeat),
+                    stop.after(SimSystems::Send).before(SimSystems::Last),
+                ),
+            )
+            .edit_schedule(FixedUpdate, |schedule| {
+                schedule.set_executor(SingleThreadedExecutor::new());
+            });
+        one_tick_an_update(&mut app);
+        let sent = Sent::default();
+        let world = app.world_mut();
+        world
+            .resource_mut::<Outbox>()
+            .set_sink(Box::new(sent.clone()));
+        let spec = SceneSpec {
+            size_m: Vec2::splat(side_m),
+            max_objects: objects,
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(world, spec, ()).expect("the scene's size is valid");
+        let mut ids = Vec::new();
+        for (nth, at) in (0..).zip(positions) {
+            let sight = (Viewer::new(ViewCaps::all(CAP)), Viewable::default());
+            let object = spawn_object(world, scene, KindId(0), at, sight)
+                .expect("the scene has room for all objects");
+            let id = world.get::<Object>(object).map(|object| object.id().0);
+            assert_eq!(id, Some(nth + 1), "numbers follow the order of spawning");
+            if nth < clients {
+                let client = world
+                    .resource_mut::<Sessions>()
+                    .connect(clients, true)
+                    .expect("there is room for all clients");
+                assert!(control(world, client, object), "both exist");
+                ids.push(client);
+            }
+        }
+        Self {
+            app,
+            sent,
+            near_m,
+            clients: ids,
+        }
+    }
+
+    /// One tick; how long replication took of it.
+    pub fn step(&mut self) -> Duration {
+        self.app.update();
+        self.app.world().resource::<Spent>().took
+    }
+
+    /// Forgets what was sent.
+    pub fn discard(&mut self) {
+        self.sent.with(Frames::clear);
+    }
+
+    /// What was sent so far.
+    fn stats(&self) -> SyncStats {
+        *self.app.world().resource::<SyncStats>()
+    }
+
+    /// Runs so many ticks after a warm-up, and writes down what another server needs to have the same to send.
+    pub fn play(&mut self, warm_up_ticks: u32, ticks: u32) -> (Script, Played, Off) {
+        let mut mirrors = vec![Mirror::default(); self.clients.len()];
+        for _ in 0..warm_up_ticks {
+            self.step();
+            self.receive(&mut mirrors);
+        }
+        let mut known: Vec<Pair> = pairs(&mirrors).collect();
+        let mut script = Script {
+            clients: self.clients.len() as u32,
+            positions: self.positions().to_vec(),
+            known: known.clone(),
+            ticks: Vec::new(),
+        };
+        let mut played = Played::default();
+        let (mut max_m, mut untold, mut near_off_m) = (0.0_f32, 0, Vec::new());
+        let before = self.stats().sent;
+        for _ in 0..ticks {
+            played.took.push(self.step());
+            played.bytes += self.receive(&mut mirrors);
+            played.links += self.stats().links;
+            let now: Vec<Pair> = pairs(&mirrors).collect();
+            script.ticks.push(Tick {
+                positions: self.positions().to_vec(),
+                entered: missing(&now, &known),
+                left: missing(&known, &now),
+            });
+            known = now;
+            assert_eq!(
+                self.stats().links,
+                known.len() as u64,
+                "clients know what the server says they do"
+            );
+            let (tick, positions) = (self.app.world().resource::<SimTick>().0, self.positions());
+            for &(client, object) in &known {
+                let at = positions[object as usize];
+                let mirror = &mirrors[client as usize];
+                let told = mirror.object(object + 1).map(|held| held.motion_tick);
+                untold += u64::from(told != Some(tick));
+                let believed = mirror.position(object + 1, tick);
+                let off_m = believed.map_or(f32::MAX, |believed| at.distance(believed));
+                max_m = off_m.max(max_m);
+                if at.distance(positions[client as usize]) <= self.near_m {
+                    near_off_m.push(off_m);
+                }
+            }
+        }
+        let after = self.stats().sent;
+        played.moves = after.motions.messages - before.motions.messages;
+        played.enters = after.snapshots.messages - before.snapshots.messages;
+        near_off_m.sort_unstable_by(f32::total_cmp);
+        let off = Off {
+            max_m,
+            untold,
+            near_p99_m: near_off_m[near_off_m.len() * 99 / 100],
+        };
+        (script, played, off)
+    }
+
+    fn positions(&self) -> &[Vec2] {
+        &self.app.world().resource::<Walk>().0.positions
+    }
+
+    /// Hands the packets to the clients; how many bytes they were.
+    fn receive(&self, mirrors: &mut [Mirror]) -> u64 {
+        self.sent.with(|frames| {
+            let mut bytes = 0;
+            for (client, packet) in frames.iter() {
+                let nth = self.clients.binary_search(&client).expect("a client");
+                mirrors[nth].receive(packet).expect("a packet that follows");
+                bytes += packet.len() as u64;
+            }
+            frames.clear();
+            bytes
+        })
+    }
+}
+
+/// Who knows whom, ascending.
+fn pairs(mirrors: &[Mirror]) -> impl Iterator<Item = Pair> {
+    (0..).zip(mirrors).flat_map(|(client, mirror)| {
+        let ids = mirror.ids().into_iter();
+        ids.map(move |id| (client, id - 1))
+    })
+}
+
+/// What is in the first of two ascending lists only.
+fn missing(of: &[Pair], from: &[Pair]) -> Vec<Pair> {
+    let absent = |pair: &&Pair| from.binary_search(pair).is_err();
+    of.iter().filter(absent).copied().collect()
+}
+
+fn walk(
+    mut walk: ResMut<Walk>,
+    mut objects: Query<(&Object, &mut Position, &mut Velocity, &mut Heading)>,
+) {
+    let before = walk.0.positions.clone();
+    walk.0.walk();
+    for (object, mut position, mut velocity, mut heading) in &mut objects {
+        let nth = object.id().0 as usize - 1;
+        let at = walk.0.positions[nth];
+        velocity.0 = (at - before[nth]) * TICK_HZ as f32;
+        *heading = Heading::of(velocity.0).unwrap_or(*heading);
+        position.0 = at;
+    }
+}
