@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use criterion::Criterion;
 use throng::sync::SyncSettings;
-use throng::sync::masks::Masks;
+use throng::sync::masks::{Masks, bits};
 use throng::sync::workload::WalkingServer;
 
 const OBJECTS: u32 = 10_000;
@@ -20,7 +20,11 @@ pub fn bench(criterion: &mut Criterion) {
                 masks.mark(object, black_box(object % 64));
             }
             let mut seen = 0;
-            masks.collect(|object, bit| seen += u32::from(bit == object % 64));
+            masks.drain(|object, mask| {
+                let bits = bits(mask).filter(|&bit| bit as u32 == object % 64);
+                seen += bits.count() as u32;
+                mask.fill(0);
+            });
             assert_eq!(seen, DIRTY);
         });
     });

@@ -106,40 +106,22 @@ impl Masks {
         }
     }
 
-    /// Shows every slot and bit that is set, ascending, and forgets them all.
-    #[inline]
-    pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
-        for (nth, dirty) in self.dirty.iter_mut().enumerate() {
-            let mut slots = std::mem::take(dirty);
-            while slots != 0 {
-                let slot = nth * WORD_BITS + slots.trailing_zeros() as usize;
-                slots &= slots - 1;
-                let start = slot * self.words;
-                for (word, mask) in self.masks[start..start + self.words].iter_mut().enumerate() {
-                    let mut bits = std::mem::take(mask);
-                    while bits != 0 {
-                        let bit = word * WORD_BITS + bits.trailing_zeros() as usize;
-                        bits &= bits - 1;
-                        show(slot as u32, bit as u32);
-                    }
-                }
-            }
-        }
-    }
-
     /// Shows every dirty slot with its mask, ascending. What `take` leaves in the mask stays for the next time.
+    #[inline]
     pub fn drain(&mut self, mut take: impl FnMut(u32, &mut [u64])) {
         for (nth, dirty) in self.dirty.iter_mut().enumerate() {
-            let mut left = *dirty;
+            let (mut left, mut stay) = (*dirty, 0);
             while left != 0 {
                 let slot = nth * WORD_BITS + left.trailing_zeros() as usize;
+                let lowest = left & left.wrapping_neg();
                 let mask = &mut self.masks[slot * self.words..][..self.words];
                 take(slot as u32, mask);
-                if mask.iter().all(|&word| word == 0) {
-                    *dirty &= !(1 << (slot % WORD_BITS));
+                if mask.iter().any(|&word| word != 0) {
+                    stay |= lowest;
                 }
                 left &= left - 1;
             }
+            *dirty = stay;
         }
     }
 }
@@ -249,9 +231,12 @@ mod tests {
             prop_assert!(all.iter().all(|&(slot, _)| masks.is_dirty(slot)));
             prop_assert_eq!(&all, &model);
             let mut collected = Vec::new();
-            masks.collect(|slot, bit| collected.push((slot, bit as usize)));
+            masks.drain(|slot, mask| {
+                collected.extend(bits(mask).map(|bit| (slot, bit)));
+                mask.fill(0);
+            });
             prop_assert_eq!(collected, model.into_iter().collect::<Vec<_>>());
-            masks.collect(|slot, bit| panic!("{slot} {bit} is forgotten"));
+            masks.drain(|slot, mask| panic!("{slot} {mask:?} is forgotten"));
         }
     }
 }

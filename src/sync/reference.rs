@@ -1,8 +1,7 @@
 //! Other ways to find out what changed, to measure the masks beside. None is used by the server.
 
 use std::collections::HashSet;
-
-use foldhash::fast::FixedState;
+use std::hash::BuildHasher;
 
 /// Attributes that an object has in all of these.
 pub const FLAGS: usize = 64;
@@ -76,9 +75,9 @@ impl SkippingFlags {
 
 /// A set of pairs.
 #[derive(Clone, Debug, Default)]
-pub struct Pairs(HashSet<(u32, u32), FixedState>);
+pub struct Pairs<S>(HashSet<(u32, u32), S>);
 
-impl Pairs {
+impl<S: BuildHasher> Pairs<S> {
     /// Marks an attribute.
     pub fn mark(&mut self, object: u32, bit: u32) {
         self.0.insert((object, bit));

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 
@@ -80,6 +81,10 @@ impl WalkingServer {
                 ),
             );
         one_tick_an_update(&mut app);
+        // As scenarios are played: systems follow each other, so another thread has nothing but cold caches to offer.
+        app.edit_schedule(FixedUpdate, |schedule| {
+            schedule.set_executor(SingleThreadedExecutor::new());
+        });
         let world = app.world_mut();
         let spec = SceneSpec {
             size_m: Vec2::splat(side_m),
