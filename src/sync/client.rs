@@ -20,7 +20,7 @@ use glam::Vec2;
 
 use super::announce::Announced;
 use super::motion::{MotionBase, Tier};
-use super::records::{SceneRecords, Variant};
+use super::records::{News, SceneRecords, Variant};
 use super::remotes::Remotes;
 use crate::outbox::BatchPart;
 use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
@@ -127,7 +127,8 @@ pub struct Surroundings<'a, R, C> {
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     order: Vec<(Reverse<u8>, u32, Seen)>,
-    behind: Vec<(u64, u32)>,
+    /// Places of links of which a motion is to be told.
+    behind: Vec<u32>,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
     pub receivers: Vec<u32>,
 }
@@ -328,7 +329,6 @@ impl ClientState {
         } = *around;
         let Some((_, own, _)) = self.own else { return };
         let behind = &mut scratch.behind;
-        behind.clear();
         let mut spent = 0;
         if self.begins {
             let Some(bytes) = self.greet(part, around) else {
@@ -371,10 +371,12 @@ impl ClientState {
         }
         debug_assert_eq!(self.links.len(), known + made);
         spent += self.remotes.fill(part, around.scenes, counters);
-        let own_standing = scene.news(own).standing;
+        let own_standing = scene.news(own).has(News::STANDING);
+        behind.resize(behind.len().max(known), 0);
+        let mut behind_count = 0;
         for (place, link) in self.links[..known].iter_mut().enumerate() {
             let news = scene.news(link.id);
-            if news.standing || own_standing {
+            if news.has(News::STANDING) || own_standing {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
                     let bytes =
@@ -386,30 +388,33 @@ impl ClientState {
                     link.variant = variant;
                 }
             }
-            if news.delta
+            if news.has(News::DELTA)
                 && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(link.id)
             {
                 part.reliable(span);
                 counters.deltas.one(span.len());
                 spent += span.len();
             }
-            if news.announced {
+            if news.has(News::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
-            if news.motion != link.motion && link.tier.is_due(tick, link.id) {
-                let waited = u64::from((tick as u16).wrapping_sub(link.sent));
-                let weight = waited * (u64::from(link.class) + 1);
-                behind.push((weight, place as u32));
-            }
+            // Written always and counted if due: which it is no branch could foresee.
+            behind[behind_count] = place as u32;
+            let is_due = (news.motion != link.motion) & link.tier.is_due(tick, link.id);
+            behind_count += usize::from(is_due);
         }
         spent += self.announce(part, around, &mut scratch.receivers, counters);
-        let credit = self.credit - spent as i64;
-        let room = credit / MOTION_BYTES;
-        if (behind.len() as i64) > room {
-            behind.sort_unstable_by_key(|&(weight, place)| (Reverse(weight), place));
+        let behind = &mut behind[..behind_count];
+        let room = (self.credit - spent as i64) / MOTION_BYTES;
+        if behind_count as i64 > room {
+            behind.sort_unstable_by_key(|&place| {
+                let link = &self.links[place as usize];
+                let waited = u64::from((tick as u16).wrapping_sub(link.sent));
+                (Reverse(waited * (u64::from(link.class) + 1)), place)
+            });
         }
         let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
-        for &(_, place) in &*behind {
+        for &place in &*behind {
             let link = &mut self.links[place as usize];
             let base = &scene.bases[link.id as usize];
             let affordable = spent as i64 <= self.credit;
@@ -446,7 +451,7 @@ impl ClientState {
     ) -> usize {
         let scene = around.records;
         for waiting in &self.waiting {
-            if scene.news(waiting.id).announced {
+            if scene.news(waiting.id).has(News::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(waiting.id));
             }
         }

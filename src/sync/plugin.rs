@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
+use fixedbitset::FixedBitSet;
 use serde::{Deserialize, Serialize};
 
 use self::attributes::SentValues;
@@ -201,7 +202,9 @@ pub(super) struct Replicator {
     announcing: Vec<Announced>,
     /// Clients whose sessions ended since the last tick's lines.
     gone: Vec<ClientId>,
-    /// Viewer, target and class of what changed in view lists, by scene, ascending.
+    /// The objects that clients know to control, by scene: of the others' views nobody is told.
+    followed: BTreeMap<SceneId, FixedBitSet>,
+    /// Viewer, target and class of what changed in view lists of those, by scene, ascending.
     changed: BTreeMap<SceneId, Vec<(u32, u32, u8)>>,
     workers: Vec<Worker>,
 }
@@ -259,6 +262,7 @@ fn begin_tick(
         changed,
         gone,
         parties,
+        followed,
         ..
     } = &mut *replicator;
     parties.changed.clear();
@@ -266,24 +270,39 @@ fn begin_tick(
         parties.close(scene.id);
         records.remove(&scene.id);
         changed.remove(&scene.id);
+        followed.remove(&scene.id);
     }
     for (scene, _) in scenes.iter() {
         let records = records.entry(scene).or_default();
         records.begin(attributes.told().len());
         changed.entry(scene).or_default().clear();
     }
-    for entered in entered.read() {
-        if let Some(pairs) = changed.get_mut(&entered.scene) {
-            pairs.push((entered.viewer.0, entered.target.0, entered.priority));
+    follow_sessions(clients, &sessions, gone);
+    followed.values_mut().for_each(FixedBitSet::clear);
+    for (scene, id, _) in clients.iter().filter_map(|state| state.own) {
+        let ids = followed.entry(SceneId(scene)).or_default();
+        ids.grow_and_insert(id as usize);
+    }
+    let mut follow = |scene, viewer: ObjectId, target: ObjectId, class| {
+        let ids = followed.get(&scene);
+        if ids.is_some_and(|ids| ids.contains(viewer.0 as usize))
+            && let Some(pairs) = changed.get_mut(&scene)
+        {
+            pairs.push((viewer.0, target.0, class));
         }
+    };
+    for entered in entered.read() {
+        follow(
+            entered.scene,
+            entered.viewer,
+            entered.target,
+            entered.priority,
+        );
     }
     for left in left.read() {
-        if let Some(pairs) = changed.get_mut(&left.scene) {
-            pairs.push((left.viewer.0, left.target.0, 0));
-        }
+        follow(left.scene, left.viewer, left.target, 0);
     }
     changed.values_mut().for_each(|pairs| pairs.sort_unstable());
-    follow_sessions(clients, &sessions, gone);
 }
 
 /// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.

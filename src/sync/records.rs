@@ -51,14 +51,25 @@ pub struct Variant(pub u8);
 pub struct News {
     /// The number of what is known of its motion; 0 before there is anything.
     pub motion: u16,
-    /// Whether attributes of it are told this tick to those who see it.
-    pub delta: bool,
-    /// Whether attributes of it are told this tick to those who need not.
-    pub remote_delta: bool,
-    /// Whether something is announced to those who see it.
-    pub announced: bool,
-    /// Whether its team, party or guild is another than in the last tick.
-    pub standing: bool,
+    /// What else there is this tick, a bit each: mostly nothing, so that one look is enough.
+    pub besides: u16,
+}
+
+impl News {
+    /// Attributes of it are told to those who see it.
+    pub const DELTA: u16 = 1;
+    /// Attributes of it are told to those who need not.
+    pub const REMOTE_DELTA: u16 = 1 << 1;
+    /// Something is announced to those who see it.
+    pub const ANNOUNCED: u16 = 1 << 2;
+    /// Its team, party or guild is another than in the last tick.
+    pub const STANDING: u16 = 1 << 3;
+
+    /// Whether there is this of it.
+    #[inline]
+    pub const fn has(self, what: u16) -> bool {
+        self.besides & what != 0
+    }
 }
 
 /// The team, party and guild of an object; 0 for none.
@@ -100,11 +111,7 @@ impl SceneRecords {
     /// Begins a tick.
     pub fn begin(&mut self, variants: usize) {
         for id in self.changed.drain(..) {
-            let news = &mut self.news[id as usize];
-            *news = News {
-                motion: news.motion,
-                ..News::default()
-            };
+            self.news[id as usize].besides = 0;
         }
         self.announcements.clear();
         let all = [
@@ -135,15 +142,11 @@ impl SceneRecords {
         }
     }
 
-    /// What is new of an object, made when there is nothing yet.
-    pub fn news_mut(&mut self, id: u32) -> &mut News {
-        let places = id as usize + 1;
-        if self.news.len() < places {
-            self.news.resize(places, News::default());
-            self.bases.resize(places, MotionBase::default());
-        }
+    /// There is something to tell of an object in this tick.
+    pub fn tell(&mut self, id: u32, what: u16) {
+        self.base_mut(id);
+        self.news[id as usize].besides |= what;
         self.changed.push(id);
-        &mut self.news[id as usize]
     }
 
     /// What is new of an object.
@@ -193,7 +196,7 @@ impl SceneRecords {
         }
         let before = std::mem::replace(&mut self.standing[place], standing);
         if before != standing {
-            self.news_mut(id).standing = true;
+            self.tell(id, News::STANDING);
         }
         before
     }
@@ -244,18 +247,20 @@ mod tests {
     fn what_is_told_lasts_until_the_next_tick() {
         let mut records = SceneRecords::default();
         records.begin(2);
-        records.news_mut(3).delta = true;
+        records.tell(3, News::DELTA);
         records.stand(5, [1, 0, 0]);
         let span = Span::shared(3, 9);
         records.deltas[1].set(3, span);
-        assert!(records.news(3).delta && records.news(5).standing && !records.news(9).delta);
+        let has = |records: &SceneRecords, id, what| records.news(id).has(what);
+        assert!(has(&records, 3, News::DELTA) && !has(&records, 3, News::ANNOUNCED));
+        assert!(has(&records, 5, News::STANDING) && !has(&records, 9, News::DELTA));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[0].get(3)),
             (Some(span), None)
         );
         records.begin(2);
         records.stand(5, [1, 0, 0]);
-        assert!(!records.news(3).delta && !records.news(5).standing);
+        assert!(!has(&records, 3, News::DELTA) && !has(&records, 5, News::STANDING));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[1].get(99)),
             (None, None)

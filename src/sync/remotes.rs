@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::client::SentCounters;
-use super::records::{SceneRecords, Variant};
+use super::records::{News, SceneRecords, Variant};
 use crate::outbox::{BatchPart, Span};
 use crate::wire::{RemoteId, write_forget};
 use crate::world::{ObjectRef, SceneId};
@@ -105,7 +105,7 @@ impl Remotes {
         };
         for &Remote { object, variant } in &self.known {
             let (id, scene) = (object.id.0, scenes.get(&object.scene));
-            let changed = scene.filter(|scene| scene.news(id).remote_delta);
+            let changed = scene.filter(|scene| scene.news(id).has(News::REMOTE_DELTA));
             changed
                 .and_then(|scene| scene.remote_deltas[usize::from(variant.0)].get(id))
                 .into_iter()

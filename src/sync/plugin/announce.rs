@@ -8,6 +8,7 @@ use crate::outbox::Outbox;
 use crate::session::Sessions;
 use crate::sim::SimTick;
 use crate::sync::announce;
+use crate::sync::records::News;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, ClientId, write_announce};
 use crate::world::{Object, ObjectRef, PartyId, SceneId};
 
@@ -112,7 +113,7 @@ pub(super) fn gather(
                         .is_some_and(|base| base.generation == of.generation.0)
                 {
                     records.announcements.add_to_viewers(of.id.0, announced);
-                    records.news_mut(of.id.0).announced = true;
+                    records.tell(of.id.0, News::ANNOUNCED);
                 }
             }
             AnnounceScope::Radius {

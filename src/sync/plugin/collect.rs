@@ -9,7 +9,7 @@ use super::{Replicator, SyncStats};
 use crate::outbox::{Outbox, Span};
 use crate::sim::{HeartbeatPhase, SimTick};
 use crate::sync::masks::{WORD_BITS, bits};
-use crate::sync::records::PARTY;
+use crate::sync::records::{News, PARTY};
 use crate::sync::remotes::remote_id;
 use crate::wire::{
     Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
@@ -163,7 +163,7 @@ fn tell(
             write_delta(bytes, id, generation, attributes, (sent, &set));
         });
         records.deltas[variant].set(id, span);
-        records.news_mut(id).delta = true;
+        records.tell(id, News::DELTA);
     }
     written.clear();
     let told_to = |relation| {
@@ -187,7 +187,7 @@ fn tell(
                 write_values(bytes, attributes, (sent, &set));
             });
             records.remote_deltas[variant].set(id, span);
-            records.news_mut(id).remote_delta = true;
+            records.tell(id, News::REMOTE_DELTA);
         }
     }
     let stored = both(changed, *attributes.persistent());

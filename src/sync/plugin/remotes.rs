@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use super::Replicator;
 use super::attributes::{Attributes, Audience, SentValues};
 use crate::sync::client::ClientState;
-use crate::sync::records::{PARTY, SceneRecords};
+use crate::sync::records::{News, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::world::{
     Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId, Spawned, StandingChanged,
@@ -78,7 +78,7 @@ pub(super) fn follow<'a>(
         || state.remotes.unsettled
         || !state.entering.is_empty()
         || state.remotes.public_version != records.public_version
-        || records.news(own.id.0).standing
+        || records.news(own.id.0).has(News::STANDING)
         || parties.changed.contains(&party);
     if attributes.remotes().is_empty() || !due {
         return &[];
