@@ -10,7 +10,7 @@
 //! assert_eq!(server.tick(), 40);
 //! ```
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bevy_app::{
     App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, TaskPoolOptions, TaskPoolPlugin,
@@ -23,15 +23,16 @@ use glam::Vec2;
 use crate::ThrongPlugins;
 use crate::crowd::{Behaviour, CrowdPlugin, CrowdSpec, Place, add_crowd};
 use crate::map::{SceneMap, TileMap};
-use crate::outbox::{Frames, Outbox, Sink};
+use crate::outbox::{MemorySink, Outbox};
 use crate::sim::{Heartbeat, RandomStreams, SimTick, TimingPlugin, Workers, clock, state_hash};
-use crate::wire::{Channel, ClientId};
+use crate::wire::ClientId;
 use crate::world::{ObjectKinds, SceneSpec, open_scene};
 
 /// A server that does one tick when it is told to.
 pub struct TestServer {
     app: App,
-    sent: Arc<Mutex<Frames>>,
+    /// What was sent in the last [`step`](Self::step).
+    sent: MemorySink,
     scene: Option<Entity>,
 }
 
@@ -44,16 +45,6 @@ pub struct TestServerBuilder {
     map: Option<(TileMap, f32)>,
     crowd: u32,
     configure: Vec<Box<dyn FnOnce(&mut App)>>,
-}
-
-/// Keeps the frames of the last [`TestServer::step`].
-struct Kept(Arc<Mutex<Frames>>);
-
-impl Sink for Kept {
-    fn deliver(&mut self, client: ClientId, _channel: Channel, frame: &[u8]) {
-        let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        frames.push(client, |bytes| bytes.extend_from_slice(frame));
-    }
 }
 
 impl Default for TestServerBuilder {
@@ -154,7 +145,7 @@ impl TestServerBuilder {
 
         let mut server = TestServer {
             app,
-            sent: Arc::default(),
+            sent: MemorySink::default(),
             scene: None,
         };
         if let Some((map, tile_m)) = self.map {
@@ -212,24 +203,21 @@ impl TestServer {
 
     /// Does exactly `ticks` ticks.
     pub fn step(&mut self, ticks: u64) {
-        self.sent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        self.sent.kept().clear();
         (0..ticks).for_each(|_| self.app.update());
     }
 
     /// Keeps what is sent, for [`sent_to`](Self::sent_to); the mirrors of synthetic clients get nothing from then on.
     pub fn keep_sent(&mut self) {
-        let sink = Box::new(Kept(self.sent.clone()));
+        let sink = Box::new(self.sent.clone());
         self.world_mut().resource_mut::<Outbox>().set_sink(sink);
     }
 
     /// The frames that a client was sent in the last [`step`](Self::step), after [`keep_sent`](Self::keep_sent).
     #[must_use]
     pub fn sent_to(&self, client: ClientId) -> Vec<Vec<u8>> {
-        let frames = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        frames
+        let kept = self.sent.kept();
+        kept.frames
             .iter()
             .filter(|&(to, _)| to == client)
             .map(|(_, frame)| frame.to_vec())

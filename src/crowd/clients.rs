@@ -1,7 +1,6 @@
 //! Synthetic clients: what a player's program does, at the other end of the line.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -15,11 +14,11 @@ use crate::inbox::{Inbox, InboxSettings};
 use crate::map::SceneMap;
 use crate::movement::Speed;
 use crate::nav::Path;
-use crate::outbox::{Frames, Outbox, Sink};
+use crate::outbox::{MemorySink, Outbox, Sink};
 use crate::session::{SessionSettings, SessionStats, Sessions};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
-use crate::wire::{Channel, ClientId, ClientMessage, quantise};
+use crate::wire::{ClientId, ClientMessage, quantise};
 use crate::world::{Heading, Object, PlayerId, Position};
 
 /// The first player id of synthetic players in scenes; ids below are free for an embedder's own.
@@ -63,27 +62,18 @@ pub struct SyntheticClients {
     clients: Vec<Synthetic>,
     by_client: HashMap<ClientId, usize, FixedState>,
     churn_due: Vec<f64>,
-    line: Arc<Mutex<Frames>>,
+    /// Carries packets to the mirrors.
+    line: MemorySink,
     lines: Lines,
     stats: ClientsStats,
     buffer: Vec<u8>,
-}
-
-/// Carries frames to the mirrors.
-struct Line(Arc<Mutex<Frames>>);
-
-impl Sink for Line {
-    fn deliver(&mut self, client: ClientId, _channel: Channel, frame: &[u8]) {
-        let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        frames.push(client, |bytes| bytes.extend_from_slice(frame));
-    }
 }
 
 impl SyntheticClients {
     /// A sink through which the mirrors get their packets; to be given to the outbox.
     #[must_use]
     pub fn sink(&self) -> Box<dyn Sink> {
-        Box::new(Line(self.line.clone()))
+        Box::new(self.line.clone())
     }
 
     /// Whether packets are still under way to mirrors.
@@ -382,7 +372,8 @@ pub(super) fn receive(
     mut order: Local<Vec<(usize, usize)>>,
 ) {
     let line = synthetics.line.clone();
-    let mut frames = line.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = line.kept();
+    let frames = &mut kept.frames;
     let SyntheticClients {
         clients,
         by_client,
@@ -393,7 +384,7 @@ pub(super) fn receive(
     let tick_s = time.timestep().as_secs_f64();
     // No stream: what happens behind the tick is no part of its state.
     let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
-    lines.pass(&spec, tick.0, tick_s, &mut random, &mut frames);
+    lines.pass(&spec, tick.0, tick_s, &mut random, frames);
     let packets: Vec<&[u8]> = frames
         .iter()
         .enumerate()
@@ -422,7 +413,7 @@ pub(super) fn receive(
     });
     stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
     order.clear();
-    frames.clear();
+    kept.clear();
     stats.faults = clients
         .iter()
         .filter(|synthetic| synthetic.fault.is_some())

@@ -1,6 +1,6 @@
 //! Where packets go.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::batch::CloseReason;
 use crate::wire::{Channel, ClientId};
@@ -61,24 +61,6 @@ impl Frames {
         }
     }
 
-    /// Moves the frames of another buffer behind these; where there are none yet, the buffers are exchanged and nothing is
-    /// copied.
-    pub fn append(&mut self, other: &mut Self) {
-        if self.ends.is_empty() {
-            debug_assert!(self.bytes.is_empty(), "all bytes are in frames");
-            std::mem::swap(self, other);
-            return;
-        }
-        let offset = self.bytes.len();
-        self.bytes.append(&mut other.bytes);
-        self.ends.extend(
-            other
-                .ends
-                .drain(..)
-                .map(|(client, end)| (client, end + offset)),
-        );
-    }
-
     /// The frames, in the order of pushing.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &[u8])> {
         let mut start = 0;
@@ -117,18 +99,30 @@ pub struct Kept {
     pub closed: Vec<(ClientId, CloseReason)>,
 }
 
+impl Kept {
+    /// Forgets everything and keeps the buffers.
+    pub fn clear(&mut self) {
+        self.frames.clear();
+        self.closed.clear();
+    }
+}
+
 impl MemorySink {
+    /// What was kept, to look at; deliveries wait as long.
+    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes out what was delivered since the last time.
     #[must_use]
     pub fn take(&self) -> Kept {
-        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.kept())
     }
 }
 
 impl Sink for MemorySink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.frames.deliver(client, channel, packet);
+        self.kept().frames.deliver(client, channel, packet);
     }
 
     fn close(&mut self, client: ClientId, reason: CloseReason) {
@@ -171,18 +165,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_keep_their_order_and_bytes_over_an_append() {
-        let (mut a, mut b) = (Frames::default(), Frames::default());
-        a.push(ClientId(1), |bytes| bytes.extend([1, 2]));
-        a.push(ClientId(2), |_| ());
-        b.push(ClientId(3), |bytes| bytes.push(3));
-        b.push(ClientId(1), |bytes| bytes.extend([4, 5, 6]));
-        a.append(&mut b);
-        let all: Vec<(u32, Vec<u8>)> = a
+    fn frames_keep_their_order_and_bytes() {
+        let mut frames = Frames::default();
+        frames.push(ClientId(1), |bytes| bytes.extend([1, 2]));
+        frames.push(ClientId(2), |_| ());
+        frames.push(ClientId(3), |bytes| bytes.push(3));
+        let all: Vec<(u32, Vec<u8>)> = frames
             .iter()
             .map(|(client, frame)| (client.0, frame.to_vec()))
             .collect();
-        assert_eq!(all, [(1, vec![1, 2]), (3, vec![3]), (1, vec![4, 5, 6])]);
-        assert_eq!(b.iter().count(), 0);
+        assert_eq!(all, [(1, vec![1, 2]), (3, vec![3])]);
     }
 }
