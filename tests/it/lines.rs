@@ -1,9 +1,43 @@
 //! Promise: whatever the lines are like, mirrors hold what the server holds at rest, and a run is the same on any number of
-//! threads. Here they take too little, so that clients fall behind.
+//! threads.
 
 use std::fs;
 
-use crate::rig::{Folder, throng};
+use throng::crowd::LineSpec;
+use throng::scenario::{self, BUILT_IN, Expectation};
+
+use crate::rig::{Folder, Play, assert_expectations, play_out, throng};
+
+/// Every client's line loses, repeats, exchanges and delays packets, and takes little.
+const BAD: LineSpec = LineSpec {
+    loss: 0.2,
+    duplicate: 0.1,
+    reorder: 0.2,
+    delay_ms: 120,
+    jitter_ms: 100,
+    bytes_per_s: 3_000,
+    share: 1.0,
+};
+
+/// Each built-in scenario with perfect lines, and with bad ones.
+#[test]
+fn mirrors_are_equal_at_rest_in_every_scenario_whatever_the_lines() {
+    for built_in in BUILT_IN {
+        for line in [LineSpec::default(), BAD] {
+            let mut loaded = scenario::load(built_in.name).unwrap();
+            loaded.scenario.line = line;
+            loaded.scenario.expect = vec![Expectation::MirrorsEqual];
+            let play = Play {
+                ticks: 120,
+                threads: 2,
+                ..Play::default()
+            };
+            let report = play_out(loaded, play);
+            assert_expectations(&report);
+            assert_eq!(report.outbox.dropped > 0, line == BAD, "{}", built_in.name);
+        }
+    }
+}
 
 /// Half of the clients have a line that takes a small part of what there is to say, and little may wait.
 const NARROW: &str = r#"Scenario(
