@@ -51,7 +51,8 @@ pub mod world;
 /// Each works alone too, in any order with others, and adds those of this table that it cannot do without. So
 /// `ThrongPlugins.build().disable::<…>()` leaves out what no other member needs: [`SyncPlugin`](sync::SyncPlugin) (and with it
 /// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin);
-/// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`.
+/// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`;
+/// [`sim::in_turn`] makes its ticks faster where it has nothing else to do beside them.
 pub struct ThrongPlugins;
 
 impl PluginGroup for ThrongPlugins {

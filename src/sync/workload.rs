@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 
@@ -17,7 +16,7 @@ use crate::aoi::{AoiSettings, Viewable, Viewer, views::ViewCaps};
 use crate::outbox::{Outbox, OutboxStats, Sink};
 use crate::session::{Sessions, control};
 use crate::sim::clock::{Stopwatch, one_tick_an_update};
-use crate::sim::{SimSystems, SimTick};
+use crate::sim::{SimSystems, SimTick, in_turn};
 use crate::wire::ClientId;
 use crate::world::{
     Heading, KindId, Object, Position, SceneSpec, Velocity, WorldError, open_scene, spawn_object,
@@ -81,10 +80,7 @@ impl WalkingServer {
                 ),
             );
         one_tick_an_update(&mut app);
-        // As scenarios are played: systems follow each other, so another thread has nothing but cold caches to offer.
-        app.edit_schedule(FixedUpdate, |schedule| {
-            schedule.set_executor(SingleThreadedExecutor::new());
-        });
+        in_turn(&mut app);
         let world = app.world_mut();
         let spec = SceneSpec {
             size_m: Vec2::splat(side_m),
