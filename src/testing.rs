@@ -181,7 +181,7 @@ fn strict(app: &mut App, label: impl ScheduleLabel) {
 
 /// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
 /// process makes them.
-fn pools(workers: usize) -> TaskPoolOptions {
+pub(crate) fn pools(workers: usize) -> TaskPoolOptions {
     let mut options = TaskPoolOptions::default();
     let helpers = workers.saturating_sub(1).max(1);
     for (pool, threads) in [

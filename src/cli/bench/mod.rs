@@ -17,6 +17,7 @@ mod tick;
 use clap::ValueEnum;
 
 use super::{Failure, Outcome, cores, listen_for_interrupt, print};
+use crate::testing::pools;
 use rows::Row;
 pub(super) use rows::number;
 
@@ -33,7 +34,7 @@ pub(super) struct Bench {
     /// Crowds for `tick`, in place of a search for the largest
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = players())]
     players: Vec<u32>,
-    /// Threads for `tick`; all cores by default
+    /// Threads for `nav`, `aoi` and `tick`; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Print a JSON array of rows in place of tables
@@ -87,6 +88,8 @@ impl Bench {
         };
         let mut rows = Vec::new();
         let threads = self.threads.map_or_else(cores, usize::from);
+        // Those that measure without an app are spread over the same pools as those with one.
+        pools(threads).create_default_pools();
         for system in systems {
             match system {
                 System::Nav => self.tell(&nav::measure(self.quick, threads)?, &mut rows, quiet)?,
