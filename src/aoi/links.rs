@@ -1,33 +1,33 @@
 //! View links: who sees whom, kept at both ends.
 //!
 //! ```text
-//! viewer's list   [Seen { key, twin }, …]        one for each of LISTS lists
-//!                           │    ▲
-//!                      twin ▼    │ place
-//! target's watchers  [Watcher { viewer and list, place }, …]
+//! viewer's list        [Seen, …]       rank and target, one array for each of LISTS lists
+//! target's watchers    [Watcher, …]    viewer and list
 //! ```
-//! A *mutual* pair is two links with an entry in each other's list, which are twins; it stands in no
-//! watchers. So it takes half of what two links take.
+//! A *mutual* pair is two entries, one in each other's list; it stands in no watchers. So it takes half of
+//! what two links take.
 //!
-//! A list has no gaps: what is removed is replaced by the list's last entry, and that entry's twin is told
-//! its new place. The key of an entry holds the pair's rank and the target's id so that a plain comparison
-//! of two keys says which is served first: the higher rank, then the lower id. Hence the one to evict is the
-//! smallest key. Of each list is counted how many have its lowest class, so that a full one knows at once
-//! whom it would take.
+//! The ends do not know each other's place. Whoever removes a link at one end searches the other end's array,
+//! many entries at once: lists have caps, so this reads a few cache lines in a row, where places kept on both
+//! sides would have to be corrected, at random, for each entry that moves.
+//!
+//! A list has no gaps: what is removed is replaced by the list's last entry. The key of an entry holds the
+//! pair's rank and the target's id so that a plain comparison of two keys says which is served first: the
+//! higher rank, then the lower id. Hence the one to evict is the smallest key. Of each list is counted how
+//! many have its lowest class, so that a full one knows at once whom it would take.
 //!
 //! All lists lie in one allocation, and so do all watchers (slab.rs).
 //!
-//! Invariant: link ⇔ an entry at each end, and each entry knows the other's place.
-//! Cost: add and remove are O(1) (in lists beyond the 32,768 places that an end can tell apart, O(length ÷
-//! 32,768), in mutual pairs O(length ÷ 8,192)); 12 bytes a link, 6 each of a mutual pair's two, plus an
-//! eighth to a fourth of slack, and 80 bytes an object; [`contains`](ViewLinks::contains) looks through one
-//! list, at most the viewer's cap. A bit for each pair of ids would answer in O(1) but take objects²/8 bytes
-//! (0.5 MB at 2,048 objects, 312 MB at 50,000); sweeps mark ids instead and need neither, so there is no
-//! size at which this changes over.
+//! Invariant: link ⇔ an entry at each end; a target stands in one list of a viewer at most.
+//! Cost: add is O(1), remove O(length of the other end's array ÷ 8); 8 bytes a link, 4 each of a mutual
+//! pair's two, plus an eighth to a fourth of slack, and 80 bytes an object;
+//! [`contains`](ViewLinks::contains) searches the shorter of two arrays. A bit for each pair of ids would
+//! answer in O(1) but take objects²/8 bytes (0.5 MB at 2,048 objects, 312 MB at 50,000); sweeps mark ids
+//! instead and need neither, so there is no size at which this changes over.
 
 pub use super::ends::{IDS_MAX, LinkKey};
 use super::{
-    ends::{LIST_PLACES, PARTNER_PLACES, Seen, WATCHER_PLACES, Watcher, mutual_twin, watcher_twin},
+    ends::{Seen, Watcher},
     priority::class_of,
     slab::{Run, Slab},
 };
@@ -41,20 +41,34 @@ pub const UNCAPPED: usize = 3;
 
 const _: () = assert!(KindClass::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
 
-/// From how many links on what is removed is fetched before: 1.5 MB.
-const FETCH_LINKS_MIN: usize = 1 << 17;
+/// How many entries a search compares at once.
+const LANES: usize = 8;
 
-/// The place of the entry that is meant, of which the lowest bits are known. Lists are hardly ever long enough
-/// for a second try.
+/// The place of the entry that is meant, sought from the end: who empties an array from there finds each at
+/// once.
 #[inline]
-fn find<T: Copy>(entries: &[T], known: usize, step: usize, is_meant: impl Fn(T) -> bool) -> usize {
-    if is_meant(entries[known]) {
-        return known;
+fn find<T: Copy>(entries: &[T], is_meant: impl Fn(T) -> bool) -> Option<usize> {
+    let (rest, chunks) = entries.as_rchunks::<LANES>();
+    for (nth, chunk) in chunks.iter().enumerate().rev() {
+        // Without an early end, so that they are compared at once.
+        if chunk
+            .iter()
+            .fold(false, |any, &entry| any | is_meant(entry))
+        {
+            let lane = chunk.iter().position(|&entry| is_meant(entry))?;
+            return Some(rest.len() + nth * LANES + lane);
+        }
     }
-    let later = (known + step..entries.len()).step_by(step);
-    let mut meant = later.filter(|&place| is_meant(entries[place]));
-    meant.next().expect("both ends of a link know each other")
+    rest.iter().position(|&entry| is_meant(entry))
 }
+
+/// The place of a target in a list.
+#[inline]
+fn find_target(entries: &[Seen], target: u32) -> Option<usize> {
+    find(entries, |seen| seen.key().target() == target)
+}
+
+const BOTH_ENDS: &str = "a link has two ends";
 
 /// Collects the places of the chosen at the front, without a branch that depends on them; says how many.
 #[inline]
@@ -175,7 +189,7 @@ impl ViewLinks {
         let lists = if self.partners_len(id) > 0 { LISTS } else { 0 };
         (0..lists)
             .flat_map(move |list| self.list(id, list))
-            .filter(|seen| seen.partner().is_some())
+            .filter(|seen| seen.is_mutual())
             .map(|seen| seen.key().target())
     }
 
@@ -184,10 +198,9 @@ impl ViewLinks {
     #[must_use]
     pub fn partner_at(&self, viewer: u32, list: usize, place: usize) -> Option<(usize, usize)> {
         let seen = self.list(viewer, list).get(place)?;
-        let (theirs, known) = seen.partner()?;
-        let entries = self.list(seen.key().target(), theirs);
-        let is_meant = |seen: Seen| seen.key().target() == viewer;
-        Some((theirs, find(entries, known, PARTNER_PLACES, is_meant)))
+        let target = seen.key().target();
+        let mut lists = 0..if seen.is_mutual() { LISTS } else { 0 };
+        lists.find_map(|list| Some((list, find_target(self.list(target, list), viewer)?)))
     }
 
     /// The keys of one of a viewer's lists, in place order.
@@ -205,16 +218,7 @@ impl ViewLinks {
         self.list(viewer, list).get(place).map(|seen| seen.key())
     }
 
-    /// Who sees a target without being seen by it through the same link, in place order.
-    pub fn watchers(
-        &self,
-        target: u32,
-    ) -> impl DoubleEndedIterator<Item = WatchedBy> + ExactSizeIterator + '_ {
-        let watchers = self.watchers_of(target).iter();
-        watchers.map(move |&watcher| self.watched_by(target, watcher))
-    }
-
-    /// The viewers of the same, without their places, which cost an access each.
+    /// Who sees a target, mutual pairs apart, in place order.
     pub fn watching(
         &self,
         target: u32,
@@ -227,20 +231,25 @@ impl ViewLinks {
     #[must_use]
     pub fn watcher_at(&self, target: u32, place: usize) -> Option<WatchedBy> {
         let watcher = self.watchers_of(target).get(place)?;
-        Some(self.watched_by(target, *watcher))
+        let (viewer, list) = (watcher.viewer(), watcher.list());
+        let place = find_target(self.list(viewer, list), target)?;
+        Some(WatchedBy {
+            viewer,
+            list,
+            place,
+        })
     }
 
-    /// Whether a viewer sees a target in one of its lists. Looks at the shorter of that list and the
-    /// watchers.
+    /// Whether a viewer sees a target in one of its lists. O(the shorter of that list and the watchers ÷ 8);
+    /// the list if the target is in a mutual pair.
     #[must_use]
     pub fn contains(&self, viewer: u32, list: usize, target: u32) -> bool {
         if self.partners_len(target) > 0 || self.list_len(viewer, list) <= self.watchers_len(target)
         {
-            self.keys(viewer, list).any(|key| key.target() == target)
+            find_target(self.list(viewer, list), target).is_some()
         } else {
-            let word = viewer << 2 | list as u32;
-            let mut watchers = self.watchers_of(target).iter();
-            watchers.any(|watcher| watcher.word() == word)
+            let watcher = Watcher::new(viewer, list);
+            find(self.watchers_of(target), |other| other == watcher).is_some()
         }
     }
 
@@ -310,72 +319,6 @@ impl ViewLinks {
         choose(watchers, places, |watcher| is_chosen(watcher.viewer()))
     }
 
-    /// Reads what removing the links at these places of a viewer's list will touch, so that the processor
-    /// fetches it all at once rather than link by link. Does nothing while all links fit into the nearer
-    /// caches anyway.
-    pub fn fetch_seen(&self, viewer: u32, list: usize, places: &[u32]) {
-        if self.len < FETCH_LINKS_MIN {
-            return;
-        }
-        let entries = self.list(viewer, list);
-        let touch = |place: &u32| self.touch_twin(entries[*place as usize]);
-        std::hint::black_box(places.iter().map(touch).fold(0, u32::wrapping_add));
-        let touch = |place: &u32| {
-            let seen = entries[*place as usize];
-            if seen.partner().is_some() {
-                return self.touch_last(seen);
-            }
-            let watchers = self.watchers_of(seen.key().target());
-            watchers.last().map_or(0, |moved| {
-                let entries = self.list(moved.viewer(), moved.list());
-                let at = entries.get(usize::from(moved.place));
-                at.map_or(0, |seen| seen.twin.into())
-            })
-        };
-        std::hint::black_box(places.iter().map(touch).fold(0, u32::wrapping_add));
-    }
-
-    /// The same for the links at these places of a target's watchers.
-    pub fn fetch_watchers(&self, target: u32, places: &[u32]) {
-        if self.len < FETCH_LINKS_MIN {
-            return;
-        }
-        let watchers = self.watchers_of(target);
-        let touch = |place: &u32| {
-            let watcher = watchers[*place as usize];
-            let entries = self.list(watcher.viewer(), watcher.list());
-            let word = |seen: Option<&Seen>| seen.map_or(0, |seen| seen.twin.into());
-            word(entries.get(usize::from(watcher.place))) ^ word(entries.last())
-        };
-        std::hint::black_box(places.iter().map(touch).fold(0_u32, u32::wrapping_add));
-        let touch = |place: &u32| {
-            let watcher = watchers[*place as usize];
-            let entries = self.list(watcher.viewer(), watcher.list());
-            entries.last().map_or(0, |&last| self.touch_twin(last))
-        };
-        std::hint::black_box(places.iter().map(touch).fold(0, u32::wrapping_add));
-    }
-
-    /// Reads the other end of a link.
-    fn touch_twin(&self, seen: Seen) -> u32 {
-        let target = seen.key().target();
-        if let Some((theirs, known)) = seen.partner() {
-            let entries = self.list(target, theirs);
-            let word = |seen: Option<&Seen>| seen.map_or(0, |seen| seen.twin.into());
-            return word(entries.get(known)) ^ word(entries.last());
-        }
-        let watchers = self.watchers_of(target);
-        let word = |watcher: Option<&Watcher>| watcher.map_or(0, |watcher| watcher.place.into());
-        word(watchers.get(usize::from(seen.twin))) ^ word(watchers.last())
-    }
-
-    /// Reads the other end of the link that will move when one end of a mutual pair is removed.
-    fn touch_last(&self, seen: Seen) -> u32 {
-        let (theirs, _) = seen.partner().unwrap_or_default();
-        let last = self.list(seen.key().target(), theirs).last();
-        last.map_or(0, |&last| self.touch_twin(last))
-    }
-
     /// Links a pair and returns how many the viewer has in this list now. The caller knows that it is not
     /// linked yet and has called [`grow`](Self::grow) for both ids.
     #[inline]
@@ -389,11 +332,9 @@ impl ViewLinks {
             self.enlarge_watchers(target);
         }
         let watchers = &mut self.watchers[target as usize];
-        let twin = watcher_twin(watchers.len());
-        let head = &self.lists[viewer as usize][list];
-        let watcher = Watcher::new(viewer, list, head.run.len());
-        self.watcher_entries.push(watchers, watcher);
-        let place = self.push_seen(viewer, list, Seen::new(key, twin));
+        self.watcher_entries
+            .push(watchers, Watcher::new(viewer, list));
+        let place = self.push_seen(viewer, list, Seen::new(key, false));
         self.len += 1;
         place + 1
     }
@@ -402,10 +343,8 @@ impl ViewLinks {
     /// neither sees the other yet.
     pub fn add_pair(&mut self, rank: u8, (a, in_a): (u32, usize), (b, in_b): (u32, usize)) {
         debug_assert!(!self.contains(a, in_a, b) && !self.contains(b, in_b, a));
-        let twin = mutual_twin(in_b, self.list_len(b, in_b));
-        let place = self.push_seen(a, in_a, Seen::new(LinkKey::new(rank, b), twin));
-        let twin = mutual_twin(in_a, place);
-        self.push_seen(b, in_b, Seen::new(LinkKey::new(rank, a), twin));
+        self.push_seen(a, in_a, Seen::new(LinkKey::new(rank, b), true));
+        self.push_seen(b, in_b, Seen::new(LinkKey::new(rank, a), true));
         self.partners[a as usize] += 1;
         self.partners[b as usize] += 1;
         self.len += 2;
@@ -417,58 +356,46 @@ impl ViewLinks {
         if place >= self.list_len(viewer, list) {
             return None;
         }
-        let seen = self.remove_entry(viewer, list, place);
-        let target = seen.key().target();
+        let partner = self.partner_at(viewer, list, place);
+        let key = self.take_seen(viewer, list, place).key();
+        let target = key.target();
         self.len -= 1;
-        if let Some((theirs, known)) = seen.partner() {
-            let entries = self.list(target, theirs);
-            let is_meant = |seen: Seen| seen.key().target() == viewer;
-            let place = find(entries, known, PARTNER_PLACES, is_meant);
-            self.remove_entry(target, theirs, place);
+        if let Some((theirs, place)) = partner {
+            self.take_seen(target, theirs, place);
             self.partners[viewer as usize] -= 1;
             self.partners[target as usize] -= 1;
             self.len -= 1;
-            return Some((seen.key(), true));
+        } else {
+            let watcher = Watcher::new(viewer, list);
+            let place = find(self.watchers_of(target), |other| other == watcher);
+            let run = &mut self.watchers[target as usize];
+            self.watcher_entries
+                .swap_remove(run, place.expect(BOTH_ENDS));
         }
-        let word = viewer << 2 | list as u32;
-        let run = &mut self.watchers[target as usize];
-        let entries = self.watcher_entries.list(*run);
-        let known = usize::from(seen.twin);
-        let place = find(entries, known, WATCHER_PLACES, |other| other.word() == word);
-        self.watcher_entries.swap_remove(run, place);
-        if let Some(&moved) = self.watcher_entries.list(*run).get(place) {
-            let head = self.lists[moved.viewer() as usize][moved.list()];
-            let entries = self.seen_entries.list_mut(head.run);
-            let is_meant = |seen: Seen| seen.key().target() == target;
-            let at = find(entries, usize::from(moved.place), LIST_PLACES, is_meant);
-            entries[at].twin = watcher_twin(place);
-        }
-        Some((seen.key(), false))
+        Some((key, partner.is_some()))
     }
 
-    /// Takes an entry out of a list and tells the other end of the one that moves to its place.
-    fn remove_entry(&mut self, viewer: u32, list: usize, place: usize) -> Seen {
+    /// Removes the link at a place of a target's watchers and returns the viewer and which of its lists. Last
+    /// entries move to the free places. `None` past the end.
+    #[inline]
+    pub fn remove_watcher(&mut self, target: u32, place: usize) -> Option<(u32, usize)> {
+        let watcher = *self.watchers_of(target).get(place)?;
+        let (viewer, list) = (watcher.viewer(), watcher.list());
+        let run = &mut self.watchers[target as usize];
+        self.watcher_entries.swap_remove(run, place);
+        let place = find_target(self.list(viewer, list), target);
+        self.take_seen(viewer, list, place.expect(BOTH_ENDS));
+        self.len -= 1;
+        Some((viewer, list))
+    }
+
+    /// Takes an entry out of a list.
+    #[inline]
+    fn take_seen(&mut self, viewer: u32, list: usize, place: usize) -> Seen {
         let head = &mut self.lists[viewer as usize][list];
-        let removed = self.seen_entries.swap_remove(&mut head.run, place);
-        head.note_removed(removed.key().rank());
-        if let Some(&moved) = self.seen_entries.list(head.run).get(place) {
-            let target = moved.key().target();
-            if let Some((theirs, known)) = moved.partner() {
-                let head = self.lists[target as usize][theirs];
-                let entries = self.seen_entries.list_mut(head.run);
-                let is_meant = |seen: Seen| seen.key().target() == viewer;
-                let at = find(entries, known, PARTNER_PLACES, is_meant);
-                entries[at].twin = mutual_twin(list, place);
-            } else {
-                let word = viewer << 2 | list as u32;
-                let run = self.watchers[target as usize];
-                let entries = self.watcher_entries.list_mut(run);
-                let known = usize::from(moved.twin);
-                let at = find(entries, known, WATCHER_PLACES, |other| other.word() == word);
-                entries[at].place = place as u16;
-            }
-        }
-        removed
+        let seen = self.seen_entries.swap_remove(&mut head.run, place);
+        head.note_removed(seen.key().rank());
+        seen
     }
 
     /// Changes the rank of the link at a place, of a mutual pair at both ends; false past the list's end.
@@ -488,7 +415,7 @@ impl ViewLinks {
         let head = &mut self.lists[viewer as usize][list];
         let seen = &mut self.seen_entries.list_mut(head.run)[place];
         let before = seen.key();
-        *seen = Seen::new(LinkKey::new(rank, before.target()), seen.twin);
+        *seen = Seen::new(LinkKey::new(rank, before.target()), seen.is_mutual());
         if class_of(before.rank()) != class_of(rank) {
             // Rare enough to count anew.
             head.low = 0;
@@ -503,7 +430,7 @@ impl ViewLinks {
         self.seen_entries.allocated_bytes() + self.watcher_entries.allocated_bytes() + heads
     }
 
-    /// Checks that the two ends of every link know each other. O(links).
+    /// Checks that every link has both its ends. O(links × their length).
     ///
     /// # Errors
     /// Says which link is broken.
@@ -515,22 +442,19 @@ impl ViewLinks {
                 let entries = self.list(viewer, list);
                 seen_count += entries.len();
                 for (place, seen) in entries.iter().enumerate() {
-                    let (target, mut known) = (seen.key().target(), false);
-                    if let Some((theirs, low)) = seen.partner() {
+                    let target = seen.key().target();
+                    let known = if seen.is_mutual() {
                         partners += 1;
-                        let others = self.list(target, theirs).iter();
-                        for twin in others.skip(low).step_by(PARTNER_PLACES) {
-                            known |= twin.key() == LinkKey::new(seen.key().rank(), viewer)
-                                && twin.twin == mutual_twin(list, place);
-                        }
+                        self.partner_at(viewer, list, place)
+                            .and_then(|(theirs, at)| self.list(target, theirs).get(at))
+                            .is_some_and(|twin| {
+                                twin.is_mutual()
+                                    && twin.key() == LinkKey::new(seen.key().rank(), viewer)
+                            })
                     } else {
-                        let watchers = self.watchers_of(target).iter();
-                        for twin in watchers.skip(seen.twin.into()).step_by(WATCHER_PLACES) {
-                            known |= twin.viewer() == viewer
-                                && twin.list() == list
-                                && twin.place == place as u16;
-                        }
-                    }
+                        let watcher = Watcher::new(viewer, list);
+                        self.watchers_of(target).contains(&watcher)
+                    };
                     if !known {
                         return Err(format!("the other end of {viewer} → {target} is lost"));
                     }
@@ -570,17 +494,6 @@ impl ViewLinks {
     fn watchers_of(&self, target: u32) -> &[Watcher] {
         let run = self.watchers.get(target as usize);
         run.map_or(&[], |&run| self.watcher_entries.list(run))
-    }
-
-    fn watched_by(&self, target: u32, watcher: Watcher) -> WatchedBy {
-        let (viewer, list) = (watcher.viewer(), watcher.list());
-        let is_meant = |seen: Seen| seen.key().target() == target;
-        let known = usize::from(watcher.place);
-        WatchedBy {
-            viewer,
-            list,
-            place: find(self.list(viewer, list), known, LIST_PLACES, is_meant),
-        }
     }
 
     #[inline]
@@ -635,6 +548,17 @@ mod tests {
     }
 
     #[test]
+    fn each_entry_is_found_in_lists_of_any_length() {
+        for len in 0..40 {
+            let entries: Vec<usize> = (0..len).collect();
+            for place in 0..len {
+                assert_eq!(find(&entries, |entry| entry == place), Some(place));
+            }
+            assert_eq!(find(&entries, |entry| entry == len), None);
+        }
+    }
+
+    #[test]
     fn unknown_ids_see_nobody() {
         let mut links = ViewLinks::default();
         assert_eq!(links.list_len(5, 0), 0);
@@ -646,36 +570,47 @@ mod tests {
     proptest! {
         #[test]
         fn both_ends_follow_a_plain_set_of_pairs(
-            ops in prop::collection::vec((0u32..6, 0usize..LISTS, 0u32..6, 0u8..4, 0usize..4), 0..120),
+            ops in prop::collection::vec((0u32..6, 0u32..6, 0u8..4, 0usize..5), 0..120),
         ) {
+            let list_of = |id: u32| id as usize % 3;
             let mut links = ViewLinks::default();
             links.grow(6);
-            let mut model: BTreeMap<(u32, usize, u32), u8> = BTreeMap::new();
-            for (viewer, list, target, class, what) in ops {
+            let mut model: BTreeMap<(u32, u32), u8> = BTreeMap::new();
+            for (viewer, target, class, what) in ops {
+                let list = list_of(target);
                 let place = links.keys(viewer, list).position(|key| key.target() == target);
                 match (what, place) {
                     (0, None) => {
                         links.add(viewer, list, LinkKey::new(class, target));
-                        model.insert((viewer, list, target), class);
+                        model.insert((viewer, target), class);
                     }
-                    (3, None) if viewer != target && !links.contains(target, list, viewer) => {
-                        links.add_pair(class, (viewer, list), (target, list));
-                        model.insert((viewer, list, target), class);
-                        model.insert((target, list, viewer), class);
+                    (3, None) if viewer != target && !model.contains_key(&(target, viewer)) => {
+                        links.add_pair(class, (viewer, list), (target, list_of(viewer)));
+                        model.insert((viewer, target), class);
+                        model.insert((target, viewer), class);
                     }
                     (1, Some(place)) => {
                         prop_assert!(links.set_rank(viewer, list, place, class));
-                        model.insert((viewer, list, target), class);
+                        model.insert((viewer, target), class);
                         if links.partner_at(viewer, list, place).is_some() {
-                            model.insert((target, list, viewer), class);
+                            model.insert((target, viewer), class);
                         }
                     }
                     (2, Some(place)) => {
                         let removed = links.remove(viewer, list, place);
-                        let class = model.remove(&(viewer, list, target));
+                        let class = model.remove(&(viewer, target));
                         prop_assert_eq!(removed.map(|(key, _)| key.rank()), class);
                         if removed.is_some_and(|(_, mutual)| mutual) {
-                            prop_assert_eq!(model.remove(&(target, list, viewer)), class);
+                            prop_assert_eq!(model.remove(&(target, viewer)), class);
+                        }
+                    }
+                    (4, _) => {
+                        if let Some(place) = links.watchers_len(target).checked_sub(1) {
+                            let place = place.min(class.into());
+                            let watcher = links.watcher_at(target, place);
+                            let removed = links.remove_watcher(target, place);
+                            prop_assert_eq!(removed, watcher.map(|w| (w.viewer, w.list)));
+                            prop_assert!(removed.is_some_and(|w| model.remove(&(w.0, target)).is_some()));
                         }
                     }
                     _ => {}
@@ -683,14 +618,14 @@ mod tests {
                 prop_assert_eq!(links.validate(), Ok(()));
                 prop_assert_eq!(links.len(), model.len());
                 for viewer in 0..6 {
-                    for list in 0..LISTS {
-                        for target in 0..6 {
-                            let linked = model.contains_key(&(viewer, list, target));
-                            prop_assert_eq!(links.contains(viewer, list, target), linked);
-                        }
-                        for key in links.keys(viewer, list) {
-                            prop_assert_eq!(model.get(&(viewer, list, key.target())), Some(&key.rank()));
-                        }
+                    for target in 0..6 {
+                        let rank = model.get(&(viewer, target)).copied();
+                        prop_assert_eq!(links.contains(viewer, list_of(target), target), rank.is_some());
+                        let mut keys = links.keys(viewer, list_of(target));
+                        prop_assert_eq!(
+                            keys.find(|key| key.target() == target).map(LinkKey::rank),
+                            rank
+                        );
                     }
                 }
             }

@@ -193,7 +193,6 @@ impl SceneViews {
                 if count == 0 {
                     continue;
                 }
-                self.links.fetch_seen(id, list, &ending[..count]);
                 for &place in ending[..count].iter().rev() {
                     let place = place as usize;
                     if is_revised {
@@ -221,23 +220,28 @@ impl SceneViews {
                     news.standing || !self.grid.in_range(layer, cells[viewer as usize], cell)
                 })
             };
-            self.links.fetch_watchers(id, &ending[..count]);
             for &place in ending[..count].iter().rev() {
-                let Some(link) = self.links.watcher_at(id, place as usize) else {
-                    continue;
-                };
-                let WatchedBy {
-                    viewer,
-                    list,
-                    place,
-                } = link;
-                if news.standing {
+                let place = place as usize;
+                let (viewer, list) = if news.standing {
+                    let Some(WatchedBy {
+                        viewer,
+                        list,
+                        place,
+                    }) = self.links.watcher_at(id, place)
+                    else {
+                        continue;
+                    };
                     if !self.revise(viewer, list, place, true, events) {
                         continue;
                     }
+                    (viewer, list)
                 } else {
-                    self.unlink(viewer, list, place, LeaveReason::Range, events);
-                }
+                    let Some((viewer, list)) = self.links.remove_watcher(id, place) else {
+                        continue;
+                    };
+                    self.tell_left(viewer, id, LeaveReason::Range, events);
+                    (viewer, list)
+                };
                 self.refresh_gate(viewer, list);
                 self.freed.insert(viewer as usize);
             }
@@ -395,21 +399,26 @@ impl SceneViews {
             return;
         };
         let target = key.target();
+        self.tell_left(viewer, target, reason, events);
+        if mutual {
+            self.tell_left(target, viewer, reason, events);
+            self.refresh_gate(target, self.objects[viewer as usize].list());
+            self.freed.insert(target as usize);
+        }
+    }
+
+    fn tell_left(
+        &mut self,
+        viewer: u32,
+        target: u32,
+        reason: LeaveReason,
+        events: &mut Vec<ViewEvent>,
+    ) {
         self.counters.leaves += 1;
         events.push(ViewEvent::Leave {
             viewer,
             target,
             reason,
         });
-        if mutual {
-            self.counters.leaves += 1;
-            events.push(ViewEvent::Leave {
-                viewer: target,
-                target: viewer,
-                reason,
-            });
-            self.refresh_gate(target, self.objects[viewer as usize].list());
-            self.freed.insert(target as usize);
-        }
     }
 }
