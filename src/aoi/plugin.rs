@@ -1,5 +1,7 @@
 //! Interest management in the tick: objects and positions in, [`Entered`] and [`Left`] out.
 
+use std::cmp::Reverse;
+
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
@@ -474,7 +476,6 @@ fn update_views(
     workers: Res<Workers>,
     mut scenes: Query<(&Scene, &mut SceneInterest)>,
     mut stats: ResMut<AoiStats>,
-    mut scratch: Local<Vec<()>>,
     mut entered: MessageWriter<Entered>,
     mut left: MessageWriter<Left>,
 ) {
@@ -483,13 +484,15 @@ fn update_views(
         .map(|(scene, interest)| (scene.id(), interest))
         .collect();
     by_id.sort_unstable_by_key(|&(scene, _)| scene);
-    workers.for_each_chunk(&mut by_id, 1, &mut scratch, |(), _, chunk| {
-        for (_, interest) in chunk {
-            let SceneInterest { views, events, .. } = &mut **interest;
-            events.clear();
-            views.set_rerank_ticks(settings.rerank_ticks);
-            views.update(settings.looks_per_tick_max, events);
-        }
+    let mut by_size: Vec<_> = by_id
+        .iter_mut()
+        .map(|(_, interest)| &mut **interest)
+        .collect();
+    by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
+    workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
+        events.clear();
+        views.set_rerank_ticks(settings.rerank_ticks);
+        views.update(settings.looks_per_tick_max, events);
     });
     (stats.links, stats.queued) = (0, 0);
     for (scene, mut interest) in by_id {

@@ -1,5 +1,7 @@
 //! Spreading a tick's work over threads, with a result that does not depend on how many there are.
 
+use std::sync::{Mutex, PoisonError};
+
 use bevy_ecs::prelude::*;
 use bevy_tasks::ComputeTaskPool;
 
@@ -64,6 +66,30 @@ impl Workers {
             _ => work(&mut scratch[0], 0, items),
         }
     }
+
+    /// Calls `work` for every item; whoever is done takes the next one. For a few items of which some may be much more work
+    /// than others: the largest should come first. Without Bevy's pool everything runs inline, in order.
+    pub fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+        let pool = ComputeTaskPool::try_get().filter(|_| self.0 > 1 && items.len() > 1);
+        let Some(pool) = pool else {
+            return items.iter_mut().for_each(work);
+        };
+        let hands = self.0.min(items.len());
+        let items = Mutex::new(items.iter_mut());
+        let next = || {
+            let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+            items.next()
+        };
+        pool.scope(|scope| {
+            for _ in 0..hands {
+                scope.spawn(async {
+                    while let Some(item) = next() {
+                        work(item);
+                    }
+                });
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +123,14 @@ mod tests {
                 "{workers} workers"
             );
             assert_eq!(scratch.iter().sum::<usize>(), 50);
+            Workers::new(workers).for_each_in_turn(&mut items, |item| *item += 1);
+            assert!(
+                items
+                    .iter()
+                    .enumerate()
+                    .all(|(place, &item)| item == place + 2),
+                "{workers} workers"
+            );
         }
     }
 }

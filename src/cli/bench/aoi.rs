@@ -291,11 +291,8 @@ fn many_scenes(scenes: usize, threads: usize) -> Row {
         for _ in 0..13 {
             all.iter_mut().for_each(|(walkers, _)| walkers.walk());
             let watch = Stopwatch::start();
-            let scratch = &mut Vec::<()>::new();
-            Workers::new(threads).for_each_chunk(&mut all, 1, scratch, |(), _, chunk| {
-                for (walkers, side) in chunk {
-                    side.tick(|views| walkers.locate(views), 1_024);
-                }
+            Workers::new(threads).for_each_in_turn(&mut all, |(walkers, side)| {
+                side.tick(|views| walkers.locate(views), 1_024);
             });
             ms.push(watch.elapsed().as_secs_f64() * 1e3);
         }
