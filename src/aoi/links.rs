@@ -319,6 +319,35 @@ impl ViewLinks {
         choose(watchers, places, |watcher| is_chosen(watcher.viewer()))
     }
 
+    /// Reads where removing the links at these places of a viewer's list will search, so that the processor
+    /// fetches it all at once rather than link by link.
+    pub fn fetch_seen(&self, viewer: u32, list: usize, places: &[u32]) {
+        let entries = self.list(viewer, list);
+        let ends = places.iter().map(|&place| {
+            let seen = entries[place as usize];
+            let target = seen.key().target();
+            if seen.is_mutual() {
+                let last = self.list(target, list).last();
+                last.map_or(0, |seen| seen.key().bits())
+            } else {
+                let last = self.watchers_of(target).last();
+                last.map_or(0, |watcher| watcher.viewer())
+            }
+        });
+        std::hint::black_box(ends.fold(0, u32::wrapping_add));
+    }
+
+    /// The same for the links at these places of a target's watchers.
+    pub fn fetch_watchers(&self, target: u32, places: &[u32]) {
+        let watchers = self.watchers_of(target);
+        let ends = places.iter().map(|&place| {
+            let watcher = watchers[place as usize];
+            let last = self.list(watcher.viewer(), watcher.list()).last();
+            last.map_or(0, |seen| seen.key().bits())
+        });
+        std::hint::black_box(ends.fold(0, u32::wrapping_add));
+    }
+
     /// Links a pair and returns how many the viewer has in this list now. The caller knows that it is not
     /// linked yet and has called [`grow`](Self::grow) for both ids.
     #[inline]

@@ -193,6 +193,7 @@ impl SceneViews {
                 if count == 0 {
                     continue;
                 }
+                self.links.fetch_seen(id, list, &ending[..count]);
                 for &place in ending[..count].iter().rev() {
                     let place = place as usize;
                     if is_revised {
@@ -220,6 +221,7 @@ impl SceneViews {
                     news.standing || !self.grid.in_range(layer, cells[viewer as usize], cell)
                 })
             };
+            self.links.fetch_watchers(id, &ending[..count]);
             for &place in ending[..count].iter().rev() {
                 let place = place as usize;
                 let (viewer, list) = if news.standing {
