@@ -79,7 +79,12 @@ pub struct AoiSettings {
     pub cell_m: f32,
     /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
     pub margin_m: f32,
-    /// Sweeps a tick and scene for viewers that wait in the queue.
+    /// Sweeps a tick and scene for viewers that wait in the queue: a place fell free, or somebody was refused who might be
+    /// let in now. The rest waits for the next tick.
+    ///
+    /// It bounds nothing else. A viewer that came, changed its cell or counts differently sweeps in the same tick, all
+    /// around itself if it has something to gain; leaving is never put off. So what changed in a tick is paid in it, a
+    /// mass teleport too. Re-ranking is bounded by `rerank_ticks`.
     pub looks_per_tick_max: u32,
     /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
     /// tick as there are such viewers, divided by this.

@@ -98,7 +98,7 @@ pub(super) struct Change {
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, leaves first, in an order that follows from the
     /// ids; serves at most `looks_max` viewers of the queue. (Those in it that turn out to have nothing to
-    /// gain are let go for free.)
+    /// gain are let go for free; those that moved sweep at once, uncounted.)
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.tell_parted(events);
         let mut changes = std::mem::take(&mut self.scratch.changes);

