@@ -50,11 +50,9 @@ const LANES: usize = 8;
 fn find<T: Copy>(entries: &[T], is_meant: impl Fn(T) -> bool) -> Option<usize> {
     let (rest, chunks) = entries.as_rchunks::<LANES>();
     for (nth, chunk) in chunks.iter().enumerate().rev() {
-        // Without an early end, so that they are compared at once.
-        if chunk
-            .iter()
-            .fold(false, |any, &entry| any | is_meant(entry))
-        {
+        // Without an early end and in numbers, not in truth values, so that they are compared at once.
+        let hits = chunk.map(|entry| u32::from(is_meant(entry)));
+        if hits.iter().fold(0, |any, hit| any | hit) != 0 {
             let lane = chunk.iter().position(|&entry| is_meant(entry))?;
             return Some(rest.len() + nth * LANES + lane);
         }
