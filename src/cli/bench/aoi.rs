@@ -1,11 +1,14 @@
 //! `throng bench aoi`: interest management beside pairs in a pool and plain sets, in hot spots, large scenes
 //! and many scenes.
 //!
-//! Times are medians of whole ticks: telling every position, and the update, queue worked off. Peers walk the
-//! same ways in turn with ours. Where caps do not bite, all lists of all sides must be equal after every
-//! tick, so their enters and leaves are; where they do, those of plain sets must have as many of each class.
+//! Times are medians of whole ticks: telling every position, and the update, queue worked off; after a warm-up long enough
+//! that lists have mingled. Peers walk the same ways, each by itself. Where caps do not bite, the lists of all sides must be
+//! equal in every fourth tick, so their enters and leaves are; where they do, those of plain sets must have as many of
+//! each class as ours.
 
-use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::FixedState;
 
 use super::Failure;
 use super::rows::Row;
@@ -26,6 +29,9 @@ const CROWDS: [(u32, f64, f64, usize); 3] = [
     (10_000, 1.0, 10.0, 20),
     (50_000, 10.0, 30.0, 6),
 ];
+
+/// Ticks before the measured ones: every full list had its turn of re-ranking.
+const WARM_UP_TICKS: usize = 150;
 
 pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
@@ -73,6 +79,18 @@ impl Timed {
         self.event_count += self.events.len();
     }
 
+    /// After the warm-up, re-ranking every so many ticks.
+    fn warm(walkers: &mut Walkers, sight: Sight, rerank_ticks: u32) -> Self {
+        let mut side = Self::new(walkers.views(sight, CAP));
+        side.views.set_rerank_ticks(rerank_ticks);
+        for _ in 0..WARM_UP_TICKS {
+            walkers.walk();
+            side.tick(|views| walkers.locate(views), u32::MAX);
+        }
+        side.begin();
+        side
+    }
+
     /// What was before is no more counted.
     fn begin(&mut self) {
         self.ms.clear();
@@ -89,42 +107,149 @@ fn median(mut ms: Vec<f64>) -> f64 {
     ms.get(ms.len() / 2).copied().unwrap_or_default()
 }
 
-/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
-fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
-    let mut walkers = Walkers::new(players, SIDE_M, 2.5);
-    let standings: Vec<_> = (0..players).map(standing).collect();
-    let [mut directed, mut mutual] =
-        [Sight::Directed, Sight::Mutual].map(|sight| Timed::new(walkers.views(sight, CAP)));
-    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), standings.clone());
-    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), standings);
-    let (mut pooled_ms, mut sets_ms) = (Vec::new(), Vec::new());
-    let (mut equal, mut classes_equal) = (true, true);
-    // Peers are slow where crowds are large: they run a few of the ticks.
-    let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
-    for tick in 0..ticks + 3 {
-        walkers.walk();
-        for side in [&mut directed, &mut mutual] {
-            if tick == 3 {
-                side.begin();
-            }
-            side.tick(|views| walkers.locate(views), u32::MAX);
+/// What of all lists must be the same on two sides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Digest {
+    /// Who sees whom.
+    lists: u64,
+    /// How many of each class everybody sees.
+    classes: u64,
+}
+
+impl Digest {
+    /// Of the lists of so many viewers; `list_of` appends ids and classes.
+    fn of(viewers: u32, list_of: impl Fn(u32, &mut Vec<(u32, u8)>)) -> Self {
+        let [mut lists, mut classes] = [(); 2].map(|()| FixedState::default().build_hasher());
+        let mut list = Vec::new();
+        for viewer in 0..viewers {
+            list.clear();
+            list_of(viewer, &mut list);
+            list.sort_unstable_by_key(|&(_, class)| class);
+            list.iter().for_each(|&(_, class)| classes.write_u8(class));
+            classes.write_u8(u8::MAX);
+            list.sort_unstable();
+            list.iter().for_each(|&(id, _)| lists.write_u32(id));
+            lists.write_u32(u32::MAX);
         }
-        if tick >= 2 && tick < 3 + peer_ticks {
-            let watch = Stopwatch::start();
-            pooled.update(&walkers.positions);
-            pooled_ms.push(watch.elapsed().as_secs_f64() * 1e3);
-            let watch = Stopwatch::start();
-            sets.update(&walkers.positions);
-            sets_ms.push(watch.elapsed().as_secs_f64() * 1e3);
-            let (lists, classes) = same(players, &directed.views, &mutual.views, &pooled, &sets);
-            equal &= lists;
-            classes_equal &= classes;
+        Self {
+            lists: lists.finish(),
+            classes: classes.finish(),
         }
     }
-    let (pooled_ms, sets_ms) = (median(pooled_ms.split_off(1)), median(sets_ms.split_off(1)));
+}
+
+/// Every how many measured ticks lists are compared. In between nothing runs but the side that is measured, so that its data
+/// is in the caches as far as they take it.
+const COMPARE_EVERY: usize = 4;
+
+/// How long each tick took a side, and what its lists were after some of them.
+#[derive(Default)]
+struct Pass {
+    ms: Vec<f64>,
+    digests: Vec<Digest>,
+}
+
+impl Pass {
+    /// Walks through ticks, which `tick` times.
+    fn through<S>(
+        walkers: &mut Walkers,
+        ticks: usize,
+        side: &mut S,
+        tick: impl Fn(&mut S, &Walkers) -> f64,
+        digest: impl Fn(&S) -> Digest,
+    ) -> Self {
+        let mut pass = Self::default();
+        for nth in 0..ticks {
+            walkers.walk();
+            pass.ms.push(tick(side, walkers));
+            if nth.is_multiple_of(COMPARE_EVERY) {
+                pass.digests.push(digest(side));
+            }
+        }
+        pass
+    }
+
+    /// Whether two sides have the same in all ticks that both went through.
+    fn agrees(&self, other: &Self, what: impl Fn(&Digest) -> u64) -> bool {
+        let mut both = self.digests.iter().zip(&other.digests);
+        both.all(|(mine, theirs)| what(mine) == what(theirs))
+    }
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let watch = Stopwatch::start();
+    work();
+    watch.elapsed().as_secs_f64() * 1e3
+}
+
+/// One of ours with those who walk, after the warm-up.
+fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (Timed, Pass) {
+    let players = walkers.positions.len() as u32;
+    let mut side = Timed::warm(&mut walkers, sight, RERANK_TICKS);
+    let tick = |side: &mut Timed, walkers: &Walkers| {
+        side.tick(|views| walkers.locate(views), u32::MAX);
+        side.ms.last().copied().unwrap_or_default()
+    };
+    let digest = |side: &Timed| {
+        Digest::of(players, |viewer, list| {
+            list.extend(side.views.seen_by(viewer))
+        })
+    };
+    let pass = Pass::through(&mut walkers, ticks, &mut side, tick, digest);
+    (side, pass)
+}
+
+/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
+fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
+    let walkers = Walkers::new(players, SIDE_M, 2.5);
+    let standings: Vec<_> = (0..players).map(standing).collect();
+    // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
+    let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
+    let mut warm = walkers.clone();
+    (0..WARM_UP_TICKS).for_each(|_| warm.walk());
+    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), standings.clone());
+    sets.update(&warm.positions);
+    let sets = Pass::through(
+        &mut warm.clone(),
+        peer_ticks,
+        &mut sets,
+        |sets, walkers| timed(|| sets.update(&walkers.positions)),
+        |sets| {
+            Digest::of(players, |viewer, list| {
+                let seen = sets.seen_by(viewer).iter();
+                list.extend(seen.map(|&target| (target, sets.class(viewer, target))));
+            })
+        },
+    );
+    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), standings);
+    pooled.update(&warm.positions);
+    let pooled = Pass::through(
+        &mut warm,
+        peer_ticks,
+        &mut pooled,
+        |pooled, walkers| timed(|| pooled.update(&walkers.positions)),
+        |pooled| {
+            Digest::of(players, |viewer, list| {
+                list.extend(pooled.seen_by(viewer).map(|target| (target, 0)));
+            })
+        },
+    );
+    let (pooled_ms, sets_ms) = (median(pooled.ms.clone()), median(sets.ms.clone()));
     let mut rows = Vec::new();
-    for (name, side) in [("directed", &directed), ("mutual", &mutual)] {
-        let ms = median(side.ms.clone());
+    for (name, sight) in [("directed", Sight::Directed), ("mutual", Sight::Mutual)] {
+        let (side, pass) = our_pass(walkers.clone(), ticks, sight);
+        let ms = median(pass.ms.clone());
+        // Where the caps do not bite, all have the same lists; elsewhere directed sight has as many of each class as sets.
+        let (what, same) = if players == 2_000 {
+            let lists = |digest: &Digest| digest.lists;
+            let same = pass.agrees(&sets, lists) && pass.agrees(&pooled, lists);
+            ("the same lists", same)
+        } else if sight == Sight::Directed {
+            let same = pass.agrees(&sets, |digest| digest.classes);
+            ("as many of each class", same)
+        } else {
+            ("other lists: pairs", true)
+        };
         let row = |what: &str, value, unit| {
             Row::new(SYSTEM, format!("{name}{what}/{players}"), value, unit)
         };
@@ -134,17 +259,8 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
             row(" v sets", ms, "ms/tick")
                 .beside("sets", sets_ms)
                 .aiming(
-                    if players == 2_000 {
-                        format!("{least}x, and the same lists ({equal})")
-                    } else {
-                        format!("{least}x, directed with the same classes ({classes_equal})")
-                    },
-                    sets_ms >= least * ms
-                        && if players == 2_000 {
-                            equal
-                        } else {
-                            classes_equal
-                        },
+                    format!("{least}x, {what} ({same})"),
+                    sets_ms >= least * ms && same,
                 ),
         );
         rows.push(
@@ -154,51 +270,11 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
         );
         rows.push(row(" event", ms * 1e6 / events_a_tick, "ns").aiming_below(30.0, "ns"));
         rows.push(row(" memory", side.bytes_a_link(), "B/link").aiming_below(10.0, "bytes"));
-        let mut walkers = Walkers::new(players, SIDE_M, 0.25);
-        let mut slow = Timed::new(walkers.views(side.views.sight(), CAP));
-        for tick in 0..ticks + 3 {
-            walkers.walk();
-            if tick == 3 {
-                slow.begin();
-            }
-            slow.tick(|views| walkers.locate(views), u32::MAX);
-        }
-        rows.push(row(" 0.25 m", median(slow.ms), "ms/tick"));
+        let slow = Walkers::new(players, SIDE_M, 0.25);
+        let (_, pass) = our_pass(slow, ticks, sight);
+        rows.push(row(" 0.25 m", median(pass.ms), "ms/tick"));
     }
     rows
-}
-
-/// Whether all lists are the same, and whether those of directed sight and of the sets have as many of each
-/// class.
-fn same(
-    players: u32,
-    directed: &SceneViews,
-    mutual: &SceneViews,
-    pooled: &PooledViews,
-    sets: &SetViews,
-) -> (bool, bool) {
-    let sorted = |ids: &mut dyn Iterator<Item = u32>| {
-        let mut ids: Vec<u32> = ids.collect();
-        ids.sort_unstable();
-        ids
-    };
-    let counts = |classes: &mut dyn Iterator<Item = u8>| {
-        classes.fold(BTreeMap::new(), |mut counts, class| {
-            *counts.entry(class).or_insert(0) += 1;
-            counts
-        })
-    };
-    let (mut equal, mut classes_equal) = (true, true);
-    for viewer in 0..players {
-        let in_set = || sets.seen_by(viewer).iter().copied();
-        let list = sorted(&mut in_set());
-        equal &= list == sorted(&mut directed.seen_by(viewer).map(|seen| seen.0))
-            && list == sorted(&mut mutual.seen_by(viewer).map(|seen| seen.0))
-            && list == sorted(&mut pooled.seen_by(viewer));
-        classes_equal &= counts(&mut in_set().map(|target| sets.class(viewer, target)))
-            == counts(&mut directed.seen_by(viewer).map(|seen| seen.1));
-    }
-    (equal, classes_equal)
 }
 
 /// Telling positions that change no cell.
@@ -218,25 +294,18 @@ fn within_cells() -> Row {
     Row::new(SYSTEM, "within its cell/10000", ms * 1e6 / 1e4, "ns").aiming_below(5.0, "ns")
 }
 
-/// What looking at distances anew adds: two scenes walk the same ways in turn, one of them without. They
-/// differ in whom they see, so this is what all the consequences cost too.
+/// What looking at distances anew adds: two scenes walk the same ways, one of them without. They differ in whom they see, so
+/// this is what all the consequences cost too.
 fn rerank_share() -> Row {
-    let mut walkers = Walkers::new(10_000, SIDE_M, 2.5);
-    let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
-        let mut side = Timed::new(walkers.views(Sight::Directed, CAP));
-        side.views.set_rerank_ticks(rerank_ticks);
-        side
-    });
-    for tick in 0..43 {
-        walkers.walk();
-        for side in &mut sides {
-            if tick == 3 {
-                side.begin();
-            }
+    let [with, without] = [RERANK_TICKS, 0].map(|rerank_ticks| {
+        let mut walkers = Walkers::new(10_000, SIDE_M, 2.5);
+        let mut side = Timed::warm(&mut walkers, Sight::Directed, rerank_ticks);
+        for _ in 0..40 {
+            walkers.walk();
             side.tick(|views| walkers.locate(views), u32::MAX);
         }
-    }
-    let [with, without] = sides.map(|side| median(side.ms));
+        median(side.ms)
+    });
     let share = (with / without - 1.0) * 100.0;
     Row::new(SYSTEM, "re-ranking/10000", share, "% of the set").aiming_below(5.0, "%")
 }
@@ -245,9 +314,9 @@ fn rerank_share() -> Row {
 fn hot_spot(name: &str, sight: Sight) -> Row {
     let mut spot = HotSpot::new(5_000, 50);
     let mut side = Timed::new(spot.views(sight));
-    for tick in 0..63 {
+    for tick in 0..WARM_UP_TICKS + 60 {
         spot.walk();
-        if tick == 3 {
+        if tick == WARM_UP_TICKS {
             side.begin();
         }
         side.tick(|views| spot.locate(views), 1_024);
@@ -261,12 +330,9 @@ fn large_scene() -> Vec<Row> {
     let mut rows = Vec::new();
     for step_m in [0.25, 2.5] {
         let mut walkers = Walkers::new(100_000, 4.0 * SIDE_M, step_m);
-        let mut side = Timed::new(walkers.views(Sight::Directed, CAP));
-        for tick in 0..13 {
+        let mut side = Timed::warm(&mut walkers, Sight::Directed, RERANK_TICKS);
+        for _ in 0..10 {
             walkers.walk();
-            if tick == 3 {
-                side.begin();
-            }
             side.tick(|views| walkers.locate(views), u32::MAX);
         }
         let case = format!("4 km {step_m} m/100000");
