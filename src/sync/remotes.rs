@@ -141,7 +141,8 @@ impl PartyObjects {
         if from == to {
             return;
         }
-        self.changed.extend([from, to]);
+        let parties = [from, to].into_iter().filter(|&party| party != 0);
+        self.changed.extend(parties);
         if let Some(members) = self.members.get_mut(&from) {
             members.retain(|&member| member != object);
             if members.is_empty() {
