@@ -8,8 +8,9 @@
 //! what two links take.
 //!
 //! The ends do not know each other's place. Whoever removes a link at one end searches the other end's array,
-//! many entries at once: lists have caps, so this reads a few cache lines in a row, where places kept on both
-//! sides would have to be corrected, at random, for each entry that moves.
+//! many entries at once: most are about as long as a cap, so this reads a few cache lines in a row, where places
+//! kept on both sides would have to be corrected, at random, for each entry that moves. Only what all see has
+//! more watchers: a viewer that leaves one of 5,000 compares up to 625 times eight, about a microsecond.
 //!
 //! A list has no gaps: what is removed is replaced by the list's last entry. The key of an entry holds the
 //! pair's rank and the target's id so that a plain comparison of two keys says which is served first: the

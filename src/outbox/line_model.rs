@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::assemble::Assembler;
 use super::batch::{CloseReason, LineHead, LineView};
-use super::feed::FeedCounters;
+use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
 use super::sink::Sink;
 use crate::sim::StateHasher;
@@ -15,6 +15,8 @@ use crate::wire::{ClientId, Written};
 #[derive(Debug, Default)]
 pub(super) struct LineModels {
     lines: BTreeMap<ClientId, LineModel>,
+    /// What waits in all of them, in bytes.
+    waiting_bytes: usize,
     pub counters: FeedCounters,
 }
 
@@ -46,8 +48,15 @@ impl LineModels {
     }
 
     /// Bytes of messages that wait for their lines.
-    pub fn waiting_bytes(&self) -> usize {
-        self.lines.values().map(|line| line.waiting_bytes).sum()
+    pub const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// No line is modelled any more; nothing waits.
+    pub fn forget(&mut self) {
+        debug_assert_eq!(self.waiting_bytes, 0, "what waits was sent");
+        self.lines.clear();
+        self.waiting_bytes = 0;
     }
 
     /// A tick begins: what waits is sent as far as the lines take it; without limits all of it.
@@ -58,6 +67,7 @@ impl LineModels {
         sink: &mut dyn Sink,
     ) -> Written {
         let mut written = Written::default();
+        let waiting_bytes = &mut self.waiting_bytes;
         self.lines.retain(|_, line| {
             let rate = i64::from(line.bytes_per_tick);
             line.credit = (line.credit + rate).min(rate);
@@ -66,6 +76,7 @@ impl LineModels {
                     break;
                 };
                 line.waiting_bytes -= frame.len();
+                *waiting_bytes -= frame.len();
                 let (sent, ended) = send_frame(&frame, assembler, sink);
                 line.credit -= sent.bytes as i64;
                 written.add(sent);
@@ -80,11 +91,11 @@ impl LineModels {
     }
 
     /// Sends a line of the batch as far as the client's line takes it; `None` when that is not modelled. `tell` is told of a
-    /// client for which more than `bytes_max` would wait: it is closed.
+    /// client for which, or with which in all, more would wait than may: it is closed.
     pub fn send(
         &mut self,
         (tick, line, shared): (u64, LineView, &[u8]),
-        bytes_max: usize,
+        limits: SpillLimits,
         assembler: &mut Assembler,
         sink: &mut dyn Sink,
         tell: impl FnOnce(ClientId),
@@ -116,14 +127,18 @@ impl LineModels {
         let mut frame = Vec::new();
         begin_lines(&mut frame, tick);
         write_reliable(&mut frame, line.head, &messages);
-        if model.waiting_bytes + frame.len() <= bytes_max || close.is_some() {
+        let fits = model.waiting_bytes + frame.len() <= limits.client_bytes_max
+            && self.waiting_bytes + frame.len() <= limits.bytes_max;
+        if fits || close.is_some() {
             self.counters.spilled += messages.len() as u64;
             model.waiting_bytes += frame.len();
+            self.waiting_bytes += frame.len();
             model.waiting.push_back(frame);
             return Some(Written::default());
         }
         self.counters.disconnected += 1;
-        (model.closed, model.waiting_bytes) = (true, 0);
+        self.waiting_bytes -= std::mem::take(&mut model.waiting_bytes);
+        model.closed = true;
         model.waiting.clear();
         let head = LineHead {
             close: Some(CloseReason::Behind),
@@ -207,13 +222,17 @@ mod tests {
         }
 
         /// Bytes that were sent in a tick.
-        fn tick(&mut self, batch: &Batch, bytes_max: usize) -> u64 {
+        fn tick(&mut self, batch: &Batch, client_bytes_max: usize) -> u64 {
+            let limits = SpillLimits {
+                client_bytes_max,
+                bytes_max: usize::MAX,
+            };
             let mut written = self.models.begin(true, &mut self.assembler, &mut self.sink);
             let line = batch.parts[0].line(0).unwrap();
             let told = &mut self.told;
             let sent = self.models.send(
                 (batch.tick, line, &batch.shared),
-                bytes_max,
+                limits,
                 &mut self.assembler,
                 &mut self.sink,
                 |client| told.push(client),

@@ -106,6 +106,8 @@ pub struct Outbox {
     /// Of the clients that no thread has.
     assembler: Assembler,
     models: LineModels,
+    /// What was sent without threads.
+    inline: Written,
     sink: Source,
     threads: Option<Threads>,
     /// What was done by threads that ended since.
@@ -150,6 +152,7 @@ impl Default for Outbox {
             batch: Batch::default(),
             assembler: Assembler::default(),
             models: LineModels::default(),
+            inline: Written::default(),
             sink: Source::One(Box::new(CountingSink::default())),
             threads: None,
             before: SenderCounters::default(),
@@ -162,7 +165,6 @@ impl Drop for Outbox {
     fn drop(&mut self) {
         self.stop_threads();
         self.send_waiting();
-        self.sink.inline().flush();
     }
 }
 
@@ -194,9 +196,11 @@ impl Outbox {
 
     /// Models a client's line: it takes so many bytes a tick, packet headers included; `None` is any number, as at first.
     /// What is too much waits, is dropped or closes the client as at a full ring, but the same in every run. Without threads
-    /// only; ends with the client.
+    /// only, and forgotten when those start; ends with the client.
     pub fn model_line(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
-        self.models.set(client, bytes_per_tick);
+        if self.threads.is_none() {
+            self.models.set(client, bytes_per_tick);
+        }
     }
 
     /// Bytes of messages that wait for modelled lines.
@@ -207,8 +211,10 @@ impl Outbox {
 
     /// Sends what waits for modelled lines, at once.
     fn send_waiting(&mut self) {
-        self.models
-            .begin(false, &mut self.assembler, self.sink.inline());
+        let sink = self.sink.inline();
+        let written = self.models.begin(false, &mut self.assembler, sink);
+        self.inline.add(written);
+        sink.flush();
     }
 
     /// Waits until everything that was sent has reached the sinks, if there are threads. Not for use in a tick.
@@ -233,6 +239,7 @@ impl Outbox {
 
     fn start_threads(&mut self, spec: SenderSpec) {
         self.send_waiting();
+        self.models.forget();
         let (started, shared) = match &mut self.sink {
             Source::One(sink) => {
                 let one = std::mem::replace(sink, Box::new(CountingSink::default()));
@@ -299,7 +306,7 @@ pub struct OutboxStats {
     pub too_long: u64,
     /// Packets that the sink could not pass on.
     pub sink_errors: u64,
-    /// How often a thread's ring did not take a tick's news at once.
+    /// How often a thread's ring, or a modelled line, did not take a tick's news at once.
     pub stalls: u64,
     /// Unreliable messages that were dropped then.
     pub dropped: u64,
@@ -312,10 +319,6 @@ pub struct OutboxStats {
     /// The most that was in a ring, in bytes.
     pub ring_high_water_bytes: usize,
 }
-
-/// What was sent without threads.
-#[derive(Default)]
-struct Inline(Written);
 
 impl OutboxStats {
     fn of(inline: Written, threads: SenderCounters, sink_errors: u64) -> Self {
@@ -341,7 +344,6 @@ fn send(
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<OutboxStats>,
     mut behind: MessageWriter<ClientBehind>,
-    mut inline: Local<Inline>,
     settings: Res<OutboxSettings>,
     tick: Res<SimTick>,
 ) {
@@ -350,6 +352,7 @@ fn send(
         batch,
         assembler,
         models,
+        inline,
         sink,
         threads,
         before,
@@ -364,17 +367,17 @@ fn send(
         threads.senders.offer(batch, tell);
         let mut counters = *before;
         counters.add(threads.senders.counters());
-        *stats = OutboxStats::of(inline.0, counters, 0);
+        counters.feed.add(models.counters);
+        *stats = OutboxStats::of(*inline, counters, 0);
     } else {
         let sink = sink.inline();
-        let written = &mut inline.0;
-        written.add(models.begin(true, assembler, sink));
-        let bytes_max = settings.spill_client_bytes_max;
+        inline.add(models.begin(true, assembler, sink));
+        let limits = settings.spec().spill;
         for part in &batch.parts {
             for line in part.lines() {
                 let news = (batch.tick, line, &*batch.shared);
-                let sent = models.send(news, bytes_max, assembler, sink, &mut tell);
-                written.add(
+                let sent = models.send(news, limits, assembler, sink, &mut tell);
+                inline.add(
                     sent.unwrap_or_else(|| assembler.line(batch.tick, line, &batch.shared, sink)),
                 );
             }
@@ -382,7 +385,7 @@ fn send(
         sink.flush();
         let mut counters = *before;
         counters.feed.add(models.counters);
-        *stats = OutboxStats::of(*written, counters, sink.errors());
+        *stats = OutboxStats::of(*inline, counters, sink.errors());
     }
     batch.clear();
 }

@@ -26,6 +26,8 @@ pub const EXPECTATIONS_MAX: usize = 1024;
 pub const POINTS_MAX: usize = 1024;
 /// Characters of a name, a tag or a mode.
 pub const NAME_CHARS_MAX: usize = 100;
+/// Bytes that may wait for one client's line.
+pub const SPILL_BYTES_MAX: usize = 64 << 20;
 /// Bytes of what somebody announces.
 pub const TEXT_BYTES_MAX: usize = 10_000;
 /// The largest coordinate or length, metres.

@@ -44,8 +44,8 @@ pub use place::{Place, Problem, Step};
 pub use report::{Judged, Memory, Report};
 pub use runner::{Run, RunOptions};
 pub use schema::{
-    Action, Area, Behaviour, Class, Crowd, Cue, Expectation, MapSource, Queue, Scenario, Scene,
-    Scope, SetName, Settings, Sight,
+    Action, Area, Behaviour, Class, Crowd, Cue, Expectation, MapSource, Packets, Queue, Scenario,
+    Scene, Scope, SetName, Settings, Sight,
 };
 pub use script::ScenarioScript;
 pub use suggest::{closest, one_of};

@@ -15,6 +15,7 @@ use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, Weather, 
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
+use crate::outbox::OutboxSettings;
 use crate::sim::SimSettings;
 use crate::world::{
     GuildId, KindId, Object, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene,
@@ -295,7 +296,11 @@ pub(super) fn set_up(
     });
     world.insert_resource(settings.inbox.clone());
     world.insert_resource(settings.sync.clone());
-    world.insert_resource(settings.outbox.clone());
+    world.insert_resource(OutboxSettings {
+        mtu_bytes: settings.outbox.mtu_bytes,
+        spill_client_bytes_max: settings.outbox.spill_client_bytes_max,
+        ..OutboxSettings::default()
+    });
     for kind in kinds {
         world.resource_mut::<ObjectKinds>().register(kind.clone());
     }

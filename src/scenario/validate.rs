@@ -12,14 +12,15 @@ use super::fits::check_tiles;
 use super::limits::{
     CELL_M, CROWD_RATE_MAX, CROWDS_MAX, CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX,
     HEARTBEAT_TICKS_MAX, KINDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
-    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, SCENES_MAX, SPEED_M_S_MAX, TEXT_BYTES_MAX,
-    TICK_HZ_MAX, TILE_M,
+    PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, SCENES_MAX, SPEED_M_S_MAX, SPILL_BYTES_MAX,
+    TEXT_BYTES_MAX, TICK_HZ_MAX, TILE_M,
 };
 use super::place::{Place, Problem};
 use super::queues::{check_modes, check_queues};
 use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Scenario, Scene, Scope};
 use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
 use crate::map::{TilePattern, TileRect};
+use crate::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
 use crate::world::{KindClass, ObjectKinds, Visibility};
 
 /// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use.
@@ -58,6 +59,17 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
             ));
         }
     }
+    let packets = root.field("settings").field("outbox");
+    within(
+        &packets.field("mtu_bytes"),
+        scenario.settings.outbox.mtu_bytes,
+        MTU_MIN_BYTES..=MTU_MAX_BYTES,
+    )?;
+    within(
+        &packets.field("spill_client_bytes_max"),
+        scenario.settings.outbox.spill_client_bytes_max,
+        0..=SPILL_BYTES_MAX,
+    )?;
     distinct(
         &root.field("kinds"),
         "kind",

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! the view list ──follow──▶ despawns, waiting ──admit──▶ entering ─┐
+//! party, public objects ──▶ remotes, as far as they are not seen ──┤
 //! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
 //! announcements ───────────────────────────────────────────────────┘
 //! ```
@@ -184,7 +185,7 @@ pub struct SentCounters {
     pub motions: Count,
     /// Announcements.
     pub announces: Count,
-    /// Announcements that were dropped: too old by the time their object was known, or too many.
+    /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
     pub expired: u64,
     /// Motions that waited because of the budget, once a tick that they waited.
     pub postponed: u64,
@@ -403,6 +404,11 @@ impl ClientState {
             let is_due = (news.motion != link.motion) & link.tier.is_due(tick, link.id);
             behind_count += usize::from(is_due);
         }
+        for link in &self.links[known..] {
+            if scene.news(link.id).has(News::ANNOUNCED) {
+                self.announced.extend(scene.announcements.of(link.id));
+            }
+        }
         spent += self.announce(part, around, &mut scratch.receivers, counters);
         let behind = &mut behind[..behind_count];
         let room = (self.credit - spent as i64) / MOTION_BYTES;
@@ -458,7 +464,8 @@ impl ClientState {
         if let Some(base) = self.own.and_then(|(_, id, _)| scene.bases.get(id as usize)) {
             self.announced.extend(scene.announcements.at(base.seen()));
         }
-        let (waiting, credit, mut spent) = (&self.waiting, self.credit, 0);
+        let (waiting, links) = (&self.waiting, &self.links);
+        let (credit, mut spent) = (self.credit, 0);
         let is_waiting = |from: Option<(u32, u32)>| {
             from.is_some_and(|(id, generation)| {
                 let mut waiting = waiting.iter();
@@ -471,7 +478,14 @@ impl ClientState {
                 return false;
             }
             let waits = is_waiting(held.announced.from);
-            if !waits {
+            // Who left before it was known is nobody to this client, and so is what it said.
+            let is_known = held.announced.from.is_some_and(|(id, generation)| {
+                let mut links = links.iter();
+                links.any(|link| (link.id, link.generation) == (id, generation))
+            });
+            if !waits && !is_known {
+                counters.expired += 1;
+            } else if !waits {
                 let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&held.bytes);
                 if held.announced.reliable {
                     part.write_reliable(write);

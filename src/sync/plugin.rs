@@ -130,8 +130,11 @@ pub struct SyncSettings {
     /// Up to this distance in metres a client is told of an object's motion in every tick; from there on every second, from
     /// twice as far every fourth, and from four times as far every eighth.
     pub near_m: f32,
-    /// Objects that a client comes to know in a tick, at most; at least 1.
+    /// Objects that a client comes to see in a tick, at most, and as many again that it is told of unseen; at least 1.
     pub enters_per_tick: u32,
+    /// Bytes of announcements encoded in a tick, for all clients together, at most 256 MiB; what is beyond is told nobody, and
+    /// counted.
+    pub announce_bytes_per_tick: u32,
     /// Bytes of messages a client and second, at most; what it must know to stay right may overdraw it. Also how much it can
     /// save up.
     pub bytes_per_client_s: u32,
@@ -147,6 +150,7 @@ impl Default for SyncSettings {
             motion_tolerance_m: 0.05,
             near_m: 20.0,
             enters_per_tick: 16,
+            announce_bytes_per_tick: 16 << 20,
             bytes_per_client_s: 8_000,
             save_every_ticks: 200,
             orphans_max: 100_000,
@@ -180,7 +184,7 @@ pub struct SyncStats {
     pub links: u64,
     /// Pairs of a client and an object that it sees and does not know yet, now.
     pub waiting: u64,
-    /// Announcements that nobody was told of because they are too long.
+    /// Announcements that nobody was told of because they, or those of their tick together, are too long.
     pub announces_refused: u64,
     /// Requests to store values.
     pub saves: u64,
@@ -283,6 +287,7 @@ fn begin_tick(
         let ids = followed.entry(SceneId(scene)).or_default();
         ids.grow_and_insert(id as usize);
     }
+    followed.retain(|scene, _| records.contains_key(scene));
     let mut follow = |scene, viewer: ObjectId, target: ObjectId, class| {
         let ids = followed.get(&scene);
         if ids.is_some_and(|ids| ids.contains(viewer.0 as usize))
@@ -468,6 +473,7 @@ fn follow_views(
                 state,
                 own.reference(),
                 moved,
+                allowance.enters_per_tick,
                 (records, parties, &attributes),
                 &mut worker.expected,
             );

@@ -130,7 +130,7 @@ impl SceneRecords {
     pub fn publish(&mut self, id: u32, generation: u32) {
         if let Err(place) = self.public.binary_search(&(id, generation)) {
             self.public.insert(place, (id, generation));
-            self.public_version += 1;
+            self.public_version = self.public_version.wrapping_add(1);
         }
     }
 
@@ -138,7 +138,7 @@ impl SceneRecords {
     pub fn retire(&mut self, id: u32, generation: u32) {
         if let Ok(place) = self.public.binary_search(&(id, generation)) {
             self.public.remove(place);
-            self.public_version += 1;
+            self.public_version = self.public_version.wrapping_add(1);
         }
     }
 

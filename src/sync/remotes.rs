@@ -40,7 +40,7 @@ pub struct Remotes {
     forgotten: Vec<ObjectRef>,
     /// The version of the scene's public objects that the list follows from.
     pub public_version: u32,
-    /// Whether one of them was gone by the time its message was needed.
+    /// Whether one of them was gone by the time its message was needed, or more came at once than may.
     pub unsettled: bool,
 }
 
@@ -57,25 +57,26 @@ impl Remotes {
         self.forgotten.clear();
     }
 
-    /// Follows the list as it should be, which ascends and has each object once.
-    pub fn follow(&mut self, expected: &[Remote]) {
-        self.unsettled = false;
-        self.meeting.clear();
+    /// Follows the list as it should be, which ascends and has each object once. So many are told of in a tick at most; of
+    /// what is told otherwise now, all is told anew.
+    pub fn follow(&mut self, expected: &[Remote], meeting_max: usize) {
         let Self {
             known,
             meeting,
             forgotten,
             ..
         } = self;
-        let is_known = |remote: &&Remote| known.binary_search(remote).is_err();
-        meeting.extend(expected.iter().filter(is_known));
+        meeting.clear();
+        let is_new = |remote: &&Remote| known.binary_search(remote).is_err();
+        let mut new = expected.iter().filter(is_new);
+        meeting.extend(new.by_ref().take(meeting_max));
+        self.unsettled = new.next().is_some();
         known.retain(|remote| {
             let now = expected.binary_search_by_key(&remote.object, |other| other.object);
             if now.is_err() {
                 forgotten.push(remote.object);
             }
-            // Of what is told otherwise now, all is told anew.
-            now.is_ok_and(|place| expected[place].variant == remote.variant)
+            now.is_ok()
         });
     }
 
@@ -103,24 +104,30 @@ impl Remotes {
             counters.remotes.one(span.len());
             spent += span.len();
         };
-        for &Remote { object, variant } in &self.known {
+        let before = self.known.len();
+        for remote in self.meeting.drain(..) {
+            let Remote { object, variant } = remote;
+            let scene = scenes.get(&object.scene);
+            let Some(span) =
+                scene.and_then(|scene| scene.remotes[usize::from(variant.0)].get(object.id.0))
+            else {
+                self.unsettled = true;
+                continue;
+            };
+            tell(span);
+            let known = &mut self.known[..before];
+            match known.binary_search_by_key(&object, |other| other.object) {
+                Ok(place) => known[place].variant = variant,
+                Err(_) => self.known.push(remote),
+            }
+        }
+        for &Remote { object, variant } in &self.known[..before] {
             let (id, scene) = (object.id.0, scenes.get(&object.scene));
             let changed = scene.filter(|scene| scene.news(id).has(News::REMOTE_DELTA));
             changed
                 .and_then(|scene| scene.remote_deltas[usize::from(variant.0)].get(id))
                 .into_iter()
                 .for_each(&mut tell);
-        }
-        for remote in self.meeting.drain(..) {
-            let Remote { object, variant } = remote;
-            let scene = scenes.get(&object.scene);
-            match scene.and_then(|scene| scene.remotes[usize::from(variant.0)].get(object.id.0)) {
-                Some(span) => {
-                    tell(span);
-                    self.known.push(remote);
-                }
-                None => self.unsettled = true,
-            }
         }
         self.known.sort_unstable();
         spent

@@ -51,7 +51,7 @@
 //! | 4 | *Snapshot* | id, generation, kind: varints; motion; number of attributes: varint; that many attributes |
 //! | 5 | *Delta* | id, generation: varints; number of attributes: varint; that many attributes |
 //! | 6 | *Motion* | id, generation: varints; motion |
-//! | 9 | *Announce* | id, generation of the object that it is about: varints, 0 and 0 for none; length: varint, at most [`ANNOUNCE_BYTES_MAX`]; that many bytes, as the game defines them. May come on either channel |
+//! | 9 | *Announce* | id, generation of the object of the client's own scene that it is about: varints, 0 and 0 for none; length: varint, at most [`ANNOUNCE_BYTES_MAX`]; that many bytes, as the game defines them. May come on either channel |
 //! | 10 | *Remote* | scene, id, generation, kind: varints; number of attributes: varint; that many attributes. All that is told of an object that this client need not see; what was told of it by earlier ones is forgotten. Id 0 is the scene itself, of generation and kind 0 |
 //! | 11 | *RemoteDelta* | scene, id, generation: varints; number of attributes: varint; that many attributes |
 //! | 12 | *Forget* | scene, id, generation: varints; nothing more is told of a Remote |
@@ -63,10 +63,11 @@
 //! (varint), the length of its value (varint, at most [`ATTRIBUTE_BYTES_MAX`]) and the value, as its game defines it.
 //!
 //! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Forgets,
-//! Snapshots, Remotes, then Deltas of both kinds and Motions at rest or after a jump. A Delta never precedes its object's
-//! Snapshot, nor a RemoteDelta or Forget its Remote. An object is never both: one that comes into sight is forgotten first. On the unreliable one there are
-//! Motions; one of an object that is not known, of another generation or older than the one held is to be ignored, and so is a
-//! packet of another epoch than that of the last *Scene*.
+//! Snapshots, Remotes, RemoteDeltas, Deltas, Announces, Motions at rest or after a jump. A Delta never precedes its object's
+//! Snapshot, nor a RemoteDelta or Forget its Remote. An object is never both: one that comes into sight is forgotten first, one
+//! that leaves it is despawned first. On the unreliable one there are Announces and
+//! Motions. A Motion of an object that is not known, of another generation or older than the one held is to be ignored, and so
+//! is a packet of another epoch than that of the last *Scene*.
 
 mod client;
 mod codec;

@@ -13,7 +13,7 @@ struct Bad {
     told: &'static [&'static str],
 }
 
-const BAD: [Bad; 17] = [
+const BAD: [Bad; 19] = [
     Bad {
         what: "an unknown field",
         text: "Scenario(name: \"x\",\n  scenes: [Scene(name: \"a\", ^view_capp: 100)])",
@@ -88,6 +88,16 @@ const BAD: [Bad; 17] = [
         what: "a mode whose groups have nobody",
         text: "Scenario(name: \"x\", settings: (matchmaking: (modes: [Groups(group_size: ^0)])))",
         told: &["group_size"],
+    },
+    Bad {
+        what: "packets shorter than any line takes",
+        text: "Scenario(name: \"x\", settings: (outbox: (mtu_bytes: ^100)))",
+        told: &["mtu_bytes from 500 to 65507, found 100"],
+    },
+    Bad {
+        what: "threads, whose pace would decide",
+        text: "Scenario(name: \"x\", settings: (outbox: (^shards: 2)))",
+        told: &["unknown field `shards`"],
     },
     Bad {
         what: "a bracket that is not closed",

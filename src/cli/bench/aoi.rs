@@ -2,9 +2,9 @@
 //! and many scenes.
 //!
 //! Times are medians of whole ticks: telling every position, and the update, queue worked off; after a warm-up long enough
-//! that lists have mingled. Peers walk the same ways, each by itself. Where caps do not bite, the lists of all sides must be
-//! equal in every fourth tick, so their enters and leaves are; where they do, those of plain sets must have as many of
-//! each class as ours.
+//! that lists have mingled, but for the many scenes. Peers walk the same ways, each by itself. Where caps do not bite, the
+//! lists of all sides must be equal in every fourth tick; where they do, those of plain sets must have as many of each class
+//! as those of directed sight.
 
 use std::hash::{BuildHasher, Hasher};
 

@@ -3,8 +3,8 @@
 //! ```text
 //! systems ──▶ one file a system ──▶ [`Row`]s ──▶ table or JSON on stdout
 //! ```
-//! A row is one piece of work, done by throng and, where there is one, by a reference in turn, in the same process, on the
-//! same input, with results compared. Input is generated from fixed seeds; only the times differ from run to run.
+//! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
+//! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from run to run.
 
 mod aoi;
 mod matchmaking;

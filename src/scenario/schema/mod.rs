@@ -81,6 +81,30 @@ impl Default for Scenario {
     }
 }
 
+/// How packets leave the server, as far as a scenario may say: threads are no scenario's, since their pace would decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Packets {
+    /// The longest packet, in bytes.
+    pub mtu_bytes: usize,
+    /// Bytes of reliable messages that may wait for one client's line; one for which more would is logged out.
+    pub spill_client_bytes_max: usize,
+}
+
+impl Default for Packets {
+    fn default() -> Self {
+        let OutboxSettings {
+            mtu_bytes,
+            spill_client_bytes_max,
+            ..
+        } = OutboxSettings::default();
+        Self {
+            mtu_bytes,
+            spill_client_bytes_max,
+        }
+    }
+}
+
 /// The settings of the systems that a scenario can change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -94,7 +118,7 @@ pub struct Settings {
     /// What clients are told.
     pub sync: SyncSettings,
     /// How packets leave the server.
-    pub outbox: OutboxSettings,
+    pub outbox: Packets,
     /// The making of battles, over all modes.
     pub matchmaking: MatchmakingSettings,
 }

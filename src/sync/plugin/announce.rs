@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::{Replicator, SyncStats};
+use super::{Replicator, SyncSettings, SyncStats};
 use crate::outbox::Outbox;
 use crate::session::Sessions;
 use crate::sim::SimTick;
@@ -11,6 +11,9 @@ use crate::sync::announce;
 use crate::sync::records::News;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, ClientId, write_announce};
 use crate::world::{Object, ObjectRef, PartyId, SceneId};
+
+/// Bytes that can be announced in a tick, whatever the settings: all messages of a tick together are numbered by 31 bits.
+const ANNOUNCED_BYTES_MAX: usize = 1 << 28;
 
 /// Tells clients of something that happens once: damage, chat, a spell that is cast.
 ///
@@ -68,10 +71,11 @@ pub(super) fn gather(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
-    sessions: Res<Sessions>,
+    (sessions, settings): (Res<Sessions>, Res<SyncSettings>),
     tick: Res<SimTick>,
     objects: Query<(&Object, Option<&PartyId>)>,
 ) {
+    let mut left = (settings.announce_bytes_per_tick as usize).min(ANNOUNCED_BYTES_MAX);
     let Replicator {
         scenes,
         clients,
@@ -82,20 +86,47 @@ pub(super) fn gather(
     // Of a client without an object nobody takes them, and they hold for this tick only.
     clients.iter_mut().for_each(|state| state.announced.clear());
     for announce in announces.read() {
-        if announce.bytes.len() > ANNOUNCE_BYTES_MAX {
+        let length = announce.bytes.len();
+        if length > ANNOUNCE_BYTES_MAX || length > left {
             stats.announces_refused += 1;
             continue;
         }
-        let from = announce.from.map(|from| (from.id.0, from.generation.0));
-        let span = outbox
-            .batch_mut()
-            .share(|bytes| write_announce(bytes, from, &announce.bytes));
+        left -= length;
+        // Where the object is in another scene its number is another's.
+        let scene = match announce.scope {
+            AnnounceScope::Viewers(of) => Some(of.scene),
+            AnnounceScope::Radius { scene, .. } | AnnounceScope::Scene(scene) => Some(scene),
+            AnnounceScope::Client(_) | AnnounceScope::Party(_) => None,
+        };
+        let from = announce.from;
+        let from = from.filter(|from| scene.is_none_or(|scene| from.scene == scene));
+        let from = from.map(|from| (from.id.0, from.generation.0));
+        let mut share = |from| {
+            let batch = outbox.batch_mut();
+            batch.share(|bytes| write_announce(bytes, from, &announce.bytes))
+        };
         let announced = announce::Announced {
-            span,
+            span: share(from),
             from,
             reliable: announce.class == Channel::Reliable,
             expires: tick.0 + u64::from(announce.ttl_ticks),
             nth: announcing.len() as u32,
+        };
+        let mut anonymous = None;
+        let mut for_who_is_in = |scene: SceneId| {
+            if announce.from.is_none_or(|from| from.scene == scene) {
+                return announced;
+            }
+            let span = *anonymous.get_or_insert_with(|| share(None));
+            announce::Announced {
+                span,
+                from: None,
+                ..announced
+            }
+        };
+        let own_of = |client| {
+            let session = sessions.get(client)?;
+            objects.get(session.controls?).ok()
         };
         announcing.push(Announced {
             from: announce.from,
@@ -131,27 +162,19 @@ pub(super) fn gather(
                 }
             }
             AnnounceScope::Client(client) => {
-                if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client) {
-                    clients[place].announced.push(announced);
+                if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
+                    && let Some((own, _)) = own_of(client)
+                {
+                    clients[place].announced.push(for_who_is_in(own.scene()));
                 }
             }
             AnnounceScope::Party(party) => {
                 for state in &mut *clients {
-                    let own = sessions
-                        .get(state.client)
-                        .and_then(|session| objects.get(session.controls?).ok());
-                    let Some((own, Some(&of))) = own else {
-                        continue;
-                    };
-                    if of != party {
-                        continue;
+                    if let Some((own, Some(&of))) = own_of(state.client)
+                        && of == party
+                    {
+                        state.announced.push(for_who_is_in(own.scene()));
                     }
-                    // Elsewhere the number is another object's.
-                    let here = announce.from.filter(|from| from.scene == own.scene());
-                    state.announced.push(announce::Announced {
-                        from: here.and(from),
-                        ..announced
-                    });
                 }
             }
         }

@@ -2,11 +2,10 @@
 
 use bevy_ecs::prelude::*;
 
-use super::attributes::{Attributes, Audience};
+use super::attributes::{Attributes, Audience, SentValues};
 use super::{Replicator, moving_of, relation, words};
 use crate::aoi::SceneInterest;
 use crate::session::Sessions;
-
 use crate::sync::masks::bits;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::sync::remotes::remote_id;
@@ -102,7 +101,13 @@ fn compare_remotes(
         let values = |relation| values_of(attributes, attributes.variant(relation), entity);
         let is_member = own_party.is_some() && entity.get::<PartyId>() == own_party;
         let is_member = is_member && attributes.remote(Audience::PARTY).is_some();
-        let is_public = here && !values(Audience::SCENE).is_empty();
+        // Also when the component is gone by now: an object keeps what was told of it.
+        let public = attributes.remote(Audience::SCENE);
+        let public = public.map(|variant| &attributes.told()[usize::from(variant.0)]);
+        let sent = entity.get::<SentValues>();
+        let has_public =
+            public.is_some_and(|told| sent.is_some_and(|sent| sent.of(told).next().is_some()));
+        let is_public = here && has_public;
         let values = match (is_member, is_public) {
             (true, true) => values(Audience::PARTY.or(Audience::SCENE)),
             (true, false) => values(Audience::PARTY),
@@ -126,9 +131,18 @@ fn compare_remotes(
     }
     let found: Vec<_> = mirror
         .remotes()
-        .map(|(of, remote)| (of, remote.kind, remote.attributes.clone()))
+        .zip(&expected)
+        .map(|((of, remote), (_, _, expected))| {
+            let is_expected = |id| expected.iter().any(|&(other, _)| other == id);
+            let values = remote.attributes.iter().filter(|&&(id, _)| is_expected(id));
+            (
+                of,
+                remote.kind,
+                values.cloned().collect::<AttributeValues>(),
+            )
+        })
         .collect();
-    if found == expected {
+    if found == expected && mirror.remotes().count() == expected.len() {
         Ok(())
     } else {
         Err(format!("it was told of {found:?} unseen, not {expected:?}"))

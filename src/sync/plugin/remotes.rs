@@ -50,9 +50,9 @@ pub(super) fn follow_standing(
         };
         if let Some(records) = scenes.get_mut(&object.scene()) {
             let standing = [
-                team.map_or(0, |team| team.0 + 1),
-                party.map_or(0, |party| party.0 + 1),
-                guild.map_or(0, |guild| guild.0 + 1),
+                team.map_or(0, |team| team.0.wrapping_add(1)),
+                party.map_or(0, |party| party.0.wrapping_add(1)),
+                guild.map_or(0, |guild| guild.0.wrapping_add(1)),
             ];
             let before = records.stand(object.id().0, standing);
             parties.change(object.reference(), before[PARTY], standing[PARTY]);
@@ -65,11 +65,12 @@ pub(super) fn follow_standing(
 }
 
 /// A client's remotes follow what they depend on; gives those that it has to be told of. `moved` is whether anything came
-/// into its sight or left it. O(1) where nothing changed, else O((party + public objects) × links).
+/// into its sight or left it. O(1) where nothing changed, else O((party + public objects) × (links + party)).
 pub(super) fn follow<'a>(
     state: &'a mut ClientState,
     own: ObjectRef,
     moved: bool,
+    meeting_max: u32,
     (records, parties, attributes): (&SceneRecords, &PartyObjects, &Attributes),
     expected: &mut Vec<Remote>,
 ) -> &'a [Remote] {
@@ -94,6 +95,7 @@ pub(super) fn follow<'a>(
         expected.extend(members.map(|object| Remote { object, variant }));
     }
     if let Some(variant) = attributes.remote(Audience::SCENE) {
+        let members = expected.len();
         let to_both = attributes.variant(Audience::PARTY.or(Audience::SCENE));
         for &(id, generation) in &records.public {
             let object = ObjectRef {
@@ -101,7 +103,8 @@ pub(super) fn follow<'a>(
                 id: ObjectId(id),
                 generation: Generation(generation),
             };
-            match expected.iter_mut().find(|other| other.object == object) {
+            let mut party = expected[..members].iter_mut();
+            match party.find(|other| other.object == object) {
                 Some(member) => member.variant = to_both,
                 None if unseen(object) => expected.push(Remote { object, variant }),
                 None => {}
@@ -109,7 +112,7 @@ pub(super) fn follow<'a>(
         }
     }
     expected.sort_unstable();
-    state.remotes.follow(expected);
+    state.remotes.follow(expected, meeting_max as usize);
     state.remotes.public_version = records.public_version;
     &state.remotes.meeting
 }

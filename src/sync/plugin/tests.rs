@@ -18,7 +18,8 @@ use crate::session::{ControlledBy, LogoutReason, control, disconnect};
 use crate::sync::Mirror;
 use crate::wire::{Channel, Encoding, Value};
 use crate::world::{
-    KindId, PartyId, SceneSpec, TeamId, change_scene, open_scene, spawn_object, teleport,
+    KindId, PartyId, SceneSpec, TeamId, change_scene, close_scene, open_scene, spawn_object,
+    teleport,
 };
 
 #[derive(Component, Clone, Copy)]
@@ -231,6 +232,10 @@ impl Rig {
     }
 }
 
+fn reference(rig: &Rig, entity: Entity) -> ObjectRef {
+    rig.app.world().get::<Object>(entity).unwrap().reference()
+}
+
 #[test]
 fn at_rest_nothing_is_sent() {
     let mut rig = Rig::new(10);
@@ -280,6 +285,10 @@ enum Step {
     Despawn(usize),
     Join,
     Cap(usize, u16),
+    /// Takes control of somebody away from its client, or gives it back.
+    Control(usize),
+    /// The second scene closes, and another opens in its place.
+    Close,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -301,7 +310,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (who.clone(), 0..2usize).prop_map(|(w, s)| Step::Change(w, s)),
         1 => who.clone().prop_map(Step::Despawn),
         1 => Just(Step::Join),
-        1 => (who, 0..4u16).prop_map(|(w, c)| Step::Cap(w, c)),
+        1 => (who.clone(), 0..4u16).prop_map(|(w, c)| Step::Cap(w, c)),
+        1 => who.prop_map(Step::Control),
+        1 => Just(Step::Close),
     ];
     prop::collection::vec(step, 0..80)
 }
@@ -325,6 +336,7 @@ proptest! {
             ..SyncSettings::default()
         });
         rig.app.insert_resource(Workers::new(workers));
+        let mut loose: Vec<(ClientId, Entity)> = Vec::new();
         for step in steps {
             let pick = |nth: usize| rig.players.get(nth % rig.players.len().max(1)).copied();
             match step {
@@ -407,6 +419,19 @@ proptest! {
                         rig.players.retain(|&other| other != entity);
                     }
                 }
+                Step::Control(nth) => {
+                    if let Some((client, entity)) = loose.pop() {
+                        control(rig.app.world_mut(), client, entity);
+                    } else if let Some(entity) = pick(nth) {
+                        loose.push((rig.client_of(entity), entity));
+                        rig.app.world_mut().entity_mut(entity).remove::<ControlledBy>();
+                    }
+                }
+                Step::Close => {
+                    close_scene(rig.app.world_mut(), rig.scenes[1]).unwrap();
+                    rig.scenes[1] = open_scene(rig.app.world_mut(), SceneSpec::default(), ()).unwrap();
+                    rig.players.retain(|&entity| rig.app.world().get_entity(entity).is_ok());
+                }
                 Step::Cap(nth, cap) => {
                     if let Some(mut viewer) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Viewer>(e)) {
                         viewer.caps = ViewCaps::all(cap);
@@ -427,13 +452,14 @@ proptest! {
 #[derive(Component)]
 struct Doomed;
 
+fn slay(mut commands: Commands, doomed: Query<Entity, With<Doomed>>) {
+    doomed
+        .iter()
+        .for_each(|entity| commands.entity(entity).despawn());
+}
+
 fn despawn_in(set: SimSystems) -> Rig {
     let mut rig = Rig::new(10);
-    let slay = |mut commands: Commands, doomed: Query<Entity, With<Doomed>>| {
-        doomed
-            .iter()
-            .for_each(|entity| commands.entity(entity).despawn());
-    };
     rig.app.add_systems(FixedUpdate, slay.in_set(set));
     rig.rest_and_compare();
     rig

@@ -167,3 +167,75 @@ fn a_long_announcement_arrives_whole_and_motions_go_on_after_a_second() {
     assert!(sent.motions.messages - before.motions.messages > 20);
     assert_eq!(sent.postponed, before.postponed);
 }
+
+#[test]
+fn who_comes_to_know_somebody_hears_what_it_says_in_that_tick() {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        bytes_per_client_s: 1_000_000,
+        ..SyncSettings::default()
+    });
+    let speaker = rig.players[1];
+    let scope = AnnounceScope::Viewers(reference(&rig, speaker));
+    announce(&mut rig, speaker, scope, Channel::Reliable, "hello");
+    rig.app.update();
+    assert_eq!(told(&rig, "hello"), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(receivers(&rig), [(scope, 6)]);
+}
+
+#[test]
+fn who_leaves_unseen_is_not_heard_either() {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        enters_per_tick: 1,
+        ..SyncSettings::default()
+    });
+    rig.app.update();
+    let speaker = rig.players.pop().unwrap();
+    let scope = AnnounceScope::Viewers(reference(&rig, speaker));
+    announce(&mut rig, speaker, scope, Channel::Reliable, "farewell");
+    rig.app.update();
+    rig.app.world_mut().despawn(speaker);
+    (0..12).for_each(|_| rig.app.update());
+    // Two of its team knew it when it spoke; the others still waited when it left.
+    assert_eq!(told(&rig, "farewell"), [1, 3]);
+}
+
+#[test]
+fn elsewhere_an_announcement_names_nobody() {
+    let mut rig = Rig::new(10);
+    let (speaker, listener) = (rig.players[0], rig.players[1]);
+    let to = rig.scenes[1];
+    change_scene(rig.app.world_mut(), listener, to, Vec2::splat(50.0)).unwrap();
+    rig.rest_and_compare();
+    let client = rig.client_of(listener);
+    for scope in [
+        AnnounceScope::Client(client),
+        AnnounceScope::Scene(reference(&rig, listener).scene),
+    ] {
+        announce(&mut rig, speaker, scope, Channel::Reliable, "who?");
+        rig.app.update();
+        let end = rig.mirrors.0.lock().unwrap();
+        let last = end.mirrors[&client].0.last_announce();
+        assert_eq!(last, Some((None, b"who?".as_slice())));
+    }
+}
+
+#[test]
+fn what_is_too_much_for_a_tick_is_told_nobody_and_counted() {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        announce_bytes_per_tick: 10,
+        ..SyncSettings::default()
+    });
+    rig.rest_and_compare();
+    let speaker = rig.players[0];
+    let scope = AnnounceScope::Scene(reference(&rig, speaker).scene);
+    for text in ["123456", "654321", "1234"] {
+        announce(&mut rig, speaker, scope, Channel::Reliable, text);
+    }
+    rig.app.update();
+    assert_eq!(receivers(&rig), [(scope, 6), (scope, 6)]);
+    let stats = rig.app.world().resource::<SyncStats>();
+    assert_eq!(stats.announces_refused, 1);
+}

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::wire::RemoteId;
-use crate::world::close_scene;
 
 /// What the client of one player was told unseen of an object, of an attribute.
 fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> Option<Vec<u8>> {
@@ -17,10 +16,6 @@ fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> Option<Vec<u
     let mut values = remote.attributes.iter();
     let (_, value) = values.find(|&&(id, _)| id == attribute)?;
     Some(value.clone())
-}
-
-fn reference(rig: &Rig, entity: Entity) -> ObjectRef {
-    rig.app.world().get::<Object>(entity).unwrap().reference()
 }
 
 fn join(rig: &mut Rig, who: &[usize]) {
@@ -128,4 +123,82 @@ fn a_scene_that_closes_takes_its_party_members_with_it() {
     close_scene(rig.app.world_mut(), to).unwrap();
     rig.rest_and_compare();
     assert_eq!(told_of(&rig, a, of, 5), None);
+}
+
+#[test]
+fn who_goes_in_the_middle_of_a_tick_is_forgotten_whatever_was_told_of_it() {
+    // Each sees one other, and is of the party of all.
+    let mut rig = Rig::new(1);
+    let after_collecting = slay.after(SimSystems::Heartbeat);
+    let systems = after_collecting.before(SimSystems::Replicate);
+    rig.app.add_systems(FixedUpdate, systems);
+    join(&mut rig, &[0, 1, 2, 3, 4, 5]);
+    rig.rest_and_compare();
+    for _ in 0..3 {
+        let entity = rig.players.remove(2);
+        // It becomes public and goes in the very tick in which the party would be told so.
+        rig.app.world_mut().entity_mut(entity).insert(Score(1));
+        let of = reference(&rig, entity);
+        let is_public = |rig: &Rig| {
+            let replicator = rig.app.world().resource::<Replicator>();
+            let public = &replicator.scenes[&of.scene].public;
+            public.contains(&(of.id.0, of.generation.0))
+        };
+        while !is_public(&rig) {
+            rig.app.update();
+        }
+        rig.app.world_mut().entity_mut(entity).insert(Doomed);
+        rig.app.update();
+        rig.join(1, 2);
+        join(&mut rig, &[5]);
+        rig.app.update();
+    }
+    rig.rest_and_compare();
+}
+
+#[test]
+fn no_more_are_told_of_unseen_in_a_tick_than_may_be() {
+    let mut rig = Rig::new(0);
+    rig.app.insert_resource(SyncSettings {
+        enters_per_tick: 2,
+        ..SyncSettings::default()
+    });
+    for &entity in &rig.players {
+        rig.app.world_mut().entity_mut(entity).insert(Score(3));
+    }
+    rig.rest_and_compare();
+    rig.join(0, 7);
+    let by = rig.players[6];
+    let told = |rig: &Rig| {
+        let others = rig.players[..6].iter();
+        let told = others.filter(|&&of| told_of(rig, by, reference(rig, of), 6).is_some());
+        told.count()
+    };
+    for known in [2, 4, 6] {
+        rig.app.update();
+        assert_eq!(told(&rig), known);
+    }
+    rig.rest_and_compare();
+}
+
+#[test]
+fn of_scenes_that_closed_nothing_is_kept() {
+    let mut rig = Rig::new(10);
+    for _ in 0..20 {
+        let scene = open_scene(rig.app.world_mut(), SceneSpec::default(), ()).unwrap();
+        rig.join(10, 2);
+        let entity = rig.players.pop().unwrap();
+        change_scene(rig.app.world_mut(), entity, scene, Vec2::splat(50.0)).unwrap();
+        rig.app.update();
+        close_scene(rig.app.world_mut(), scene).unwrap();
+        rig.app.update();
+    }
+    rig.app.update();
+    let replicator = rig.app.world().resource::<Replicator>();
+    let kept = [
+        replicator.scenes.len(),
+        replicator.followed.len(),
+        replicator.changed.len(),
+    ];
+    assert!(kept.iter().all(|&scenes| scenes <= 2), "{kept:?}");
 }
