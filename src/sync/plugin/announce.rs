@@ -3,14 +3,15 @@
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
+use super::remotes::party_number;
 use super::{Replicator, SyncSettings, SyncStats};
 use crate::outbox::Outbox;
-use crate::session::Sessions;
 use crate::sim::SimTick;
 use crate::sync::announce;
+use crate::sync::client::ClientState;
 use crate::sync::records::News;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, ClientId, write_announce};
-use crate::world::{Object, ObjectRef, PartyId, SceneId};
+use crate::world::{Generation, ObjectId, ObjectRef, PartyId, SceneId};
 
 /// Bytes that can be announced in a tick, whatever the settings: all messages of a tick together are numbered by 31 bits.
 const ANNOUNCED_BYTES_MAX: usize = 1 << 28;
@@ -71,18 +72,20 @@ pub(super) fn gather(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
-    (sessions, settings): (Res<Sessions>, Res<SyncSettings>),
+    settings: Res<SyncSettings>,
     tick: Res<SimTick>,
-    objects: Query<(&Object, Option<&PartyId>)>,
 ) {
     let mut left = (settings.announce_bytes_per_tick as usize).min(ANNOUNCED_BYTES_MAX);
     let Replicator {
         scenes,
         clients,
+        parties,
         announcing,
         ..
     } = &mut *replicator;
     announcing.clear();
+    // The clients by the objects that they know to control; made for the first party that is spoken to.
+    let mut by_own: Option<Vec<(ObjectRef, usize)>> = None;
     // Of a client without an object nobody takes them, and they hold for this tick only.
     clients.iter_mut().for_each(|state| state.announced.clear());
     for announce in announces.read() {
@@ -124,10 +127,6 @@ pub(super) fn gather(
                 ..announced
             }
         };
-        let own_of = |client| {
-            let session = sessions.get(client)?;
-            objects.get(session.controls?).ok()
-        };
         announcing.push(Announced {
             from: announce.from,
             scope: announce.scope,
@@ -163,17 +162,23 @@ pub(super) fn gather(
             }
             AnnounceScope::Client(client) => {
                 if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
-                    && let Some((own, _)) = own_of(client)
+                    && let Some(own) = own_of(&clients[place])
                 {
-                    clients[place].announced.push(for_who_is_in(own.scene()));
+                    clients[place].announced.push(for_who_is_in(own.scene));
                 }
             }
             AnnounceScope::Party(party) => {
-                for state in &mut *clients {
-                    if let Some((own, Some(&of))) = own_of(state.client)
-                        && of == party
-                    {
-                        state.announced.push(for_who_is_in(own.scene()));
+                let by_own = by_own.get_or_insert_with(|| {
+                    let own = clients.iter().zip(0..);
+                    let own = own.filter_map(|(state, place)| Some((own_of(state)?, place)));
+                    let mut by_own: Vec<_> = own.collect();
+                    by_own.sort_unstable();
+                    by_own
+                });
+                for &member in parties.of(party_number(party)) {
+                    if let Ok(nth) = by_own.binary_search_by_key(&member, |&(own, _)| own) {
+                        let (own, place) = by_own[nth];
+                        clients[place].announced.push(for_who_is_in(own.scene));
                     }
                 }
             }
@@ -182,6 +187,15 @@ pub(super) fn gather(
     scenes
         .values_mut()
         .for_each(|records| records.announcements.sort());
+}
+
+/// The object that a client knows to control.
+fn own_of(state: &ClientState) -> Option<ObjectRef> {
+    state.own.map(|(scene, id, generation)| ObjectRef {
+        scene: SceneId(scene),
+        id: ObjectId(id),
+        generation: Generation(generation),
+    })
 }
 
 /// Says how many each announcement reached.

@@ -12,6 +12,11 @@ use crate::world::{
     TeamId,
 };
 
+/// A party in a [`Standing`](crate::sync::records::Standing).
+pub(super) const fn party_number(party: PartyId) -> u32 {
+    party.0.wrapping_add(1)
+}
+
 type Belonging = (
     &'static Object,
     Option<&'static TeamId>,
@@ -51,7 +56,7 @@ pub(super) fn follow_standing(
         if let Some(records) = scenes.get_mut(&object.scene()) {
             let standing = [
                 team.map_or(0, |team| team.0.wrapping_add(1)),
-                party.map_or(0, |party| party.0.wrapping_add(1)),
+                party.map_or(0, |&party| party_number(party)),
                 guild.map_or(0, |guild| guild.0.wrapping_add(1)),
             ];
             let before = records.stand(object.id().0, standing);
