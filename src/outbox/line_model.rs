@@ -59,7 +59,7 @@ impl LineModels {
         self.waiting_bytes = 0;
     }
 
-    /// A tick begins: what waits is sent as far as the lines take it; without limits all of it.
+    /// A tick begins: what waits is sent as far as the lines take it. Without limits all of it is, and counts for no tick.
     pub fn begin(
         &mut self,
         limits: bool,
@@ -69,8 +69,10 @@ impl LineModels {
         let mut written = Written::default();
         let waiting_bytes = &mut self.waiting_bytes;
         self.lines.retain(|_, line| {
-            let rate = i64::from(line.bytes_per_tick);
-            line.credit = (line.credit + rate).min(rate);
+            if limits {
+                let rate = i64::from(line.bytes_per_tick);
+                line.credit = (line.credit + rate).min(rate);
+            }
             while !limits || line.credit > 0 {
                 let Some(frame) = line.waiting.pop_front() else {
                     break;
@@ -78,7 +80,9 @@ impl LineModels {
                 line.waiting_bytes -= frame.len();
                 *waiting_bytes -= frame.len();
                 let (sent, ended) = send_frame(&frame, assembler, sink);
-                line.credit -= sent.bytes as i64;
+                if limits {
+                    line.credit -= sent.bytes as i64;
+                }
                 written.add(sent);
                 if ended {
                     return false;

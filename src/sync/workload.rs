@@ -25,11 +25,11 @@ use crate::world::{
 /// Ticks a second.
 pub const TICK_HZ: f64 = 20.0;
 /// How fast everybody walks, in metres a second.
-const PACE_M_S: f32 = 3.0;
+pub const PACE_M_S: f32 = 3.0;
 
 /// Where everybody is.
 #[derive(Resource)]
-struct Walk(Walkers);
+pub struct Walk(pub Walkers);
 
 /// What the sets of replication took in the tick in hand.
 #[derive(Resource, Default)]
@@ -153,7 +153,8 @@ impl WalkingServer {
     }
 }
 
-fn walk(
+/// One tick's step of everybody.
+pub fn walk(
     mut walk: ResMut<Walk>,
     mut objects: Query<(&Object, &mut Position, &mut Velocity, &mut Heading)>,
 ) {

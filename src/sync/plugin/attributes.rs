@@ -200,6 +200,8 @@ pub struct Attributes {
     /// By [`Variant`].
     told: Vec<AttributeSet>,
     variants: [Variant; RELATIONS],
+    /// Variants of those who see an object, its owner included.
+    seen: Vec<Variant>,
     /// Variants with any attributes of which a client can be told without seeing the object.
     remotes: Vec<Variant>,
     /// Attributes of each cadence: every how many ticks, or 0 for the heartbeat.
@@ -213,6 +215,7 @@ impl Default for Attributes {
             table: Vec::new(),
             told: Vec::new(),
             variants: [Variant(0); RELATIONS],
+            seen: Vec::new(),
             remotes: Vec::new(),
             cadences: Vec::new(),
             persist: [0; ATTRIBUTE_WORDS],
@@ -259,6 +262,11 @@ impl Attributes {
     /// Attributes that are stored.
     pub(in crate::sync) const fn persistent(&self) -> &AttributeSet {
         &self.persist
+    }
+
+    /// The variants of those who see an object, its owner included.
+    pub(in crate::sync) fn seen(&self) -> &[Variant] {
+        &self.seen
     }
 
     /// What a client of this relation is told of an object that it does not see, if anything.
@@ -337,6 +345,14 @@ impl Attributes {
                 told.push(set);
             }
         }
+        // Who sees an object is in its scene; the owner is all that one can be to it.
+        let sight = Audience::VIEWERS.or(Audience::SCENE);
+        let seen = (0..RELATIONS as u8).map(Audience).filter(|&relation| {
+            relation == Self::OWN || relation.contains(sight) && !relation.meets(Audience::OWNER)
+        });
+        let mut seen: Vec<Variant> = seen.map(|relation| self.variant(relation)).collect();
+        seen.sort_unstable();
+        seen.dedup();
         let mut remotes = [
             Audience::PARTY,
             Audience::SCENE,
@@ -353,7 +369,7 @@ impl Attributes {
         let of_cadence = |ticks| (ticks, set_of(&|spec| every(spec.cadence) == ticks));
         let cadences = cadences.into_iter().map(of_cadence).collect();
         let persist = set_of(&|spec| spec.persist);
-        (self.told, self.remotes) = (told, remotes);
+        (self.told, self.seen, self.remotes) = (told, seen, remotes);
         (self.cadences, self.persist) = (cadences, persist);
     }
 }
@@ -520,6 +536,8 @@ mod tests {
         register(&mut attributes, plain("mana", 3).to(party)).unwrap();
         assert_eq!(attributes.remotes(), [attributes.variant(Audience::PARTY)]);
         assert_eq!(attributes.remote(Audience::SCENE), None);
+        // The owner, strangers, and those of the party or guild.
+        assert_eq!(attributes.seen().len(), 3);
         let told = |relation| attributes.told()[usize::from(attributes.variant(relation).0)][0];
         assert_eq!(told(Attributes::OWN), 0b111);
         assert_eq!(told(Audience::VIEWERS), 0b001);

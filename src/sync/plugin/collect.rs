@@ -154,9 +154,11 @@ fn tell(
     let mut written = Written::new();
     // Nobody sees a scene: all are told of it as of something remote.
     let is_scene = id == 0;
-    for (variant, told) in attributes.told().iter().enumerate() {
-        let set = both(changed, *told);
-        if is_scene || is_empty(&set) {
+    let seen = if is_scene { &[] } else { attributes.seen() };
+    for &variant in seen {
+        let variant = usize::from(variant.0);
+        let set = both(changed, attributes.told()[variant]);
+        if is_empty(&set) {
             continue;
         }
         let span = once(&mut written, outbox, set, |bytes| {

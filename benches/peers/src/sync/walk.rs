@@ -1,52 +1,25 @@
 //! Throng's side: its views and replication in an app of their own, as in `throng::sync::workload`, but timed until the
 //! packets are in the sink, since those are what the peer makes too.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::SingleThreadedExecutor;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 use throng::aoi::workload::{CAP, CELL_M, Walkers};
 use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
-use throng::outbox::{Frames, Outbox, Sink};
+use throng::outbox::{MemorySink, Outbox};
 use throng::session::{Sessions, control};
 use throng::sim::clock::one_tick_an_update;
-use throng::sim::{SimSystems, SimTick};
-use throng::sync::workload::TICK_HZ;
+use throng::sim::{SimSystems, SimTick, in_turn};
+use throng::sync::workload::{PACE_M_S, TICK_HZ, Walk, walk};
 use throng::sync::{Mirror, SyncPlugin, SyncSettings, SyncStats};
-use throng::wire::{Channel, ClientId};
-use throng::world::{
-    Heading, KindId, Object, Position, SceneSpec, Velocity, open_scene, spawn_object,
-};
+use throng::wire::ClientId;
+use throng::world::{KindId, Object, SceneSpec, open_scene, spawn_object};
 
 use super::spent::{Spent, start, stop};
 use super::{Pair, Played, Script, Tick};
-
-/// How fast everybody walks, in metres a second.
-const PACE_M_S: f32 = 3.0;
-
-/// Where everybody is.
-#[derive(Resource)]
-struct Walk(Walkers);
-
-/// The packets of a tick, in a buffer that stays.
-#[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Frames>>);
-
-impl Sent {
-    fn with<R>(&self, work: impl FnOnce(&mut Frames) -> R) -> R {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Sink for Sent {
-    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        self.with(|frames| frames.deliver(client, channel, packet));
-    }
-}
 
 /// How far mirrors were off.
 pub struct Off {
@@ -60,7 +33,7 @@ pub struct Off {
 /// A server in which everybody walks.
 pub struct Server {
     app: App,
-    sent: Sent,
+    sent: MemorySink,
     near_m: f32,
     /// In the order of their objects.
     clients: Vec<ClientId>,
@@ -89,12 +62,10 @@ impl Server {
                     start.after(SimSystems::View).before(SimSystems::Heartbeat),
                     stop.after(SimSystems::Send).before(SimSystems::Last),
                 ),
-            )
-            .edit_schedule(FixedUpdate, |schedule| {
-                schedule.set_executor(SingleThreadedExecutor::new());
-            });
+            );
+        in_turn(&mut app);
         one_tick_an_update(&mut app);
-        let sent = Sent::default();
+        let sent = MemorySink::default();
         let world = app.world_mut();
         world
             .resource_mut::<Outbox>()
@@ -137,7 +108,7 @@ impl Server {
 
     /// Forgets what was sent.
     pub fn discard(&mut self) {
-        self.sent.with(Frames::clear);
+        self.sent.kept().clear();
     }
 
     /// What was sent so far.
@@ -210,16 +181,15 @@ impl Server {
 
     /// Hands the packets to the clients; how many bytes they were.
     fn receive(&self, mirrors: &mut [Mirror]) -> u64 {
-        self.sent.with(|frames| {
-            let mut bytes = 0;
-            for (client, packet) in frames.iter() {
-                let nth = self.clients.binary_search(&client).expect("a client");
-                mirrors[nth].receive(packet).expect("a packet that follows");
-                bytes += packet.len() as u64;
-            }
-            frames.clear();
-            bytes
-        })
+        let mut kept = self.sent.kept();
+        let mut bytes = 0;
+        for (client, packet) in kept.frames.iter() {
+            let nth = self.clients.binary_search(&client).expect("a client");
+            mirrors[nth].receive(packet).expect("a packet that follows");
+            bytes += packet.len() as u64;
+        }
+        kept.clear();
+        bytes
     }
 }
 
@@ -235,19 +205,4 @@ fn pairs(mirrors: &[Mirror]) -> impl Iterator<Item = Pair> {
 fn missing(of: &[Pair], from: &[Pair]) -> Vec<Pair> {
     let absent = |pair: &&Pair| from.binary_search(pair).is_err();
     of.iter().filter(absent).copied().collect()
-}
-
-fn walk(
-    mut walk: ResMut<Walk>,
-    mut objects: Query<(&Object, &mut Position, &mut Velocity, &mut Heading)>,
-) {
-    let before = walk.0.positions.clone();
-    walk.0.walk();
-    for (object, mut position, mut velocity, mut heading) in &mut objects {
-        let nth = object.id().0 as usize - 1;
-        let at = walk.0.positions[nth];
-        velocity.0 = (at - before[nth]) * TICK_HZ as f32;
-        *heading = Heading::of(velocity.0).unwrap_or(*heading);
-        position.0 = at;
-    }
 }
