@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::{
     links::{LISTS, UNCAPPED},
     priority::{class_of, rank_of},
+    shard::{Shard, Shared},
     views::SceneViews,
 };
 
@@ -34,25 +35,24 @@ impl SceneViews {
         if !self.changed.is_empty() || !self.parted.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
-        self.links.validate().map_err(ViewFault)?;
+        for shard in &self.shards {
+            shard.links.validate().map_err(ViewFault)?;
+        }
+        let grid = &self.shared.grid;
         let mut counts = (0, 0);
-        for (id, object) in self.objects.iter().enumerate() {
-            let id = id as u32;
-            self.grid
-                .validate(
-                    id,
-                    usize::from(object.layer),
-                    object.viewable,
-                    object.viewer,
-                )
+        for (id, object) in (0..).zip(&self.shared.objects) {
+            let Shard { lookouts, .. } = self.shard(id);
+            let layer = usize::from(object.layer);
+            grid.validate(id, layer, object.viewable)
+                .and_then(|()| lookouts.validate(id, grid.home(id), object.viewer))
                 .map_err(ViewFault)?;
             counts.0 += usize::from(object.viewable);
             counts.1 += usize::from(object.viewer);
-            if !object.alive && self.links.watchers_len(id) > 0 {
+            if !object.alive && self.watchers_len(id) > 0 {
                 return fault(format!("{id} is seen but does not exist"));
             }
-            let cell = self.grid.cell(id);
-            if object.alive && self.grid.sticky_cell(cell, object.position) != cell {
+            let cell = grid.cell(id);
+            if object.alive && grid.sticky_cell(cell, object.position) != cell {
                 return fault(format!(
                     "{id} is at {} and reported in {cell:?}",
                     object.position
@@ -62,11 +62,13 @@ impl SceneViews {
                 self.validate_list(id, list)?;
             }
         }
-        if self.grid.member_counts() != counts {
-            return fault(format!(
-                "the grid has {:?} members, expected {counts:?}",
-                self.grid.member_counts()
-            ));
+        let viewers = self
+            .shards
+            .iter()
+            .map(|shard| shard.lookouts.viewer_count());
+        let found = (grid.target_count(), viewers.sum());
+        if found != counts {
+            return fault(format!("cells have {found:?} members, expected {counts:?}"));
         }
         Ok(())
     }
@@ -80,31 +82,35 @@ impl SceneViews {
         viewer != target
             && a.viewer
             && b.viewable
-            && self.ranking.allows(a, b)
-            && self.grid.in_range(
+            && self.shared.ranking.allows(a, b)
+            && self.shared.grid.in_range(
                 usize::from(b.layer),
-                self.grid.cell(viewer),
-                self.grid.cell(target),
+                self.shared.grid.cell(viewer),
+                self.shared.grid.cell(target),
             )
     }
 
     fn validate_list(&self, viewer: u32, list: usize) -> Result<(), ViewFault> {
         let fault = |text| Err(ViewFault(text));
-        let object = &self.objects[viewer as usize];
-        let mut members: Vec<u32> = Vec::with_capacity(self.links.list_len(viewer, list));
-        for key in self.links.keys(viewer, list) {
+        let Shared {
+            objects, ranking, ..
+        } = &self.shared;
+        let object = &objects[viewer as usize];
+        let Shard { links, .. } = self.shard(viewer);
+        let mut members: Vec<u32> = Vec::with_capacity(links.list_len(viewer, list));
+        for key in links.keys(viewer, list) {
             let target = key.target();
             if !self.could_see(viewer, target) {
                 return fault(format!("{viewer} sees {target} and cannot"));
             }
-            if self.objects[target as usize].list() != list {
+            if objects[target as usize].list() != list {
                 return fault(format!("{viewer} has {target} in list {list}"));
             }
-            let (a, b) = (object, &self.objects[target as usize]);
-            if self.ranking.class(a, b) != class_of(key.rank()) {
+            let (a, b) = (object, &objects[target as usize]);
+            if ranking.class(a, b) != class_of(key.rank()) {
                 return fault(format!("{viewer} ranks {target} as {}", key.rank()));
             }
-            if self.ranking.is_pair(a, b) && !self.visible(target, viewer) {
+            if ranking.is_pair(a, b) && !self.visible(target, viewer) {
                 return fault(format!("{viewer} sees {target}, which does not see it"));
             }
             members.push(target);
@@ -116,7 +122,7 @@ impl SceneViews {
         let cap = if list == UNCAPPED {
             usize::MAX
         } else {
-            usize::from(object.caps[list])
+            usize::from(self.shard(viewer).gaze(viewer).caps[list])
         };
         if members.len() > cap {
             return fault(format!(
@@ -127,18 +133,17 @@ impl SceneViews {
         if !object.viewer {
             return Ok(());
         }
-        for target in 0..self.objects.len() as u32 {
-            let other = &self.objects[target as usize];
+        for (target, other) in (0..).zip(objects) {
             if other.list() != list
                 || !self.could_see(viewer, target)
                 || members.binary_search(&target).is_ok()
             {
                 continue;
             }
-            let class = self.ranking.class(object, other);
+            let class = ranking.class(object, other);
             let (here, there) = (
                 self.end_fault(viewer, list, class),
-                if self.ranking.is_pair(object, other) {
+                if ranking.is_pair(object, other) {
                     self.end_fault(target, object.list(), class)
                 } else {
                     self.end_fault(viewer, list, class)
@@ -154,15 +159,16 @@ impl SceneViews {
     /// What is wrong if somebody of this class, in range, is not in a list; nothing if it is refused or will
     /// be looked at.
     fn end_fault(&self, viewer: u32, list: usize, class: u8) -> Option<&'static str> {
-        let object = &self.objects[viewer as usize];
-        if object.bound[list] <= u16::from(rank_of(class, 0)) {
+        let Shard { links, .. } = self.shard(viewer);
+        let gaze = self.shard(viewer).gaze(viewer);
+        if gaze.bound[list] <= u16::from(rank_of(class, 0)) {
             return Some("has forgotten that it refused");
         }
         if self.queue.contains(viewer) {
             return None;
         }
-        let lowest = self.links.lowest_rank(viewer, list).map(class_of);
-        if self.links.list_len(viewer, list) < object.cap(list) {
+        let lowest = links.lowest_rank(viewer, list).map(class_of);
+        if links.list_len(viewer, list) < gaze.cap(list) {
             Some("is not queued and has a place for")
         } else if lowest.is_some_and(|lowest| class > lowest) {
             Some("is not queued and has a lower member than")

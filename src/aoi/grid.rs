@@ -1,7 +1,7 @@
 //! The interest grid of a scene: which cell an object is in, and who is in a cell.
 //!
 //! ```text
-//! position ──locate──▶ sticky GridCell ──settle──▶ member arrays: targets by layer, viewers by cell
+//! position ──locate──▶ sticky GridCell ──settle──▶ member arrays: targets by layer
 //! ```
 //! Cells are *sticky*: each axis of an object's cell changes only when its position leaves `[c·s − m, (c +
 //! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So whoever walks along a border does not
@@ -9,7 +9,7 @@
 //!
 //! Targets live in *layers*: layer 0 has the grid's own cells; another layer's cells are `scale` grid cells
 //! wide (`Visibility::Far`), up to one cell for the whole scene (`Visibility::Scene`). In range means at most
-//! one cell apart on both axes in the layer of the target. Viewers are kept by grid cell only.
+//! one cell apart on both axes in the layer of the target. Viewers are kept elsewhere (lookouts.rs).
 //!
 //! [`locate`](SceneGrid::locate) changes the reported cell at once but the arrays only at
 //! [`settle`](SceneGrid::settle), so that the order in which objects were located cannot reach game state.
@@ -18,8 +18,8 @@
 //! the border cells.
 //!
 //! Invariant: a member's place is `members[places[id]] == id`.
-//! Cost: insert, remove, move O(1); 34 bytes an object, and 24 more in each of its roles for what its ties
-//! are found by, before slack; 32 bytes a cell, layer and list in use, and 84 a cell for the open ones.
+//! Cost: insert, remove, move O(1); 19 bytes an object, and 24 more for what a target's ties are found by,
+//! before slack; 32 bytes a cell, layer and list in use, and 12 a cell.
 
 use glam::Vec2;
 use thiserror::Error;
@@ -140,12 +140,8 @@ pub struct SceneGrid {
     pub(super) columns: u16,
     pub(super) rows: u16,
     pub(super) layers: Vec<Layer>,
-    pub(super) viewers: Vec<Members>,
-    /// For each capped list and cell the viewers that are open for it.
-    pub(super) open: [Vec<Vec<u32>>; UNCAPPED],
-    pub(super) open_places: Vec<[u32; UNCAPPED]>,
-    /// The layer and list of each id that is a target.
-    pub(super) target_lists: Vec<(u8, u8)>,
+    /// The layer and list of each id that is a target, and whether it counts as sightless.
+    pub(super) target_lists: Vec<(u8, u8, bool)>,
     /// How many targets of each capped list and cell of the finest layer are no viewers.
     pub(super) sightless: [Vec<u32>; UNCAPPED],
     /// The reported cell of each id.
@@ -153,7 +149,6 @@ pub struct SceneGrid {
     /// The cell in whose arrays each id stands.
     pub(super) homes: Vec<GridCell>,
     pub(super) target_places: Vec<u32>,
-    pub(super) viewer_places: Vec<u32>,
     pub(super) next_arrival: Vec<u32>,
 }
 
@@ -171,15 +166,11 @@ impl SceneGrid {
             columns,
             rows,
             layers: Vec::new(),
-            viewers: vec![Members::default(); cell_count],
-            open: std::array::from_fn(|_| vec![Vec::new(); cell_count]),
-            open_places: Vec::new(),
             target_lists: Vec::new(),
             sightless: std::array::from_fn(|_| vec![0; cell_count]),
             cells: Vec::new(),
             homes: Vec::new(),
             target_places: Vec::new(),
-            viewer_places: Vec::new(),
             next_arrival: Vec::new(),
         };
         grid.layer_of_scale(1);
@@ -239,10 +230,8 @@ impl SceneGrid {
             self.cells.resize(ids, GridCell::default());
             self.homes.resize(ids, GridCell::default());
             self.target_places.resize(ids, NONE);
-            self.viewer_places.resize(ids, NONE);
             self.next_arrival.resize(ids, NONE);
-            self.open_places.resize(ids, [NONE; UNCAPPED]);
-            self.target_lists.resize(ids, (0, 0));
+            self.target_lists.resize(ids, (0, 0, false));
         }
     }
 
@@ -385,14 +374,11 @@ impl SceneGrid {
         rows.flat_map(move |y| columns.clone().map(move |x| GridCell { x, y }))
     }
 
-    /// The place of an id among the targets and among the viewers of its cell, for state hashes: sweeps read
-    /// the members in this order.
+    /// The place of an id among the targets of its cell, for state hashes: sweeps read the members in this
+    /// order.
     #[must_use]
-    pub fn places(&self, id: u32) -> (u32, u32) {
-        (
-            self.target_places[id as usize],
-            self.viewer_places[id as usize],
-        )
+    pub fn place_of(&self, id: u32) -> u32 {
+        self.target_places[id as usize]
     }
 
     /// The targets of all layers in cells that a circle touches (margin included), each once. A superset of
@@ -428,60 +414,36 @@ impl SceneGrid {
                 lists.map(|cells| members(cells)).sum::<usize>() + layer.arrivals.len() * 4
             })
             .sum();
-        let open: usize = self
-            .open
+        let object = 2 * size_of::<GridCell>() + 2 * size_of::<u32>() + size_of::<(u8, u8, bool)>();
+        let sightless = self
+            .sightless
             .iter()
-            .flatten()
-            .map(|cell| size_of::<Vec<u32>>() + (cell.capacity() + 1) * size_of::<u32>())
-            .sum();
-        let object = 2 * size_of::<GridCell>() + (3 + UNCAPPED) * size_of::<u32>() + 2;
-        layers + members(&self.viewers) + open + self.cells.capacity() * object
+            .map(|cells| cells.len() * size_of::<u32>());
+        layers + sightless.sum::<usize>() + self.cells.capacity() * object
     }
 
-    /// Checks that an id stands where its home and roles say. O(1).
+    /// Checks that a target stands where its home and list say, and nobody else. O(1).
     ///
     /// # Errors
     /// Says what is wrong.
-    pub fn validate(
-        &self,
-        id: u32,
-        layer: usize,
-        is_target: bool,
-        is_viewer: bool,
-    ) -> Result<(), String> {
+    pub fn validate(&self, id: u32, layer: usize, is_target: bool) -> Result<(), String> {
         let home = self.home(id);
-        let stands = |members: &[u32], place: u32| members.get(place as usize) == Some(&id);
-        let (target_place, viewer_place) = self.places(id);
+        let place = self.place_of(id);
         let list = usize::from(self.target_lists[id as usize].1);
-        let targets = self.targets(layer, list, self.coarse(layer, home));
-        if is_target != (target_place != NONE) || is_target && !stands(targets.ids(), target_place)
-        {
+        let targets = self.targets(layer, list, self.coarse(layer, home)).ids();
+        if is_target != (place != NONE) || is_target && targets.get(place as usize) != Some(&id) {
             return Err(format!(
                 "target {id} is not at its place in layer {layer}, cell {home:?}"
             ));
         }
-        if is_viewer != (viewer_place != NONE)
-            || is_viewer && !stands(self.viewers(home).ids(), viewer_place)
-        {
-            return Err(format!("viewer {id} is not at its place in cell {home:?}"));
-        }
-        for (list, &place) in self.open_places[id as usize].iter().enumerate() {
-            if place != NONE && (!is_viewer || !stands(self.open(list, home), place)) {
-                return Err(format!("{id} is not where it is open for list {list}"));
-            }
-        }
         Ok(())
     }
 
-    /// How many members all arrays have: (targets, viewers). O(cells).
+    /// How many targets all arrays have. O(cells).
     #[must_use]
-    pub fn member_counts(&self) -> (usize, usize) {
-        let count = |cells: &[Members]| -> usize { cells.iter().map(Members::len).sum() };
+    pub fn target_count(&self) -> usize {
         let targets = self.layers.iter().flat_map(|layer| &layer.members);
-        (
-            targets.map(|cells| count(cells)).sum(),
-            count(&self.viewers),
-        )
+        targets.flatten().map(Members::len).sum()
     }
 
     fn layer_of_scale(&mut self, scale: u32) -> usize {

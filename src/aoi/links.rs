@@ -30,6 +30,7 @@ pub use super::ends::{IDS_MAX, LinkKey};
 use super::{
     ends::{Seen, Watcher},
     priority::class_of,
+    share::Share,
     slab::{Run, Slab},
 };
 use crate::world::kinds::KindClass;
@@ -129,6 +130,7 @@ pub struct WatchedBy {
 /// All links of one scene, indexed by object id.
 #[derive(Clone, Debug, Default)]
 pub struct ViewLinks {
+    share: Share,
     lists: Vec<[List; LISTS]>,
     watchers: Vec<Run>,
     /// How many mutual pairs each object is in.
@@ -139,12 +141,21 @@ pub struct ViewLinks {
 }
 
 impl ViewLinks {
+    /// Links of these viewers.
+    #[must_use]
+    pub fn of(share: Share) -> Self {
+        Self {
+            share,
+            ..Self::default()
+        }
+    }
+
     /// Makes room for the ids below `ids`.
     pub fn grow(&mut self, ids: usize) {
-        if ids > self.lists.len() {
-            self.lists.resize(ids, Default::default());
+        if ids > self.watchers.len() {
+            self.lists
+                .resize(self.share.len_of(ids), Default::default());
             self.watchers.resize(ids, Run::default());
-            self.partners.resize(ids, 0);
         }
     }
 
@@ -164,7 +175,7 @@ impl ViewLinks {
     #[must_use]
     #[inline]
     pub fn list_len(&self, viewer: u32, list: usize) -> usize {
-        let lists = self.lists.get(viewer as usize);
+        let lists = self.lists.get(self.share.place(viewer));
         lists.map_or(0, |lists| lists[list].run.len())
     }
 
@@ -277,7 +288,7 @@ impl ViewLinks {
     /// The lowest class in a list; `None` when it is empty. O(1), but O(list) after the last of a class left.
     #[inline]
     pub fn lowest_class(&mut self, viewer: u32, list: usize) -> Option<u8> {
-        let head = self.lists.get(viewer as usize)?[list];
+        let head = self.lists.get(self.share.place(viewer))?[list];
         if head.run.is_empty() {
             return None;
         }
@@ -287,7 +298,7 @@ impl ViewLinks {
         let lowest = class_of(self.lowest_rank(viewer, list)?);
         let keys = self.keys(viewer, list);
         let count = keys.filter(|key| class_of(key.rank()) == lowest).count();
-        self.lists[viewer as usize][list].low = u32::from(lowest) << 24 | count as u32;
+        self.lists[self.share.place(viewer)][list].low = u32::from(lowest) << 24 | count as u32;
         Some(lowest)
     }
 
@@ -368,11 +379,15 @@ impl ViewLinks {
     }
 
     /// Links a mutual pair: `b` will stand in this list of `a`, and `a` in that of `b`. The caller knows that
-    /// neither sees the other yet.
+    /// neither sees the other yet, and that all viewers are of one share.
     pub fn add_pair(&mut self, rank: u8, (a, in_a): (u32, usize), (b, in_b): (u32, usize)) {
         debug_assert!(!self.contains(a, in_a, b) && !self.contains(b, in_b, a));
         self.push_seen(a, in_a, Seen::new(LinkKey::new(rank, b), true));
         self.push_seen(b, in_b, Seen::new(LinkKey::new(rank, a), true));
+        // Made when first needed: where sight is directed there are none.
+        if self.partners.len() < self.watchers.len() {
+            self.partners.resize(self.watchers.len(), 0);
+        }
         self.partners[a as usize] += 1;
         self.partners[b as usize] += 1;
         self.len += 2;
@@ -420,7 +435,7 @@ impl ViewLinks {
     /// Takes an entry out of a list.
     #[inline]
     fn take_seen(&mut self, viewer: u32, list: usize, place: usize) -> Seen {
-        let head = &mut self.lists[viewer as usize][list];
+        let head = &mut self.lists[self.share.place(viewer)][list];
         let seen = self.seen_entries.swap_remove(&mut head.run, place);
         head.note_removed(seen.key().rank());
         seen
@@ -440,7 +455,7 @@ impl ViewLinks {
     }
 
     fn set_rank_of(&mut self, viewer: u32, list: usize, place: usize, rank: u8) {
-        let head = &mut self.lists[viewer as usize][list];
+        let head = &mut self.lists[self.share.place(viewer)][list];
         let seen = &mut self.seen_entries.list_mut(head.run)[place];
         let before = seen.key();
         *seen = Seen::new(LinkKey::new(rank, before.target()), seen.is_mutual());
@@ -454,7 +469,8 @@ impl ViewLinks {
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let heads = self.lists.capacity() * size_of::<[List; LISTS]>()
-            + self.watchers.capacity() * (size_of::<Run>() + size_of::<u32>());
+            + self.watchers.capacity() * size_of::<Run>()
+            + self.partners.capacity() * size_of::<u32>();
         self.seen_entries.allocated_bytes() + self.watcher_entries.allocated_bytes() + heads
     }
 
@@ -464,7 +480,7 @@ impl ViewLinks {
     /// Says which link is broken.
     pub fn validate(&self) -> Result<(), String> {
         let (mut seen_count, mut mutual_count) = (0, 0);
-        for viewer in 0..self.lists.len() as u32 {
+        for viewer in (0..self.lists.len()).map(|place| self.share.id(place)) {
             let mut partners = 0;
             for list in 0..LISTS {
                 let entries = self.list(viewer, list);
@@ -487,7 +503,7 @@ impl ViewLinks {
                         return Err(format!("the other end of {viewer} → {target} is lost"));
                     }
                 }
-                let low = self.lists[viewer as usize][list].low;
+                let low = self.lists[self.share.place(viewer)][list].low;
                 let lowest = self.lowest_rank(viewer, list).map_or(0, class_of);
                 let keys = self.keys(viewer, list);
                 let count = keys.filter(|key| class_of(key.rank()) == lowest).count() as u32;
@@ -514,7 +530,7 @@ impl ViewLinks {
 
     #[inline]
     fn list(&self, viewer: u32, list: usize) -> &[Seen] {
-        let lists = self.lists.get(viewer as usize);
+        let lists = self.lists.get(self.share.place(viewer));
         lists.map_or(&[], |lists| self.seen_entries.list(lists[list].run))
     }
 
@@ -526,10 +542,10 @@ impl ViewLinks {
 
     #[inline]
     fn push_seen(&mut self, viewer: u32, list: usize, seen: Seen) -> usize {
-        if Slab::<Seen>::is_full(self.lists[viewer as usize][list].run) {
+        if Slab::<Seen>::is_full(self.lists[self.share.place(viewer)][list].run) {
             self.enlarge_list(viewer, list);
         }
-        let head = &mut self.lists[viewer as usize][list];
+        let head = &mut self.lists[self.share.place(viewer)][list];
         let place = self.seen_entries.push(&mut head.run, seen);
         head.note_added(seen.key().rank());
         place
@@ -537,7 +553,7 @@ impl ViewLinks {
 
     #[cold]
     fn enlarge_list(&mut self, viewer: u32, list: usize) {
-        let run = &mut self.lists[viewer as usize][list].run;
+        let run = &mut self.lists[self.share.place(viewer)][list].run;
         if !self.seen_entries.reserve(run) {
             let lists = self.lists.iter_mut().flatten();
             self.seen_entries.compact(lists.map(|list| &mut list.run));

@@ -8,132 +8,158 @@ use super::{
     links::{LISTS, LinkKey, UNCAPPED},
     meet::partition,
     priority::BANDS,
-    views::{SceneViews, ViewEvent},
+    shard::{Shard, Shared},
+    share::Share,
+    views::SceneViews,
 };
+use crate::sim::Workers;
 
 impl SceneViews {
-    /// Queues the viewers that began to have something to gain, by id.
-    fn enqueue_freed(&mut self) {
-        for viewer in self.freed.ones() {
-            if self.objects[viewer].can_gain() {
-                self.queue.push(viewer as u32);
-            }
-        }
-        self.freed.clear();
-    }
-
-    /// Queues who can gain, and serves the queue from its head. Looks may free others only where sight is
-    /// mutual.
-    pub(super) fn look(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
+    /// Queues who can gain, and serves the queue from its head.
+    pub(super) fn look(&mut self, workers: Workers, looks_max: u32) {
         let mut looks = 0;
         loop {
             self.enqueue_freed();
             while let Some(viewer) = self.queue.first() {
-                if self.objects[viewer as usize].can_gain() {
+                let Self { shared, shards, .. } = self;
+                let count = shards.len();
+                let shard = &mut shards[Share::index_of(viewer, count)];
+                if shard.gaze(viewer).can_gain() {
                     if looks == looks_max {
                         break;
                     }
                     looks += 1;
-                    self.look_around(viewer, events);
+                    if shared.ranking.mutual {
+                        // It may end what another hopes for.
+                        shard.look_around(shared, viewer);
+                    } else {
+                        shard.looking.push(viewer);
+                    }
                 }
                 self.queue.pop();
             }
-            if self.freed.is_clear() {
+            // Only where sight is mutual a look may free others.
+            if !self.shards.iter().any(Shard::is_any_freed) {
                 break;
             }
         }
         self.counters.looks += u64::from(looks);
+        let shared = &self.shared;
+        workers.for_each_in_turn(&mut self.shards, |shard| {
+            let mut looking = std::mem::take(&mut shard.looking);
+            for viewer in looking.drain(..) {
+                shard.look_around(shared, viewer);
+            }
+            shard.looking = looking;
+        });
     }
 
-    fn look_around(&mut self, viewer: u32, events: &mut Vec<ViewEvent>) {
+    /// Queues the viewers that began to have something to gain, by id.
+    fn enqueue_freed(&mut self) {
+        let mut gaining = std::mem::take(&mut self.shards[0].looking);
+        for shard in &mut self.shards {
+            shard.collect_freed();
+            gaining.append(&mut shard.looking);
+        }
+        gaining.sort_unstable();
+        for viewer in gaining.drain(..) {
+            self.queue.push(viewer);
+        }
+        self.shards[0].looking = gaining;
+    }
+}
+
+impl Shard {
+    pub(super) fn look_around(&mut self, shared: &Shared, viewer: u32) {
         self.mark_seen(viewer);
-        if self.ranking.mutual {
+        if shared.ranking.mutual {
             let enters = self.counters.enters;
-            let cell = self.grid.cell(viewer);
-            self.propose_to_all(viewer, Some(cell));
-            self.commit_proposals(events);
+            let cell = shared.grid.cell(viewer);
+            self.propose_to_all(shared, viewer, Some(cell));
+            self.commit_proposals(shared);
             self.counters.refills += self.counters.enters - enters;
             return;
         }
         for list in 0..LISTS {
-            self.fill(viewer, list, events);
+            self.fill(shared, viewer, list);
         }
     }
 
     /// Sweeps for those that may enter a list, unless it has nothing to gain. Whom the viewer sees is marked.
-    pub(super) fn fill(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) {
-        if !self.objects[viewer as usize].gains(list) {
+    pub(super) fn fill(&mut self, shared: &Shared, viewer: u32, list: usize) {
+        if !self.gaze(viewer).gains(list) {
             return;
         }
-        let cell = self.grid.cell(viewer);
+        let me = &shared.objects[viewer as usize];
+        let cell = shared.grid.cell(viewer);
         let mut refused = 0;
         // Only targets outside caps live in the coarser layers.
         let layers = if list == UNCAPPED {
-            self.grid.layer_count()
+            shared.grid.layer_count()
         } else {
             1
         };
         for layer in 0..layers {
-            let around = self.grid.around(layer, self.grid.coarse(layer, cell));
+            let around = shared.grid.around(layer, shared.grid.coarse(layer, cell));
             for (nth, cell) in around.enumerate() {
                 // Of its own cell it takes the nearest first, then of the next ones.
                 let nearness = if nth == 0 { BANDS - 1 } else { BANDS - 2 };
-                let targets = self.grid.targets(layer, list, cell).ids();
+                let targets = shared.grid.targets(layer, list, cell).ids();
                 let count = self.scratch.choose_unmarked(targets);
                 for place in 0..count {
                     let target = self.scratch.candidates[place];
-                    let other = &self.objects[target as usize];
-                    let me = &self.objects[viewer as usize];
-                    if !self.ranking.allows(me, other) {
+                    let other = &shared.objects[target as usize];
+                    if !shared.ranking.allows(me, other) {
                         continue;
                     }
-                    let rank = self.ranking.rank(me, other);
-                    if !me.may_gain(list, rank) {
+                    let rank = shared.ranking.rank(me, other);
+                    let gaze = self.gaze(viewer);
+                    if !gaze.may_gain(list, rank) {
                         refused = refused.max(u16::from(rank) + 1);
                         continue;
                     }
                     let key = LinkKey::new(rank, target);
-                    if rank % BANDS < nearness || !me.is_best(list, rank) {
+                    if rank % BANDS < nearness || !gaze.is_best(list, rank) {
                         self.scratch.entrants[list].push(key);
                         continue;
                     }
-                    self.link(viewer, list, key, events);
+                    self.link(shared, viewer, list, key);
                     self.counters.refills += 1;
-                    if !self.objects[viewer as usize].gains(list) {
+                    if !self.gaze(viewer).gains(list) {
                         self.scratch.entrants[list].clear();
                         return;
                     }
                 }
-                if self.take_best(viewer, list, events) {
+                if self.take_best(shared, viewer, list) {
                     return;
                 }
             }
         }
         // Everybody in range was seen, so what was refused is known exactly.
-        self.objects[viewer as usize].bound[list] = refused;
-        self.counters.refills += self.serve(viewer, list, events) as u64;
-        self.refresh_open(viewer, list);
+        self.gaze_mut(viewer).bound[list] = refused;
+        self.counters.refills += self.serve(shared, viewer, list) as u64;
+        self.refresh_open(shared, viewer, list);
     }
 
     /// Lets in those that were found so far and are as good as any, the nearest first; true if then the list
     /// has nothing to gain.
-    fn take_best(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) -> bool {
+    fn take_best(&mut self, shared: &Shared, viewer: u32, list: usize) -> bool {
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
-        let me = &self.objects[viewer as usize];
-        let best = partition(&mut entrants, |key| me.is_best(list, key.rank()));
+        let gaze = self.gaze(viewer);
+        let best = partition(&mut entrants, |key| gaze.is_best(list, key.rank()));
         entrants[..best].sort_unstable_by(|a, b| b.cmp(a));
         let mut taken = 0;
         while taken < best {
-            let me = &self.objects[viewer as usize];
+            let gaze = self.gaze(viewer);
             // A list that is full by now may still gain, but only by evicting somebody: that is for later.
-            if !me.gains(list) || !me.has_place(list) {
+            if !gaze.gains(list) || !gaze.has_place(list) {
                 break;
             }
-            self.link(viewer, list, entrants[taken], events);
+            self.link(shared, viewer, list, entrants[taken]);
             taken += 1;
         }
         self.counters.refills += taken as u64;
-        let is_done = !self.objects[viewer as usize].gains(list);
+        let is_done = !self.gaze(viewer).gains(list);
         if is_done {
             entrants.clear();
         } else {

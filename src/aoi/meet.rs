@@ -11,11 +11,11 @@
 
 use super::{
     links::{LISTS, LinkKey, UNCAPPED},
-    object::Object,
+    object::{Object, UNKNOWN},
     pairs::Proposal,
     priority::class_of,
+    shard::{Shard, Shared},
     update::Change,
-    views::{SceneViews, ViewEvent},
 };
 
 /// A target that a viewer might let in: the viewer and the key in one number, which sorts twice as fast. Sorted,
@@ -46,87 +46,81 @@ enum Offering {
     Open,
 }
 
-impl SceneViews {
+impl Shard {
     /// Links those who can see each other from now on.
-    pub(super) fn meet(&mut self, changes: &[Change], events: &mut Vec<ViewEvent>) {
+    pub(super) fn meet(&mut self, shared: &Shared) {
+        let changes = &shared.changes;
         for change in changes {
-            if self.objects[change.id as usize].news.sweeps {
-                self.sweep(change, events);
+            if self.share.owns(change.id) && shared.objects[change.id as usize].news.sweeps {
+                self.sweep(shared, change);
             }
         }
         for change in changes {
-            self.offer(change, Offering::Ties, events);
+            self.offer(shared, change, Offering::Ties);
         }
         let mut offers = std::mem::take(&mut self.scratch.offers);
         // Within a viewer the order does not matter: its entrants are sorted when served.
         offers.sort_unstable();
         for of_viewer in offers.chunk_by(|a, b| a.viewer() == b.viewer()) {
             for offer in of_viewer {
-                let list = self.objects[offer.key().target() as usize].list();
+                let list = shared.objects[offer.key().target() as usize].list();
                 self.scratch.entrants[list].push(offer.key());
             }
             for list in 0..LISTS {
-                self.serve(of_viewer[0].viewer(), list, events);
+                self.serve(shared, of_viewer[0].viewer(), list);
             }
         }
         offers.clear();
         self.scratch.offers = offers;
         for change in changes {
-            self.offer(change, Offering::Open, events);
+            self.offer(shared, change, Offering::Open);
         }
-        if self.ranking.mutual {
-            self.commit_proposals(events);
+        if shared.ranking.mutual {
+            self.commit_proposals(shared);
         }
-    }
-
-    /// Whether a list of a viewer takes strangers.
-    #[inline]
-    pub(super) fn takes_strangers(&self, me: &Object, list: usize) -> bool {
-        self.stranger_class
-            .get(list)
-            .is_none_or(|&class| me.gate_class(list) <= u16::from(class))
     }
 
     /// A viewer that moved looks into the cells that are new to it, and among the arrivals of the others. One
     /// that is new, or whose standing changed, looks everywhere; so does one that has something to gain.
-    fn sweep(&mut self, change: &Change, events: &mut Vec<ViewEvent>) {
+    fn sweep(&mut self, shared: &Shared, change: &Change) {
         let viewer = change.id;
-        let me = &mut self.objects[viewer as usize];
-        let everywhere = me.news.viewer || me.bound.contains(&super::object::UNKNOWN);
+        let me = shared.objects[viewer as usize];
+        let gaze = self.gaze_mut(viewer);
+        let everywhere = me.news.viewer || gaze.bound.contains(&UNKNOWN);
         if everywhere {
-            me.bound = [0; LISTS];
+            gaze.bound = [0; LISTS];
         }
+        let gaze = *gaze;
         let from = (!everywhere).then_some(change.from);
-        let me = *me;
         self.mark_seen(viewer);
-        if self.ranking.mutual {
-            if me.can_gain() {
-                self.propose_to_all(viewer, from);
+        if shared.ranking.mutual {
+            if gaze.can_gain() {
+                self.propose_to_all(shared, viewer, from);
             } else {
-                self.propose(viewer, from, false);
-                (0..UNCAPPED).for_each(|list| self.refresh_open(viewer, list));
+                self.propose(shared, viewer, from, false);
+                (0..UNCAPPED).for_each(|list| self.refresh_open(shared, viewer, list));
             }
             return;
         }
         // What gains is filled from all around after the ties were served.
-        let gains: [bool; LISTS] = std::array::from_fn(|list| me.gains(list));
+        let gains: [bool; LISTS] = std::array::from_fn(|list| gaze.gains(list));
         let takes_all: [bool; LISTS] =
-            std::array::from_fn(|list| !gains[list] && self.takes_strangers(&me, list));
+            std::array::from_fn(|list| !gains[list] && shared.takes_strangers(&gaze, list));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        let cell = self.grid.cell(viewer);
-        for layer in 0..self.grid.layer_count() {
-            let to = self.grid.coarse(layer, cell);
-            let from = from.map(|from| self.grid.coarse(layer, from));
-            if from == Some(to) && !self.grid.has_arrivals(layer) {
+        let cell = shared.grid.cell(viewer);
+        for layer in 0..shared.grid.layer_count() {
+            let to = shared.grid.coarse(layer, cell);
+            let from = from.map(|from| shared.grid.coarse(layer, from));
+            if from == Some(to) && !shared.grid.has_arrivals(layer) {
                 continue;
             }
-            for cell in self.grid.around(layer, to) {
+            for cell in shared.grid.around(layer, to) {
                 candidates.clear();
                 if from.is_some_and(|from| from.is_near(cell)) {
-                    candidates.extend(self.grid.arrivals(layer, cell));
+                    candidates.extend(shared.grid.arrivals(layer, cell));
                 } else {
-                    for list in self.grid.lists(layer) {
-                        let targets = self.grid.targets(layer, list, cell);
+                    for list in shared.grid.lists(layer) {
+                        let targets = shared.grid.targets(layer, list, cell);
                         if takes_all[list] {
                             candidates.extend_from_slice(targets.ids());
                         } else {
@@ -134,57 +128,53 @@ impl SceneViews {
                         }
                     }
                 }
-                self.consider(viewer, &candidates);
+                self.consider(shared, viewer, &candidates);
             }
         }
         self.scratch.candidates = candidates;
         for list in 0..LISTS {
-            self.serve(viewer, list, events);
+            self.serve(shared, viewer, list);
         }
         if gains != [false; LISTS] {
             self.mark_seen(viewer);
             for list in (0..LISTS).filter(|&list| gains[list]) {
-                if let Some(&class) = self.stranger_class.get(list) {
+                if let Some(&class) = shared.stranger_class.get(list) {
                     // Strangers in the cells that are new were passed over.
-                    self.objects[viewer as usize].refuse_class(list, class);
+                    self.gaze_mut(viewer).refuse_class(list, class);
                 }
-                self.fill(viewer, list, events);
+                self.fill(shared, viewer, list);
             }
         }
-        (0..UNCAPPED).for_each(|list| self.refresh_open(viewer, list));
+        (0..UNCAPPED).for_each(|list| self.refresh_open(shared, viewer, list));
     }
 
     /// Collects those of the candidates that may enter the lists of a viewer; remembers the others.
-    fn consider(&mut self, viewer: u32, candidates: &[u32]) {
+    fn consider(&mut self, shared: &Shared, viewer: u32, candidates: &[u32]) {
+        let (me, mut gaze) = (&shared.objects[viewer as usize], *self.gaze(viewer));
         let Self {
-            objects,
-            scratch,
-            counters,
-            ranking,
-            ..
+            scratch, counters, ..
         } = self;
-        let mut me = objects[viewer as usize];
         for &target in candidates {
-            let other = &objects[target as usize];
-            if scratch.is_marked(target) || !ranking.allows(&me, other) {
+            let other = &shared.objects[target as usize];
+            if scratch.is_marked(target) || !shared.ranking.allows(me, other) {
                 continue;
             }
-            let (list, rank) = (other.list(), ranking.rank(&me, other));
-            if me.admits(list, rank) {
+            let (list, rank) = (other.list(), shared.ranking.rank(me, other));
+            if gaze.admits(list, rank) {
                 scratch.entrants[list].push(LinkKey::new(rank, target));
             } else {
-                me.refuse(list, rank);
+                gaze.refuse(list, rank);
                 counters.refused += 1;
             }
         }
-        objects[viewer as usize].bound = me.bound;
+        self.gaze_mut(viewer).bound = gaze.bound;
     }
 
     /// A target that changed offers itself to the viewers to which it is new and that do not sweep for
     /// themselves.
-    fn offer(&mut self, change: &Change, offering: Offering, events: &mut Vec<ViewEvent>) {
+    fn offer(&mut self, shared: &Shared, change: &Change, offering: Offering) {
         let target = change.id;
-        let object = self.objects[target as usize];
+        let object = &shared.objects[target as usize];
         let everywhere = object.news.target || object.news.standing;
         if !object.viewable
             || object.standing.hidden
@@ -194,8 +184,8 @@ impl SceneViews {
             return;
         }
         let layer = usize::from(object.layer);
-        let to = self.grid.coarse(layer, self.grid.cell(target));
-        let from = (!everywhere).then(|| self.grid.coarse(layer, change.from));
+        let to = shared.grid.coarse(layer, shared.grid.cell(target));
+        let from = (!everywhere).then(|| shared.grid.coarse(layer, change.from));
         if from == Some(to) {
             return;
         }
@@ -209,23 +199,23 @@ impl SceneViews {
         }
         let list = object.list();
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        for cell in self.grid.around_fine(layer, to) {
-            if from.is_some_and(|from| from.is_near(self.grid.coarse(layer, cell))) {
+        for cell in shared.grid.around_fine(layer, to) {
+            if from.is_some_and(|from| from.is_near(shared.grid.coarse(layer, cell))) {
                 continue;
             }
             candidates.clear();
             match offering {
-                Offering::Open => candidates.extend_from_slice(self.grid.open(list, cell)),
+                Offering::Open => candidates.extend_from_slice(self.lookouts.open(list, cell)),
                 Offering::Ties if object.uncapped => {
-                    candidates.extend_from_slice(self.grid.viewers(cell).ids());
+                    candidates.extend_from_slice(self.lookouts.viewers(cell).ids());
                 }
                 Offering::Ties => {
-                    let viewers = self.grid.viewers(cell);
+                    let viewers = self.lookouts.viewers(cell);
                     viewers.tied_to(&object.standing, &mut candidates);
                 }
             }
             for &viewer in &candidates {
-                self.offer_to(viewer, &object, target, offering, events);
+                self.offer_to(shared, viewer, object, target, offering);
             }
         }
         self.scratch.candidates = candidates;
@@ -233,37 +223,38 @@ impl SceneViews {
 
     fn offer_to(
         &mut self,
+        shared: &Shared,
         viewer: u32,
         object: &Object,
         target: u32,
         offering: Offering,
-        events: &mut Vec<ViewEvent>,
     ) {
-        let me = &self.objects[viewer as usize];
+        let me = &shared.objects[viewer as usize];
         // A peer that changed sweeps or looks for itself.
         if me.news.sweeps
             || self.scratch.is_marked(viewer)
-            || self.ranking.is_pair(me, object)
-            || !self.ranking.allows(me, object)
+            || shared.ranking.is_pair(me, object)
+            || !shared.ranking.allows(me, object)
         {
             return;
         }
-        let (list, rank) = (object.list(), self.ranking.rank(me, object));
-        let is_stranger = self
+        let (list, rank) = (object.list(), shared.ranking.rank(me, object));
+        let is_stranger = shared
             .stranger_class
             .get(list)
             .is_some_and(|&class| class_of(rank) <= class);
         if is_stranger != (offering == Offering::Open) {
             return;
         }
-        if !me.admits(list, rank) {
-            self.objects[viewer as usize].refuse(list, rank);
+        let gaze = self.gaze_mut(viewer);
+        if !gaze.admits(list, rank) {
+            gaze.refuse(list, rank);
             self.counters.refused += 1;
-        } else if self.ranking.mutual {
+        } else if shared.ranking.mutual {
             let proposal = Proposal::one_way(rank, viewer, target);
             self.scratch.proposals.push(proposal);
         } else if is_stranger {
-            self.admit(viewer, list, LinkKey::new(rank, target), events);
+            self.admit(shared, viewer, list, LinkKey::new(rank, target));
         } else {
             let key = LinkKey::new(rank, target);
             self.scratch.offers.push(Offer::new(viewer, key));
@@ -271,12 +262,13 @@ impl SceneViews {
     }
 
     /// Lets the collected entrants into a list, from the top, and refuses the rest.
-    pub(super) fn serve(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) -> usize {
+    pub(super) fn serve(&mut self, shared: &Shared, viewer: u32, list: usize) -> usize {
         if self.scratch.entrants[list].is_empty() {
             return 0;
         }
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
-        let free = self.objects[viewer as usize]
+        let free = self
+            .gaze(viewer)
             .cap(list)
             .saturating_sub(self.links.list_len(viewer, list));
         // The best take the free places; of a crowd that is often all that need sorting.
@@ -289,16 +281,16 @@ impl SceneViews {
         for end in [split, entrants.len()] {
             // What cannot enter even before the sorted ones did needs no sorting either.
             let part = &mut entrants[start..end];
-            let me = &self.objects[viewer as usize];
-            let open = partition(part, |key| me.admits(list, key.rank()));
+            let gaze = self.gaze(viewer);
+            let open = partition(part, |key| gaze.admits(list, key.rank()));
             part[..open].sort_unstable_by(|a, b| b.cmp(a));
             let mut served = 0;
-            while served < open && self.admit(viewer, list, part[served], events) {
+            while served < open && self.admit(shared, viewer, list, part[served]) {
                 served += 1;
             }
             let refused = &part[served..];
             if let Some(highest) = refused.iter().map(|key| key.rank()).max() {
-                self.objects[viewer as usize].refuse(list, highest);
+                self.gaze_mut(viewer).refuse(list, highest);
                 self.counters.refused += refused.len() as u64;
             }
             entered += served;
@@ -312,25 +304,25 @@ impl SceneViews {
     /// Links an entrant if there is a place for it, or one of a lower class to evict; false if not.
     pub(super) fn admit(
         &mut self,
+        shared: &Shared,
         viewer: u32,
         list: usize,
         key: LinkKey,
-        events: &mut Vec<ViewEvent>,
     ) -> bool {
-        if !self.objects[viewer as usize].admits(list, key.rank()) {
+        if !self.gaze(viewer).admits(list, key.rank()) {
             return false;
         }
-        self.make_place(viewer, list, events);
-        self.link(viewer, list, key, events);
+        self.make_place(shared, viewer, list);
+        self.link(shared, viewer, list, key);
         true
     }
 
     /// Evicts the lowest of a full list.
-    pub(super) fn make_place(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) {
-        if !self.objects[viewer as usize].has_place(list)
+    pub(super) fn make_place(&mut self, shared: &Shared, viewer: u32, list: usize) {
+        if !self.gaze(viewer).has_place(list)
             && let Some((place, lowest)) = self.links.lowest(viewer, list)
         {
-            self.evict(viewer, list, place, lowest, events);
+            self.evict(shared, viewer, list, place, lowest);
         }
     }
 }

@@ -20,6 +20,7 @@ mod ends;
 pub mod grid;
 pub mod links;
 mod look;
+pub mod lookouts;
 mod meet;
 pub mod members;
 #[cfg(test)]
@@ -33,6 +34,8 @@ pub mod reference;
 mod rerank;
 mod roster;
 pub mod sets;
+mod shard;
+pub mod share;
 mod slab;
 pub mod update;
 pub mod views;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
+use bevy_tasks::{ComputeTaskPool, TaskPool};
 use glam::{Vec2, vec2};
 use proptest::prelude::*;
 
@@ -13,6 +14,7 @@ use super::{
         ViewEvent,
     },
 };
+use crate::sim::Workers;
 use crate::world::kinds::{KindClass, Visibility};
 
 const IDS: u32 = 24;
@@ -549,6 +551,10 @@ fn view_caps([players, npcs, things]: [u16; 3]) -> ViewCaps {
 }
 
 fn scene(sight: Sight) -> (Model, SceneViews) {
+    sharded_scene(sight, 1)
+}
+
+fn sharded_scene(sight: Sight, shards: usize) -> (Model, SceneViews) {
     let mut views = SceneViews::with_size(
         (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M),
         CELL_M,
@@ -556,7 +562,8 @@ fn scene(sight: Sight) -> (Model, SceneViews) {
         IDS,
     )
     .expect("a legal scene")
-    .with_sight(sight);
+    .with_sight(sight)
+    .with_shards(shards);
     views.set_rerank_ticks(0);
     let model = Model {
         sight,
@@ -640,9 +647,10 @@ proptest! {
         script in prop::collection::vec(op(), 0..120),
         looks in 1u32..4,
         sight in sight(),
+        shards in prop_oneof![Just(1), Just(4)],
         rerank_ticks in 0u32..5,
     ) {
-        let (mut model, mut views) = scene(sight);
+        let (mut model, mut views) = sharded_scene(sight, shards);
         views.set_rerank_ticks(rerank_ticks);
         for op in cast.iter().chain(&script) {
             model.apply(&mut views, op);
@@ -683,6 +691,33 @@ proptest! {
             backward.1.update(looks, &mut events[1]);
             prop_assert_eq!(&events[0], &events[1]);
             prop_assert_eq!(digest(&forward.1), digest(&backward.1));
+        }
+    }
+
+    #[test]
+    fn shards_and_workers_change_nothing_but_the_order_of_events(
+        cast in prop::collection::vec(insert(), 10..40),
+        script in prop::collection::vec(op(), 0..120),
+        rerank_ticks in 0u32..5,
+    ) {
+        ComputeTaskPool::get_or_init(TaskPool::default);
+        let mut sides = [1, 2, 8].map(|shards| sharded_scene(Sight::Directed, shards));
+        sides.iter_mut().for_each(|(_, views)| views.set_rerank_ticks(rerank_ticks));
+        for op in cast.iter().chain(&script) {
+            let Op::Tick { looks } = *op else {
+                sides.iter_mut().for_each(|(model, views)| model.apply(views, op));
+                continue;
+            };
+            let told = sides.each_mut().map(|(model, views)| {
+                let mut events = Vec::new();
+                views.update_with(Workers::new(3), looks, &mut events);
+                model.removed.clear();
+                // Of one pair the order is told, too.
+                events.sort_by_key(ViewEvent::pair);
+                (events, views.links().collect::<Vec<_>>(), views.queued().collect::<Vec<_>>(), views.counters())
+            });
+            prop_assert_eq!(&told[0], &told[1]);
+            prop_assert_eq!(&told[0], &told[2]);
         }
     }
 

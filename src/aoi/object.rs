@@ -33,17 +33,11 @@ pub(super) const UNKNOWN: u16 = 256;
 /// `gate` of a list that nobody can enter: above every class.
 pub(super) const SHUT: u8 = CLASS_MAX + 2;
 
-/// What is stored of each object, a cache line and a half.
+/// What is known of each object to all shards, a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
     pub(super) standing: Standing,
     pub(super) position: Vec2,
-    /// For each list, the lowest class that could enter now; 0 while it has a free place.
-    pub(super) gate: [u8; LISTS],
-    /// For each list, one above the highest rank that may have been refused; 0 for none. Its class is exact,
-    /// its band what was known last.
-    pub(super) bound: [u16; LISTS],
-    pub(super) caps: [u16; UNCAPPED],
     /// The grid layer in which it is a target.
     pub(super) layer: u8,
     pub(super) class: KindClass,
@@ -87,9 +81,6 @@ impl Object {
             scenery: false,
         },
         position: Vec2::ZERO,
-        gate: [SHUT; LISTS],
-        bound: [0; LISTS],
-        caps: [0; UNCAPPED],
         layer: 0,
         class: KindClass::Thing,
         uncapped: false,
@@ -114,6 +105,33 @@ impl Object {
             self.class.index()
         }
     }
+
+    /// Whether it takes part in mutual pairs, where there are any.
+    pub(super) const fn is_peer(&self) -> bool {
+        self.viewer && self.viewable && !self.uncapped
+    }
+}
+
+const _: () = assert!(size_of::<Object>() <= 68);
+
+/// What a viewer's lists hold and may have refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gaze {
+    /// For each list, the lowest class that could enter now; 0 while it has a free place.
+    pub(super) gate: [u8; LISTS],
+    /// For each list, one above the highest rank that may have been refused; 0 for none. Its class is exact,
+    /// its band what was known last.
+    pub(super) bound: [u16; LISTS],
+    pub(super) caps: [u16; UNCAPPED],
+}
+
+impl Gaze {
+    /// Of somebody who is no viewer.
+    pub(super) const SHUT: Self = Self {
+        gate: [SHUT; LISTS],
+        bound: [0; LISTS],
+        caps: [0; UNCAPPED],
+    };
 
     /// How many a list may hold.
     pub(super) fn cap(&self, list: usize) -> usize {
@@ -180,14 +198,7 @@ impl Object {
     pub(super) fn refuse_class(&mut self, list: usize, class: u8) {
         self.refuse(list, rank_of(class, 1));
     }
-
-    /// Whether it takes part in mutual pairs, where there are any.
-    pub(super) const fn is_peer(&self) -> bool {
-        self.viewer && self.viewable && !self.uncapped
-    }
 }
-
-const _: () = assert!(size_of::<Object>() <= 96);
 
 /// What ranks a pair.
 #[derive(Clone, Copy, Debug)]

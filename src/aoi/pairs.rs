@@ -14,7 +14,8 @@ use super::{
     grid::GridCell,
     links::{LISTS, LinkKey, UNCAPPED},
     priority::class_of,
-    views::{SceneViews, ViewEvent},
+    shard::{Shard, Shared},
+    views::ViewEvent,
 };
 
 /// A link that might be made. Sorted, the highest rank comes first, then the lower ids.
@@ -56,14 +57,14 @@ pub(super) enum Consent {
     Rank,
 }
 
-impl SceneViews {
+impl Shard {
     /// Links whom both ends accept, from the top.
-    pub(super) fn commit_proposals(&mut self, events: &mut Vec<ViewEvent>) {
-        self.commit(Consent::Class, events);
+    pub(super) fn commit_proposals(&mut self, shared: &Shared) {
+        self.commit(shared, Consent::Class);
     }
 
     /// Links whom both ends accept, from the top.
-    pub(super) fn commit(&mut self, consent: Consent, events: &mut Vec<ViewEvent>) {
+    pub(super) fn commit(&mut self, shared: &Shared, consent: Consent) {
         let mut proposals = std::mem::take(&mut self.scratch.proposals);
         proposals.sort_unstable();
         // Both ends of a pair may have proposed it, and one end may have found the other twice.
@@ -71,7 +72,7 @@ impl SceneViews {
         for proposal in proposals.drain(..) {
             let (a, b) = proposal.ids();
             let rank = proposal.rank();
-            let list_of = |id: u32| self.objects[id as usize].list();
+            let list_of = |id: u32| shared.objects[id as usize].list();
             let ends = [(a, list_of(b)), (b, list_of(a))];
             let is_pair = proposal.0 & PAIR != 0;
             let asked = if is_pair { &ends[..] } else { &ends[..1] };
@@ -79,12 +80,12 @@ impl SceneViews {
                 continue;
             }
             for &(id, list) in asked {
-                self.make_place(id, list, events);
+                self.make_place(shared, id, list);
             }
             if is_pair {
-                self.link_pair(ends, rank, events);
+                self.link_pair(shared, ends, rank);
             } else {
-                self.link(a, ends[0].1, LinkKey::new(rank, b), events);
+                self.link(shared, a, ends[0].1, LinkKey::new(rank, b));
             }
         }
         self.scratch.proposals = proposals;
@@ -93,13 +94,13 @@ impl SceneViews {
     /// Whether all ends would take a link of this rank. One that refuses remembers it.
     fn all_accept(&mut self, ends: &[(u32, usize)], rank: u8, consent: Consent) -> bool {
         for &(id, list) in ends {
-            let object = &mut self.objects[id as usize];
+            let gaze = &mut self.gazes[self.share.place(id)];
             let accepts = match consent {
-                Consent::Class => object.admits(list, rank),
-                Consent::Rank => object.has_place(list) || self.links.has_lower(id, list, rank),
+                Consent::Class => gaze.admits(list, rank),
+                Consent::Rank => gaze.has_place(list) || self.links.has_lower(id, list, rank),
             };
             if !accepts {
-                object.refuse(list, rank);
+                gaze.refuse(list, rank);
                 self.counters.refused += 1;
                 return false;
             }
@@ -107,19 +108,19 @@ impl SceneViews {
         true
     }
 
-    fn link_pair(&mut self, ends: [(u32, usize); 2], rank: u8, events: &mut Vec<ViewEvent>) {
+    fn link_pair(&mut self, shared: &Shared, ends: [(u32, usize); 2], rank: u8) {
         let [(a, _), (b, _)] = ends;
         self.links.add_pair(rank, ends[0], ends[1]);
         for (id, list) in ends {
             let len = self.links.list_len(id, list);
-            if len >= self.objects[id as usize].cap(list) {
-                self.refresh_gate(id, list);
+            if len >= self.gaze(id).cap(list) {
+                self.refresh_gate(shared, id, list);
             }
             self.counters.max_list = self.counters.max_list.max(len);
         }
         self.counters.enters += 2;
         for (viewer, target) in [(a, b), (b, a)] {
-            events.push(ViewEvent::Enter {
+            self.events.push(ViewEvent::Enter {
                 viewer,
                 target,
                 priority: class_of(rank),
@@ -129,22 +130,22 @@ impl SceneViews {
 
     /// Proposes to all that a viewer, which has something to gain, might gain. What its lists refuse is known
     /// exactly afterwards.
-    pub(super) fn propose_to_all(&mut self, viewer: u32, from: Option<GridCell>) {
-        let stranger_class = self.stranger_class;
-        let me = &mut self.objects[viewer as usize];
+    pub(super) fn propose_to_all(&mut self, shared: &Shared, viewer: u32, from: Option<GridCell>) {
+        let stranger_class = shared.stranger_class;
+        let gaze = self.gaze_mut(viewer);
         let mut only_strangers = true;
         for list in 0..LISTS {
-            if me.gains(list) {
+            if gaze.gains(list) {
                 let stranger = stranger_class.get(list);
                 only_strangers &=
-                    stranger.is_some_and(|&class| me.bound_class(list) <= class.into());
-                me.bound[list] = 0;
+                    stranger.is_some_and(|&class| gaze.bound_class(list) <= class.into());
+                gaze.bound[list] = 0;
             }
         }
         // Who refused nobody above strangers sees all of those, but in the cells that are new to it.
         let from = from.filter(|_| only_strangers);
-        self.propose(viewer, from, true);
-        (0..UNCAPPED).for_each(|list| self.refresh_open(viewer, list));
+        self.propose(shared, viewer, from, true);
+        (0..UNCAPPED).for_each(|list| self.refresh_open(shared, viewer, list));
     }
 
     /// Proposes to those around whom a viewer might see and who are new to it: all of them, or those in cells
@@ -153,39 +154,45 @@ impl SceneViews {
     /// it; others refuse it unasked.
     ///
     /// Of strangers it asks the best that it has places for: who then has a place left looks again.
-    pub(super) fn propose(&mut self, viewer: u32, from: Option<GridCell>, again: bool) {
-        let me = self.objects[viewer as usize];
+    pub(super) fn propose(
+        &mut self,
+        shared: &Shared,
+        viewer: u32,
+        from: Option<GridCell>,
+        again: bool,
+    ) {
+        let (me, gaze) = (&shared.objects[viewer as usize], *self.gaze(viewer));
         let takes_strangers: [bool; LISTS] =
-            std::array::from_fn(|list| self.takes_strangers(&me, list));
+            std::array::from_fn(|list| shared.takes_strangers(&gaze, list));
         let enough = self.enough(viewer);
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        let cell = self.grid.cell(viewer);
-        for layer in 0..self.grid.layer_count() {
-            let to = self.grid.coarse(layer, cell);
-            let from = from.map(|from| self.grid.coarse(layer, from));
+        let cell = shared.grid.cell(viewer);
+        for layer in 0..shared.grid.layer_count() {
+            let to = shared.grid.coarse(layer, cell);
+            let from = from.map(|from| shared.grid.coarse(layer, from));
             let asks_again = again && layer == 0;
-            if from == Some(to) && !asks_again && !self.grid.has_arrivals(layer) {
+            if from == Some(to) && !asks_again && !shared.grid.has_arrivals(layer) {
                 continue;
             }
-            for cell in self.grid.around(layer, to) {
+            for cell in shared.grid.around(layer, to) {
                 candidates.clear();
                 let is_known = from.is_some_and(|from| from.is_near(cell));
                 // From its own cell outwards, until there are enough to choose from.
                 let wants_strangers = (0..UNCAPPED).any(|list| {
                     takes_strangers[list]
-                        && self.grid.has_list(list)
+                        && shared.grid.has_list(list)
                         && self.scratch.entrants[list].len() < enough[list]
                 });
                 if is_known {
-                    candidates.extend(self.grid.arrivals(layer, cell));
+                    candidates.extend(shared.grid.arrivals(layer, cell));
                 }
                 if is_known && !asks_again {
-                    self.ask(viewer, &candidates);
+                    self.ask(shared, viewer, &candidates);
                     continue;
                 }
-                for list in self.grid.lists(layer) {
-                    let targets = self.grid.targets(layer, list, cell);
-                    if list != UNCAPPED && me.is_peer() && !self.grid.has_sightless(list, cell) {
+                for list in shared.grid.lists(layer) {
+                    let targets = shared.grid.targets(layer, list, cell);
+                    if list != UNCAPPED && me.is_peer() && !shared.grid.has_sightless(list, cell) {
                         continue;
                     }
                     if takes_strangers[list] && (wants_strangers || list == UNCAPPED) {
@@ -196,51 +203,47 @@ impl SceneViews {
                 }
                 if layer == 0 && me.is_peer() {
                     if !is_known {
-                        let viewers = self.grid.viewers(cell);
+                        let viewers = self.lookouts.viewers(cell);
                         viewers.tied_to(&me.standing, &mut candidates);
                     }
                     if wants_strangers {
-                        candidates.extend_from_slice(self.grid.open(me.list(), cell));
+                        candidates.extend_from_slice(self.lookouts.open(me.list(), cell));
                     }
                 }
-                self.ask(viewer, &candidates);
+                self.ask(shared, viewer, &candidates);
             }
         }
         self.scratch.candidates = candidates;
-        (0..UNCAPPED).for_each(|list| self.propose_best(viewer, list));
+        (0..UNCAPPED).for_each(|list| self.propose_best(shared, viewer, list));
     }
 
     /// Proposes to the best of the strangers that were found.
-    fn propose_best(&mut self, viewer: u32, list: usize) {
+    fn propose_best(&mut self, shared: &Shared, viewer: u32, list: usize) {
         let places = self.places(viewer, list);
-        let Self {
-            objects,
-            scratch,
-            ranking,
-            freed,
-            ..
-        } = self;
-        let strangers = &mut scratch.entrants[list];
+        let mut strangers = std::mem::take(&mut self.scratch.entrants[list]);
         strangers.sort_unstable_by(|a, b| b.cmp(a));
         strangers.dedup();
-        let me = &mut objects[viewer as usize];
+        let gaze = self.gaze_mut(viewer);
         // While it has to evict for them, those above them may come first.
-        if me.has_place(list) && strangers.len() > places {
-            me.refuse(list, strangers[places].rank());
-            freed.insert(viewer as usize);
+        if gaze.has_place(list) && strangers.len() > places {
+            gaze.refuse(list, strangers[places].rank());
+            self.set_freed(viewer, true);
             strangers.truncate(places);
         }
+        let Shared {
+            objects, ranking, ..
+        } = shared;
         let me = &objects[viewer as usize];
         for key in strangers.drain(..) {
             let (rank, target) = (key.rank(), key.target());
-            scratch
-                .proposals
-                .push(if ranking.is_pair(me, &objects[target as usize]) {
-                    Proposal::pair(rank, viewer, target)
-                } else {
-                    Proposal::one_way(rank, viewer, target)
-                });
+            let proposal = if ranking.is_pair(me, &objects[target as usize]) {
+                Proposal::pair(rank, viewer, target)
+            } else {
+                Proposal::one_way(rank, viewer, target)
+            };
+            self.scratch.proposals.push(proposal);
         }
+        self.scratch.entrants[list] = strangers;
     }
 
     /// How many strangers for each list are enough to choose from.
@@ -250,37 +253,43 @@ impl SceneViews {
 
     /// How many more a list may hold.
     fn places(&self, viewer: u32, list: usize) -> usize {
-        let cap = self.objects[viewer as usize].cap(list);
+        let cap = self.gaze(viewer).cap(list);
         cap.saturating_sub(self.links.list_len(viewer, list))
     }
 
     /// Proposes to those of the candidates whom both ends might accept, and collects the strangers among
     /// them, far more than there are places for at most; who refuses remembers it.
-    fn ask(&mut self, viewer: u32, candidates: &[u32]) {
+    fn ask(&mut self, shared: &Shared, viewer: u32, candidates: &[u32]) {
         let enough = self.enough(viewer);
-        let Self {
+        let Shared {
             objects,
-            scratch,
-            counters,
             ranking,
             stranger_class,
             ..
+        } = shared;
+        let (me, mut gaze) = (&objects[viewer as usize], *self.gaze(viewer));
+        let Self {
+            share,
+            gazes,
+            scratch,
+            counters,
+            ..
         } = self;
-        let mut me = objects[viewer as usize];
         for &target in candidates {
-            let other = &mut objects[target as usize];
-            if scratch.is_marked(target) || !other.viewable || !ranking.allows(&me, other) {
+            let other = &objects[target as usize];
+            if scratch.is_marked(target) || !other.viewable || !ranking.allows(me, other) {
                 continue;
             }
-            let (list, rank) = (other.list(), ranking.rank(&me, other));
-            if !me.admits(list, rank) {
-                me.refuse(list, rank);
+            let (list, rank) = (other.list(), ranking.rank(me, other));
+            if !gaze.admits(list, rank) {
+                gaze.refuse(list, rank);
                 counters.refused += 1;
                 continue;
             }
-            let is_pair = ranking.is_pair(&me, other);
-            if is_pair && !other.admits(me.list(), rank) {
-                other.refuse(me.list(), rank);
+            let is_pair = ranking.is_pair(me, other);
+            let theirs = &mut gazes[share.place(target)];
+            if is_pair && !theirs.admits(me.list(), rank) {
+                theirs.refuse(me.list(), rank);
                 counters.refused += 1;
                 continue;
             }
@@ -289,7 +298,7 @@ impl SceneViews {
                     if scratch.entrants[list].len() < enough[list] {
                         scratch.entrants[list].push(LinkKey::new(rank, target));
                     } else {
-                        me.refuse(list, rank);
+                        gaze.refuse(list, rank);
                     }
                 }
                 _ if is_pair => scratch.proposals.push(Proposal::pair(rank, viewer, target)),
@@ -299,6 +308,6 @@ impl SceneViews {
                 }
             }
         }
-        objects[viewer as usize].bound = me.bound;
+        self.gaze_mut(viewer).bound = gaze.bound;
     }
 }

@@ -497,7 +497,7 @@ fn update_views(
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         events.clear();
         views.set_rerank_ticks(settings.rerank_ticks);
-        views.update(settings.looks_per_tick_max, events);
+        views.update_with(*workers, settings.looks_per_tick_max, events);
     });
     (stats.links, stats.queued) = (0, 0);
     for (scene, mut interest) in by_id {

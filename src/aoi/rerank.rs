@@ -12,49 +12,50 @@ use super::{
     links::{LinkKey, UNCAPPED},
     pairs::{Consent, Proposal},
     priority::{BANDS, class_of, rank_of},
-    views::{SceneViews, ViewEvent},
+    shard::{Shard, Shared},
 };
 
-impl SceneViews {
+impl Shard {
     /// Re-ranks the viewers whose turn it is.
-    pub(super) fn rerank(&mut self, events: &mut Vec<ViewEvent>) {
-        self.turn = self.turn.wrapping_add(1);
-        if self.rerank_ticks == 0 {
+    pub(super) fn rerank(&mut self, shared: &Shared, turn: u32, rerank_ticks: u32) {
+        if rerank_ticks == 0 {
             return;
         }
-        let first = (self.turn % self.rerank_ticks) as usize;
-        for viewer in (first..self.objects.len()).step_by(self.rerank_ticks as usize) {
-            self.rerank_viewer(viewer as u32, events);
+        let first = (turn % rerank_ticks) as usize;
+        for viewer in (first..shared.objects.len()).step_by(rerank_ticks as usize) {
+            if self.share.owns(viewer as u32) {
+                self.rerank_viewer(shared, viewer as u32);
+            }
         }
     }
 
-    fn rerank_viewer(&mut self, viewer: u32, events: &mut Vec<ViewEvent>) {
-        if !self.objects[viewer as usize].viewer {
+    fn rerank_viewer(&mut self, shared: &Shared, viewer: u32) {
+        if !shared.objects[viewer as usize].viewer {
             return;
         }
         for list in 0..UNCAPPED {
-            let object = &self.objects[viewer as usize];
+            let gaze = self.gaze(viewer);
             // Full, and somebody was refused: otherwise it sees all that it could.
-            if object.has_place(list) || object.bound[list] == 0 {
+            if gaze.has_place(list) || gaze.bound[list] == 0 {
                 continue;
             }
             for place in 0..self.links.list_len(viewer, list) {
                 if let Some(key) = self.links.key_at(viewer, list, place) {
                     let (me, other) = (
-                        &self.objects[viewer as usize],
-                        &self.objects[key.target() as usize],
+                        &shared.objects[viewer as usize],
+                        &shared.objects[key.target() as usize],
                     );
-                    let rank = self.ranking.rank_in_class(key.rank(), me, other);
-                    self.set_rank(viewer, list, place, rank);
+                    let rank = shared.ranking.rank_in_class(key.rank(), me, other);
+                    self.set_rank(shared, viewer, list, place, rank);
                 }
             }
-            self.refresh_gate(viewer, list);
-            self.take_nearer(viewer, list, events);
+            self.refresh_gate(shared, viewer, list);
+            self.take_nearer(shared, viewer, list);
         }
     }
 
     /// Replaces members by those who are in a nearer band.
-    fn take_nearer(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) {
+    fn take_nearer(&mut self, shared: &Shared, viewer: u32, list: usize) {
         let Some(lowest) = self.links.lowest_rank(viewer, list) else {
             return;
         };
@@ -64,20 +65,25 @@ impl SceneViews {
         let replaceable = keys.filter(|key| key.rank() < nearest).count();
         let mut found = 0;
         self.mark_seen(viewer);
-        let cell = self.grid.cell(viewer);
-        'sweep: for cell in self.grid.around(0, cell) {
+        let cell = shared.grid.cell(viewer);
+        'sweep: for cell in shared.grid.around(0, cell) {
             // Higher classes enter without waiting for this turn.
-            if self.nearness_of_cell(viewer, cell) <= lowest % BANDS {
+            if Self::nearness_of_cell(shared, viewer, cell) <= lowest % BANDS {
                 continue;
             }
             let Self {
-                grid,
-                objects,
                 scratch,
-                ranking,
                 links,
+                gazes,
+                share,
                 ..
             } = self;
+            let Shared {
+                grid,
+                objects,
+                ranking,
+                ..
+            } = shared;
             let me = &objects[viewer as usize];
             for &target in grid.targets(0, list, cell).ids() {
                 let other = &objects[target as usize];
@@ -96,7 +102,9 @@ impl SceneViews {
                 } else if !ranking.is_pair(me, other) {
                     let proposal = Proposal::one_way(rank, viewer, target);
                     scratch.proposals.push(proposal);
-                } else if other.has_place(me.list()) || links.has_lower(target, me.list(), rank) {
+                } else if gazes[share.place(target)].has_place(me.list())
+                    || links.has_lower(target, me.list(), rank)
+                {
                     let proposal = Proposal::pair(rank, viewer, target);
                     scratch.proposals.push(proposal);
                 } else {
@@ -105,24 +113,24 @@ impl SceneViews {
                 found += usize::from(rank >= nearest);
             }
         }
-        if self.ranking.mutual {
-            self.commit(Consent::Rank, events);
+        if shared.ranking.mutual {
+            self.commit(shared, Consent::Rank);
         } else {
-            self.replace_lowest(viewer, list, events);
+            self.replace_lowest(shared, viewer, list);
         }
         // Whoever stayed outside is in no nearer band than the farthest member.
-        let object = &mut self.objects[viewer as usize];
-        if !object.gains(list)
-            && !object.has_place(list)
+        let gaze = *self.gaze(viewer);
+        if !gaze.gains(list)
+            && !gaze.has_place(list)
             && let Some(lowest) = self.links.lowest_rank(viewer, list)
         {
-            object.bound[list] = object.bound[list].min(u16::from(lowest) + 1);
-            self.refresh_open(viewer, list);
+            self.gaze_mut(viewer).bound[list] = gaze.bound[list].min(u16::from(lowest) + 1);
+            self.refresh_open(shared, viewer, list);
         }
     }
 
     /// Lets in the best of the entrants, each instead of a member of a lower rank.
-    fn replace_lowest(&mut self, viewer: u32, list: usize, events: &mut Vec<ViewEvent>) {
+    fn replace_lowest(&mut self, shared: &Shared, viewer: u32, list: usize) {
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
         let mut lowest = std::mem::take(&mut self.scratch.members);
         lowest.extend(self.links.keys(viewer, list).zip(0..));
@@ -138,11 +146,11 @@ impl SceneViews {
             // From the last place on, so that those that move are not among them.
             lowest[..count].sort_unstable_by_key(|member| core::cmp::Reverse(member.1));
             for &(key, place) in &lowest[..count] {
-                self.evict(viewer, list, place as usize, key, events);
+                self.evict(shared, viewer, list, place as usize, key);
             }
-            self.refresh_gate(viewer, list);
+            self.refresh_gate(shared, viewer, list);
             for &key in &entrants[..count] {
-                self.link(viewer, list, key, events);
+                self.link(shared, viewer, list, key);
             }
         }
         entrants.clear();
@@ -152,12 +160,12 @@ impl SceneViews {
     }
 
     /// The nearest band in which somebody in a cell could be.
-    fn nearness_of_cell(&self, viewer: u32, cell: GridCell) -> u8 {
-        let position = self.objects[viewer as usize].position;
+    fn nearness_of_cell(shared: &Shared, viewer: u32, cell: GridCell) -> u8 {
+        let position = shared.objects[viewer as usize].position;
         // Members may stray from their cell by the margin, and beyond the borders of the scene.
-        let (columns, rows) = self.grid.size();
+        let (columns, rows) = shared.grid.size();
         let axis = |p: f32, cell: u16, count: u16| {
-            let (size, margin) = (self.grid.cell_m(), self.grid.margin_m());
+            let (size, margin) = (shared.grid.cell_m(), shared.grid.margin_m());
             let low = f32::from(cell) * size - margin;
             let high = f32::from(cell) * size + size + margin;
             let low = if cell == 0 { f32::NEG_INFINITY } else { low };
@@ -172,6 +180,6 @@ impl SceneViews {
             axis(position.x, cell.x, columns),
             axis(position.y, cell.y, rows),
         );
-        self.ranking.bands.nearness(position, nearest)
+        shared.ranking.bands.nearness(position, nearest)
     }
 }

@@ -27,9 +27,11 @@ use super::{
     meet::Offer,
     object::{News, UNKNOWN},
     pairs::Proposal,
-    priority::class_of,
+    shard::{Shard, Shared},
+    share::Share,
     views::{LeaveReason, SceneViews, ViewEvent},
 };
+use crate::sim::Workers;
 
 /// Buffers of the update, kept between updates.
 #[derive(Clone, Debug, Default)]
@@ -47,12 +49,15 @@ pub(super) struct Scratch {
     /// Members of the list in hand, with their places.
     pub(super) members: Vec<(LinkKey, u32)>,
     pub(super) proposals: Vec<Proposal>,
-    changes: Vec<Change>,
 }
 
 impl Scratch {
     pub(super) fn grow(&mut self, ids: usize) {
         self.marks.resize(ids.max(self.marks.len()), 0);
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.marks.capacity() * size_of::<u32>()
     }
 
     /// Begins a sweep in which nobody is marked yet.
@@ -96,97 +101,129 @@ pub(super) struct Change {
 }
 
 impl SceneViews {
-    /// The View step. Appends to `events` all that changed, leaves first, in an order that follows from the
-    /// ids; serves at most `looks_max` viewers of the queue. (Those in it that turn out to have nothing to
-    /// gain are let go for free; those that moved sweep at once, uncounted.)
+    /// The View step. Appends to `events` all that changed, of each shard the leaves first, in an order that
+    /// follows from the ids; serves at most `looks_max` viewers of the queue. (Those in it that turn out to
+    /// have nothing to gain are let go for free.)
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
+        self.update_with(Workers::default(), looks_max, events);
+    }
+
+    /// The same with shards updated side by side. How many workers there are changes nothing but the time.
+    pub fn update_with(&mut self, workers: Workers, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.tell_parted(events);
-        let mut changes = std::mem::take(&mut self.scratch.changes);
-        self.settle(&mut changes);
-        for change in &changes {
-            self.part(change, events);
+        self.settle();
+        self.turn = self.turn.wrapping_add(1);
+        let (shared, turn, rerank_ticks) = (&self.shared, self.turn, self.rerank_ticks);
+        workers.for_each_in_turn(&mut self.shards, |shard| {
+            for change in &shared.changes {
+                shard.part(shared, change);
+            }
+            for change in &shared.changes {
+                shard.trim(shared, change.id);
+            }
+            shard.meet(shared);
+            shard.rerank(shared, turn, rerank_ticks);
+            shard.collect_freed();
+        });
+        self.look(workers, looks_max);
+        for shard in &mut self.shards {
+            events.append(&mut shard.events);
         }
-        for change in &changes {
-            self.trim(change.id, events);
-        }
-        self.meet(&changes, events);
-        self.rerank(events);
-        self.look(looks_max, events);
-        self.forget_news(&changes);
-        self.scratch.changes = changes;
+        self.forget_news();
     }
 
     /// Tells the leaves of removed objects, by pair.
     fn tell_parted(&mut self, events: &mut Vec<ViewEvent>) {
-        self.parted.sort_unstable_by_key(|event| match *event {
-            ViewEvent::Enter { viewer, target, .. } | ViewEvent::Leave { viewer, target, .. } => {
-                (viewer, target)
-            }
-        });
+        self.parted.sort_unstable_by_key(ViewEvent::pair);
         self.counters.leaves += self.parted.len() as u64;
         events.append(&mut self.parted);
     }
 
-    fn settle(&mut self, changes: &mut Vec<Change>) {
-        changes.clear();
+    /// Whoever has news stands where it should from here on.
+    fn settle(&mut self) {
         self.changed.sort_unstable();
         self.changed.dedup();
         let mut changed = std::mem::take(&mut self.changed);
-        for &id in &changed {
-            let object = &mut self.objects[id as usize];
-            if !object.alive || !object.news.listed {
-                continue;
+        for id in changed.drain(..) {
+            let object = &self.shared.objects[id as usize];
+            if object.alive && object.news.listed {
+                self.settle_object(id);
             }
-            let layer = usize::from(object.layer);
-            let change = Change {
-                id,
-                from: self.grid.home(id),
-                moved: self.grid.home(id) != self.grid.cell(id),
-            };
-            let standing = object.standing;
-            self.grid.settle(id, &standing);
-            if object.news.standing {
-                self.grid.write_ties(id, &standing);
-            }
-            if object.news.target {
-                self.grid.add_target(id, layer, object.list(), &standing);
-            }
-            if object.news.viewer {
-                self.grid.add_viewer(id, &standing);
-            }
-            object.news.sweeps = object.viewer && (object.news.viewer || change.moved);
-            if object.viewable && (object.news.target || object.news.standing || change.moved) {
-                self.grid.note_arrival(id, layer);
-            }
-            let (list, class, news) =
-                (object.list(), Self::class_to_strangers(object), object.news);
-            if news.target || news.standing {
-                self.raise_stranger_class(list, class);
-            }
-            if news.viewer {
-                (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
-            }
-            changes.push(change);
         }
-        changed.clear();
         self.changed = changed;
     }
 
+    fn settle_object(&mut self, id: u32) {
+        let Self { shared, shards, .. } = self;
+        let count = shards.len();
+        let Shared { grid, objects, .. } = shared;
+        let object = &mut objects[id as usize];
+        let shard = &mut shards[Share::index_of(id, count)];
+        let (layer, list) = (usize::from(object.layer), object.list());
+        let (from, to) = (grid.home(id), grid.cell(id));
+        let (news, standing, moved) = (object.news, object.standing, from != to);
+        grid.settle(id, &standing);
+        shard.lookouts.settle(id, (from, to), &standing);
+        if news.standing {
+            grid.write_ties(id, &standing);
+            shard.lookouts.write_ties(id, to, &standing);
+        }
+        if news.target {
+            grid.add_target(id, layer, list, &standing);
+        }
+        if news.viewer {
+            shard.lookouts.add(id, to, &standing);
+        }
+        if object.viewable {
+            grid.set_sightless(id, !object.viewer);
+            if news.target || news.standing || moved {
+                grid.note_arrival(id, layer);
+            }
+        }
+        object.news.sweeps = object.viewer && (news.viewer || moved);
+        let class = Shared::class_to_strangers(object);
+        shared.changes.push(Change { id, from, moved });
+        if news.target || news.standing {
+            self.raise_stranger_class(list, class);
+        }
+        if news.viewer {
+            (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
+        }
+    }
+
+    fn forget_news(&mut self) {
+        let Shared {
+            grid,
+            objects,
+            changes,
+            ..
+        } = &mut self.shared;
+        for Change { id, .. } in changes.drain(..) {
+            let object = &mut objects[id as usize];
+            object.news = News::default();
+            if object.viewable {
+                grid.forget_arrival(id, usize::from(object.layer));
+            }
+        }
+    }
+}
+
+impl Shard {
     /// Ends or re-ranks the links of an object that moved or whose standing changed, at both ends.
-    fn part(&mut self, change: &Change, events: &mut Vec<ViewEvent>) {
+    fn part(&mut self, shared: &Shared, change: &Change) {
         let Change { id, moved, .. } = *change;
-        let object = self.objects[id as usize];
+        let object = &shared.objects[id as usize];
         let news = object.news;
         if !moved && !news.standing {
             return;
         }
-        let cell = self.grid.cell(id);
+        let cell = shared.grid.cell(id);
         let mut ending = std::mem::take(&mut self.scratch.ending);
-        if object.viewer && !news.viewer {
+        if object.viewer && !news.viewer && self.share.owns(id) {
             for list in 0..LISTS {
                 // Targets of a capped list are all in the finest layer.
                 let is_revised = news.standing || list == UNCAPPED;
-                let cells = self.grid.cells();
+                let cells = shared.grid.cells();
                 let count = self.links.choose_seen(id, list, &mut ending, |key| {
                     is_revised || !cell.is_near(cells[key.target() as usize])
                 });
@@ -197,28 +234,28 @@ impl SceneViews {
                 for &place in ending[..count].iter().rev() {
                     let place = place as usize;
                     if is_revised {
-                        self.revise(id, list, place, news.standing, events);
+                        self.revise(shared, id, list, place, news.standing);
                     } else {
-                        self.unlink(id, list, place, LeaveReason::Range, events);
+                        self.unlink(shared, id, list, place, LeaveReason::Range);
                     }
                 }
-                self.refresh_gate(id, list);
+                self.refresh_gate(shared, id, list);
             }
             if news.standing {
-                self.objects[id as usize].bound = [UNKNOWN; LISTS];
+                self.gaze_mut(id).bound = [UNKNOWN; LISTS];
             }
-            self.freed.insert(id as usize);
+            self.set_freed(id, true);
         }
         if object.viewable && !news.target {
             let layer = usize::from(object.layer);
-            let cells = self.grid.cells();
+            let cells = shared.grid.cells();
             let count = if layer == 0 && !news.standing {
                 self.links.choose_watchers(id, &mut ending, |viewer| {
                     !cell.is_near(cells[viewer as usize])
                 })
             } else {
                 self.links.choose_watchers(id, &mut ending, |viewer| {
-                    news.standing || !self.grid.in_range(layer, cells[viewer as usize], cell)
+                    news.standing || !shared.grid.in_range(layer, cells[viewer as usize], cell)
                 })
             };
             self.links.fetch_watchers(id, &ending[..count]);
@@ -233,7 +270,7 @@ impl SceneViews {
                     else {
                         continue;
                     };
-                    if !self.revise(viewer, list, place, true, events) {
+                    if !self.revise(shared, viewer, list, place, true) {
                         continue;
                     }
                     (viewer, list)
@@ -241,11 +278,11 @@ impl SceneViews {
                     let Some((viewer, list)) = self.links.remove_watcher(id, place) else {
                         continue;
                     };
-                    self.tell_left(viewer, id, LeaveReason::Range, events);
+                    self.tell_left(viewer, id, LeaveReason::Range);
                     (viewer, list)
                 };
-                self.refresh_gate(viewer, list);
-                self.freed.insert(viewer as usize);
+                self.refresh_gate(shared, viewer, list);
+                self.set_freed(viewer, true);
             }
         }
         self.scratch.ending = ending;
@@ -254,48 +291,55 @@ impl SceneViews {
     /// Ends a link that cannot be any more, or ranks it anew if a standing changed; true if anything changed.
     fn revise(
         &mut self,
+        shared: &Shared,
         viewer: u32,
         list: usize,
         place: usize,
         standing: bool,
-        events: &mut Vec<ViewEvent>,
     ) -> bool {
         let Some(key) = self.links.key_at(viewer, list, place) else {
             return false;
         };
         let target = key.target();
         let (a, b) = (
-            &self.objects[viewer as usize],
-            &self.objects[target as usize],
+            &shared.objects[viewer as usize],
+            &shared.objects[target as usize],
         );
-        let reason = if !self.grid.in_range(
+        let reason = if !shared.grid.in_range(
             usize::from(b.layer),
-            self.grid.cell(viewer),
-            self.grid.cell(target),
+            shared.grid.cell(viewer),
+            shared.grid.cell(target),
         ) {
             LeaveReason::Range
-        } else if standing && !self.ranking.allows(a, b) {
+        } else if standing && !shared.ranking.allows(a, b) {
             LeaveReason::Hidden
         } else {
             let rank = if standing {
-                self.ranking.rank_in_band(key.rank(), a, b)
+                shared.ranking.rank_in_band(key.rank(), a, b)
             } else {
                 key.rank()
             };
-            return self.set_rank(viewer, list, place, rank);
+            return self.set_rank(shared, viewer, list, place, rank);
         };
-        self.unlink(viewer, list, place, reason, events);
+        self.unlink(shared, viewer, list, place, reason);
         true
     }
 
     /// Ranks a link anew; true if that changes it. The viewer's gate is the caller's to refresh.
-    pub(super) fn set_rank(&mut self, viewer: u32, list: usize, place: usize, rank: u8) -> bool {
+    pub(super) fn set_rank(
+        &mut self,
+        shared: &Shared,
+        viewer: u32,
+        list: usize,
+        place: usize,
+        rank: u8,
+    ) -> bool {
         match self.links.key_at(viewer, list, place) {
             Some(key) if key.rank() != rank => {
                 self.links.set_rank(viewer, list, place, rank);
                 if let Some((theirs, _)) = self.links.partner_at(viewer, list, place) {
-                    self.refresh_gate(key.target(), theirs);
-                    self.freed.insert(key.target() as usize);
+                    self.refresh_gate(shared, key.target(), theirs);
+                    self.set_freed(key.target(), true);
                 }
                 true
             }
@@ -304,14 +348,14 @@ impl SceneViews {
     }
 
     /// Evicts the lowest of a viewer's lists until no list is over its cap, if the caps changed.
-    fn trim(&mut self, viewer: u32, events: &mut Vec<ViewEvent>) {
-        let object = self.objects[viewer as usize];
-        if !object.viewer || !object.news.caps {
+    fn trim(&mut self, shared: &Shared, viewer: u32) {
+        let object = &shared.objects[viewer as usize];
+        if !object.viewer || !object.news.caps || !self.share.owns(viewer) {
             return;
         }
         for list in 0..UNCAPPED {
             let len = self.links.list_len(viewer, list);
-            let excess = len.saturating_sub(object.cap(list));
+            let excess = len.saturating_sub(self.gaze(viewer).cap(list));
             if excess > 0 {
                 let lowest = &mut self.scratch.entrants[list];
                 lowest.clear();
@@ -324,103 +368,12 @@ impl SceneViews {
                         .key_at(viewer, list, place)
                         .filter(|&key| key <= last)
                     {
-                        self.evict(viewer, list, place, key, events);
+                        self.evict(shared, viewer, list, place, key);
                     }
                 }
             }
-            self.refresh_gate(viewer, list);
+            self.refresh_gate(shared, viewer, list);
         }
-        self.freed.insert(viewer as usize);
-    }
-
-    fn forget_news(&mut self, changes: &[Change]) {
-        for change in changes {
-            let object = &mut self.objects[change.id as usize];
-            object.news = News::default();
-            if object.viewable {
-                self.grid
-                    .forget_arrival(change.id, usize::from(object.layer));
-            }
-        }
-    }
-
-    /// Marks a viewer and all that it sees.
-    pub(super) fn mark_seen(&mut self, viewer: u32) {
-        let Self { links, scratch, .. } = self;
-        scratch.begin();
-        scratch.mark(viewer);
-        for list in 0..LISTS {
-            for key in links.keys(viewer, list) {
-                scratch.mark(key.target());
-            }
-        }
-    }
-
-    pub(super) fn link(
-        &mut self,
-        viewer: u32,
-        list: usize,
-        key: LinkKey,
-        events: &mut Vec<ViewEvent>,
-    ) {
-        let len = self.links.add(viewer, list, key);
-        if len >= self.objects[viewer as usize].cap(list) {
-            self.refresh_gate(viewer, list);
-        }
-        self.counters.enters += 1;
-        self.counters.max_list = self.counters.max_list.max(len);
-        events.push(ViewEvent::Enter {
-            viewer,
-            target: key.target(),
-            priority: class_of(key.rank()),
-        });
-    }
-
-    pub(super) fn evict(
-        &mut self,
-        viewer: u32,
-        list: usize,
-        place: usize,
-        key: LinkKey,
-        events: &mut Vec<ViewEvent>,
-    ) {
-        self.unlink(viewer, list, place, LeaveReason::Evicted, events);
-        self.objects[viewer as usize].refuse(list, key.rank());
-        self.counters.evictions += 1;
-    }
-
-    fn unlink(
-        &mut self,
-        viewer: u32,
-        list: usize,
-        place: usize,
-        reason: LeaveReason,
-        events: &mut Vec<ViewEvent>,
-    ) {
-        let Some((key, mutual)) = self.links.remove(viewer, list, place) else {
-            return;
-        };
-        let target = key.target();
-        self.tell_left(viewer, target, reason, events);
-        if mutual {
-            self.tell_left(target, viewer, reason, events);
-            self.refresh_gate(target, self.objects[viewer as usize].list());
-            self.freed.insert(target as usize);
-        }
-    }
-
-    fn tell_left(
-        &mut self,
-        viewer: u32,
-        target: u32,
-        reason: LeaveReason,
-        events: &mut Vec<ViewEvent>,
-    ) {
-        self.counters.leaves += 1;
-        events.push(ViewEvent::Leave {
-            viewer,
-            target,
-            reason,
-        });
+        self.set_freed(viewer, true);
     }
 }

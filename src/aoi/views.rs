@@ -30,17 +30,18 @@
 //! comparison of ties with the targets and viewers of the cells that differ; 100 bytes an object beside the
 //! grid's and the links' share.
 
-use fixedbitset::FixedBitSet;
 use glam::Vec2;
 use thiserror::Error;
 
 pub use super::object::Sight;
 use super::{
     grid::{GridCell, GridError, SceneGrid},
-    links::{IDS_MAX, LISTS, UNCAPPED, ViewLinks, WatchedBy},
-    object::{News, Object, Ranking, SHUT},
-    priority::{Bands, CLASS_MAX, OTHER, SCENERY, Standing, ViewPriority, class_of},
+    links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy},
+    object::{Gaze, News, Object, Ranking},
+    priority::{Bands, CLASS_MAX, SCENERY, Standing, ViewPriority, class_of},
     queue::LookQueue,
+    shard::{Shard, Shared},
+    share::Share,
 };
 use crate::world::kinds::{KindClass, Visibility};
 
@@ -111,6 +112,18 @@ pub enum ViewEvent {
     },
 }
 
+impl ViewEvent {
+    /// Who sees or saw, and whom.
+    #[must_use]
+    pub const fn pair(&self) -> (u32, u32) {
+        match *self {
+            Self::Enter { viewer, target, .. } | Self::Leave { viewer, target, .. } => {
+                (viewer, target)
+            }
+        }
+    }
+}
+
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LeaveReason {
@@ -155,6 +168,27 @@ pub struct ViewCounters {
     pub max_list: usize,
 }
 
+impl ViewCounters {
+    /// What two counted together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        let longer = self.max_list >= other.max_list;
+        Self {
+            enters: self.enters + other.enters,
+            leaves: self.leaves + other.leaves,
+            evictions: self.evictions + other.evictions,
+            refills: self.refills + other.refills,
+            refused: self.refused + other.refused,
+            looks: self.looks + other.looks,
+            max_list: if longer {
+                self.max_list
+            } else {
+                other.max_list
+            },
+        }
+    }
+}
+
 /// Why an object cannot be inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum InsertError {
@@ -177,28 +211,36 @@ pub enum InsertError {
 /// After how many updates a viewer with a full list is re-ranked, unless told otherwise: 6.4 s at 20 Hz.
 pub const RERANK_TICKS: u32 = 128;
 
+/// How many objects a scene must be made for to have a further shard, and how many cells.
+const OBJECTS_A_SHARD: u32 = 4096;
+
+/// The most shards a scene has unless asked for more.
+const SHARDS_MAX: u32 = 16;
+
+/// How many shards suit a scene: with fewer objects than cells, the cells of further shards would be most of
+/// its memory.
+fn shards_for(objects_max: u32, (columns, rows): (u16, u16)) -> usize {
+    let cells = u32::from(columns) * u32::from(rows);
+    let shards = (objects_max / OBJECTS_A_SHARD).min(objects_max / cells.max(1));
+    1 << shards.clamp(1, SHARDS_MAX).ilog2()
+}
+
 /// Who sees whom in one scene.
 #[derive(Clone, Debug)]
 pub struct SceneViews {
-    pub(super) grid: SceneGrid,
-    pub(super) links: ViewLinks,
-    pub(super) objects: Vec<Object>,
+    pub(super) shared: Shared,
+    pub(super) shards: Vec<Shard>,
     pub(super) queue: LookQueue,
-    pub(super) ranking: Ranking,
-    /// For each capped list, the highest class that somebody without a tie to the viewer may have.
-    pub(super) stranger_class: [u8; UNCAPPED],
     /// Each viewer is re-ranked every so many updates; 0 for never.
     pub(super) rerank_ticks: u32,
     /// Updates so far.
     pub(super) turn: u32,
     /// Ids with news; stale and double entries are dropped by the update.
     pub(super) changed: Vec<u32>,
-    /// Viewers that may have begun to have something to gain.
-    pub(super) freed: FixedBitSet,
     /// The leaves of removed objects, told at the next update.
     pub(super) parted: Vec<ViewEvent>,
+    /// Leaves told of removed objects, and looks; all else is counted by shards.
     pub(super) counters: ViewCounters,
-    pub(super) scratch: super::update::Scratch,
     objects_max: u32,
 }
 
@@ -212,22 +254,26 @@ impl SceneViews {
             bands: Bands::new(grid.cell_m()),
             mutual: false,
         };
-        Self {
-            grid,
-            links: ViewLinks::default(),
-            objects: Vec::new(),
+        let objects_max = objects_max.min(IDS_MAX);
+        let shards = shards_for(objects_max, grid.size());
+        let views = Self {
+            shared: Shared {
+                grid,
+                objects: Vec::new(),
+                ranking,
+                stranger_class: [SCENERY; UNCAPPED],
+                changes: Vec::new(),
+            },
+            shards: Vec::new(),
             queue: LookQueue::default(),
-            ranking,
-            stranger_class: [SCENERY; UNCAPPED],
             rerank_ticks: RERANK_TICKS,
             turn: 0,
             changed: Vec::new(),
-            freed: FixedBitSet::new(),
             parted: Vec::new(),
             counters: ViewCounters::default(),
-            scratch: super::update::Scratch::default(),
-            objects_max: objects_max.min(IDS_MAX),
-        }
+            objects_max,
+        };
+        views.with_shards(shards)
     }
 
     /// Views for a scene of this size; see [`SceneGrid::new`].
@@ -250,17 +296,39 @@ impl SceneViews {
     #[must_use]
     pub fn with_sight(mut self, sight: Sight) -> Self {
         debug_assert!(
-            self.objects.is_empty(),
+            self.shared.objects.is_empty(),
             "sight is chosen before anybody comes"
         );
-        self.ranking.mutual = sight == Sight::Mutual;
+        self.shared.ranking.mutual = sight == Sight::Mutual;
+        let shards = self.shards.len();
+        self.with_shards(shards)
+    }
+
+    /// The same with its viewers divided into so many shards (rounded up to a power of two), for a scene
+    /// without objects. Mutual sight has one whatever is asked for. The links that come out are the same for
+    /// any number.
+    #[must_use]
+    pub fn with_shards(mut self, count: usize) -> Self {
+        debug_assert!(
+            self.shared.objects.is_empty(),
+            "shards are made before anybody comes"
+        );
+        let count = if self.shared.ranking.mutual { 1 } else { count };
+        let shards = Share::all(count).map(|share| Shard::new(share, &self.shared.grid));
+        self.shards = shards.collect();
         self
+    }
+
+    /// Into how many shards the viewers are divided.
+    #[must_use]
+    pub const fn shard_count(&self) -> usize {
+        self.shards.len()
     }
 
     /// Whose lists a link must find a place in.
     #[must_use]
     pub const fn sight(&self) -> Sight {
-        if self.ranking.mutual {
+        if self.shared.ranking.mutual {
             Sight::Mutual
         } else {
             Sight::Directed
@@ -276,12 +344,12 @@ impl SceneViews {
 
     /// Replaces the ranking. Every object is ranked anew by the next update.
     pub fn set_priority(&mut self, priority: ViewPriority) {
-        self.ranking.priority = Some(priority);
+        self.shared.ranking.priority = Some(priority);
         // It may put anybody first, so nobody can be passed over.
         (0..UNCAPPED).for_each(|list| self.raise_stranger_class(list, CLASS_MAX));
-        for id in 0..self.objects.len() as u32 {
-            if self.objects[id as usize].alive {
-                self.objects[id as usize].news.standing = true;
+        for id in 0..self.shared.objects.len() as u32 {
+            if self.shared.objects[id as usize].alive {
+                self.shared.objects[id as usize].news.standing = true;
                 self.list_changed(id);
             }
         }
@@ -305,16 +373,16 @@ impl SceneViews {
             });
         }
         self.grow(id as usize + 1);
-        if self.objects[id as usize].alive {
+        if self.shared.objects[id as usize].alive {
             return Err(InsertError::IdInUse { id });
         }
-        self.grid.place(id, position);
+        self.shared.grid.place(id, position);
         let layer = if profile.viewable {
-            self.grid.layer_of(profile.visibility)
+            self.shared.grid.layer_of(profile.visibility)
         } else {
             0
         };
-        self.objects[id as usize] = Object {
+        self.shared.objects[id as usize] = Object {
             standing: Standing {
                 id,
                 ..profile.standing
@@ -350,15 +418,17 @@ impl SceneViews {
             Removal::Scene => LeaveReason::Scene,
         };
         self.cease_viewing(id, reason);
-        for place in (0..self.links.watchers_len(id)).rev() {
-            if let Some(watcher) = self.links.watcher_at(id, place) {
-                self.part_at_once(watcher, reason);
+        for shard in 0..self.shards.len() {
+            for place in (0..self.shards[shard].links.watchers_len(id)).rev() {
+                if let Some(watcher) = self.shards[shard].links.watcher_at(id, place) {
+                    self.part_at_once(watcher, reason);
+                }
             }
         }
         if object.viewable {
-            self.grid.remove_target(id);
+            self.shared.grid.remove_target(id);
         }
-        self.objects[id as usize] = Object::ABSENT;
+        self.shared.objects[id as usize] = Object::ABSENT;
         true
     }
 
@@ -366,12 +436,13 @@ impl SceneViews {
     #[inline]
     pub fn locate(&mut self, id: u32, position: Vec2) {
         if let Some(object) = self
+            .shared
             .objects
             .get_mut(id as usize)
             .filter(|object| object.alive)
         {
             object.position = position;
-            if self.grid.locate(id, position) {
+            if self.shared.grid.locate(id, position) {
                 self.list_changed(id);
             }
         }
@@ -381,12 +452,13 @@ impl SceneViews {
     /// Unknown ids are ignored.
     pub fn teleport(&mut self, id: u32, position: Vec2) {
         if let Some(object) = self
+            .shared
             .objects
             .get_mut(id as usize)
             .filter(|object| object.alive)
         {
             object.position = position;
-            if self.grid.place(id, position) {
+            if self.shared.grid.place(id, position) {
                 self.list_changed(id);
             }
         }
@@ -396,6 +468,7 @@ impl SceneViews {
     pub fn set_standing(&mut self, id: u32, standing: Standing) {
         let standing = Standing { id, ..standing };
         if let Some(object) = self
+            .shared
             .objects
             .get_mut(id as usize)
             .filter(|object| object.alive)
@@ -424,8 +497,8 @@ impl SceneViews {
             None => self.cease_viewing(id, LeaveReason::Despawn),
             Some(caps) if !object.viewer => self.become_viewer(id, caps),
             Some(caps) => {
-                self.objects[id as usize].caps = caps.by_class();
-                self.objects[id as usize].news.caps = true;
+                self.shard_mut(id).gaze_mut(id).caps = caps.by_class();
+                self.shared.objects[id as usize].news.caps = true;
             }
         }
         self.list_changed(id);
@@ -440,7 +513,7 @@ impl SceneViews {
     /// The reported cell of an object.
     #[must_use]
     pub fn cell(&self, id: u32) -> Option<GridCell> {
-        self.object(id).map(|_| self.grid.cell(id))
+        self.object(id).map(|_| self.shared.grid.cell(id))
     }
 
     /// The last reported position of an object, in metres.
@@ -458,8 +531,8 @@ impl SceneViews {
     /// The caps of a viewer; `None` if it is no viewer.
     #[must_use]
     pub fn caps(&self, id: u32) -> Option<ViewCaps> {
-        let object = self.object(id).filter(|object| object.viewer)?;
-        let [players, npcs, things] = object.caps;
+        self.object(id).filter(|object| object.viewer)?;
+        let [players, npcs, things] = self.shard(id).gaze(id).caps;
         Some(ViewCaps {
             players,
             npcs,
@@ -469,21 +542,29 @@ impl SceneViews {
 
     /// Those that a viewer sees: (target, class), list by list, in place order.
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
+        let links = &self.shard(viewer).links;
         (0..LISTS)
-            .flat_map(move |list| self.links.keys(viewer, list))
+            .flat_map(move |list| links.keys(viewer, list))
             .map(|key| (key.target(), class_of(key.rank())))
     }
 
-    /// Those who see a target: watchers in place order, then partners of mutual pairs.
+    /// Those who see a target: shard by shard the watchers in place order, then partners of mutual pairs.
     pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
-        let one_way = self.links.watching(target);
-        one_way.chain(self.links.partners(target))
+        let one_way = self
+            .shards
+            .iter()
+            .flat_map(move |shard| shard.links.watching(target));
+        one_way.chain(self.shard(target).links.partners(target))
     }
 
     /// How many see a target.
     #[must_use]
     pub fn watchers_len(&self, target: u32) -> usize {
-        self.links.watchers_len(target) + self.links.partners_len(target)
+        let one_way = self
+            .shards
+            .iter()
+            .map(|shard| shard.links.watchers_len(target));
+        one_way.sum::<usize>() + self.shard(target).links.partners_len(target)
     }
 
     /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers, eight at
@@ -492,31 +573,32 @@ impl SceneViews {
     /// go through [`seen_by`](Self::seen_by) once.
     #[must_use]
     pub fn visible(&self, viewer: u32, target: u32) -> bool {
+        let links = &self.shard(viewer).links;
         self.object(target)
-            .is_some_and(|object| self.links.contains(viewer, object.list(), target))
+            .is_some_and(|object| links.contains(viewer, object.list(), target))
     }
 
     /// How many a viewer sees in the list of a class, those outside caps not counted.
     #[must_use]
     pub fn list_len(&self, viewer: u32, class: KindClass) -> usize {
-        self.links.list_len(viewer, class.index())
+        self.shard(viewer).links.list_len(viewer, class.index())
     }
 
     /// How many a viewer sees outside caps.
     #[must_use]
     pub fn uncapped_len(&self, viewer: u32) -> usize {
-        self.links.list_len(viewer, UNCAPPED)
+        self.shard(viewer).links.list_len(viewer, UNCAPPED)
     }
 
     /// How many links there are; "A sees B" is one.
     #[must_use]
-    pub const fn link_count(&self) -> usize {
-        self.links.len()
+    pub fn link_count(&self) -> usize {
+        self.shards.iter().map(|shard| shard.links.len()).sum()
     }
 
     /// All links in a fixed order: (viewer, target, class), by viewer, then list, then place.
     pub fn links(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
-        (0..self.objects.len() as u32).flat_map(move |viewer| {
+        (0..self.shared.objects.len() as u32).flat_map(move |viewer| {
             self.seen_by(viewer)
                 .map(move |(target, class)| (viewer, target, class))
         })
@@ -535,14 +617,15 @@ impl SceneViews {
 
     /// What was counted since the scene opened.
     #[must_use]
-    pub const fn counters(&self) -> ViewCounters {
-        self.counters
+    pub fn counters(&self) -> ViewCounters {
+        let shards = self.shards.iter().map(|shard| shard.counters);
+        shards.fold(self.counters, ViewCounters::plus)
     }
 
     /// The interest grid.
     #[must_use]
     pub const fn grid(&self) -> &SceneGrid {
-        &self.grid
+        &self.shared.grid
     }
 
     /// Collects the viewable objects of the chosen classes (one bit for each [`KindClass::index`]) within a
@@ -554,8 +637,9 @@ impl SceneViews {
         if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
             return;
         }
-        out.extend(self.grid.targets_near(position, radius_m).filter(|&id| {
-            let object = &self.objects[id as usize];
+        let Shared { grid, objects, .. } = &self.shared;
+        out.extend(grid.targets_near(position, radius_m).filter(|&id| {
+            let object = &objects[id as usize];
             classes >> object.class.index() & 1 != 0
                 && object.position.distance_squared(position) <= radius_m * radius_m
         }));
@@ -566,34 +650,27 @@ impl SceneViews {
     /// refused, links in place order, the queue. Positions and standings belong to the world, which hashes
     /// them itself.
     pub fn digest(&self, fold: &mut impl FnMut(u64)) {
-        for (id, object) in self
-            .objects
-            .iter()
-            .enumerate()
+        let pack = |numbers: &[u16]| numbers.iter().fold(0, |bits, &n| bits << 16 | u64::from(n));
+        for (id, object) in (0..)
+            .zip(&self.shared.objects)
             .filter(|(_, object)| object.alive)
         {
-            let id = id as u32;
-            let cell = self.grid.cell(id);
-            let (target_place, viewer_place) = self.grid.places(id);
+            let Shard {
+                links, lookouts, ..
+            } = self.shard(id);
+            let cell = self.shared.grid.cell(id);
+            let target_place = self.shared.grid.place_of(id);
+            let (viewer_place, open_places) = lookouts.places(id);
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
             fold(u64::from(target_place) << 32 | u64::from(viewer_place));
-            (0..UNCAPPED).for_each(|list| fold(u64::from(self.grid.open_place(id, list))));
+            open_places.iter().for_each(|&place| fold(u64::from(place)));
             if object.viewer {
-                fold(
-                    object
-                        .bound
-                        .iter()
-                        .fold(0, |bits, &bound| bits << 16 | u64::from(bound)),
-                );
-                fold(
-                    object
-                        .caps
-                        .iter()
-                        .fold(0, |bits, &cap| bits << 16 | u64::from(cap)),
-                );
+                let gaze = self.shard(id).gaze(id);
+                fold(pack(&gaze.bound));
+                fold(pack(&gaze.caps));
                 for list in 0..LISTS {
-                    fold(self.links.list_len(id, list) as u64);
-                    self.links
+                    fold(links.list_len(id, list) as u64);
+                    links
                         .keys(id, list)
                         .for_each(|key| fold(u64::from(key.bits())));
                 }
@@ -607,92 +684,79 @@ impl SceneViews {
     /// The bytes held, slack included.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        // The queue has two numbers and the marks one for each id.
-        self.grid.allocated_bytes()
-            + self.links.allocated_bytes()
-            + self.objects.capacity() * (size_of::<Object>() + 3 * size_of::<u32>())
+        // The queue has two numbers for each id.
+        self.shared.grid.allocated_bytes()
+            + self
+                .shards
+                .iter()
+                .map(Shard::allocated_bytes)
+                .sum::<usize>()
+            + self.shared.objects.capacity() * (size_of::<Object>() + 2 * size_of::<u32>())
     }
 
     pub(super) fn object(&self, id: u32) -> Option<&Object> {
-        self.objects.get(id as usize).filter(|object| object.alive)
+        self.shared
+            .objects
+            .get(id as usize)
+            .filter(|object| object.alive)
+    }
+
+    pub(super) fn shard(&self, viewer: u32) -> &Shard {
+        &self.shards[Share::index_of(viewer, self.shards.len())]
+    }
+
+    fn shard_mut(&mut self, viewer: u32) -> &mut Shard {
+        let count = self.shards.len();
+        &mut self.shards[Share::index_of(viewer, count)]
     }
 
     /// Recomputes the lowest class that could enter a list.
-    pub(super) fn refresh_gate(&mut self, viewer: u32, list: usize) {
-        let object = &mut self.objects[viewer as usize];
-        let has_place = self.links.list_len(viewer, list) < object.cap(list);
-        if has_place && object.has_place(list) {
-            return;
-        }
-        object.gate[list] = if has_place {
-            0
-        } else {
-            let lowest = self.links.lowest_class(viewer, list);
-            lowest.map_or(SHUT, |lowest| lowest + 1)
-        };
-        self.refresh_open(viewer, list);
+    fn refresh_gate(&mut self, viewer: u32, list: usize) {
+        let count = self.shards.len();
+        self.shards[Share::index_of(viewer, count)].refresh_gate(&self.shared, viewer, list);
     }
 
-    /// A list that would take a stranger is open. Strangers do not offer themselves to any other, so those
-    /// count as refused. Most strangers come over a border at least a cell away, which is the second band
-    /// from the end.
+    /// See [`Shard::refresh_open`].
     pub(super) fn refresh_open(&mut self, viewer: u32, list: usize) {
-        let Some(&stranger) = self.stranger_class.get(list) else {
-            return;
-        };
-        let object = &mut self.objects[viewer as usize];
-        let is_open = object.gate_class(list) <= u16::from(stranger);
-        if !is_open {
-            object.refuse_class(list, stranger);
-        }
-        self.grid.set_open(viewer, list, is_open);
+        let count = self.shards.len();
+        self.shards[Share::index_of(viewer, count)].refresh_open(&self.shared, viewer, list);
     }
 
     /// Remembers that strangers of this class may stand in a list.
     pub(super) fn raise_stranger_class(&mut self, list: usize, class: u8) {
-        let Some(highest) = self
-            .stranger_class
-            .get_mut(list)
-            .filter(|highest| class > **highest)
-        else {
+        let highest = self.shared.stranger_class.get_mut(list);
+        let Some(highest) = highest.filter(|highest| class > **highest) else {
             return;
         };
         *highest = class;
-        for viewer in 0..self.objects.len() {
-            if self.objects[viewer].viewer {
+        for viewer in 0..self.shared.objects.len() {
+            if self.shared.objects[viewer].viewer {
                 self.refresh_open(viewer as u32, list);
             }
         }
     }
 
-    /// The class of an object to those without a tie to it, under the default ranking.
-    pub(super) fn class_to_strangers(object: &Object) -> u8 {
-        if object.standing.scenery {
-            SCENERY
-        } else {
-            OTHER
-        }
-    }
-
     fn become_viewer(&mut self, id: u32, caps: ViewCaps) {
-        let object = &mut self.objects[id as usize];
+        let object = &mut self.shared.objects[id as usize];
         object.viewer = true;
-        object.caps = caps.by_class();
-        object.bound = [0; LISTS];
         object.news.viewer = true;
         let is_peer = object.is_peer();
-        // It may have been shut, or have had a place.
+        // Shut until the gates are known.
+        *self.shard_mut(id).gaze_mut(id) = Gaze {
+            caps: caps.by_class(),
+            ..Gaze::SHUT
+        };
         for list in 0..LISTS {
             self.refresh_gate(id, list);
             self.refresh_open(id, list);
         }
-        if !self.ranking.mutual || !is_peer {
+        if !self.shared.ranking.mutual || !is_peer {
             return;
         }
         // Who saw it one-way must now agree with it.
-        for place in (0..self.links.watchers_len(id)).rev() {
-            if let Some(watcher) = self.links.watcher_at(id, place)
-                && self.objects[watcher.viewer as usize].is_peer()
+        for place in (0..self.shard(id).links.watchers_len(id)).rev() {
+            if let Some(watcher) = self.shard(id).links.watcher_at(id, place)
+                && self.shared.objects[watcher.viewer as usize].is_peer()
             {
                 self.part_at_once(watcher, LeaveReason::Despawn);
             }
@@ -706,7 +770,7 @@ impl SceneViews {
             list,
             place,
         } = link;
-        let Some((key, mutual)) = self.links.remove(viewer, list, place) else {
+        let Some((key, mutual)) = self.shard_mut(viewer).links.remove(viewer, list, place) else {
             return;
         };
         let target = key.target();
@@ -720,19 +784,19 @@ impl SceneViews {
         told(viewer, target);
         if mutual {
             told(target, viewer);
-            self.refresh_gate(target, self.objects[viewer as usize].list());
-            self.freed.insert(target as usize);
+            self.refresh_gate(target, self.shared.objects[viewer as usize].list());
+            self.shard_mut(target).set_freed(target, true);
         }
         self.refresh_gate(viewer, list);
-        self.freed.insert(viewer as usize);
+        self.shard_mut(viewer).set_freed(viewer, true);
     }
 
     fn cease_viewing(&mut self, id: u32, reason: LeaveReason) {
-        if !self.objects[id as usize].viewer {
+        if !self.shared.objects[id as usize].viewer {
             return;
         }
         for list in 0..LISTS {
-            for place in (0..self.links.list_len(id, list)).rev() {
+            for place in (0..self.shard(id).links.list_len(id, list)).rev() {
                 let link = WatchedBy {
                     viewer: id,
                     list,
@@ -741,34 +805,34 @@ impl SceneViews {
                 self.part_at_once(link, reason);
             }
         }
-        self.grid.remove_viewer(id);
+        let home = self.shared.grid.home(id);
         self.queue.remove(id);
-        self.freed.set(id as usize, false);
-        let object = &mut self.objects[id as usize];
+        let shard = self.shard_mut(id);
+        shard.lookouts.remove(id, home);
+        shard.set_freed(id, false);
+        *shard.gaze_mut(id) = Gaze::SHUT;
+        let is_mutual = self.shared.ranking.mutual;
+        let object = &mut self.shared.objects[id as usize];
         object.viewer = false;
-        object.gate = [SHUT; LISTS];
-        object.bound = [0; LISTS];
         object.news.viewer = false;
         object.news.caps = false;
         // Its partners may see it one-way from now on.
-        object.news.standing |= self.ranking.mutual;
+        object.news.standing |= is_mutual;
     }
 
     fn list_changed(&mut self, id: u32) {
-        let listed = &mut self.objects[id as usize].news.listed;
+        let listed = &mut self.shared.objects[id as usize].news.listed;
         if !std::mem::replace(listed, true) {
             self.changed.push(id);
         }
     }
 
     fn grow(&mut self, ids: usize) {
-        if ids > self.objects.len() {
-            self.grid.grow(ids);
-            self.links.grow(ids);
+        if ids > self.shared.objects.len() {
+            self.shared.grid.grow(ids);
+            self.shared.objects.resize(ids, Object::ABSENT);
             self.queue.grow(ids);
-            self.freed.grow(ids);
-            self.scratch.grow(ids);
-            self.objects.resize(ids, Object::ABSENT);
+            self.shards.iter_mut().for_each(|shard| shard.grow(ids));
         }
     }
 }

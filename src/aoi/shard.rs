@@ -1,0 +1,245 @@
+//! A share of a scene's viewers, with all that only they change: their lists, and who of them watches whom.
+//!
+//! ```text
+//! Shared   grid, objects, ranking                    read by all while they update
+//! Shard 0  lists of viewers 0 2 4 …, who of them sees a target, where they stand, events
+//! Shard 1  lists of viewers 1 3 5 …, …
+//! ```
+//! Where sight is directed a viewer's lists depend on no other viewer's. So the viewers of a large scene are
+//! divided, and their shards are updated side by side: links and looks come out the same however many shards
+//! there are, and only the order of events differs, in which those of one shard follow each other. A mutual
+//! pair changes two viewers at once, so such a scene has one shard.
+//!
+//! Also on one thread this pays in a large scene: of what a shard touches more stays in the caches.
+//!
+//! Invariant: while shards update, nobody writes to `Shared`.
+
+use fixedbitset::FixedBitSet;
+
+use super::{
+    grid::SceneGrid,
+    links::{LISTS, LinkKey, UNCAPPED, ViewLinks},
+    lookouts::Lookouts,
+    object::{Gaze, Object, Ranking, SHUT},
+    priority::{OTHER, SCENERY, class_of},
+    share::Share,
+    update::{Change, Scratch},
+    views::{LeaveReason, ViewCounters, ViewEvent},
+};
+
+/// What all shards of a scene read.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) grid: SceneGrid,
+    pub(super) objects: Vec<Object>,
+    pub(super) ranking: Ranking,
+    /// For each capped list, the highest class that somebody without a tie to the viewer may have.
+    pub(super) stranger_class: [u8; UNCAPPED],
+    /// Who has news in this update.
+    pub(super) changes: Vec<Change>,
+}
+
+impl Shared {
+    /// The class of an object to those without a tie to it, under the default ranking.
+    pub(super) fn class_to_strangers(object: &Object) -> u8 {
+        if object.standing.scenery {
+            SCENERY
+        } else {
+            OTHER
+        }
+    }
+
+    /// Whether a list of a viewer takes strangers.
+    #[inline]
+    pub(super) fn takes_strangers(&self, gaze: &Gaze, list: usize) -> bool {
+        self.stranger_class
+            .get(list)
+            .is_none_or(|&class| gaze.gate_class(list) <= u16::from(class))
+    }
+}
+
+/// Some of a scene's viewers.
+#[derive(Clone, Debug)]
+pub(super) struct Shard {
+    pub(super) share: Share,
+    pub(super) links: ViewLinks,
+    pub(super) lookouts: Lookouts,
+    pub(super) gazes: Vec<Gaze>,
+    /// Places of viewers that may have begun to have something to gain.
+    freed: FixedBitSet,
+    /// Those that have, once the others met and were re-ranked; then those whose look it is.
+    pub(super) looking: Vec<u32>,
+    /// What changed in this update.
+    pub(super) events: Vec<ViewEvent>,
+    pub(super) counters: ViewCounters,
+    pub(super) scratch: Scratch,
+}
+
+impl Shard {
+    pub(super) fn new(share: Share, grid: &SceneGrid) -> Self {
+        Self {
+            share,
+            links: ViewLinks::of(share),
+            lookouts: Lookouts::new(share, grid),
+            gazes: Vec::new(),
+            freed: FixedBitSet::new(),
+            looking: Vec::new(),
+            events: Vec::new(),
+            counters: ViewCounters::default(),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Makes room for the ids below `ids`.
+    pub(super) fn grow(&mut self, ids: usize) {
+        self.links.grow(ids);
+        self.lookouts.grow(ids);
+        self.scratch.grow(ids);
+        let len = self.share.len_of(ids);
+        self.gazes.resize(len.max(self.gazes.len()), Gaze::SHUT);
+        self.freed.grow(len);
+    }
+
+    #[inline]
+    pub(super) fn gaze(&self, viewer: u32) -> &Gaze {
+        &self.gazes[self.share.place(viewer)]
+    }
+
+    #[inline]
+    pub(super) fn gaze_mut(&mut self, viewer: u32) -> &mut Gaze {
+        &mut self.gazes[self.share.place(viewer)]
+    }
+
+    /// A viewer may have begun to have something to gain, or to be one no more.
+    #[inline]
+    pub(super) fn set_freed(&mut self, viewer: u32, is_freed: bool) {
+        self.freed.set(self.share.place(viewer), is_freed);
+    }
+
+    pub(super) fn is_any_freed(&self) -> bool {
+        !self.freed.is_clear()
+    }
+
+    /// Collects the freed that have something to gain, by id.
+    pub(super) fn collect_freed(&mut self) {
+        let Self {
+            share,
+            gazes,
+            freed,
+            looking,
+            ..
+        } = self;
+        let gaining = freed.ones().filter(|&place| gazes[place].can_gain());
+        looking.extend(gaining.map(|place| share.id(place)));
+        freed.clear();
+    }
+
+    /// Recomputes the lowest class that could enter a list.
+    pub(super) fn refresh_gate(&mut self, shared: &Shared, viewer: u32, list: usize) {
+        let gaze = &mut self.gazes[self.share.place(viewer)];
+        let has_place = self.links.list_len(viewer, list) < gaze.cap(list);
+        if has_place && gaze.has_place(list) {
+            return;
+        }
+        gaze.gate[list] = if has_place {
+            0
+        } else {
+            let lowest = self.links.lowest_class(viewer, list);
+            lowest.map_or(SHUT, |lowest| lowest + 1)
+        };
+        self.refresh_open(shared, viewer, list);
+    }
+
+    /// A list that would take a stranger is open. Strangers do not offer themselves to any other, so those
+    /// count as refused. Most strangers come over a border at least a cell away, which is the second band
+    /// from the end.
+    pub(super) fn refresh_open(&mut self, shared: &Shared, viewer: u32, list: usize) {
+        let Some(&stranger) = shared.stranger_class.get(list) else {
+            return;
+        };
+        let gaze = self.gaze_mut(viewer);
+        let is_open = gaze.gate_class(list) <= u16::from(stranger);
+        if !is_open {
+            gaze.refuse_class(list, stranger);
+        }
+        let home = shared.grid.home(viewer);
+        self.lookouts.set_open(viewer, list, home, is_open);
+    }
+
+    /// Marks a viewer and all that it sees.
+    pub(super) fn mark_seen(&mut self, viewer: u32) {
+        let Self { links, scratch, .. } = self;
+        scratch.begin();
+        scratch.mark(viewer);
+        for list in 0..LISTS {
+            for key in links.keys(viewer, list) {
+                scratch.mark(key.target());
+            }
+        }
+    }
+
+    pub(super) fn link(&mut self, shared: &Shared, viewer: u32, list: usize, key: LinkKey) {
+        let len = self.links.add(viewer, list, key);
+        if len >= self.gaze(viewer).cap(list) {
+            self.refresh_gate(shared, viewer, list);
+        }
+        self.counters.enters += 1;
+        self.counters.max_list = self.counters.max_list.max(len);
+        self.events.push(ViewEvent::Enter {
+            viewer,
+            target: key.target(),
+            priority: class_of(key.rank()),
+        });
+    }
+
+    pub(super) fn evict(
+        &mut self,
+        shared: &Shared,
+        viewer: u32,
+        list: usize,
+        place: usize,
+        key: LinkKey,
+    ) {
+        self.unlink(shared, viewer, list, place, LeaveReason::Evicted);
+        self.gaze_mut(viewer).refuse(list, key.rank());
+        self.counters.evictions += 1;
+    }
+
+    pub(super) fn unlink(
+        &mut self,
+        shared: &Shared,
+        viewer: u32,
+        list: usize,
+        place: usize,
+        reason: LeaveReason,
+    ) {
+        let Some((key, mutual)) = self.links.remove(viewer, list, place) else {
+            return;
+        };
+        let target = key.target();
+        self.tell_left(viewer, target, reason);
+        if mutual {
+            self.tell_left(target, viewer, reason);
+            self.refresh_gate(shared, target, shared.objects[viewer as usize].list());
+            self.set_freed(target, true);
+        }
+    }
+
+    pub(super) fn tell_left(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
+        self.counters.leaves += 1;
+        self.events.push(ViewEvent::Leave {
+            viewer,
+            target,
+            reason,
+        });
+    }
+
+    /// The bytes held, slack included.
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.links.allocated_bytes()
+            + self.lookouts.allocated_bytes()
+            + self.scratch.allocated_bytes()
+            + self.gazes.capacity() * size_of::<Gaze>()
+            + self.freed.len() / 8
+    }
+}
