@@ -92,7 +92,11 @@ struct List {
     low: u32,
 }
 
-const _: () = assert!(size_of::<[List; LISTS]>() == 64);
+/// All lists of a viewer, a cache line.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lists([List; LISTS]);
+
+const _: () = assert!(size_of::<Lists>() == 64);
 const COUNT_MASK: u32 = (1 << 24) - 1;
 
 impl List {
@@ -131,7 +135,7 @@ pub struct WatchedBy {
 #[derive(Clone, Debug, Default)]
 pub struct ViewLinks {
     share: Share,
-    lists: Vec<[List; LISTS]>,
+    lists: Vec<Lists>,
     watchers: Vec<Run>,
     /// How many mutual pairs each object is in.
     partners: Vec<u32>,
@@ -153,8 +157,7 @@ impl ViewLinks {
     /// Makes room for the ids below `ids`.
     pub fn grow(&mut self, ids: usize) {
         if ids > self.watchers.len() {
-            self.lists
-                .resize(self.share.len_of(ids), Default::default());
+            self.lists.resize(self.share.len_of(ids), Lists::default());
             self.watchers.resize(ids, Run::default());
         }
     }
@@ -176,7 +179,7 @@ impl ViewLinks {
     #[inline]
     pub fn list_len(&self, viewer: u32, list: usize) -> usize {
         let lists = self.lists.get(self.share.place(viewer));
-        lists.map_or(0, |lists| lists[list].run.len())
+        lists.map_or(0, |lists| lists.0[list].run.len())
     }
 
     /// How many see a target, mutual pairs apart.
@@ -288,7 +291,7 @@ impl ViewLinks {
     /// The lowest class in a list; `None` when it is empty. O(1), but O(list) after the last of a class left.
     #[inline]
     pub fn lowest_class(&mut self, viewer: u32, list: usize) -> Option<u8> {
-        let head = self.lists.get(self.share.place(viewer))?[list];
+        let head = self.lists.get(self.share.place(viewer))?.0[list];
         if head.run.is_empty() {
             return None;
         }
@@ -298,7 +301,7 @@ impl ViewLinks {
         let lowest = class_of(self.lowest_rank(viewer, list)?);
         let keys = self.keys(viewer, list);
         let count = keys.filter(|key| class_of(key.rank()) == lowest).count();
-        self.lists[self.share.place(viewer)][list].low = u32::from(lowest) << 24 | count as u32;
+        self.lists[self.share.place(viewer)].0[list].low = u32::from(lowest) << 24 | count as u32;
         Some(lowest)
     }
 
@@ -393,9 +396,15 @@ impl ViewLinks {
         self.len += 2;
     }
 
-    /// Removes the link at a place of a viewer's list and returns its key and whether it was a mutual pair's:
-    /// then both links are gone. Last entries move to the free places. `None` past the list's end.
-    pub fn remove(&mut self, viewer: u32, list: usize, place: usize) -> Option<(LinkKey, bool)> {
+    /// Removes the link at a place of a viewer's list. Of a mutual pair both links are gone then, and it says
+    /// where the other one was: which of the target's lists, and the place in it. Last entries move to the free
+    /// places. `None` past the list's end.
+    pub fn remove(
+        &mut self,
+        viewer: u32,
+        list: usize,
+        place: usize,
+    ) -> Option<(LinkKey, Option<(usize, usize)>)> {
         if place >= self.list_len(viewer, list) {
             return None;
         }
@@ -415,27 +424,31 @@ impl ViewLinks {
             self.watcher_entries
                 .swap_remove(run, place.expect(BOTH_ENDS));
         }
-        Some((key, partner.is_some()))
+        Some((key, partner))
     }
 
-    /// Removes the link at a place of a target's watchers and returns the viewer and which of its lists. Last
-    /// entries move to the free places. `None` past the end.
+    /// Removes the link at a place of a target's watchers and returns where its other end was. Last entries
+    /// move to the free places. `None` past the end.
     #[inline]
-    pub fn remove_watcher(&mut self, target: u32, place: usize) -> Option<(u32, usize)> {
+    pub fn remove_watcher(&mut self, target: u32, place: usize) -> Option<WatchedBy> {
         let watcher = *self.watchers_of(target).get(place)?;
         let (viewer, list) = (watcher.viewer(), watcher.list());
         let run = &mut self.watchers[target as usize];
         self.watcher_entries.swap_remove(run, place);
-        let place = find_target(self.list(viewer, list), target);
-        self.take_seen(viewer, list, place.expect(BOTH_ENDS));
+        let place = find_target(self.list(viewer, list), target).expect(BOTH_ENDS);
+        self.take_seen(viewer, list, place);
         self.len -= 1;
-        Some((viewer, list))
+        Some(WatchedBy {
+            viewer,
+            list,
+            place,
+        })
     }
 
     /// Takes an entry out of a list.
     #[inline]
     fn take_seen(&mut self, viewer: u32, list: usize, place: usize) -> Seen {
-        let head = &mut self.lists[self.share.place(viewer)][list];
+        let head = &mut self.lists[self.share.place(viewer)].0[list];
         let seen = self.seen_entries.swap_remove(&mut head.run, place);
         head.note_removed(seen.key().rank());
         seen
@@ -455,7 +468,7 @@ impl ViewLinks {
     }
 
     fn set_rank_of(&mut self, viewer: u32, list: usize, place: usize, rank: u8) {
-        let head = &mut self.lists[self.share.place(viewer)][list];
+        let head = &mut self.lists[self.share.place(viewer)].0[list];
         let seen = &mut self.seen_entries.list_mut(head.run)[place];
         let before = seen.key();
         *seen = Seen::new(LinkKey::new(rank, before.target()), seen.is_mutual());
@@ -468,7 +481,7 @@ impl ViewLinks {
     /// The bytes that all lists hold, slack included.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        let heads = self.lists.capacity() * size_of::<[List; LISTS]>()
+        let heads = self.lists.capacity() * size_of::<Lists>()
             + self.watchers.capacity() * size_of::<Run>()
             + self.partners.capacity() * size_of::<u32>();
         self.seen_entries.allocated_bytes() + self.watcher_entries.allocated_bytes() + heads
@@ -503,7 +516,7 @@ impl ViewLinks {
                         return Err(format!("the other end of {viewer} → {target} is lost"));
                     }
                 }
-                let low = self.lists[self.share.place(viewer)][list].low;
+                let low = self.lists[self.share.place(viewer)].0[list].low;
                 let lowest = self.lowest_rank(viewer, list).map_or(0, class_of);
                 let keys = self.keys(viewer, list);
                 let count = keys.filter(|key| class_of(key.rank()) == lowest).count() as u32;
@@ -531,7 +544,7 @@ impl ViewLinks {
     #[inline]
     fn list(&self, viewer: u32, list: usize) -> &[Seen] {
         let lists = self.lists.get(self.share.place(viewer));
-        lists.map_or(&[], |lists| self.seen_entries.list(lists[list].run))
+        lists.map_or(&[], |lists| self.seen_entries.list(lists.0[list].run))
     }
 
     #[inline]
@@ -542,10 +555,10 @@ impl ViewLinks {
 
     #[inline]
     fn push_seen(&mut self, viewer: u32, list: usize, seen: Seen) -> usize {
-        if Slab::<Seen>::is_full(self.lists[self.share.place(viewer)][list].run) {
+        if Slab::<Seen>::is_full(self.lists[self.share.place(viewer)].0[list].run) {
             self.enlarge_list(viewer, list);
         }
-        let head = &mut self.lists[self.share.place(viewer)][list];
+        let head = &mut self.lists[self.share.place(viewer)].0[list];
         let place = self.seen_entries.push(&mut head.run, seen);
         head.note_added(seen.key().rank());
         place
@@ -553,9 +566,9 @@ impl ViewLinks {
 
     #[cold]
     fn enlarge_list(&mut self, viewer: u32, list: usize) {
-        let run = &mut self.lists[self.share.place(viewer)][list].run;
+        let run = &mut self.lists[self.share.place(viewer)].0[list].run;
         if !self.seen_entries.reserve(run) {
-            let lists = self.lists.iter_mut().flatten();
+            let lists = self.lists.iter_mut().flat_map(|lists| &mut lists.0);
             self.seen_entries.compact(lists.map(|list| &mut list.run));
             self.enlarge_list(viewer, list);
         }
@@ -644,7 +657,7 @@ mod tests {
                         let removed = links.remove(viewer, list, place);
                         let class = model.remove(&(viewer, target));
                         prop_assert_eq!(removed.map(|(key, _)| key.rank()), class);
-                        if removed.is_some_and(|(_, mutual)| mutual) {
+                        if removed.is_some_and(|(_, twin)| twin.is_some()) {
                             prop_assert_eq!(model.remove(&(target, viewer)), class);
                         }
                     }
@@ -653,8 +666,8 @@ mod tests {
                             let place = place.min(class.into());
                             let watcher = links.watcher_at(target, place);
                             let removed = links.remove_watcher(target, place);
-                            prop_assert_eq!(removed, watcher.map(|w| (w.viewer, w.list)));
-                            prop_assert!(removed.is_some_and(|w| model.remove(&(w.0, target)).is_some()));
+                            prop_assert_eq!(removed, watcher);
+                            prop_assert!(removed.is_some_and(|w| model.remove(&(w.viewer, target)).is_some()));
                         }
                     }
                     _ => {}

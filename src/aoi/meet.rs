@@ -11,9 +11,9 @@
 
 use super::{
     links::{LISTS, LinkKey, UNCAPPED},
+    members::Ties,
     object::{Object, UNKNOWN},
     pairs::Proposal,
-    priority::class_of,
     shard::{Shard, Shared},
     update::Change,
 };
@@ -51,7 +51,13 @@ impl Shard {
     pub(super) fn meet(&mut self, shared: &Shared) {
         let changes = &shared.changes;
         for change in changes {
-            if self.share.owns(change.id) && shared.objects[change.id as usize].news.sweeps {
+            if !self.share.owns(change.id) || !shared.objects[change.id as usize].news.sweeps {
+                continue;
+            }
+            if change.waits {
+                self.gaze_mut(change.id).bound = [UNKNOWN; LISTS];
+                self.set_freed(change.id, true);
+            } else {
                 self.sweep(shared, change);
             }
         }
@@ -86,7 +92,7 @@ impl Shard {
         let viewer = change.id;
         let me = shared.objects[viewer as usize];
         let gaze = self.gaze_mut(viewer);
-        let everywhere = me.news.viewer || gaze.bound.contains(&UNKNOWN);
+        let everywhere = me.news.viewer || gaze.knows_nothing();
         if everywhere {
             gaze.bound = [0; LISTS];
         }
@@ -107,7 +113,7 @@ impl Shard {
         let takes_all: [bool; LISTS] =
             std::array::from_fn(|list| !gains[list] && shared.takes_strangers(&gaze, list));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        let cell = shared.grid.cell(viewer);
+        let (cell, ties) = (shared.grid.cell(viewer), Ties::of(&me.standing));
         for layer in 0..shared.grid.layer_count() {
             let to = shared.grid.coarse(layer, cell);
             let from = from.map(|from| shared.grid.coarse(layer, from));
@@ -124,7 +130,7 @@ impl Shard {
                         if takes_all[list] {
                             candidates.extend_from_slice(targets.ids());
                         } else {
-                            targets.tied_to(&me.standing, &mut candidates);
+                            targets.tied_to(&ties, &mut candidates);
                         }
                     }
                 }
@@ -197,7 +203,7 @@ impl Shard {
                 .watching(target)
                 .for_each(|viewer| scratch.mark(viewer));
         }
-        let list = object.list();
+        let (list, ties) = (object.list(), Ties::of(&object.standing));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         for cell in shared.grid.around_fine(layer, to) {
             if from.is_some_and(|from| from.is_near(shared.grid.coarse(layer, cell))) {
@@ -211,7 +217,7 @@ impl Shard {
                 }
                 Offering::Ties => {
                     let viewers = self.lookouts.viewers(cell);
-                    viewers.tied_to(&object.standing, &mut candidates);
+                    viewers.tied_to(&ties, &mut candidates);
                 }
             }
             for &viewer in &candidates {
@@ -239,10 +245,7 @@ impl Shard {
             return;
         }
         let (list, rank) = (object.list(), shared.ranking.rank(me, object));
-        let is_stranger = shared
-            .stranger_class
-            .get(list)
-            .is_some_and(|&class| class_of(rank) <= class);
+        let is_stranger = shared.is_strangers(list, rank);
         if is_stranger != (offering == Offering::Open) {
             return;
         }

@@ -27,6 +27,38 @@ const GUILD: usize = 3;
 const TARGET: usize = 4;
 const OWNER: usize = 5;
 
+/// What somebody's ties are found by: columns, and what stands in them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ties {
+    wanted: [(usize, u32); 7],
+    len: usize,
+}
+
+impl Ties {
+    /// Those of somebody of this standing.
+    #[must_use]
+    pub fn of(standing: &Standing) -> Self {
+        let asked = [
+            (TEAM, standing.team),
+            (PARTY, standing.party),
+            (GUILD, standing.guild),
+            (ID, standing.target),
+            (ID, standing.owner),
+            (TARGET, standing.id),
+            (OWNER, standing.id),
+        ];
+        let mut ties = Self::default();
+        for (column, value) in asked {
+            // Nobody is tied by having nothing.
+            if value != 0 {
+                ties.wanted[ties.len] = (column, value);
+                ties.len += 1;
+            }
+        }
+        ties
+    }
+}
+
 /// The members of one cell.
 #[derive(Clone, Debug, Default)]
 pub struct Members {
@@ -105,37 +137,15 @@ impl Members {
         (place != last).then(|| self.columns[place])
     }
 
-    /// Collects those that the default ranking may put above strangers, seen from somebody of this standing
-    /// or seeing it. Some of them may have no tie that counts; nobody who has is missed.
-    pub fn tied_to(&self, standing: &Standing, out: &mut Vec<u32>) {
+    /// Collects those that the default ranking may put above strangers, seen from whoever asks or seeing it.
+    /// Some of them may have no tie that counts; nobody who has is missed.
+    pub fn tied_to(&self, asked: &Ties, out: &mut Vec<u32>) {
         let capacity = self.capacity as usize;
-        if self.len == 0 {
-            return;
-        }
-        let asked = [
-            (TEAM, standing.team),
-            (PARTY, standing.party),
-            (GUILD, standing.guild),
-            (ID, standing.target),
-            (ID, standing.owner),
-            (TARGET, standing.id),
-            (OWNER, standing.id),
-        ];
-        let mut wanted = [(0, 0); 7];
-        let mut count = 0;
-        for (column, value) in asked {
-            // Nobody is tied by having nothing.
-            if value != 0 {
-                wanted[count] = (column * capacity, value);
-                count += 1;
-            }
-        }
-        let wanted = &wanted[..count];
         for first in (0..self.len as usize).step_by(LANES) {
             // The capacity is a multiple of the lanes.
             let mut hits = [0_u32; LANES];
-            for &(column, value) in wanted {
-                let lanes = &self.columns[column + first..][..LANES];
+            for &(column, value) in &asked.wanted[..asked.len] {
+                let lanes = &self.columns[column * capacity + first..][..LANES];
                 for (hit, &lane) in hits.iter_mut().zip(lanes) {
                     *hit |= u32::from(lane == value);
                 }
@@ -226,7 +236,7 @@ mod tests {
             }
             let me = standing(me.0, me.1);
             let mut found = Vec::new();
-            members.tied_to(&me, &mut found);
+            members.tied_to(&Ties::of(&me), &mut found);
             for row in model {
                 prop_assert!(found.contains(&row.id) || !is_tied(&me, &row));
             }

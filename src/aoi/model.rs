@@ -92,6 +92,8 @@ struct Model {
     sight: Sight,
     objects: BTreeMap<u32, ModelObject>,
     links: BTreeSet<(u32, u32)>,
+    /// What a consumer keeps beside the lists of each viewer: here the targets themselves.
+    beside: BTreeMap<(u32, u8), Vec<u32>>,
     removed: BTreeMap<u32, Removal>,
     /// Who began or ceased to be a viewer since the last tick.
     roles: BTreeSet<u32>,
@@ -306,7 +308,9 @@ impl Model {
                     viewer,
                     target,
                     priority,
+                    list,
                 } => {
+                    self.beside.entry((viewer, list)).or_default().push(target);
                     assert!(self.links.insert((viewer, target)), "{event:?} twice");
                     assert!(self.could_see(viewer, target), "{event:?}");
                     assert_eq!(priority, self.class(viewer, target), "{event:?}");
@@ -324,7 +328,11 @@ impl Model {
                     viewer,
                     target,
                     reason,
+                    list,
+                    place,
                 } => {
+                    let beside = self.beside.entry((viewer, list)).or_default();
+                    assert_eq!(beside.swap_remove(place as usize), target, "{event:?}");
                     assert!(
                         self.links.remove(&(viewer, target)),
                         "{event:?} without enter"
@@ -370,6 +378,13 @@ impl Model {
             "the events tell another story than the links"
         );
         assert_eq!(links.len(), views.link_count());
+        for (&(viewer, list), beside) in &self.beside {
+            let listed = views.list(viewer, usize::from(list)).map(|seen| seen.0);
+            assert!(
+                listed.eq(beside.iter().copied()),
+                "beside list {list} of {viewer}"
+            );
+        }
         let queued: BTreeSet<u32> = views.queued().collect();
         assert_eq!(queued.len(), views.queue_len());
         for (&viewer, a) in &self.objects {
@@ -649,8 +664,10 @@ proptest! {
         sight in sight(),
         shards in prop_oneof![Just(1), Just(4)],
         rerank_ticks in 0u32..5,
+        sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
     ) {
         let (mut model, mut views) = sharded_scene(sight, shards);
+        views.set_sweeps_max(sweeps_max);
         views.set_rerank_ticks(rerank_ticks);
         for op in cast.iter().chain(&script) {
             model.apply(&mut views, op);
@@ -699,10 +716,14 @@ proptest! {
         cast in prop::collection::vec(insert(), 10..40),
         script in prop::collection::vec(op(), 0..120),
         rerank_ticks in 0u32..5,
+        sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
     ) {
         ComputeTaskPool::get_or_init(TaskPool::default);
         let mut sides = [1, 2, 8].map(|shards| sharded_scene(Sight::Directed, shards));
-        sides.iter_mut().for_each(|(_, views)| views.set_rerank_ticks(rerank_ticks));
+        for (_, views) in &mut sides {
+            views.set_rerank_ticks(rerank_ticks);
+            views.set_sweeps_max(sweeps_max);
+        }
         for op in cast.iter().chain(&script) {
             let Op::Tick { looks } = *op else {
                 sides.iter_mut().for_each(|(model, views)| model.apply(views, op));

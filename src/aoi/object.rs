@@ -112,7 +112,7 @@ impl Object {
     }
 }
 
-const _: () = assert!(size_of::<Object>() <= 68);
+const _: () = assert!(size_of::<Object>() <= 64);
 
 /// What a viewer's lists hold and may have refused.
 #[derive(Clone, Copy, Debug)]
@@ -162,6 +162,11 @@ impl Gaze {
     #[inline]
     pub(super) fn can_gain(&self) -> bool {
         (0..LISTS).any(|list| self.gains(list))
+    }
+
+    /// Whether anybody at all may have been refused, by a list that somebody could enter.
+    pub(super) fn knows_nothing(&self) -> bool {
+        (0..LISTS).any(|list| self.bound[list] == UNKNOWN && self.gains(list))
     }
 
     /// The highest class that a list may have refused, 0 also for none.

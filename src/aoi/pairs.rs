@@ -13,6 +13,7 @@
 use super::{
     grid::GridCell,
     links::{LISTS, LinkKey, UNCAPPED},
+    members::Ties,
     priority::class_of,
     shard::{Shard, Shared},
     views::ViewEvent,
@@ -119,11 +120,12 @@ impl Shard {
             self.counters.max_list = self.counters.max_list.max(len);
         }
         self.counters.enters += 2;
-        for (viewer, target) in [(a, b), (b, a)] {
+        for ((viewer, list), target) in ends.into_iter().zip([b, a]) {
             self.events.push(ViewEvent::Enter {
                 viewer,
                 target,
                 priority: class_of(rank),
+                list: list as u8,
             });
         }
     }
@@ -164,7 +166,7 @@ impl Shard {
         let (me, gaze) = (&shared.objects[viewer as usize], *self.gaze(viewer));
         let takes_strangers: [bool; LISTS] =
             std::array::from_fn(|list| shared.takes_strangers(&gaze, list));
-        let enough = self.enough(viewer);
+        let (enough, ties) = (self.enough(viewer), Ties::of(&me.standing));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         let cell = shared.grid.cell(viewer);
         for layer in 0..shared.grid.layer_count() {
@@ -198,13 +200,13 @@ impl Shard {
                     if takes_strangers[list] && (wants_strangers || list == UNCAPPED) {
                         candidates.extend_from_slice(targets.ids());
                     } else if !is_known {
-                        targets.tied_to(&me.standing, &mut candidates);
+                        targets.tied_to(&ties, &mut candidates);
                     }
                 }
                 if layer == 0 && me.is_peer() {
                     if !is_known {
                         let viewers = self.lookouts.viewers(cell);
-                        viewers.tied_to(&me.standing, &mut candidates);
+                        viewers.tied_to(&ties, &mut candidates);
                     }
                     if wants_strangers {
                         candidates.extend_from_slice(self.lookouts.open(me.list(), cell));

@@ -82,10 +82,12 @@ pub struct AoiSettings {
     /// Sweeps a tick and scene for viewers that wait in the queue: a place fell free, or somebody was refused who might be
     /// let in now. The rest waits for the next tick.
     ///
-    /// It bounds nothing else. A viewer that came, changed its cell or counts differently sweeps in the same tick, all
-    /// around itself if it has something to gain; leaving is never put off. So what changed in a tick is paid in it, a
-    /// mass teleport too. Re-ranking is bounded by `rerank_ticks`.
+    /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off.
     pub looks_per_tick_max: u32,
+    /// How many of the viewers that came or changed their cell look around in the same tick, in each scene. When there are
+    /// more, as after a mass teleport or login, the rest waits in the queue, and sees who was there before when it had its
+    /// look.
+    pub sweeps_per_tick_max: u32,
     /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
     /// tick as there are such viewers, divided by this.
     pub rerank_ticks: u32,
@@ -99,6 +101,7 @@ impl Default for AoiSettings {
             cell_m: 50.0,
             margin_m: 5.0,
             looks_per_tick_max: 1024,
+            sweeps_per_tick_max: 4096,
             rerank_ticks: RERANK_TICKS,
             sight: Sight::Directed,
         }
@@ -220,6 +223,13 @@ impl SceneInterest {
     #[must_use]
     pub const fn views(&self) -> &SceneViews {
         &self.views
+    }
+
+    /// What the last tick changed, in order, for those who keep something in arrays beside the lists; see
+    /// [`ViewEvent`]. Told as [`Entered`] and [`Left`] as well.
+    #[must_use]
+    pub fn events(&self) -> &[ViewEvent] {
+        &self.events
     }
 
     /// The generation of the object that has, or had last, this id.
@@ -497,6 +507,7 @@ fn update_views(
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         events.clear();
         views.set_rerank_ticks(settings.rerank_ticks);
+        views.set_sweeps_max(settings.sweeps_per_tick_max);
         views.update_with(*workers, settings.looks_per_tick_max, events);
     });
     (stats.links, stats.queued) = (0, 0);
@@ -513,6 +524,7 @@ fn update_views(
                     viewer,
                     target,
                     priority,
+                    ..
                 } => {
                     entered.write(Entered {
                         scene,
@@ -525,6 +537,7 @@ fn update_views(
                     viewer,
                     target,
                     reason,
+                    ..
                 } => {
                     let target_generation = generations
                         .get(target as usize)

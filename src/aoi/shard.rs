@@ -18,7 +18,7 @@ use fixedbitset::FixedBitSet;
 
 use super::{
     grid::SceneGrid,
-    links::{LISTS, LinkKey, UNCAPPED, ViewLinks},
+    links::{LISTS, LinkKey, UNCAPPED, ViewLinks, WatchedBy},
     lookouts::Lookouts,
     object::{Gaze, Object, Ranking, SHUT},
     priority::{OTHER, SCENERY, class_of},
@@ -47,6 +47,13 @@ impl Shared {
         } else {
             OTHER
         }
+    }
+
+    /// Whether somebody of this rank may have no tie to the viewer in whose list it would stand.
+    #[inline]
+    pub(super) fn is_strangers(&self, list: usize, rank: u8) -> bool {
+        let class = self.stranger_class.get(list);
+        class.is_some_and(|&class| class_of(rank) <= class)
     }
 
     /// Whether a list of a viewer takes strangers.
@@ -189,6 +196,7 @@ impl Shard {
             viewer,
             target: key.target(),
             priority: class_of(key.rank()),
+            list: list as u8,
         });
     }
 
@@ -213,25 +221,31 @@ impl Shard {
         place: usize,
         reason: LeaveReason,
     ) {
-        let Some((key, mutual)) = self.links.remove(viewer, list, place) else {
+        let Some((key, twin)) = self.links.remove(viewer, list, place) else {
             return;
         };
         let target = key.target();
-        self.tell_left(viewer, target, reason);
-        if mutual {
-            self.tell_left(target, viewer, reason);
-            self.refresh_gate(shared, target, shared.objects[viewer as usize].list());
+        let link = WatchedBy {
+            viewer,
+            list,
+            place,
+        };
+        self.tell_left(link, target, reason);
+        if let Some((list, place)) = twin {
+            let link = WatchedBy {
+                viewer: target,
+                list,
+                place,
+            };
+            self.tell_left(link, viewer, reason);
+            self.refresh_gate(shared, target, list);
             self.set_freed(target, true);
         }
     }
 
-    pub(super) fn tell_left(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
+    pub(super) fn tell_left(&mut self, link: WatchedBy, target: u32, reason: LeaveReason) {
         self.counters.leaves += 1;
-        self.events.push(ViewEvent::Leave {
-            viewer,
-            target,
-            reason,
-        });
+        self.events.push(ViewEvent::leave(link, target, reason));
     }
 
     /// The bytes held, slack included.

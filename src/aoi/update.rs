@@ -98,12 +98,15 @@ pub(super) struct Change {
     pub(super) id: u32,
     pub(super) from: GridCell,
     pub(super) moved: bool,
+    /// It would sweep, but so many do in this update that it waits for a look instead.
+    pub(super) waits: bool,
 }
 
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, of each shard the leaves first, in an order that
     /// follows from the ids; serves at most `looks_max` viewers of the queue. (Those in it that turn out to
-    /// have nothing to gain are let go for free.)
+    /// have nothing to gain are let go for free.) Of those that moved, at most so many sweep at once as
+    /// [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.update_with(Workers::default(), looks_max, events);
     }
@@ -132,9 +135,9 @@ impl SceneViews {
         self.forget_news();
     }
 
-    /// Tells the leaves of removed objects, by pair.
+    /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
     fn tell_parted(&mut self, events: &mut Vec<ViewEvent>) {
-        self.parted.sort_unstable_by_key(ViewEvent::pair);
+        self.parted.sort_by_key(|event| event.pair().0);
         self.counters.leaves += self.parted.len() as u64;
         events.append(&mut self.parted);
     }
@@ -144,16 +147,20 @@ impl SceneViews {
         self.changed.sort_unstable();
         self.changed.dedup();
         let mut changed = std::mem::take(&mut self.changed);
+        let mut sweeps = 0;
         for id in changed.drain(..) {
             let object = &self.shared.objects[id as usize];
             if object.alive && object.news.listed {
-                self.settle_object(id);
+                let waits = sweeps >= self.sweeps_max;
+                self.settle_object(id, waits);
+                let is_sweep = self.shared.objects[id as usize].news.sweeps && !waits;
+                sweeps += u32::from(is_sweep);
             }
         }
         self.changed = changed;
     }
 
-    fn settle_object(&mut self, id: u32) {
+    fn settle_object(&mut self, id: u32, waits: bool) {
         let Self { shared, shards, .. } = self;
         let count = shards.len();
         let Shared { grid, objects, .. } = shared;
@@ -182,7 +189,12 @@ impl SceneViews {
         }
         object.news.sweeps = object.viewer && (news.viewer || moved);
         let class = Shared::class_to_strangers(object);
-        shared.changes.push(Change { id, from, moved });
+        shared.changes.push(Change {
+            id,
+            from,
+            moved,
+            waits,
+        });
         if news.target || news.standing {
             self.raise_stranger_class(list, class);
         }
@@ -275,11 +287,11 @@ impl Shard {
                     }
                     (viewer, list)
                 } else {
-                    let Some((viewer, list)) = self.links.remove_watcher(id, place) else {
+                    let Some(link) = self.links.remove_watcher(id, place) else {
                         continue;
                     };
-                    self.tell_left(viewer, id, LeaveReason::Range);
-                    (viewer, list)
+                    self.tell_left(link, id, LeaveReason::Range);
+                    (link.viewer, link.list)
                 };
                 self.refresh_gate(shared, viewer, list);
                 self.set_freed(viewer, true);

@@ -90,6 +90,10 @@ impl ViewCaps {
 /// What one update changed. Events of one pair always alternate, an enter first. In one update a pair has at
 /// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an
 /// eviction (a look may find that somebody came nearer meanwhile).
+///
+/// Those of one viewer stand in the order in which they happened and say what became of its lists, so that
+/// whoever keeps something of each that a viewer sees can keep it in arrays beside the lists: an enter is a
+/// push, a leave is a [`swap_remove`](Vec::swap_remove).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViewEvent {
     /// A viewer sees a target from now on.
@@ -100,6 +104,9 @@ pub enum ViewEvent {
         target: u32,
         /// The class of the pair; a higher one wins.
         priority: u8,
+        /// The list of the viewer at whose end the target stands now, by [`KindClass::index`], or
+        /// [`UNCAPPED`].
+        list: u8,
     },
     /// A viewer sees a target no more.
     Leave {
@@ -109,10 +116,24 @@ pub enum ViewEvent {
         target: u32,
         /// Why the link ended.
         reason: LeaveReason,
+        /// The list of the viewer in which the target stood.
+        list: u8,
+        /// Where in that list; the last of the list stands there now.
+        place: u32,
     },
 }
 
 impl ViewEvent {
+    pub(super) const fn leave(link: WatchedBy, target: u32, reason: LeaveReason) -> Self {
+        Self::Leave {
+            viewer: link.viewer,
+            target,
+            reason,
+            list: link.list as u8,
+            place: link.place as u32,
+        }
+    }
+
     /// Who sees or saw, and whom.
     #[must_use]
     pub const fn pair(&self) -> (u32, u32) {
@@ -233,6 +254,8 @@ pub struct SceneViews {
     pub(super) queue: LookQueue,
     /// Each viewer is re-ranked every so many updates; 0 for never.
     pub(super) rerank_ticks: u32,
+    /// How many viewers that came or changed their cell sweep in one update.
+    pub(super) sweeps_max: u32,
     /// Updates so far.
     pub(super) turn: u32,
     /// Ids with news; stale and double entries are dropped by the update.
@@ -267,6 +290,7 @@ impl SceneViews {
             shards: Vec::new(),
             queue: LookQueue::default(),
             rerank_ticks: RERANK_TICKS,
+            sweeps_max: u32::MAX,
             turn: 0,
             changed: Vec::new(),
             parted: Vec::new(),
@@ -340,6 +364,13 @@ impl SceneViews {
     /// one for that long ([`Bands::HYSTERESIS`] apart).
     pub const fn set_rerank_ticks(&mut self, ticks: u32) {
         self.rerank_ticks = ticks;
+    }
+
+    /// Of the viewers that came or changed their cell, so many look around in the same update, by id; all of
+    /// them unless told otherwise. The others wait in the queue. So a crowd that is teleported or logs in at
+    /// once cannot hold up a tick, whoever sees it.
+    pub const fn set_sweeps_max(&mut self, sweeps: u32) {
+        self.sweeps_max = sweeps;
     }
 
     /// Replaces the ranking. Every object is ranked anew by the next update.
@@ -540,12 +571,16 @@ impl SceneViews {
         })
     }
 
+    /// Those that a viewer sees in one of its lists: (target, class), in place order. The list is that of a
+    /// [`KindClass::index`], or [`UNCAPPED`].
+    pub fn list(&self, viewer: u32, list: usize) -> impl ExactSizeIterator<Item = (u32, u8)> + '_ {
+        let keys = self.shard(viewer).links.keys(viewer, list);
+        keys.map(|key| (key.target(), class_of(key.rank())))
+    }
+
     /// Those that a viewer sees: (target, class), list by list, in place order.
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
-        let links = &self.shard(viewer).links;
-        (0..LISTS)
-            .flat_map(move |list| links.keys(viewer, list))
-            .map(|key| (key.target(), class_of(key.rank())))
+        (0..LISTS).flat_map(move |list| self.list(viewer, list))
     }
 
     /// Those who see a target: shard by shard the watchers in place order, then partners of mutual pairs.
@@ -770,21 +805,19 @@ impl SceneViews {
             list,
             place,
         } = link;
-        let Some((key, mutual)) = self.shard_mut(viewer).links.remove(viewer, list, place) else {
+        let Some((key, twin)) = self.shard_mut(viewer).links.remove(viewer, list, place) else {
             return;
         };
         let target = key.target();
-        let mut told = |viewer: u32, target: u32| {
-            self.parted.push(ViewEvent::Leave {
-                viewer,
-                target,
-                reason,
-            });
-        };
-        told(viewer, target);
-        if mutual {
-            told(target, viewer);
-            self.refresh_gate(target, self.shared.objects[viewer as usize].list());
+        self.parted.push(ViewEvent::leave(link, target, reason));
+        if let Some((list, place)) = twin {
+            let link = WatchedBy {
+                viewer: target,
+                list,
+                place,
+            };
+            self.parted.push(ViewEvent::leave(link, viewer, reason));
+            self.refresh_gate(target, list);
             self.shard_mut(target).set_freed(target, true);
         }
         self.refresh_gate(viewer, list);

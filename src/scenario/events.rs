@@ -13,9 +13,8 @@ use serde::Serialize;
 
 use super::stage::Stage;
 use crate::aoi::grid::GridCell;
-use crate::aoi::{
-    Entered, InterestSpec, LeaveReason, Left, SceneInterest, Sight, ViewCaps, Viewable, Viewer,
-};
+use crate::aoi::views::ViewEvent;
+use crate::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
 use crate::map::{MapEdited, SceneMap};
 use crate::matchmaking::{
     MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued,
@@ -216,24 +215,6 @@ impl EventLog {
     /// The first error of writing; nothing was written after it.
     pub fn finish(mut self) -> io::Result<()> {
         self.failed.map_or_else(|| self.to.flush(), Err)
-    }
-
-    fn enter(&mut self, tick: u64, entered: &Entered) {
-        let event = Event::Enter {
-            viewer: entered.viewer.0,
-            target: entered.target.0,
-            priority: entered.priority,
-        };
-        self.write(tick, Some(entered.scene), event);
-    }
-
-    fn leave(&mut self, tick: u64, left: &Left) {
-        let event = Event::Leave {
-            viewer: left.viewer.0,
-            target: left.target.0,
-            reason: reason_name(left.reason),
-        };
-        self.write(tick, Some(left.scene), event);
     }
 
     fn write(&mut self, tick: u64, scene: Option<SceneId>, event: Event) {
@@ -517,61 +498,38 @@ pub(super) fn log_objects(
 pub(super) fn log_views_and_matches(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
-    mut entered: MessageReader<Entered>,
-    mut left: MessageReader<Left>,
     (mut queued, mut cancelled, mut expired, mut formed): Tickets,
     matchmaker: Res<Matchmaker>,
     scenes: Res<Scenes>,
     interests: Query<&SceneInterest>,
 ) {
     let tick = tick.0;
-    let leaves: Vec<&Left> = left.read().collect();
-    let enters: Vec<&Entered> = entered.read().collect();
-    let pair_of_left = |left: &Left| (left.scene, left.viewer, left.target);
-    let pair_of_entered = |entered: &Entered| (entered.scene, entered.viewer, entered.target);
-    // The events of a pair alternate; which of them came last shows in how it is now.
-    let mut came_and_went: Vec<_> = leaves.iter().map(|&left| pair_of_left(left)).collect();
-    came_and_went.sort_unstable();
-    came_and_went.dedup();
-    let mut entered_pairs: Vec<_> = enters
-        .iter()
-        .map(|&entered| pair_of_entered(entered))
-        .collect();
-    entered_pairs.sort_unstable();
-    came_and_went.retain(|pair| entered_pairs.binary_search(pair).is_ok());
-    let is_both = |pair| came_and_went.binary_search(&pair).is_ok();
-    for &left in leaves.iter().filter(|&&left| !is_both(pair_of_left(left))) {
-        log.leave(tick, left);
-    }
-    for &entered in enters
-        .iter()
-        .filter(|&&entered| !is_both(pair_of_entered(entered)))
-    {
-        log.enter(tick, entered);
-    }
-    for &pair in &came_and_went {
-        let (scene, viewer, target) = pair;
-        let interest = scenes
-            .entity(scene)
-            .and_then(|scene| interests.get(scene).ok());
-        let sees = interest.is_some_and(|interest| interest.views().visible(viewer.0, target.0));
-        let mut leaves = leaves.iter().filter(|&&left| pair_of_left(left) == pair);
-        let mut enters = enters
-            .iter()
-            .filter(|&&entered| pair_of_entered(entered) == pair);
-        let count = leaves.clone().count() + enters.clone().count();
-        for nth in (0..count).rev() {
-            if (nth % 2 == 0) == sees {
-                enters
-                    .next()
-                    .into_iter()
-                    .for_each(|entered| log.enter(tick, entered));
-            } else {
-                leaves
-                    .next()
-                    .into_iter()
-                    .for_each(|left| log.leave(tick, left));
-            }
+    for (scene, entity) in scenes.iter() {
+        let events = interests.get(entity).map_or(&[][..], SceneInterest::events);
+        for &event in events {
+            let event = match event {
+                ViewEvent::Enter {
+                    viewer,
+                    target,
+                    priority,
+                    ..
+                } => Event::Enter {
+                    viewer,
+                    target,
+                    priority,
+                },
+                ViewEvent::Leave {
+                    viewer,
+                    target,
+                    reason,
+                    ..
+                } => Event::Leave {
+                    viewer,
+                    target,
+                    reason: reason_name(reason),
+                },
+            };
+            log.write(tick, Some(scene), event);
         }
     }
     let name = |mode: ModeId| {
