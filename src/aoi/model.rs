@@ -540,7 +540,12 @@ impl Model {
         }
         if rerank_ticks > 0 {
             views.set_rerank_ticks(rerank_ticks);
-            for _ in 0..2 * rerank_ticks {
+            // Between pairs, who goes instead of one who counts as farther for hysteresis comes back in a turn.
+            let turns = match self.sight {
+                Sight::Directed => 2,
+                Sight::Mutual => 8,
+            };
+            for _ in 0..turns * rerank_ticks {
                 self.tick(views, IDS);
             }
             self.check_bands();

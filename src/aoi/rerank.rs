@@ -133,19 +133,24 @@ impl Shard {
     fn replace_lowest(&mut self, shared: &Shared, viewer: u32, list: usize) {
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
         let mut lowest = std::mem::take(&mut self.scratch.members);
-        lowest.extend(self.links.keys(viewer, list).zip(0..));
+        // Of those of one rank, who only counts as that far for hysteresis stays: it would come back next turn.
+        let me = &shared.objects[viewer as usize];
+        lowest.extend(self.links.keys(viewer, list).zip(0..).map(|(key, place)| {
+            let other = &shared.objects[key.target() as usize];
+            let now = shared.ranking.bands.nearness(me.position, other.position);
+            (key.rank(), now, key, place)
+        }));
         let count = entrants.len().min(lowest.len());
         if count > 0 {
             entrants.sort_unstable_by(|a, b| b.cmp(a));
             lowest.select_nth_unstable(count - 1);
             lowest[..count].sort_unstable();
             let pairs = entrants.iter().zip(&lowest);
-            let is_better =
-                |(entrant, member): &(&LinkKey, &(LinkKey, u32))| entrant.rank() > member.0.rank();
-            let count = pairs.take_while(is_better).count();
+            let better = pairs.take_while(|(entrant, member)| entrant.rank() > member.0);
+            let count = better.count();
             // From the last place on, so that those that move are not among them.
-            lowest[..count].sort_unstable_by_key(|member| core::cmp::Reverse(member.1));
-            for &(key, place) in &lowest[..count] {
+            lowest[..count].sort_unstable_by_key(|member| core::cmp::Reverse(member.3));
+            for &(_, _, key, place) in &lowest[..count] {
                 self.evict(shared, viewer, list, place as usize, key);
             }
             self.refresh_gate(shared, viewer, list);

@@ -46,8 +46,8 @@ pub(super) struct Scratch {
     pub(super) candidates: Vec<u32>,
     /// Places of links of the object in hand that may end.
     ending: Vec<u32>,
-    /// Members of the list in hand, with their places.
-    pub(super) members: Vec<(LinkKey, u32)>,
+    /// Members of the list in hand: rank, band without hysteresis, key, place.
+    pub(super) members: Vec<(u8, u8, LinkKey, u32)>,
     pub(super) proposals: Vec<Proposal>,
 }
 
