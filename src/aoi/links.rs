@@ -570,7 +570,10 @@ impl ViewLinks {
         if !self.seen_entries.reserve(run) {
             let lists = self.lists.iter_mut().flat_map(|lists| &mut lists.0);
             self.seen_entries.compact(lists.map(|list| &mut list.run));
-            self.enlarge_list(viewer, list);
+            // It had no block yet; now there is room for one.
+            if Slab::<Seen>::is_full(self.lists[self.share.place(viewer)].0[list].run) {
+                self.enlarge_list(viewer, list);
+            }
         }
     }
 
@@ -579,7 +582,9 @@ impl ViewLinks {
         let run = &mut self.watchers[target as usize];
         if !self.watcher_entries.reserve(run) {
             self.watcher_entries.compact(self.watchers.iter_mut());
-            self.enlarge_watchers(target);
+            if Slab::<Watcher>::is_full(self.watchers[target as usize]) {
+                self.enlarge_watchers(target);
+            }
         }
     }
 }

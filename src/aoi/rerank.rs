@@ -133,9 +133,12 @@ impl Shard {
     fn replace_lowest(&mut self, shared: &Shared, viewer: u32, list: usize) {
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
         let mut lowest = std::mem::take(&mut self.scratch.members);
+        let best = entrants.iter().map(|key| key.rank()).max().unwrap_or(0);
         // Of those of one rank, who only counts as that far for hysteresis stays: it would come back next turn.
         let me = &shared.objects[viewer as usize];
-        lowest.extend(self.links.keys(viewer, list).zip(0..).map(|(key, place)| {
+        let members = self.links.keys(viewer, list).zip(0..);
+        let lower = members.filter(|(key, _)| key.rank() < best);
+        lowest.extend(lower.map(|(key, place)| {
             let other = &shared.objects[key.target() as usize];
             let now = shared.ranking.bands.nearness(me.position, other.position);
             (key.rank(), now, key, place)

@@ -5,10 +5,12 @@
 //! Run { start, len, capacity } ─▲
 //! ```
 //! A list that is full moves to a larger block; the block it leaves waits for another list of that size. When
-//! more than a third would be waiting and there is no more room, all lists are moved together.
+//! there is no more room and more than a fifth of it holds no entry, all lists are moved together, each to a
+//! block no larger than it needs.
 //!
 //! Invariant: blocks do not overlap; what lies beyond a list's length is of no meaning.
-//! Cost: push O(1) amortized, swap-remove O(1); 12 bytes a list; an eighth to a fourth of slack in long lists.
+//! Cost: push O(1) amortized, swap-remove O(1); 12 bytes a list; a fourth of slack beside the entries, up to
+//! three eighths right after it grew.
 
 /// Where a list lies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +43,8 @@ pub struct Slab<T> {
     free: Vec<Vec<u32>>,
     /// How many entries those have.
     free_len: usize,
+    /// How many entries all lists have.
+    used: usize,
 }
 
 /// The size classes: every eighth up to 64, then four to a doubling.
@@ -91,6 +95,7 @@ impl<T: Copy + Default> Slab<T> {
         let place = run.len as usize;
         self.entries[run.start as usize + place] = entry;
         run.len += 1;
+        self.used += 1;
         place
     }
 
@@ -101,6 +106,7 @@ impl<T: Copy + Default> Slab<T> {
         let removed = list[place];
         list[place] = list[list.len() - 1];
         run.len -= 1;
+        self.used -= 1;
         removed
     }
 
@@ -115,12 +121,12 @@ impl<T: Copy + Default> Slab<T> {
         } else {
             let start = self.entries.len();
             let is_beyond = start + capacity > self.entries.capacity();
-            if is_beyond && self.free_len > self.entries.len() / 3 {
+            if is_beyond && self.used + self.used / 4 < self.entries.len() {
                 return false;
             }
             if is_beyond {
-                // A quarter more rather than twice as much: this is most of the memory of a large scene.
-                self.entries.reserve_exact((start / 4).max(capacity));
+                // An eighth more rather than twice as much: this is most of the memory of a large scene.
+                self.entries.reserve_exact((start / 8).max(capacity));
             }
             self.entries.resize(start + capacity, T::default());
             start
@@ -140,17 +146,18 @@ impl<T: Copy + Default> Slab<T> {
         true
     }
 
-    /// Moves all lists together, in their order. Lists that are less than half full get smaller.
+    /// Moves all lists together, in their order, to blocks of the sizes they need for one entry more. Those that
+    /// had no block get none, but there is room for one.
     pub fn compact<'a>(&mut self, runs: impl Iterator<Item = &'a mut Run>) {
-        let used = self.entries.len() - self.free_len;
-        let mut entries = Vec::with_capacity(used + used / 8 + 64);
-        for run in runs.filter(|run| run.capacity > 0) {
+        let runs: Vec<_> = runs.filter(|run| run.capacity > 0).collect();
+        let sizes = runs.iter().map(|run| capacity_of(class_of(run.len() + 1)));
+        let total: usize = sizes.sum();
+        let mut entries = Vec::with_capacity(total + total / 4 + 64);
+        for run in runs {
             let list = &self.entries[run.start as usize..][..run.len as usize];
             run.start = entries.len() as u32;
             entries.extend_from_slice(list);
-            if run.len < run.capacity / 2 {
-                run.capacity = capacity_of(class_of(run.len as usize)) as u32;
-            }
+            run.capacity = capacity_of(class_of(run.len() + 1)) as u32;
             entries.resize((run.start + run.capacity) as usize, T::default());
         }
         self.entries = entries;
