@@ -21,7 +21,7 @@
 //!
 //! Invariant: link ⇔ an entry at each end; a target stands in one list of a viewer at most.
 //! Cost: add is O(1), remove O(length of the other end's array ÷ 8); 8 bytes a link, 4 each of a mutual
-//! pair's two, plus an eighth to a fourth of slack, and 80 bytes an object;
+//! pair's two, plus up to two fifths of slack, and 64 bytes a viewer and 12 an object and shard;
 //! [`contains`](ViewLinks::contains) searches the shorter of two arrays. A bit for each pair of ids would
 //! answer in O(1) but take objects²/8 bytes (0.5 MB at 2,048 objects, 312 MB at 50,000); sweeps mark ids
 //! instead and need neither, so there is no size at which this changes over.

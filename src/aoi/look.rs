@@ -56,9 +56,9 @@ impl SceneViews {
 
     /// Queues the viewers that began to have something to gain, by id.
     fn enqueue_freed(&mut self) {
+        self.shards.iter_mut().for_each(Shard::collect_freed);
         let mut gaining = std::mem::take(&mut self.shards[0].looking);
-        for shard in &mut self.shards {
-            shard.collect_freed();
+        for shard in &mut self.shards[1..] {
             gaining.append(&mut shard.looking);
         }
         gaining.sort_unstable();

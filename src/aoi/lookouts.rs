@@ -4,8 +4,8 @@
 //! passes over all others.
 //!
 //! Invariant: a viewer's place is `viewers[cell][places[id]] == id`; whoever is open stands in its own cell.
-//! Cost: insert, remove, move O(1); 16 bytes a viewer, and 24 for what its ties are found by, before slack;
-//! 32 bytes a cell, and 24 more for each list for which there ever was somebody open.
+//! Cost: insert, remove, move O(1); 16 bytes an id, and 24 a viewer for what its ties are found by, before slack;
+//! 32 bytes a cell and shard, and 24 more for each list for which there ever was somebody open.
 
 use super::{
     grid::{GridCell, NONE, SceneGrid, index},

@@ -1,7 +1,8 @@
 //! Those who can see each other from now on find each other.
 //!
 //! ```text
-//! sweep   a viewer that moved: cells new to it, and the arrivals of the others ──▶ entrants of its lists
+//! sweep   a viewer that moved: cells new to it, and the arrivals of the others ──▶ entrants of its lists;
+//!         beyond so many an update it waits for a look instead, and refuses everybody until then
 //! offer   a changed target, to the viewers to which it is new and that do not sweep:
 //!         first to those it may have a tie with, all together, then to those that are open to strangers
 //! ```
@@ -56,6 +57,7 @@ impl Shard {
             }
             if change.waits {
                 self.gaze_mut(change.id).bound = [UNKNOWN; LISTS];
+                (0..UNCAPPED).for_each(|list| self.refresh_open(shared, change.id, list));
                 self.set_freed(change.id, true);
             } else {
                 self.sweep(shared, change);

@@ -9,8 +9,12 @@
 //! queued, nobody whom it could see and does not has a higher class than a member of the list concerned, and
 //! it has no free place while such an object exists. *Mutual* sight: of every pair that both ends would
 //! accept and that is not linked, an end is queued. The queue is worked by a fixed number of looks a tick and
-//! lets go of a viewer only when it has nothing to gain. Of one class the nearer band of distance goes first;
+//! lets go of a viewer only when it has nothing to gain; of those who move at most so many sweep in the same
+//! tick, and the rest joins the queue. Of one class the nearer band of distance goes first;
 //! bands are right once every viewer had its turn (`rerank_ticks`) and its look.
+//!
+//! The viewers of a large scene with directed sight are divided into shards (shard.rs), which are updated side
+//! by side: links, queue and counters are the same for any number of shards and threads.
 //!
 //! Cost: O(links that begin or end) plus, for each object that changed cell, a comparison of ties with the
 //! population of the cells that differ, and a share of re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].

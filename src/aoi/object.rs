@@ -61,7 +61,8 @@ pub(super) struct News {
     pub(super) viewer: bool,
     pub(super) standing: bool,
     pub(super) caps: bool,
-    /// Set while updating: it is a viewer that sweeps for itself, so others need not offer themselves to it.
+    /// Set while updating: it is a viewer that sweeps for itself, or will look, so others need not offer
+    /// themselves to it.
     pub(super) sweeps: bool,
 }
 

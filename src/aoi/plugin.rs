@@ -84,9 +84,9 @@ pub struct AoiSettings {
     ///
     /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off.
     pub looks_per_tick_max: u32,
-    /// How many of the viewers that came or changed their cell look around in the same tick, in each scene. When there are
-    /// more, as after a mass teleport or login, the rest waits in the queue, and sees who was there before when it had its
-    /// look.
+    /// How many of the viewers that came or changed their cell look around in the same tick, in each scene, the lower ids
+    /// first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until
+    /// its look.
     pub sweeps_per_tick_max: u32,
     /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
     /// tick as there are such viewers, divided by this.
@@ -747,6 +747,26 @@ mod tests {
         app.world_mut().entity_mut(ghost).remove::<Viewable>();
         app.update();
         assert_eq!(changes(&app).1, [(1, 2, LeaveReason::Hidden)]);
+    }
+
+    #[test]
+    fn of_those_who_come_at_once_so_many_look_around_as_the_settings_say() {
+        let mut app = app();
+        let scene = scene(&mut app);
+        app.world_mut()
+            .resource_mut::<AoiSettings>()
+            .sweeps_per_tick_max = 1;
+        app.world_mut()
+            .resource_mut::<AoiSettings>()
+            .looks_per_tick_max = 1;
+        let _players = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+        for links in [4, 6] {
+            app.update();
+            assert_eq!(app.world().resource::<AoiStats>().links, links);
+            let interest = app.world().get::<SceneInterest>(scene).unwrap();
+            let count = interest.events().len();
+            assert_eq!(count, changes(&app).0.len(), "of this tick only");
+        }
     }
 
     #[test]

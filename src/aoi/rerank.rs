@@ -21,10 +21,12 @@ impl Shard {
         if rerank_ticks == 0 {
             return;
         }
-        let first = (turn % rerank_ticks) as usize;
-        for viewer in (first..shared.objects.len()).step_by(rerank_ticks as usize) {
-            if self.share.owns(viewer as u32) {
-                self.rerank_viewer(shared, viewer as u32);
+        let ids = shared.objects.len() as u32;
+        for (row, start) in (0..ids).step_by(rerank_ticks as usize).enumerate() {
+            // One step farther in each row, so that those of a turn are of all shards.
+            let viewer = start + (turn % rerank_ticks + row as u32) % rerank_ticks;
+            if viewer < ids && self.share.owns(viewer) {
+                self.rerank_viewer(shared, viewer);
             }
         }
     }

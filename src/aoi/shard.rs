@@ -20,7 +20,7 @@ use super::{
     grid::SceneGrid,
     links::{LISTS, LinkKey, UNCAPPED, ViewLinks, WatchedBy},
     lookouts::Lookouts,
-    object::{Gaze, Object, Ranking, SHUT},
+    object::{Gaze, Object, Ranking, SHUT, UNKNOWN},
     priority::{OTHER, SCENERY, class_of},
     share::Share,
     update::{Change, Scratch},
@@ -165,8 +165,10 @@ impl Shard {
             return;
         };
         let gaze = self.gaze_mut(viewer);
-        let is_open = gaze.gate_class(list) <= u16::from(stranger);
-        if !is_open {
+        let takes_strangers = gaze.gate_class(list) <= u16::from(stranger);
+        // Who waits for its first look refuses everybody until then.
+        let is_open = takes_strangers && gaze.bound[list] != UNKNOWN;
+        if !takes_strangers {
             gaze.refuse_class(list, stranger);
         }
         let home = shared.grid.home(viewer);
@@ -248,7 +250,7 @@ impl Shard {
         self.events.push(ViewEvent::leave(link, target, reason));
     }
 
-    /// The bytes held, slack included.
+    /// The bytes held, slack included, the buffers of the update apart.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.links.allocated_bytes()
             + self.lookouts.allocated_bytes()

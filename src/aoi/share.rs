@@ -37,6 +37,7 @@ impl Share {
     #[must_use]
     #[inline]
     pub const fn place(self, id: u32) -> usize {
+        debug_assert!(self.owns(id), "an id of another share");
         (id >> self.bits) as usize
     }
 

@@ -9,8 +9,8 @@
 //! block no larger than it needs.
 //!
 //! Invariant: blocks do not overlap; what lies beyond a list's length is of no meaning.
-//! Cost: push O(1) amortized, swap-remove O(1); 12 bytes a list; a fourth of slack beside the entries, up to
-//! three eighths right after it grew.
+//! Cost: push O(1) amortized, swap-remove O(1); 12 bytes a list; of long lists up to two fifths of slack beside
+//! the entries. No block holds less than eight.
 
 /// Where a list lies.
 #[derive(Clone, Copy, Debug, Default)]

@@ -19,7 +19,9 @@
 //! viewers that do not sweep. All entrants that a sweep finds are served together, the higher rank first, then
 //! the lower id.
 //!
-//! Invariant: who can gain is queued. No allocation once warm.
+//! Settling and the queue are worked in turn; the rest, and looks, shard by shard.
+//!
+//! Invariant: who can gain is queued. No allocation once warm, but to sort the leaves of many who were removed.
 
 use super::{
     grid::GridCell,
@@ -103,8 +105,8 @@ pub(super) struct Change {
 }
 
 impl SceneViews {
-    /// The View step. Appends to `events` all that changed, of each shard the leaves first, in an order that
-    /// follows from the ids; serves at most `looks_max` viewers of the queue. (Those in it that turn out to
+    /// The View step. Appends to `events` all that changed, shard by shard, of each viewer in the order in which
+    /// it happened; the order follows from the ids and the number of shards; serves at most `looks_max` viewers of the queue. (Those in it that turn out to
     /// have nothing to gain are let go for free.) Of those that moved, at most so many sweep at once as
     /// [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {

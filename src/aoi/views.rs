@@ -4,6 +4,7 @@
 //! insert, remove, locate, teleport,     ┌────────── update (View) ──────────┐
 //! set_standing, set_hidden, set_caps ──▶│ settle ▶ part ▶ trim ▶ meet ▶ look │──▶ ViewEvents, links
 //!        (noted, cheap)                 └───────────────────────────────────┘
+//!                                         settle and the queue in turn, all else shard by shard (shard.rs)
 //! ```
 //! Each viewer has its own top list for each [`KindClass`], under its own cap. Whether a link also needs the
 //! other end's consent is the scene's [`Sight`].
@@ -22,13 +23,14 @@
 //! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks
 //! them by brute force.
 //!
-//! Changes take effect at the next update, in the order of ids, so the order of calls within a tick cannot
+//! Changes take effect at the next update (what a viewer gains by moving perhaps later, see
+//! [`set_sweeps_max`](SceneViews::set_sweeps_max)), in the order of ids, so the order of calls within a tick cannot
 //! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a
 //! fixed order.
 //!
 //! Cost: a change within a cell is a few comparisons; a change of cell costs its own list and watchers, and a
-//! comparison of ties with the targets and viewers of the cells that differ; 100 bytes an object beside the
-//! grid's and the links' share.
+//! comparison of ties with the targets and viewers of the cells that differ; 90 bytes an object, and 4 a shard,
+//! beside the grid's and the links' share.
 
 use glam::Vec2;
 use thiserror::Error;
@@ -150,7 +152,8 @@ impl ViewEvent {
 pub enum LeaveReason {
     /// One of the two moved out of range.
     Range,
-    /// The viewer's list was full and somebody of a higher class came, or its cap was lowered.
+    /// The viewer's list was full and somebody of a higher class came, or of the same class and nearer, or its
+    /// cap was lowered.
     Evicted,
     /// One of the two was despawned, or ceased to be a viewer, or, of a pair that is mutual from now on,
     /// began to be one.
@@ -177,9 +180,9 @@ pub struct ViewCounters {
     pub enters: u64,
     /// Links ended, evictions included.
     pub leaves: u64,
-    /// Links ended for somebody of a higher class or by a lowered cap.
+    /// Links ended for somebody of a higher class, or of the same class and nearer, or by a lowered cap.
     pub evictions: u64,
-    /// Links made by looks, so for somebody who was in range before.
+    /// Links made by looks, so for somebody who was in range before, or for a viewer whose sweep had to wait.
     pub refills: u64,
     /// Attempts to enter a list that had no place for them.
     pub refused: u64,
@@ -232,17 +235,21 @@ pub enum InsertError {
 /// After how many updates a viewer with a full list is re-ranked, unless told otherwise: 6.4 s at 20 Hz.
 pub const RERANK_TICKS: u32 = 128;
 
-/// How many objects a scene must be made for to have a further shard, and how many cells.
-const OBJECTS_A_SHARD: u32 = 4096;
+/// A scene has a shard for so many objects that it is made for.
+const OBJECTS_A_SHARD: u32 = 8192;
+
+/// A cell should have so many objects for each shard: every shard has to visit the cells of a change.
+const OBJECTS_A_CELL_AND_SHARD: u32 = 4;
 
 /// The most shards a scene has unless asked for more.
 const SHARDS_MAX: u32 = 16;
 
-/// How many shards suit a scene: with fewer objects than cells, the cells of further shards would be most of
-/// its memory.
+/// How many shards suit a scene. On one thread, at 2.5 m a tick, two shards cost 10,000 objects a seventh; for
+/// 50,000 from two to eight gain a tenth to a fifth.
 fn shards_for(objects_max: u32, (columns, rows): (u16, u16)) -> usize {
-    let cells = u32::from(columns) * u32::from(rows);
-    let shards = (objects_max / OBJECTS_A_SHARD).min(objects_max / cells.max(1));
+    let cells = (u32::from(columns) * u32::from(rows)).max(1);
+    let by_cells = objects_max / cells / OBJECTS_A_CELL_AND_SHARD;
+    let shards = by_cells.min(objects_max / OBJECTS_A_SHARD);
     1 << shards.clamp(1, SHARDS_MAX).ilog2()
 }
 
@@ -366,9 +373,10 @@ impl SceneViews {
         self.rerank_ticks = ticks;
     }
 
-    /// Of the viewers that came or changed their cell, so many look around in the same update, by id; all of
-    /// them unless told otherwise. The others wait in the queue. So a crowd that is teleported or logs in at
-    /// once cannot hold up a tick, whoever sees it.
+    /// Of the viewers that came or changed their cell, so many look around in the same update, the lower ids
+    /// first; all of them unless told otherwise. The others leave whom they left at once, wait in the queue and
+    /// see nobody new until their look. What a crowd that is teleported or logs in at once costs all the same
+    /// is a comparison of ties with each other, in columns.
     pub const fn set_sweeps_max(&mut self, sweeps: u32) {
         self.sweeps_max = sweeps;
     }
@@ -697,8 +705,12 @@ impl SceneViews {
             let target_place = self.shared.grid.place_of(id);
             let (viewer_place, open_places) = lookouts.places(id);
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
-            fold(u64::from(target_place) << 32 | u64::from(viewer_place));
-            open_places.iter().for_each(|&place| fold(u64::from(place)));
+            fold(u64::from(target_place));
+            // Where sight is directed nobody reads viewers in order, and shards would tell.
+            if self.shared.ranking.mutual {
+                let places = open_places.into_iter().chain([viewer_place]);
+                places.for_each(|place| fold(u64::from(place)));
+            }
             if object.viewer {
                 let gaze = self.shard(id).gaze(id);
                 fold(pack(&gaze.bound));
@@ -716,7 +728,7 @@ impl SceneViews {
         self.queue.iter().for_each(|id| fold(u64::from(id)));
     }
 
-    /// The bytes held, slack included.
+    /// The bytes held, slack included, the buffers of the update apart.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         // The queue has two numbers for each id.

@@ -1,6 +1,7 @@
 //! The event log: one JSON object a line, in the order in which things happened.
 //!
-//! Within a tick, events stand in the order of the tick's sets, and within a set by scene and object id. What has no message
+//! Within a tick, events stand in the order of the tick's sets, and within a set by scene and object id; enters and leaves
+//! by scene, of each viewer in the order in which they happened. What has no message
 //! of its own (teams, caps, hiding, cells) is found by comparing each object with what was logged of it last; so a log costs
 //! a look at every object a tick, and only when it is asked for.
 

@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "ed87dff9be99569e"),
-    ("siege", 140, "c934bf49349e0377"),
-    ("boss", 60, "9576150cbe5786c1"),
-    ("arena_night", 300, "3d12cca8fc3c73eb"),
-    ("churn", 140, "8a98c4d18c3c80ff"),
+    ("town", 60, "c24e7c1e4ca8bf7d"),
+    ("siege", 140, "2275b134ecfb5b0b"),
+    ("boss", 60, "2ea540f38629a007"),
+    ("arena_night", 300, "a0b5f8305f121481"),
+    ("churn", 140, "9e12440e6b941f6e"),
 ];
 
 #[test]

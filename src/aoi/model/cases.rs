@@ -245,6 +245,26 @@ fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
     assert_eq!(step(&mut views, u32::MAX).len(), 4 * 8);
     (0..9).for_each(|id| views.teleport(id, vec2(5.0, 45.0)));
     assert!(step(&mut views, 0).is_empty(), "they stay together");
+    assert!(views.queued().eq(2..9));
+    step(&mut views, u32::MAX);
+    assert_eq!(views.queue_len(), 0);
     views.teleport(0, vec2(65.0, 5.0));
     assert_eq!(step(&mut views, 0).len(), 2 * 8, "leaving is never put off");
+}
+
+#[test]
+fn only_large_scenes_with_full_cells_are_divided() {
+    let shards = |side_m: f32, objects_max, sight| {
+        let views = SceneViews::with_size((side_m, side_m), 50.0, 0.0, objects_max);
+        views
+            .expect("a legal scene")
+            .with_sight(sight)
+            .shard_count()
+    };
+    assert_eq!(shards(1_000.0, 10_000, Sight::Directed), 1);
+    assert_eq!(shards(1_000.0, 50_000, Sight::Directed), 4);
+    assert_eq!(shards(1_000.0, 1 << 20, Sight::Directed), 16);
+    assert_eq!(shards(4_000.0, 100_000, Sight::Directed), 2);
+    assert_eq!(shards(16_000.0, 100_000, Sight::Directed), 1);
+    assert_eq!(shards(1_000.0, 50_000, Sight::Mutual), 1);
 }

@@ -47,6 +47,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> 
     rows.push(hot_spot("mutual", Sight::Mutual));
     if !quick {
         rows.extend(large_scene());
+        rows.push(large_scene_in_shards(threads));
     }
     rows.push(many_scenes(if quick { 10 } else { 50 }, threads));
     Ok(rows)
@@ -346,6 +347,29 @@ fn large_scene() -> Vec<Row> {
         rows.push(Row::new(SYSTEM, "4 km memory/100000", bytes, "B/object"));
     }
     rows
+}
+
+/// The shards of one scene side by side; the same links with one thread and with all.
+fn large_scene_in_shards(threads: usize) -> Row {
+    let run = |threads: usize| {
+        let mut walkers = Walkers::new(50_000, SIDE_M, 2.5);
+        let mut views = walkers.views(Sight::Directed, CAP);
+        let (mut ms, mut events) = (Vec::new(), Vec::new());
+        for _ in 0..33 {
+            walkers.walk();
+            let watch = Stopwatch::start();
+            walkers.locate(&mut views);
+            events.clear();
+            views.update_with(Workers::new(threads), u32::MAX, &mut events);
+            ms.push(watch.elapsed().as_secs_f64() * 1e3);
+        }
+        let links: Vec<_> = views.links().collect();
+        (median(ms.split_off(13)), links)
+    };
+    let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
+    Row::new(SYSTEM, "shards of a scene/50000", all_ms, "ms/tick")
+        .beside("one thread", one_ms)
+        .aiming("the same links", one == all)
 }
 
 /// Scenes of 2,000 side by side; the same links with one thread and with all.
