@@ -21,6 +21,7 @@
 
 pub mod check;
 mod ends;
+mod events;
 pub mod grid;
 pub mod links;
 mod look;

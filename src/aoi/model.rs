@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use bevy_tasks::{ComputeTaskPool, TaskPool};
 use glam::{Vec2, vec2};
 use proptest::prelude::*;
 
@@ -723,7 +722,7 @@ proptest! {
         rerank_ticks in 0u32..5,
         sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
     ) {
-        ComputeTaskPool::get_or_init(TaskPool::default);
+        let workers = Workers::with_pool(3);
         let mut sides = [1, 2, 8].map(|shards| sharded_scene(Sight::Directed, shards));
         for (_, views) in &mut sides {
             views.set_rerank_ticks(rerank_ticks);
@@ -736,7 +735,7 @@ proptest! {
             };
             let told = sides.each_mut().map(|(model, views)| {
                 let mut events = Vec::new();
-                views.update_with(Workers::new(3), looks, &mut events);
+                views.update_with(workers, looks, &mut events);
                 model.removed.clear();
                 // Of one viewer the order is told, too.
                 events.sort_by_key(|event| event.pair().0);

@@ -25,6 +25,13 @@ impl Workers {
         Self(count.max(1))
     }
 
+    /// The same, with Bevy's pool made if there is none yet.
+    #[cfg(test)]
+    pub(crate) fn with_pool(count: usize) -> Self {
+        ComputeTaskPool::get_or_init(bevy_tasks::TaskPool::default);
+        Self::new(count)
+    }
+
     /// How many chunks there may be.
     #[must_use]
     pub const fn count(self) -> usize {

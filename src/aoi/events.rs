@@ -1,0 +1,122 @@
+//! What an update tells and counts.
+
+#[cfg(doc)]
+use super::links::UNCAPPED;
+use super::links::WatchedBy;
+#[cfg(doc)]
+use crate::world::kinds::KindClass;
+
+/// What one update changed. Events of one pair always alternate, an enter first. In one update a pair has at
+/// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an
+/// eviction (a look may find that somebody came nearer meanwhile).
+///
+/// Those of one viewer stand in the order in which they happened and say what became of its lists, so that
+/// whoever keeps something of each that a viewer sees can keep it in arrays beside the lists: an enter is a
+/// push, a leave is a [`swap_remove`](Vec::swap_remove).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ViewEvent {
+    /// A viewer sees a target from now on.
+    Enter {
+        /// Who sees.
+        viewer: u32,
+        /// Who is seen.
+        target: u32,
+        /// The class of the pair; a higher one wins.
+        priority: u8,
+        /// The list of the viewer at whose end the target stands now, by [`KindClass::index`], or
+        /// [`UNCAPPED`].
+        list: u8,
+    },
+    /// A viewer sees a target no more.
+    Leave {
+        /// Who saw.
+        viewer: u32,
+        /// Who was seen.
+        target: u32,
+        /// Why the link ended.
+        reason: LeaveReason,
+        /// The list of the viewer in which the target stood.
+        list: u8,
+        /// Where in that list; the last of the list stands there now.
+        place: u32,
+    },
+}
+
+impl ViewEvent {
+    pub(super) const fn leave(link: WatchedBy, target: u32, reason: LeaveReason) -> Self {
+        Self::Leave {
+            viewer: link.viewer,
+            target,
+            reason,
+            list: link.list as u8,
+            place: link.place as u32,
+        }
+    }
+
+    /// Who sees or saw, and whom.
+    #[must_use]
+    pub const fn pair(&self) -> (u32, u32) {
+        match *self {
+            Self::Enter { viewer, target, .. } | Self::Leave { viewer, target, .. } => {
+                (viewer, target)
+            }
+        }
+    }
+}
+
+/// Why a link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaveReason {
+    /// One of the two moved out of range.
+    Range,
+    /// The viewer's list was full and somebody of a higher class came, or of the same class and nearer, or its
+    /// cap was lowered.
+    Evicted,
+    /// One of the two was despawned, or ceased to be a viewer, or, of a pair that is mutual from now on,
+    /// began to be one.
+    Despawn,
+    /// One of the two went to another scene.
+    Scene,
+    /// The target was hidden, or is in no layer that the viewer sees.
+    Hidden,
+}
+
+/// What was counted since the scene opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewCounters {
+    /// Links made.
+    pub enters: u64,
+    /// Links ended, evictions included.
+    pub leaves: u64,
+    /// Links ended for somebody of a higher class, or of the same class and nearer, or by a lowered cap.
+    pub evictions: u64,
+    /// Links made by looks, so for somebody who was in range before, or for a viewer whose sweep had to wait.
+    pub refills: u64,
+    /// Attempts to enter a list that had no place for them.
+    pub refused: u64,
+    /// Sweeps made for viewers that waited in the queue.
+    pub looks: u64,
+    /// The longest list that there ever was (one of the lists of one viewer).
+    pub max_list: usize,
+}
+
+impl ViewCounters {
+    /// What two counted together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        let longer = self.max_list >= other.max_list;
+        Self {
+            enters: self.enters + other.enters,
+            leaves: self.leaves + other.leaves,
+            evictions: self.evictions + other.evictions,
+            refills: self.refills + other.refills,
+            refused: self.refused + other.refused,
+            looks: self.looks + other.looks,
+            max_list: if longer {
+                self.max_list
+            } else {
+                other.max_list
+            },
+        }
+    }
+}
