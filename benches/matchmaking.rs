@@ -5,11 +5,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
-use throng::matchmaking::by_skill::Entry;
+use throng::matchmaking::by_skill::SkillEntry;
 use throng::matchmaking::reference::Arrival;
 use throng::matchmaking::sweep::{Seat, Sweeper};
 use throng::matchmaking::workload::{Churn, Power, queued, tickets};
-use throng::matchmaking::{Beat, Packing};
+use throng::matchmaking::{HeartbeatOutcome, Packing};
 
 const PARTIES: u32 = 10_000;
 
@@ -22,7 +22,7 @@ pub fn bench(criterion: &mut Criterion) {
             bencher.iter_batched(
                 || queued.clone(),
                 |mut matcher| {
-                    let mut beat = Beat::default();
+                    let mut beat = HeartbeatOutcome::default();
                     matcher.run(10, &mut beat);
                     assert_eq!(10 * beat.matches.len() + matcher.waiting_players(), players);
                     (matcher, beat)
@@ -34,7 +34,7 @@ pub fn bench(criterion: &mut Criterion) {
     let mut seats: Vec<Seat> = tickets
         .iter()
         .map(|ticket| Seat {
-            entry: Entry::new(ticket.skill, ticket.party, 0, ticket.size),
+            entry: SkillEntry::new(ticket.skill, ticket.party, 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,
@@ -53,7 +53,7 @@ pub fn bench(criterion: &mut Criterion) {
         });
     });
     let mut churn = Churn::new(1_000_000, 1_000, 500).expect("the settings are valid");
-    let mut beat = Beat::default();
+    let mut beat = HeartbeatOutcome::default();
     criterion.bench_function("matchmaking::heartbeat/1000000", |bencher| {
         bencher.iter_custom(|times| {
             let mut spent = Duration::ZERO;

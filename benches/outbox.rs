@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use criterion::Criterion;
-use throng::outbox::reference::{WAYS, between_threads, in_turn};
-use throng::outbox::workload::{Shard, fill};
+use throng::outbox::reference::{WAYS, between_threads, single_threaded};
+use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
 
 const CLIENTS: u32 = 1_000;
@@ -26,7 +26,7 @@ pub fn bench(criterion: &mut Criterion) {
             assert_eq!(made, messages);
         });
     });
-    let mut shard = Shard::new(16 << 20, Box::new(CountingSink::default()));
+    let mut shard = WorkloadShard::new(16 << 20, Box::new(CountingSink::default()));
     criterion.bench_function(&format!("outbox::by_a_shard/{messages}"), |bencher| {
         bencher.iter(|| {
             let before = shard.take().messages;
@@ -36,10 +36,10 @@ pub fn bench(criterion: &mut Criterion) {
     });
     const COUNT: u64 = 20_000;
     for bytes in [64, 1_200] {
-        let sum = in_turn(WAYS[0], bytes, COUNT);
+        let sum = single_threaded(WAYS[0], bytes, COUNT);
         for way in WAYS {
             for (name, pass) in [
-                ("in_turn", in_turn as fn(_, _, _) -> _),
+                ("in_turn", single_threaded as fn(_, _, _) -> _),
                 ("between_threads", between_threads),
             ] {
                 let name = format!("outbox::{name}/{way:?}/{bytes}x{COUNT}");

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use criterion::Criterion;
 use throng::sync::SyncSettings;
-use throng::sync::masks::{Masks, bits};
+use throng::sync::masks::{SlotMasks, bits};
 use throng::sync::workload::WalkingServer;
 
 const OBJECTS: u32 = 10_000;
 const DIRTY: u32 = 100;
 
 pub fn bench(criterion: &mut Criterion) {
-    let mut masks = Masks::new(1);
+    let mut masks = SlotMasks::new(1);
     masks.grow(OBJECTS as usize);
     criterion.bench_function(&format!("sync::mark_and_collect/{DIRTY}"), |bencher| {
         bencher.iter(|| {

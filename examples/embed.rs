@@ -11,7 +11,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::TimePlugin;
 use glam::Vec2;
 use throng::prelude::*;
-use throng::sim::{clock, in_turn, state_hash};
+use throng::sim::{clock, single_threaded, state_hash};
 
 #[derive(Component)]
 struct Hunger(u8);
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The server's own loop: an update is a tick, at the pace of the clock on the wall.
     clock::one_tick_an_update(&mut app);
-    in_turn(&mut app);
+    single_threaded(&mut app);
     let scene = open_scene(app.world_mut(), SceneSpec::default(), ())?;
     let player = app
         .world()

@@ -52,7 +52,7 @@ pub mod world;
 /// `ThrongPlugins.build().disable::<…>()` leaves out what no other member needs: [`SyncPlugin`](sync::SyncPlugin) (and with it
 /// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin);
 /// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`;
-/// [`sim::in_turn`] makes its ticks faster where it has nothing else to do beside them.
+/// [`sim::single_threaded`] makes its ticks faster where it has nothing else to do beside them.
 pub struct ThrongPlugins;
 
 impl PluginGroup for ThrongPlugins {

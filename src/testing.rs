@@ -21,7 +21,7 @@ use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 
 use crate::ThrongPlugins;
-use crate::crowd::{Behaviour, CrowdPlugin, CrowdSpec, Place, add_crowd};
+use crate::crowd::{Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
 use crate::map::{SceneMap, TileMap};
 use crate::outbox::{MemorySink, Outbox};
 use crate::sim::{Heartbeat, RandomStreams, SimTick, TimingPlugin, Workers, clock, state_hash};
@@ -290,7 +290,7 @@ impl TestServer {
                 kind,
                 players,
                 scene,
-                Place::Rect {
+                CrowdArea::Rect {
                     min: Vec2::ZERO,
                     max: size_m,
                 },

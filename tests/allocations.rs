@@ -8,7 +8,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use throng::outbox::workload::{Shard, fill};
+use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -45,7 +45,7 @@ fn a_warm_outbox_allocates_nothing() {
     let mut batch = Batch::default();
     fill(&mut batch, 1, 2_000, 200, 60);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
-    let mut shard = Shard::new(1 << 20, Box::new(CountingSink::default()));
+    let mut shard = WorkloadShard::new(1 << 20, Box::new(CountingSink::default()));
     let mut tick = || {
         for line in batch.parts.iter().flat_map(|part| part.lines()) {
             assembler.line(1, line, &batch.shared, &mut sink);

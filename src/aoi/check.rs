@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::{
     links::{LISTS, UNCAPPED},
     priority::{class_of, rank_of},
-    shard::{Shard, Shared},
+    shard::{Shared, ViewShard},
     views::SceneViews,
 };
 
@@ -41,10 +41,10 @@ impl SceneViews {
         let grid = &self.shared.grid;
         let mut counts = (0, 0);
         for (id, object) in (0..).zip(&self.shared.objects) {
-            let Shard { lookouts, .. } = self.shard(id);
+            let ViewShard { viewer_index, .. } = self.shard(id);
             let layer = usize::from(object.layer);
             grid.validate(id, layer, object.viewable)
-                .and_then(|()| lookouts.validate(id, grid.home(id), object.viewer))
+                .and_then(|()| viewer_index.validate(id, grid.home(id), object.viewer))
                 .map_err(ViewFault)?;
             counts.0 += usize::from(object.viewable);
             counts.1 += usize::from(object.viewer);
@@ -65,7 +65,7 @@ impl SceneViews {
         let viewers = self
             .shards
             .iter()
-            .map(|shard| shard.lookouts.viewer_count());
+            .map(|shard| shard.viewer_index.viewer_count());
         let found = (grid.target_count(), viewers.sum());
         if found != counts {
             return fault(format!("cells have {found:?} members, expected {counts:?}"));
@@ -96,7 +96,7 @@ impl SceneViews {
             objects, ranking, ..
         } = &self.shared;
         let object = &objects[viewer as usize];
-        let Shard { links, .. } = self.shard(viewer);
+        let ViewShard { links, .. } = self.shard(viewer);
         let mut members: Vec<u32> = Vec::with_capacity(links.list_len(viewer, list));
         for key in links.keys(viewer, list) {
             let target = key.target();
@@ -159,7 +159,7 @@ impl SceneViews {
     /// What is wrong if somebody of this class, in range, is not in a list; nothing if it is refused or will
     /// be looked at.
     fn end_fault(&self, viewer: u32, list: usize, class: u8) -> Option<&'static str> {
-        let Shard { links, .. } = self.shard(viewer);
+        let ViewShard { links, .. } = self.shard(viewer);
         let gaze = self.shard(viewer).gaze(viewer);
         if gaze.bound[list] <= u16::from(rank_of(class, 0)) {
             return Some("has forgotten that it refused");

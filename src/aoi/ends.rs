@@ -48,9 +48,9 @@ impl LinkKey {
 
 /// A viewer's end of a link: its key, in which the free bit of the id is cleared if the pair is mutual.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen(u32);
+pub(super) struct SeenEntry(u32);
 
-impl Seen {
+impl SeenEntry {
     #[inline]
     pub(super) const fn new(key: LinkKey, mutual: bool) -> Self {
         Self(key.0 & !if mutual { IDS_MAX } else { 0 })
@@ -70,9 +70,9 @@ impl Seen {
 
 /// A target's end of a link: the viewer's id, shifted left by two, and which of its lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Watcher(u32);
+pub(super) struct WatcherEntry(u32);
 
-impl Watcher {
+impl WatcherEntry {
     #[inline]
     pub(super) const fn new(viewer: u32, list: usize) -> Self {
         Self(viewer << 2 | list as u32)
@@ -89,7 +89,7 @@ impl Watcher {
     }
 }
 
-const _: () = assert!(size_of::<Seen>() + size_of::<Watcher>() == 8);
+const _: () = assert!(size_of::<SeenEntry>() + size_of::<WatcherEntry>() == 8);
 
 #[cfg(test)]
 mod tests {
@@ -102,8 +102,8 @@ mod tests {
         assert!(keys.is_sorted_by(|a, b| a > b));
         assert_eq!(keys.map(|key| (key.rank(), key.target())), served);
         for mutual in [false, true] {
-            let entries = keys.map(|key| Seen::new(key, mutual));
-            assert_eq!(entries.map(Seen::key), keys);
+            let entries = keys.map(|key| SeenEntry::new(key, mutual));
+            assert_eq!(entries.map(SeenEntry::key), keys);
             assert!(entries.iter().all(|seen| seen.is_mutual() == mutual));
         }
     }

@@ -28,10 +28,10 @@
 
 pub use super::ends::{IDS_MAX, LinkKey};
 use super::{
-    ends::{Seen, Watcher},
+    ends::{SeenEntry, WatcherEntry},
     priority::class_of,
     share::Share,
-    slab::{Run, Slab},
+    slab::{ListArena, ListRange},
 };
 use crate::world::kinds::KindClass;
 
@@ -64,7 +64,7 @@ fn find<T: Copy>(entries: &[T], is_meant: impl Fn(T) -> bool) -> Option<usize> {
 
 /// The place of a target in a list.
 #[inline]
-fn find_target(entries: &[Seen], target: u32) -> Option<usize> {
+fn find_target(entries: &[SeenEntry], target: u32) -> Option<usize> {
     find(entries, |seen| seen.key().target() == target)
 }
 
@@ -87,7 +87,7 @@ fn choose<T: Copy>(entries: &[T], places: &mut Vec<u32>, is_chosen: impl Fn(T) -
 /// One of a viewer's lists: where it lies, and how many have the lowest class in it.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
-    run: Run,
+    run: ListRange,
     /// The lowest class, shifted left by 24, and how many members have it. None: not known.
     low: u32,
 }
@@ -136,11 +136,11 @@ pub struct WatchedBy {
 pub struct ViewLinks {
     share: Share,
     lists: Vec<Lists>,
-    watchers: Vec<Run>,
+    watchers: Vec<ListRange>,
     /// How many mutual pairs each object is in.
     partners: Vec<u32>,
-    seen_entries: Slab<Seen>,
-    watcher_entries: Slab<Watcher>,
+    seen_entries: ListArena<SeenEntry>,
+    watcher_entries: ListArena<WatcherEntry>,
     len: usize,
 }
 
@@ -158,7 +158,7 @@ impl ViewLinks {
     pub fn grow(&mut self, ids: usize) {
         if ids > self.watchers.len() {
             self.lists.resize(self.share.len_of(ids), Lists::default());
-            self.watchers.resize(ids, Run::default());
+            self.watchers.resize(ids, ListRange::default());
         }
     }
 
@@ -261,7 +261,7 @@ impl ViewLinks {
         {
             find_target(self.list(viewer, list), target).is_some()
         } else {
-            let watcher = Watcher::new(viewer, list);
+            let watcher = WatcherEntry::new(viewer, list);
             find(self.watchers_of(target), |other| other == watcher).is_some()
         }
     }
@@ -370,13 +370,13 @@ impl ViewLinks {
             !self.contains(viewer, list, target),
             "{viewer} sees {target} already"
         );
-        if Slab::<Watcher>::is_full(self.watchers[target as usize]) {
+        if ListArena::<WatcherEntry>::is_full(self.watchers[target as usize]) {
             self.enlarge_watchers(target);
         }
         let watchers = &mut self.watchers[target as usize];
         self.watcher_entries
-            .push(watchers, Watcher::new(viewer, list));
-        let place = self.push_seen(viewer, list, Seen::new(key, false));
+            .push(watchers, WatcherEntry::new(viewer, list));
+        let place = self.push_seen(viewer, list, SeenEntry::new(key, false));
         self.len += 1;
         place + 1
     }
@@ -385,8 +385,8 @@ impl ViewLinks {
     /// neither sees the other yet, and that all viewers are of one share.
     pub fn add_pair(&mut self, rank: u8, (a, in_a): (u32, usize), (b, in_b): (u32, usize)) {
         debug_assert!(!self.contains(a, in_a, b) && !self.contains(b, in_b, a));
-        self.push_seen(a, in_a, Seen::new(LinkKey::new(rank, b), true));
-        self.push_seen(b, in_b, Seen::new(LinkKey::new(rank, a), true));
+        self.push_seen(a, in_a, SeenEntry::new(LinkKey::new(rank, b), true));
+        self.push_seen(b, in_b, SeenEntry::new(LinkKey::new(rank, a), true));
         // Made when first needed: where sight is directed there are none.
         if self.partners.len() < self.watchers.len() {
             self.partners.resize(self.watchers.len(), 0);
@@ -418,7 +418,7 @@ impl ViewLinks {
             self.partners[target as usize] -= 1;
             self.len -= 1;
         } else {
-            let watcher = Watcher::new(viewer, list);
+            let watcher = WatcherEntry::new(viewer, list);
             let place = find(self.watchers_of(target), |other| other == watcher);
             let run = &mut self.watchers[target as usize];
             self.watcher_entries
@@ -447,7 +447,7 @@ impl ViewLinks {
 
     /// Takes an entry out of a list.
     #[inline]
-    fn take_seen(&mut self, viewer: u32, list: usize, place: usize) -> Seen {
+    fn take_seen(&mut self, viewer: u32, list: usize, place: usize) -> SeenEntry {
         let head = &mut self.lists[self.share.place(viewer)].0[list];
         let seen = self.seen_entries.swap_remove(&mut head.run, place);
         head.note_removed(seen.key().rank());
@@ -471,7 +471,7 @@ impl ViewLinks {
         let head = &mut self.lists[self.share.place(viewer)].0[list];
         let seen = &mut self.seen_entries.list_mut(head.run)[place];
         let before = seen.key();
-        *seen = Seen::new(LinkKey::new(rank, before.target()), seen.is_mutual());
+        *seen = SeenEntry::new(LinkKey::new(rank, before.target()), seen.is_mutual());
         if class_of(before.rank()) != class_of(rank) {
             // Rare enough to count anew.
             head.low = 0;
@@ -482,7 +482,7 @@ impl ViewLinks {
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let heads = self.lists.capacity() * size_of::<Lists>()
-            + self.watchers.capacity() * size_of::<Run>()
+            + self.watchers.capacity() * size_of::<ListRange>()
             + self.partners.capacity() * size_of::<u32>();
         self.seen_entries.allocated_bytes() + self.watcher_entries.allocated_bytes() + heads
     }
@@ -509,7 +509,7 @@ impl ViewLinks {
                                     && twin.key() == LinkKey::new(seen.key().rank(), viewer)
                             })
                     } else {
-                        let watcher = Watcher::new(viewer, list);
+                        let watcher = WatcherEntry::new(viewer, list);
                         self.watchers_of(target).contains(&watcher)
                     };
                     if !known {
@@ -542,20 +542,20 @@ impl ViewLinks {
     }
 
     #[inline]
-    fn list(&self, viewer: u32, list: usize) -> &[Seen] {
+    fn list(&self, viewer: u32, list: usize) -> &[SeenEntry] {
         let lists = self.lists.get(self.share.place(viewer));
         lists.map_or(&[], |lists| self.seen_entries.list(lists.0[list].run))
     }
 
     #[inline]
-    fn watchers_of(&self, target: u32) -> &[Watcher] {
+    fn watchers_of(&self, target: u32) -> &[WatcherEntry] {
         let run = self.watchers.get(target as usize);
         run.map_or(&[], |&run| self.watcher_entries.list(run))
     }
 
     #[inline]
-    fn push_seen(&mut self, viewer: u32, list: usize, seen: Seen) -> usize {
-        if Slab::<Seen>::is_full(self.lists[self.share.place(viewer)].0[list].run) {
+    fn push_seen(&mut self, viewer: u32, list: usize, seen: SeenEntry) -> usize {
+        if ListArena::<SeenEntry>::is_full(self.lists[self.share.place(viewer)].0[list].run) {
             self.enlarge_list(viewer, list);
         }
         let head = &mut self.lists[self.share.place(viewer)].0[list];
@@ -571,7 +571,7 @@ impl ViewLinks {
             let lists = self.lists.iter_mut().flat_map(|lists| &mut lists.0);
             self.seen_entries.compact(lists.map(|list| &mut list.run));
             // It had no block yet; now there is room for one.
-            if Slab::<Seen>::is_full(self.lists[self.share.place(viewer)].0[list].run) {
+            if ListArena::<SeenEntry>::is_full(self.lists[self.share.place(viewer)].0[list].run) {
                 self.enlarge_list(viewer, list);
             }
         }
@@ -582,7 +582,7 @@ impl ViewLinks {
         let run = &mut self.watchers[target as usize];
         if !self.watcher_entries.reserve(run) {
             self.watcher_entries.compact(self.watchers.iter_mut());
-            if Slab::<Watcher>::is_full(self.watchers[target as usize]) {
+            if ListArena::<WatcherEntry>::is_full(self.watchers[target as usize]) {
                 self.enlarge_watchers(target);
             }
         }

@@ -8,7 +8,7 @@ use super::{
     links::{LISTS, LinkKey, UNCAPPED},
     meet::partition,
     priority::BANDS,
-    shard::{Shard, Shared},
+    shard::{Shared, ViewShard},
     share::Share,
     views::SceneViews,
 };
@@ -39,7 +39,7 @@ impl SceneViews {
                 self.queue.pop();
             }
             // Only where sight is mutual a look may free others.
-            if !self.shards.iter().any(Shard::is_any_freed) {
+            if !self.shards.iter().any(ViewShard::is_any_freed) {
                 break;
             }
         }
@@ -56,7 +56,7 @@ impl SceneViews {
 
     /// Queues the viewers that began to have something to gain, by id.
     fn enqueue_freed(&mut self) {
-        self.shards.iter_mut().for_each(Shard::collect_freed);
+        self.shards.iter_mut().for_each(ViewShard::collect_freed);
         let mut gaining = std::mem::take(&mut self.shards[0].looking);
         for shard in &mut self.shards[1..] {
             gaining.append(&mut shard.looking);
@@ -69,7 +69,7 @@ impl SceneViews {
     }
 }
 
-impl Shard {
+impl ViewShard {
     pub(super) fn look_around(&mut self, shared: &Shared, viewer: u32) {
         self.mark_seen(viewer);
         if shared.ranking.mutual {
@@ -136,7 +136,7 @@ impl Shard {
             }
         }
         // Everybody in range was seen, so what was refused is known exactly.
-        self.gaze_mut(viewer).bound[list] = refused;
+        self.viewer_mut(viewer).bound[list] = refused;
         self.counters.refills += self.serve(shared, viewer, list) as u64;
         self.refresh_open(shared, viewer, list);
     }

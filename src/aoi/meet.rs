@@ -12,19 +12,19 @@
 
 use super::{
     links::{LISTS, LinkKey, UNCAPPED},
-    members::Ties,
-    object::{Object, UNKNOWN},
-    pairs::Proposal,
-    shard::{Shard, Shared},
-    update::Change,
+    members::TieQuery,
+    object::{TrackedObject, UNKNOWN},
+    pairs::MutualProposal,
+    shard::{Shared, ViewShard},
+    update::ObjectChange,
 };
 
 /// A target that a viewer might let in: the viewer and the key in one number, which sorts twice as fast. Sorted,
 /// they are grouped by viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Offer(u64);
+pub(super) struct ViewOffer(u64);
 
-impl Offer {
+impl ViewOffer {
     fn new(viewer: u32, key: LinkKey) -> Self {
         Self(u64::from(viewer) << 32 | u64::from(key.bits()))
     }
@@ -42,12 +42,12 @@ impl Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Offering {
     /// Those to whom it is no stranger, or that lie outside caps.
-    Ties,
+    TieQuery,
     /// Those who take strangers.
     Open,
 }
 
-impl Shard {
+impl ViewShard {
     /// Links those who can see each other from now on.
     pub(super) fn meet(&mut self, shared: &Shared) {
         let changes = &shared.changes;
@@ -56,7 +56,7 @@ impl Shard {
                 continue;
             }
             if change.waits {
-                self.gaze_mut(change.id).bound = [UNKNOWN; LISTS];
+                self.viewer_mut(change.id).bound = [UNKNOWN; LISTS];
                 (0..UNCAPPED).for_each(|list| self.refresh_open(shared, change.id, list));
                 self.set_freed(change.id, true);
             } else {
@@ -64,7 +64,7 @@ impl Shard {
             }
         }
         for change in changes {
-            self.offer(shared, change, Offering::Ties);
+            self.offer(shared, change, Offering::TieQuery);
         }
         let mut offers = std::mem::take(&mut self.scratch.offers);
         // Within a viewer the order does not matter: its entrants are sorted when served.
@@ -90,10 +90,10 @@ impl Shard {
 
     /// A viewer that moved looks into the cells that are new to it, and among the arrivals of the others. One
     /// that is new, or whose standing changed, looks everywhere; so does one that has something to gain.
-    fn sweep(&mut self, shared: &Shared, change: &Change) {
+    fn sweep(&mut self, shared: &Shared, change: &ObjectChange) {
         let viewer = change.id;
         let me = shared.objects[viewer as usize];
-        let gaze = self.gaze_mut(viewer);
+        let gaze = self.viewer_mut(viewer);
         let everywhere = me.news.viewer || gaze.knows_nothing();
         if everywhere {
             gaze.bound = [0; LISTS];
@@ -115,7 +115,7 @@ impl Shard {
         let takes_all: [bool; LISTS] =
             std::array::from_fn(|list| !gains[list] && shared.takes_strangers(&gaze, list));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        let (cell, ties) = (shared.grid.cell(viewer), Ties::of(&me.standing));
+        let (cell, ties) = (shared.grid.cell(viewer), TieQuery::of(&me.standing));
         for layer in 0..shared.grid.layer_count() {
             let to = shared.grid.coarse(layer, cell);
             let from = from.map(|from| shared.grid.coarse(layer, from));
@@ -148,7 +148,7 @@ impl Shard {
             for list in (0..LISTS).filter(|&list| gains[list]) {
                 if let Some(&class) = shared.stranger_class.get(list) {
                     // Strangers in the cells that are new were passed over.
-                    self.gaze_mut(viewer).refuse_class(list, class);
+                    self.viewer_mut(viewer).refuse_class(list, class);
                 }
                 self.fill(shared, viewer, list);
             }
@@ -175,12 +175,12 @@ impl Shard {
                 counters.refused += 1;
             }
         }
-        self.gaze_mut(viewer).bound = gaze.bound;
+        self.viewer_mut(viewer).bound = gaze.bound;
     }
 
     /// A target that changed offers itself to the viewers to which it is new and that do not sweep for
     /// themselves.
-    fn offer(&mut self, shared: &Shared, change: &Change, offering: Offering) {
+    fn offer(&mut self, shared: &Shared, change: &ObjectChange, offering: Offering) {
         let target = change.id;
         let object = &shared.objects[target as usize];
         let everywhere = object.news.target || object.news.standing;
@@ -205,7 +205,7 @@ impl Shard {
                 .watching(target)
                 .for_each(|viewer| scratch.mark(viewer));
         }
-        let (list, ties) = (object.list(), Ties::of(&object.standing));
+        let (list, ties) = (object.list(), TieQuery::of(&object.standing));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         for cell in shared.grid.around_fine(layer, to) {
             if from.is_some_and(|from| from.is_near(shared.grid.coarse(layer, cell))) {
@@ -213,12 +213,12 @@ impl Shard {
             }
             candidates.clear();
             match offering {
-                Offering::Open => candidates.extend_from_slice(self.lookouts.open(list, cell)),
-                Offering::Ties if object.uncapped => {
-                    candidates.extend_from_slice(self.lookouts.viewers(cell).ids());
+                Offering::Open => candidates.extend_from_slice(self.viewer_index.open(list, cell)),
+                Offering::TieQuery if object.uncapped => {
+                    candidates.extend_from_slice(self.viewer_index.viewers(cell).ids());
                 }
-                Offering::Ties => {
-                    let viewers = self.lookouts.viewers(cell);
+                Offering::TieQuery => {
+                    let viewers = self.viewer_index.viewers(cell);
                     viewers.tied_to(&ties, &mut candidates);
                 }
             }
@@ -233,7 +233,7 @@ impl Shard {
         &mut self,
         shared: &Shared,
         viewer: u32,
-        object: &Object,
+        object: &TrackedObject,
         target: u32,
         offering: Offering,
     ) {
@@ -251,18 +251,18 @@ impl Shard {
         if is_stranger != (offering == Offering::Open) {
             return;
         }
-        let gaze = self.gaze_mut(viewer);
+        let gaze = self.viewer_mut(viewer);
         if !gaze.admits(list, rank) {
             gaze.refuse(list, rank);
             self.counters.refused += 1;
         } else if shared.ranking.mutual {
-            let proposal = Proposal::one_way(rank, viewer, target);
+            let proposal = MutualProposal::one_way(rank, viewer, target);
             self.scratch.proposals.push(proposal);
         } else if is_stranger {
             self.admit(shared, viewer, list, LinkKey::new(rank, target));
         } else {
             let key = LinkKey::new(rank, target);
-            self.scratch.offers.push(Offer::new(viewer, key));
+            self.scratch.offers.push(ViewOffer::new(viewer, key));
         }
     }
 
@@ -295,7 +295,7 @@ impl Shard {
             }
             let refused = &part[served..];
             if let Some(highest) = refused.iter().map(|key| key.rank()).max() {
-                self.gaze_mut(viewer).refuse(list, highest);
+                self.viewer_mut(viewer).refuse(list, highest);
                 self.counters.refused += refused.len() as u64;
             }
             entered += served;

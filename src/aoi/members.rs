@@ -29,12 +29,12 @@ const OWNER: usize = 5;
 
 /// What somebody's ties are found by: columns, and what stands in them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ties {
+pub struct TieQuery {
     wanted: [(usize, u32); 7],
     len: usize,
 }
 
-impl Ties {
+impl TieQuery {
     /// Those of somebody of this standing.
     #[must_use]
     pub fn of(standing: &Standing) -> Self {
@@ -139,7 +139,7 @@ impl Members {
 
     /// Collects those that the default ranking may put above strangers, seen from whoever asks or seeing it.
     /// Some of them may have no tie that counts; nobody who has is missed.
-    pub fn tied_to(&self, asked: &Ties, out: &mut Vec<u32>) {
+    pub fn tied_to(&self, asked: &TieQuery, out: &mut Vec<u32>) {
         let capacity = self.capacity as usize;
         for first in (0..self.len as usize).step_by(LANES) {
             // The capacity is a multiple of the lanes.
@@ -236,7 +236,7 @@ mod tests {
             }
             let me = standing(me.0, me.1);
             let mut found = Vec::new();
-            members.tied_to(&Ties::of(&me), &mut found);
+            members.tied_to(&TieQuery::of(&me), &mut found);
             for row in model {
                 prop_assert!(found.contains(&row.id) || !is_tied(&me, &row));
             }

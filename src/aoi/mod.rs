@@ -25,7 +25,6 @@ mod events;
 pub mod grid;
 pub mod links;
 mod look;
-pub mod lookouts;
 mod meet;
 pub mod members;
 #[cfg(test)]
@@ -43,6 +42,7 @@ mod shard;
 pub mod share;
 mod slab;
 pub mod update;
+pub mod viewer_index;
 pub mod views;
 pub mod workload;
 

@@ -35,7 +35,7 @@ pub(super) const SHUT: u8 = CLASS_MAX + 2;
 
 /// What is known of each object to all shards, a cache line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object {
+pub(super) struct TrackedObject {
     pub(super) standing: Standing,
     pub(super) position: Vec2,
     /// The grid layer in which it is a target.
@@ -47,12 +47,12 @@ pub(super) struct Object {
     pub(super) viewable: bool,
     pub(super) viewer: bool,
     /// What changed since the last update.
-    pub(super) news: News,
+    pub(super) news: PendingChanges,
 }
 
 /// What changed about an object since the last update.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct PendingChanges {
     /// It is in the list of changed objects.
     pub(super) listed: bool,
     /// It is not in the grid yet as a target.
@@ -66,7 +66,7 @@ pub(super) struct News {
     pub(super) sweeps: bool,
 }
 
-impl Object {
+impl TrackedObject {
     pub(super) const ABSENT: Self = Self {
         standing: Standing {
             id: 0,
@@ -88,7 +88,7 @@ impl Object {
         alive: false,
         viewable: false,
         viewer: false,
-        news: News {
+        news: PendingChanges {
             listed: false,
             target: false,
             viewer: false,
@@ -113,11 +113,11 @@ impl Object {
     }
 }
 
-const _: () = assert!(size_of::<Object>() <= 64);
+const _: () = assert!(size_of::<TrackedObject>() <= 64);
 
 /// What a viewer's lists hold and may have refused.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Gaze {
+pub(super) struct ViewerState {
     /// For each list, the lowest class that could enter now; 0 while it has a free place.
     pub(super) gate: [u8; LISTS],
     /// For each list, one above the highest rank that may have been refused; 0 for none. Its class is exact,
@@ -126,7 +126,7 @@ pub(super) struct Gaze {
     pub(super) caps: [u16; UNCAPPED],
 }
 
-impl Gaze {
+impl ViewerState {
     /// Of somebody who is no viewer.
     pub(super) const SHUT: Self = Self {
         gate: [SHUT; LISTS],
@@ -218,21 +218,21 @@ pub(super) struct Ranking {
 impl Ranking {
     /// Whether two can only see each other, or not at all.
     #[inline]
-    pub(super) const fn is_pair(&self, a: &Object, b: &Object) -> bool {
+    pub(super) const fn is_pair(&self, a: &TrackedObject, b: &TrackedObject) -> bool {
         self.mutual && a.is_peer() && b.is_peer()
     }
 
     /// Whether layers and hiding allow a link, range apart.
     #[inline]
-    pub(super) const fn allows(&self, viewer: &Object, target: &Object) -> bool {
+    pub(super) const fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
         viewer.standing.can_see(&target.standing)
             && (!self.is_pair(viewer, target) || target.standing.can_see(&viewer.standing))
     }
 
     /// The class of a pair.
     #[inline]
-    pub(super) fn class(&self, viewer: &Object, target: &Object) -> u8 {
-        let of = |a: &Object, b: &Object| match self.priority {
+    pub(super) fn class(&self, viewer: &TrackedObject, target: &TrackedObject) -> u8 {
+        let of = |a: &TrackedObject, b: &TrackedObject| match self.priority {
             Some(priority) => priority(&a.standing, &b.standing),
             None => by_relationship(&a.standing, &b.standing),
         };
@@ -246,7 +246,7 @@ impl Ranking {
 
     /// The rank of a pair that is not linked. Outside caps distance does not count.
     #[inline]
-    pub(super) fn rank(&self, viewer: &Object, target: &Object) -> u8 {
+    pub(super) fn rank(&self, viewer: &TrackedObject, target: &TrackedObject) -> u8 {
         let nearness = if target.uncapped {
             0
         } else {
@@ -256,12 +256,22 @@ impl Ranking {
     }
 
     /// The rank of a linked pair whose rank was `before`, once standings changed; its band stays.
-    pub(super) fn rank_in_band(&self, before: u8, viewer: &Object, target: &Object) -> u8 {
+    pub(super) fn rank_in_band(
+        &self,
+        before: u8,
+        viewer: &TrackedObject,
+        target: &TrackedObject,
+    ) -> u8 {
         rank_of(self.class(viewer, target), before % BANDS)
     }
 
     /// The rank of a linked pair whose rank was `before`, once somebody moved; its class stays.
-    pub(super) fn rank_in_class(&self, before: u8, viewer: &Object, target: &Object) -> u8 {
+    pub(super) fn rank_in_class(
+        &self,
+        before: u8,
+        viewer: &TrackedObject,
+        target: &TrackedObject,
+    ) -> u8 {
         let (a, b) = (viewer.position, target.position);
         before / BANDS * BANDS + self.bands.nearness_of_member(before % BANDS, a, b)
     }

@@ -13,20 +13,20 @@
 use super::{
     grid::GridCell,
     links::{LISTS, LinkKey, UNCAPPED},
-    members::Ties,
+    members::TieQuery,
     priority::class_of,
-    shard::{Shard, Shared},
+    shard::{Shared, ViewShard},
     views::ViewEvent,
 };
 
 /// A link that might be made. Sorted, the highest rank comes first, then the lower ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Proposal(u64);
+pub(super) struct MutualProposal(u64);
 
 const ID_MASK: u64 = (1 << 24) - 1;
 const PAIR: u64 = 1 << 48;
 
-impl Proposal {
+impl MutualProposal {
     /// A viewer would see a target that sees nobody, or lies outside caps.
     pub(super) fn one_way(rank: u8, viewer: u32, target: u32) -> Self {
         Self(u64::from(!rank) << 49 | u64::from(viewer) << 24 | u64::from(target))
@@ -58,7 +58,7 @@ pub(super) enum Consent {
     Rank,
 }
 
-impl Shard {
+impl ViewShard {
     /// Links whom both ends accept, from the top.
     pub(super) fn commit_proposals(&mut self, shared: &Shared) {
         self.commit(shared, Consent::Class);
@@ -134,7 +134,7 @@ impl Shard {
     /// exactly afterwards.
     pub(super) fn propose_to_all(&mut self, shared: &Shared, viewer: u32, from: Option<GridCell>) {
         let stranger_class = shared.stranger_class;
-        let gaze = self.gaze_mut(viewer);
+        let gaze = self.viewer_mut(viewer);
         let mut only_strangers = true;
         for list in 0..LISTS {
             if gaze.gains(list) {
@@ -166,7 +166,7 @@ impl Shard {
         let (me, gaze) = (&shared.objects[viewer as usize], *self.gaze(viewer));
         let takes_strangers: [bool; LISTS] =
             std::array::from_fn(|list| shared.takes_strangers(&gaze, list));
-        let (enough, ties) = (self.enough(viewer), Ties::of(&me.standing));
+        let (enough, ties) = (self.enough(viewer), TieQuery::of(&me.standing));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         let cell = shared.grid.cell(viewer);
         for layer in 0..shared.grid.layer_count() {
@@ -205,11 +205,11 @@ impl Shard {
                 }
                 if layer == 0 && me.is_peer() {
                     if !is_known {
-                        let viewers = self.lookouts.viewers(cell);
+                        let viewers = self.viewer_index.viewers(cell);
                         viewers.tied_to(&ties, &mut candidates);
                     }
                     if wants_strangers {
-                        candidates.extend_from_slice(self.lookouts.open(me.list(), cell));
+                        candidates.extend_from_slice(self.viewer_index.open(me.list(), cell));
                     }
                 }
                 self.ask(shared, viewer, &candidates);
@@ -225,7 +225,7 @@ impl Shard {
         let mut strangers = std::mem::take(&mut self.scratch.entrants[list]);
         strangers.sort_unstable_by(|a, b| b.cmp(a));
         strangers.dedup();
-        let gaze = self.gaze_mut(viewer);
+        let gaze = self.viewer_mut(viewer);
         // While it has to evict for them, those above them may come first.
         if gaze.has_place(list) && strangers.len() > places {
             gaze.refuse(list, strangers[places].rank());
@@ -239,9 +239,9 @@ impl Shard {
         for key in strangers.drain(..) {
             let (rank, target) = (key.rank(), key.target());
             let proposal = if ranking.is_pair(me, &objects[target as usize]) {
-                Proposal::pair(rank, viewer, target)
+                MutualProposal::pair(rank, viewer, target)
             } else {
-                Proposal::one_way(rank, viewer, target)
+                MutualProposal::one_way(rank, viewer, target)
             };
             self.scratch.proposals.push(proposal);
         }
@@ -303,13 +303,15 @@ impl Shard {
                         gaze.refuse(list, rank);
                     }
                 }
-                _ if is_pair => scratch.proposals.push(Proposal::pair(rank, viewer, target)),
+                _ if is_pair => scratch
+                    .proposals
+                    .push(MutualProposal::pair(rank, viewer, target)),
                 _ => {
-                    let proposal = Proposal::one_way(rank, viewer, target);
+                    let proposal = MutualProposal::one_way(rank, viewer, target);
                     scratch.proposals.push(proposal);
                 }
             }
         }
-        self.gaze_mut(viewer).bound = gaze.bound;
+        self.viewer_mut(viewer).bound = gaze.bound;
     }
 }

@@ -11,7 +11,7 @@ const ABSENT: u32 = u32::MAX - 1;
 
 /// A first-in-first-out queue of distinct ids with removal from the middle. 8 bytes for each id ever seen.
 #[derive(Clone, Debug)]
-pub struct LookQueue {
+pub struct RefillQueue {
     next: Vec<u32>,
     previous: Vec<u32>,
     first: u32,
@@ -19,7 +19,7 @@ pub struct LookQueue {
     len: usize,
 }
 
-impl Default for LookQueue {
+impl Default for RefillQueue {
     fn default() -> Self {
         Self {
             next: Vec::new(),
@@ -31,7 +31,7 @@ impl Default for LookQueue {
     }
 }
 
-impl LookQueue {
+impl RefillQueue {
     /// Makes room for the ids below `ids`.
     pub fn grow(&mut self, ids: usize) {
         if ids > self.next.len() {
@@ -127,41 +127,41 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug)]
-    enum Op {
+    enum RefillOp {
         Push(u32),
         Remove(u32),
         Pop,
     }
 
-    fn op() -> impl Strategy<Value = Op> {
+    fn op() -> impl Strategy<Value = RefillOp> {
         prop_oneof![
-            3 => (0u32..12).prop_map(Op::Push),
-            2 => (0u32..12).prop_map(Op::Remove),
-            1 => Just(Op::Pop),
+            3 => (0u32..12).prop_map(RefillOp::Push),
+            2 => (0u32..12).prop_map(RefillOp::Remove),
+            1 => Just(RefillOp::Pop),
         ]
     }
 
     proptest! {
         #[test]
         fn it_behaves_as_a_deque_without_duplicates(ops in prop::collection::vec(op(), 0..80)) {
-            let mut queue = LookQueue::default();
+            let mut queue = RefillQueue::default();
             queue.grow(10);
             let mut model: VecDeque<u32> = VecDeque::new();
             for op in ops {
                 match op {
-                    Op::Push(id) => {
+                    RefillOp::Push(id) => {
                         let joins = id < 10 && !model.contains(&id);
                         prop_assert_eq!(queue.push(id), joins);
                         if joins {
                             model.push_back(id);
                         }
                     }
-                    Op::Remove(id) => {
+                    RefillOp::Remove(id) => {
                         let place = model.iter().position(|&other| other == id);
                         prop_assert_eq!(queue.remove(id), place.is_some());
                         place.map(|place| model.remove(place));
                     }
-                    Op::Pop => prop_assert_eq!(queue.pop(), model.pop_front()),
+                    RefillOp::Pop => prop_assert_eq!(queue.pop(), model.pop_front()),
                 }
                 prop_assert_eq!(queue.len(), model.len());
                 prop_assert!(queue.iter().eq(model.iter().copied()));

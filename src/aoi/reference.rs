@@ -14,7 +14,7 @@ const NONE: u32 = u32::MAX;
 
 /// One end of a pair: node `2 p` and `2 p + 1` are those of pair `p`.
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct PairEnd {
     /// Who is seen through this end.
     other: u32,
     previous: u32,
@@ -33,7 +33,7 @@ pub struct PooledViews {
     members: Vec<Vec<u32>>,
     heads: Vec<u32>,
     lengths: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<PairEnd>,
     /// Of each pair.
     classes: Vec<u8>,
     free: Vec<u32>,
@@ -147,7 +147,7 @@ impl PooledViews {
         // Who was not found leaves, and makes place first.
         let mut at = self.heads[id as usize];
         while at != NONE {
-            let Node { other, next, .. } = self.nodes[at as usize];
+            let PairEnd { other, next, .. } = self.nodes[at as usize];
             if self.tags[other as usize] != self.sweep {
                 self.unlink(at / 2);
                 self.hungry.push(other);
@@ -196,7 +196,7 @@ impl PooledViews {
 
     fn link(&mut self, a: u32, b: u32, class: u8) {
         let pair = self.free.pop().unwrap_or_else(|| {
-            let empty = Node {
+            let empty = PairEnd {
                 other: NONE,
                 previous: NONE,
                 next: NONE,
@@ -208,7 +208,7 @@ impl PooledViews {
         self.classes[pair as usize] = class;
         for (node, me, other) in [(2 * pair, a, b), (2 * pair + 1, b, a)] {
             let next = std::mem::replace(&mut self.heads[me as usize], node);
-            self.nodes[node as usize] = Node {
+            self.nodes[node as usize] = PairEnd {
                 other,
                 previous: NONE,
                 next,
@@ -224,7 +224,7 @@ impl PooledViews {
 
     fn unlink(&mut self, pair: u32) {
         for node in [2 * pair, 2 * pair + 1] {
-            let Node {
+            let PairEnd {
                 other,
                 previous,
                 next,

@@ -10,12 +10,12 @@
 use super::{
     grid::GridCell,
     links::{LinkKey, UNCAPPED},
-    pairs::{Consent, Proposal},
+    pairs::{Consent, MutualProposal},
     priority::{BANDS, class_of, rank_of},
-    shard::{Shard, Shared},
+    shard::{Shared, ViewShard},
 };
 
-impl Shard {
+impl ViewShard {
     /// Re-ranks the viewers whose turn it is.
     pub(super) fn rerank(&mut self, shared: &Shared, turn: u32, rerank_ticks: u32) {
         if rerank_ticks == 0 {
@@ -102,12 +102,12 @@ impl Shard {
                 if !ranking.mutual {
                     scratch.entrants[list].push(LinkKey::new(rank, target));
                 } else if !ranking.is_pair(me, other) {
-                    let proposal = Proposal::one_way(rank, viewer, target);
+                    let proposal = MutualProposal::one_way(rank, viewer, target);
                     scratch.proposals.push(proposal);
                 } else if gazes[share.place(target)].has_place(me.list())
                     || links.has_lower(target, me.list(), rank)
                 {
-                    let proposal = Proposal::pair(rank, viewer, target);
+                    let proposal = MutualProposal::pair(rank, viewer, target);
                     scratch.proposals.push(proposal);
                 } else {
                     continue;
@@ -126,7 +126,7 @@ impl Shard {
             && !gaze.has_place(list)
             && let Some(lowest) = self.links.lowest_rank(viewer, list)
         {
-            self.gaze_mut(viewer).bound[list] = gaze.bound[list].min(u16::from(lowest) + 1);
+            self.viewer_mut(viewer).bound[list] = gaze.bound[list].min(u16::from(lowest) + 1);
             self.refresh_open(shared, viewer, list);
         }
     }

@@ -19,11 +19,11 @@ use fixedbitset::FixedBitSet;
 use super::{
     grid::SceneGrid,
     links::{LISTS, LinkKey, UNCAPPED, ViewLinks, WatchedBy},
-    lookouts::Lookouts,
-    object::{Gaze, Object, Ranking, SHUT, UNKNOWN},
+    object::{Ranking, SHUT, TrackedObject, UNKNOWN, ViewerState},
     priority::{OTHER, SCENERY, class_of},
     share::Share,
-    update::{Change, Scratch},
+    update::{ObjectChange, UpdateScratch},
+    viewer_index::ViewerIndex,
     views::{LeaveReason, ViewCounters, ViewEvent},
 };
 
@@ -31,17 +31,17 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) grid: SceneGrid,
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Vec<TrackedObject>,
     pub(super) ranking: Ranking,
     /// For each capped list, the highest class that somebody without a tie to the viewer may have.
     pub(super) stranger_class: [u8; UNCAPPED],
     /// Who has news in this update.
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<ObjectChange>,
 }
 
 impl Shared {
     /// The class of an object to those without a tie to it, under the default ranking.
-    pub(super) fn class_to_strangers(object: &Object) -> u8 {
+    pub(super) fn class_to_strangers(object: &TrackedObject) -> u8 {
         if object.standing.scenery {
             SCENERY
         } else {
@@ -58,7 +58,7 @@ impl Shared {
 
     /// Whether a list of a viewer takes strangers.
     #[inline]
-    pub(super) fn takes_strangers(&self, gaze: &Gaze, list: usize) -> bool {
+    pub(super) fn takes_strangers(&self, gaze: &ViewerState, list: usize) -> bool {
         self.stranger_class
             .get(list)
             .is_none_or(|&class| gaze.gate_class(list) <= u16::from(class))
@@ -67,11 +67,11 @@ impl Shared {
 
 /// Some of a scene's viewers.
 #[derive(Clone, Debug)]
-pub(super) struct Shard {
+pub(super) struct ViewShard {
     pub(super) share: Share,
     pub(super) links: ViewLinks,
-    pub(super) lookouts: Lookouts,
-    pub(super) gazes: Vec<Gaze>,
+    pub(super) viewer_index: ViewerIndex,
+    pub(super) gazes: Vec<ViewerState>,
     /// Places of viewers that may have begun to have something to gain.
     freed: FixedBitSet,
     /// Those that have, once the others met and were re-ranked; then those whose look it is.
@@ -79,41 +79,42 @@ pub(super) struct Shard {
     /// What changed in this update.
     pub(super) events: Vec<ViewEvent>,
     pub(super) counters: ViewCounters,
-    pub(super) scratch: Scratch,
+    pub(super) scratch: UpdateScratch,
 }
 
-impl Shard {
+impl ViewShard {
     pub(super) fn new(share: Share, grid: &SceneGrid) -> Self {
         Self {
             share,
             links: ViewLinks::of(share),
-            lookouts: Lookouts::new(share, grid),
+            viewer_index: ViewerIndex::new(share, grid),
             gazes: Vec::new(),
             freed: FixedBitSet::new(),
             looking: Vec::new(),
             events: Vec::new(),
             counters: ViewCounters::default(),
-            scratch: Scratch::default(),
+            scratch: UpdateScratch::default(),
         }
     }
 
     /// Makes room for the ids below `ids`.
     pub(super) fn grow(&mut self, ids: usize) {
         self.links.grow(ids);
-        self.lookouts.grow(ids);
+        self.viewer_index.grow(ids);
         self.scratch.grow(ids);
         let len = self.share.len_of(ids);
-        self.gazes.resize(len.max(self.gazes.len()), Gaze::SHUT);
+        self.gazes
+            .resize(len.max(self.gazes.len()), ViewerState::SHUT);
         self.freed.grow(len);
     }
 
     #[inline]
-    pub(super) fn gaze(&self, viewer: u32) -> &Gaze {
+    pub(super) fn gaze(&self, viewer: u32) -> &ViewerState {
         &self.gazes[self.share.place(viewer)]
     }
 
     #[inline]
-    pub(super) fn gaze_mut(&mut self, viewer: u32) -> &mut Gaze {
+    pub(super) fn viewer_mut(&mut self, viewer: u32) -> &mut ViewerState {
         &mut self.gazes[self.share.place(viewer)]
     }
 
@@ -164,7 +165,7 @@ impl Shard {
         let Some(&stranger) = shared.stranger_class.get(list) else {
             return;
         };
-        let gaze = self.gaze_mut(viewer);
+        let gaze = self.viewer_mut(viewer);
         let takes_strangers = gaze.gate_class(list) <= u16::from(stranger);
         // Who waits for its first look refuses everybody until then.
         let is_open = takes_strangers && gaze.bound[list] != UNKNOWN;
@@ -172,7 +173,7 @@ impl Shard {
             gaze.refuse_class(list, stranger);
         }
         let home = shared.grid.home(viewer);
-        self.lookouts.set_open(viewer, list, home, is_open);
+        self.viewer_index.set_open(viewer, list, home, is_open);
     }
 
     /// Marks a viewer and all that it sees.
@@ -211,7 +212,7 @@ impl Shard {
         key: LinkKey,
     ) {
         self.unlink(shared, viewer, list, place, LeaveReason::Evicted);
-        self.gaze_mut(viewer).refuse(list, key.rank());
+        self.viewer_mut(viewer).refuse(list, key.rank());
         self.counters.evictions += 1;
     }
 
@@ -253,9 +254,9 @@ impl Shard {
     /// The bytes held, slack included, the buffers of the update apart.
     pub(super) fn allocated_bytes(&self) -> usize {
         self.links.allocated_bytes()
-            + self.lookouts.allocated_bytes()
+            + self.viewer_index.allocated_bytes()
             + self.scratch.allocated_bytes()
-            + self.gazes.capacity() * size_of::<Gaze>()
+            + self.gazes.capacity() * size_of::<ViewerState>()
             + self.freed.len() / 8
     }
 }

@@ -14,13 +14,13 @@
 
 /// Where a list lies.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Run {
+pub struct ListRange {
     start: u32,
     len: u32,
     capacity: u32,
 }
 
-impl Run {
+impl ListRange {
     /// How many entries the list has.
     #[must_use]
     #[inline]
@@ -37,7 +37,7 @@ impl Run {
 
 /// The entries of many lists.
 #[derive(Clone, Debug, Default)]
-pub struct Slab<T> {
+pub struct ListArena<T> {
     entries: Vec<T>,
     /// Starts of blocks without a list, by size class.
     free: Vec<Vec<u32>>,
@@ -67,30 +67,30 @@ fn class_of(len: usize) -> usize {
     8 + 4 * doubling + quarter
 }
 
-impl<T: Copy + Default> Slab<T> {
+impl<T: Copy + Default> ListArena<T> {
     /// The entries of a list.
     #[must_use]
     #[inline]
-    pub fn list(&self, run: Run) -> &[T] {
+    pub fn list(&self, run: ListRange) -> &[T] {
         &self.entries[run.start as usize..][..run.len as usize]
     }
 
     /// The entries of a list.
     #[inline]
-    pub fn list_mut(&mut self, run: Run) -> &mut [T] {
+    pub fn list_mut(&mut self, run: ListRange) -> &mut [T] {
         &mut self.entries[run.start as usize..][..run.len as usize]
     }
 
     /// Whether a push needs room first; see [`reserve`](Self::reserve).
     #[must_use]
     #[inline]
-    pub const fn is_full(run: Run) -> bool {
+    pub const fn is_full(run: ListRange) -> bool {
         run.len == run.capacity
     }
 
     /// Adds an entry at the end of a list that is not full; returns its place.
     #[inline]
-    pub fn push(&mut self, run: &mut Run, entry: T) -> usize {
+    pub fn push(&mut self, run: &mut ListRange, entry: T) -> usize {
         debug_assert!(run.len < run.capacity);
         let place = run.len as usize;
         self.entries[run.start as usize + place] = entry;
@@ -101,7 +101,7 @@ impl<T: Copy + Default> Slab<T> {
 
     /// Removes the entry at a place; the last one moves there.
     #[inline]
-    pub fn swap_remove(&mut self, run: &mut Run, place: usize) -> T {
+    pub fn swap_remove(&mut self, run: &mut ListRange, place: usize) -> T {
         let list = self.list_mut(*run);
         let removed = list[place];
         list[place] = list[list.len() - 1];
@@ -112,7 +112,7 @@ impl<T: Copy + Default> Slab<T> {
 
     /// Moves a list to a larger block. False if there is no room: then the lists must be moved together.
     #[must_use]
-    pub fn reserve(&mut self, run: &mut Run) -> bool {
+    pub fn reserve(&mut self, run: &mut ListRange) -> bool {
         let class = class_of(run.capacity as usize + 1);
         let capacity = capacity_of(class);
         let start = if let Some(start) = self.free.get_mut(class).and_then(Vec::pop) {
@@ -148,7 +148,7 @@ impl<T: Copy + Default> Slab<T> {
 
     /// Moves all lists together, in their order, to blocks of the sizes they need for one entry more. Those that
     /// had no block get none, but there is room for one.
-    pub fn compact<'a>(&mut self, runs: impl Iterator<Item = &'a mut Run>) {
+    pub fn compact<'a>(&mut self, runs: impl Iterator<Item = &'a mut ListRange>) {
         let runs: Vec<_> = runs.filter(|run| run.capacity > 0).collect();
         let sizes = runs.iter().map(|run| capacity_of(class_of(run.len() + 1)));
         let total: usize = sizes.sum();
@@ -191,8 +191,8 @@ mod tests {
     proptest! {
         #[test]
         fn lists_keep_apart(ops in prop::collection::vec((0usize..5, 0usize..7, any::<u8>()), 0..900)) {
-            let mut slab = Slab::<u8>::default();
-            let mut runs = [Run::default(); 5];
+            let mut slab = ListArena::<u8>::default();
+            let mut runs = [ListRange::default(); 5];
             let mut model: [Vec<u8>; 5] = Default::default();
             for (list, what, entry) in ops {
                 if what == 0 && !model[list].is_empty() {
@@ -202,9 +202,9 @@ mod tests {
                 } else if what == 1 && entry < 9 {
                     slab.compact(runs.iter_mut());
                 } else {
-                    if Slab::<u8>::is_full(runs[list]) && !slab.reserve(&mut runs[list]) {
+                    if ListArena::<u8>::is_full(runs[list]) && !slab.reserve(&mut runs[list]) {
                         slab.compact(runs.iter_mut());
-                        if Slab::<u8>::is_full(runs[list]) {
+                        if ListArena::<u8>::is_full(runs[list]) {
                             prop_assert!(slab.reserve(&mut runs[list]));
                         }
                     }

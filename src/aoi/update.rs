@@ -26,10 +26,10 @@
 use super::{
     grid::GridCell,
     links::{LISTS, LinkKey, UNCAPPED, WatchedBy},
-    meet::Offer,
-    object::{News, UNKNOWN},
-    pairs::Proposal,
-    shard::{Shard, Shared},
+    meet::ViewOffer,
+    object::{PendingChanges, UNKNOWN},
+    pairs::MutualProposal,
+    shard::{Shared, ViewShard},
     share::Share,
     views::{LeaveReason, SceneViews, ViewEvent},
 };
@@ -37,23 +37,23 @@ use crate::sim::Workers;
 
 /// Buffers of the update, kept between updates.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct UpdateScratch {
     /// The last sweep in which each id was marked.
     marks: Vec<u32>,
     sweep: u32,
     /// Entrants of the viewer in hand, by list.
     pub(super) entrants: [Vec<LinkKey>; LISTS],
-    pub(super) offers: Vec<Offer>,
+    pub(super) offers: Vec<ViewOffer>,
     /// Members of the cell in hand that are looked at.
     pub(super) candidates: Vec<u32>,
     /// Places of links of the object in hand that may end.
     ending: Vec<u32>,
     /// Members of the list in hand: rank, band without hysteresis, key, place.
     pub(super) members: Vec<(u8, u8, LinkKey, u32)>,
-    pub(super) proposals: Vec<Proposal>,
+    pub(super) proposals: Vec<MutualProposal>,
 }
 
-impl Scratch {
+impl UpdateScratch {
     pub(super) fn grow(&mut self, ids: usize) {
         self.marks.resize(ids.max(self.marks.len()), 0);
     }
@@ -96,7 +96,7 @@ impl Scratch {
 
 /// An object with news, and where it was at the last update.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct ObjectChange {
     pub(super) id: u32,
     pub(super) from: GridCell,
     pub(super) moved: bool,
@@ -172,16 +172,16 @@ impl SceneViews {
         let (from, to) = (grid.home(id), grid.cell(id));
         let (news, standing, moved) = (object.news, object.standing, from != to);
         grid.settle(id, &standing);
-        shard.lookouts.settle(id, (from, to), &standing);
+        shard.viewer_index.settle(id, (from, to), &standing);
         if news.standing {
             grid.write_ties(id, &standing);
-            shard.lookouts.write_ties(id, to, &standing);
+            shard.viewer_index.write_ties(id, to, &standing);
         }
         if news.target {
             grid.add_target(id, layer, list, &standing);
         }
         if news.viewer {
-            shard.lookouts.add(id, to, &standing);
+            shard.viewer_index.add(id, to, &standing);
         }
         if object.viewable {
             grid.set_sightless(id, !object.viewer);
@@ -191,7 +191,7 @@ impl SceneViews {
         }
         object.news.sweeps = object.viewer && (news.viewer || moved);
         let class = Shared::class_to_strangers(object);
-        shared.changes.push(Change {
+        shared.changes.push(ObjectChange {
             id,
             from,
             moved,
@@ -212,9 +212,9 @@ impl SceneViews {
             changes,
             ..
         } = &mut self.shared;
-        for Change { id, .. } in changes.drain(..) {
+        for ObjectChange { id, .. } in changes.drain(..) {
             let object = &mut objects[id as usize];
-            object.news = News::default();
+            object.news = PendingChanges::default();
             if object.viewable {
                 grid.forget_arrival(id, usize::from(object.layer));
             }
@@ -222,10 +222,10 @@ impl SceneViews {
     }
 }
 
-impl Shard {
+impl ViewShard {
     /// Ends or re-ranks the links of an object that moved or whose standing changed, at both ends.
-    fn part(&mut self, shared: &Shared, change: &Change) {
-        let Change { id, moved, .. } = *change;
+    fn part(&mut self, shared: &Shared, change: &ObjectChange) {
+        let ObjectChange { id, moved, .. } = *change;
         let object = &shared.objects[id as usize];
         let news = object.news;
         if !moved && !news.standing {
@@ -256,7 +256,7 @@ impl Shard {
                 self.refresh_gate(shared, id, list);
             }
             if news.standing {
-                self.gaze_mut(id).bound = [UNKNOWN; LISTS];
+                self.viewer_mut(id).bound = [UNKNOWN; LISTS];
             }
             self.set_freed(id, true);
         }

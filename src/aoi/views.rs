@@ -40,10 +40,10 @@ pub use super::object::Sight;
 use super::{
     grid::{GridCell, GridError, SceneGrid},
     links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy},
-    object::{Gaze, News, Object, Ranking},
+    object::{PendingChanges, Ranking, TrackedObject, ViewerState},
     priority::{Bands, CLASS_MAX, SCENERY, Standing, ViewPriority, class_of},
-    queue::LookQueue,
-    shard::{Shard, Shared},
+    queue::RefillQueue,
+    shard::{Shared, ViewShard},
     share::Share,
 };
 use crate::world::kinds::{KindClass, Visibility};
@@ -143,8 +143,8 @@ fn shards_for(objects_max: u32, (columns, rows): (u16, u16)) -> usize {
 #[derive(Clone, Debug)]
 pub struct SceneViews {
     pub(super) shared: Shared,
-    pub(super) shards: Vec<Shard>,
-    pub(super) queue: LookQueue,
+    pub(super) shards: Vec<ViewShard>,
+    pub(super) queue: RefillQueue,
     /// Each viewer is re-ranked every so many updates; 0 for never.
     pub(super) rerank_ticks: u32,
     /// How many viewers that came or changed their cell sweep in one update.
@@ -181,7 +181,7 @@ impl SceneViews {
                 changes: Vec::new(),
             },
             shards: Vec::new(),
-            queue: LookQueue::default(),
+            queue: RefillQueue::default(),
             rerank_ticks: RERANK_TICKS,
             sweeps_max: u32::MAX,
             turn: 0,
@@ -231,7 +231,7 @@ impl SceneViews {
             "shards are made before anybody comes"
         );
         let count = if self.shared.ranking.mutual { 1 } else { count };
-        let shards = Share::all(count).map(|share| Shard::new(share, &self.shared.grid));
+        let shards = Share::all(count).map(|share| ViewShard::new(share, &self.shared.grid));
         self.shards = shards.collect();
         self
     }
@@ -307,7 +307,7 @@ impl SceneViews {
         } else {
             0
         };
-        self.shared.objects[id as usize] = Object {
+        self.shared.objects[id as usize] = TrackedObject {
             standing: Standing {
                 id,
                 ..profile.standing
@@ -319,11 +319,11 @@ impl SceneViews {
             uncapped: profile.visibility != Visibility::Near,
             alive: true,
             viewable: profile.viewable,
-            news: News {
+            news: PendingChanges {
                 target: profile.viewable,
-                ..News::default()
+                ..PendingChanges::default()
             },
-            ..Object::ABSENT
+            ..TrackedObject::ABSENT
         };
         if let Some(caps) = viewer {
             self.become_viewer(id, caps);
@@ -353,7 +353,7 @@ impl SceneViews {
         if object.viewable {
             self.shared.grid.remove_target(id);
         }
-        self.shared.objects[id as usize] = Object::ABSENT;
+        self.shared.objects[id as usize] = TrackedObject::ABSENT;
         true
     }
 
@@ -422,7 +422,7 @@ impl SceneViews {
             None => self.cease_viewing(id, LeaveReason::Despawn),
             Some(caps) if !object.viewer => self.become_viewer(id, caps),
             Some(caps) => {
-                self.shard_mut(id).gaze_mut(id).caps = caps.by_class();
+                self.shard_mut(id).viewer_mut(id).caps = caps.by_class();
                 self.shared.objects[id as usize].news.caps = true;
             }
         }
@@ -584,12 +584,14 @@ impl SceneViews {
             .zip(&self.shared.objects)
             .filter(|(_, object)| object.alive)
         {
-            let Shard {
-                links, lookouts, ..
+            let ViewShard {
+                links,
+                viewer_index,
+                ..
             } = self.shard(id);
             let cell = self.shared.grid.cell(id);
             let target_place = self.shared.grid.place_of(id);
-            let (viewer_place, open_places) = lookouts.places(id);
+            let (viewer_place, open_places) = viewer_index.places(id);
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
             fold(u64::from(target_place));
             // Where sight is directed nobody reads viewers in order, and shards would tell.
@@ -622,23 +624,23 @@ impl SceneViews {
             + self
                 .shards
                 .iter()
-                .map(Shard::allocated_bytes)
+                .map(ViewShard::allocated_bytes)
                 .sum::<usize>()
-            + self.shared.objects.capacity() * (size_of::<Object>() + 2 * size_of::<u32>())
+            + self.shared.objects.capacity() * (size_of::<TrackedObject>() + 2 * size_of::<u32>())
     }
 
-    pub(super) fn object(&self, id: u32) -> Option<&Object> {
+    pub(super) fn object(&self, id: u32) -> Option<&TrackedObject> {
         self.shared
             .objects
             .get(id as usize)
             .filter(|object| object.alive)
     }
 
-    pub(super) fn shard(&self, viewer: u32) -> &Shard {
+    pub(super) fn shard(&self, viewer: u32) -> &ViewShard {
         &self.shards[Share::index_of(viewer, self.shards.len())]
     }
 
-    fn shard_mut(&mut self, viewer: u32) -> &mut Shard {
+    fn shard_mut(&mut self, viewer: u32) -> &mut ViewShard {
         let count = self.shards.len();
         &mut self.shards[Share::index_of(viewer, count)]
     }
@@ -649,7 +651,7 @@ impl SceneViews {
         self.shards[Share::index_of(viewer, count)].refresh_gate(&self.shared, viewer, list);
     }
 
-    /// See [`Shard::refresh_open`].
+    /// See [`ViewShard::refresh_open`].
     pub(super) fn refresh_open(&mut self, viewer: u32, list: usize) {
         let count = self.shards.len();
         self.shards[Share::index_of(viewer, count)].refresh_open(&self.shared, viewer, list);
@@ -675,9 +677,9 @@ impl SceneViews {
         object.news.viewer = true;
         let is_peer = object.is_peer();
         // Shut until the gates are known.
-        *self.shard_mut(id).gaze_mut(id) = Gaze {
+        *self.shard_mut(id).viewer_mut(id) = ViewerState {
             caps: caps.by_class(),
-            ..Gaze::SHUT
+            ..ViewerState::SHUT
         };
         for list in 0..LISTS {
             self.refresh_gate(id, list);
@@ -739,9 +741,9 @@ impl SceneViews {
         let home = self.shared.grid.home(id);
         self.queue.remove(id);
         let shard = self.shard_mut(id);
-        shard.lookouts.remove(id, home);
+        shard.viewer_index.remove(id, home);
         shard.set_freed(id, false);
-        *shard.gaze_mut(id) = Gaze::SHUT;
+        *shard.viewer_mut(id) = ViewerState::SHUT;
         let is_mutual = self.shared.ranking.mutual;
         let object = &mut self.shared.objects[id as usize];
         object.viewer = false;
@@ -761,7 +763,7 @@ impl SceneViews {
     fn grow(&mut self, ids: usize) {
         if ids > self.shared.objects.len() {
             self.shared.grid.grow(ids);
-            self.shared.objects.resize(ids, Object::ABSENT);
+            self.shared.objects.resize(ids, TrackedObject::ABSENT);
             self.queue.grow(ids);
             self.shards.iter_mut().for_each(|shard| shard.grow(ids));
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::{Failure, Outcome, Printer, print};
+use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
 use crate::scenario;
@@ -19,15 +19,15 @@ pub(super) struct Check {
 
 impl Check {
     /// Checks all files, a line for each that is good, an error for each that is not.
-    pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<Outcome, Failure> {
-        let mut outcome = Outcome::Done;
+    pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<ExitStatus, Failure> {
+        let mut outcome = ExitStatus::Done;
         for file in &self.files {
             match check(file) {
                 Ok(summary) if !quiet => print(&format!("{file}: ok, {summary}"))?,
                 Ok(_) => {}
                 Err(failure) => {
                     printer.error(&failure);
-                    outcome = Outcome::Bad;
+                    outcome = ExitStatus::Bad;
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use glam::IVec2;
 
-use super::{Failure, Outcome, image, print};
+use super::{ExitStatus, Failure, image, print};
 use crate::map::{self, RegionId, TileMap};
 
 /// Arguments of `throng map`.
@@ -13,12 +13,12 @@ use crate::map::{self, RegionId, TileMap};
 #[command(after_help = "Example: throng map info assets/maps/village.tmap")]
 pub(super) struct Map {
     #[command(subcommand)]
-    action: Action,
+    action: MapAction,
 }
 
 /// What to do with a map. Formats follow from the files' extensions: .map (MovingAI), .raw, .tmap, .png.
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum MapAction {
     /// Print size, free share, regions, memory and load time
     #[command(after_help = "Example: throng map info --json keep.map")]
     Info {
@@ -51,13 +51,13 @@ enum Action {
 }
 
 impl Map {
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<ExitStatus, Failure> {
         match &self.action {
-            Action::Info { file, json } => info(file, *json)?,
-            Action::Convert { input, output } => map::save(output, &map::load(input)?)?,
-            Action::Render { input, output } => render(&map::load(input)?, output)?,
+            MapAction::Info { file, json } => info(file, *json)?,
+            MapAction::Convert { input, output } => map::save(output, &map::load(input)?)?,
+            MapAction::Render { input, output } => render(&map::load(input)?, output)?,
         }
-        Ok(Outcome::Done)
+        Ok(ExitStatus::Done)
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! arguments ──▶ [`Arguments`] ──▶ subcommand ──▶ stdout: data
 //!                                     │     └──▶ stderr: everything else
-//!                                     └──▶ [`Outcome`] ──▶ exit code
+//!                                     └──▶ [`ExitStatus`] ──▶ exit code
 //! ```
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold, 2 bad usage or bad input.
 //!
@@ -78,7 +78,7 @@ const STYLES: Styles = Styles::styled()
 
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExitStatus {
     /// Done, and every expectation holds.
     Done,
     /// An expectation does not hold.
@@ -87,12 +87,12 @@ pub enum Outcome {
     Bad,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(outcome: ExitStatus) -> Self {
         match outcome {
-            Outcome::Done => Self::SUCCESS,
-            Outcome::Unmet => Self::from(1),
-            Outcome::Bad => Self::from(2),
+            ExitStatus::Done => Self::SUCCESS,
+            ExitStatus::Unmet => Self::from(1),
+            ExitStatus::Bad => Self::from(2),
         }
     }
 }
@@ -127,7 +127,7 @@ pub fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             printer.error(&failure);
-            Outcome::Bad.into()
+            ExitStatus::Bad.into()
         }
     }
 }

@@ -5,10 +5,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{
-    Failure, Outcome, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
+    ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
 };
 use crate::map;
-use crate::scenario::{self, Judged, Memory, Report, Run as Playing, RunOptions};
+use crate::scenario::{self, Judged, Memory, Report, RunOptions, ScenarioRun as Playing};
 use crate::sim::clock::Pacer;
 
 /// Arguments of `throng run`.
@@ -81,7 +81,7 @@ impl Run {
     }
 
     /// Plays, prints and judges.
-    pub(super) fn run(self, quiet: bool) -> Result<Outcome, Failure> {
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         let mut loaded = scenario::load(&self.scenario)?;
         if let Some(duration_s) = self.duration {
             loaded.scenario.duration_s = duration_s;
@@ -129,9 +129,9 @@ impl Run {
             .iter()
             .any(|judged| judged.holds == Some(false));
         Ok(if broken {
-            Outcome::Unmet
+            ExitStatus::Unmet
         } else {
-            Outcome::Done
+            ExitStatus::Done
         })
     }
 

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use rand::{Rng, RngExt};
 
-use super::place::{Place, direction};
+use super::place::{CrowdArea, direction};
 use crate::map::SceneMap;
 use crate::sim::StateHasher;
 use crate::world::{KindId, StateHashed};
@@ -49,12 +49,12 @@ pub enum Behaviour {
     /// Walks to and fro between two places.
     Commute {
         /// The places.
-        between: [Place; 2],
+        between: [CrowdArea; 2],
     },
     /// Goes to a place, and shifts about there.
     Gather {
         /// The place.
-        at: Place,
+        at: CrowdArea,
     },
 }
 
@@ -120,7 +120,7 @@ pub(super) fn next_goal(
     map: &SceneMap,
     random: &mut impl Rng,
 ) -> Option<Vec2> {
-    let around = |center: Vec2, radius_m: f32| Place::Ring {
+    let around = |center: Vec2, radius_m: f32| CrowdArea::Ring {
         center,
         radius: radius_m / 2.0,
         width: radius_m,
@@ -129,14 +129,14 @@ pub(super) fn next_goal(
         Behaviour::Idle => return None,
         Behaviour::Wander { radius_m } => around(mind.home, *radius_m),
         Behaviour::Patrol { points } => {
-            Place::Point(*points.get(mind.goals as usize % points.len().max(1))?)
+            CrowdArea::Point(*points.get(mind.goals as usize % points.len().max(1))?)
         }
         Behaviour::Chase { .. } => match threat {
-            Some(prey) => Place::Point(prey),
+            Some(prey) => CrowdArea::Point(prey),
             None => around(mind.home, STROLL_M),
         },
         Behaviour::Flee { .. } => match threat {
-            Some(hunter) => Place::Point(position + flight(position - hunter, random)),
+            Some(hunter) => CrowdArea::Point(position + flight(position - hunter, random)),
             None => around(mind.home, STROLL_M),
         },
         Behaviour::Commute { between } => between[mind.goals as usize % 2],
@@ -192,7 +192,7 @@ mod tests {
         let visited: Vec<_> = (0..6).filter_map(|nth| goal(&patrol, nth, None)).collect();
         assert_eq!(visited, [&points[..], &points[..]].concat());
         let commute = Behaviour::Commute {
-            between: [points[0], points[2]].map(Place::Point),
+            between: [points[0], points[2]].map(CrowdArea::Point),
         };
         let visited: Vec<_> = (0..3).filter_map(|nth| goal(&commute, nth, None)).collect();
         assert_eq!(visited, [points[0], points[2], points[0]]);

@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use glam::Vec2;
 use rand::RngExt;
 
-use super::line::{LineSpec, Lines};
+use super::line::{LineSpec, ModelledLines};
 use super::plugin::{CrowdId, Crowds, individual_random};
 use crate::inbox::{Inbox, InboxSettings};
 use crate::map::SceneMap;
@@ -64,7 +64,7 @@ pub struct SyntheticClients {
     churn_due: Vec<f64>,
     /// Carries packets to the mirrors.
     line: MemorySink,
-    lines: Lines,
+    lines: ModelledLines,
     stats: ClientsStats,
     buffer: Vec<u8>,
 }
@@ -264,7 +264,7 @@ pub(super) fn model_lines(
     }
 }
 
-type Seen = (
+type MirroredRow = (
     &'static Object,
     &'static Position,
     &'static Heading,
@@ -281,7 +281,7 @@ pub(super) fn send(
     mut inbox: ResMut<Inbox>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     streams: Res<RandomStreams>,
-    objects: Query<Seen>,
+    objects: Query<MirroredRow>,
     maps: Query<&SceneMap>,
 ) {
     let SyntheticClients {

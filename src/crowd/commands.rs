@@ -7,7 +7,7 @@ use bevy_time::{Fixed, Time};
 use super::attributes::set_attribute;
 use super::behaviour::{Behaviour, Mind};
 use super::clients::SyntheticClients;
-use super::place::Place;
+use super::place::CrowdArea;
 use super::plugin::{CrowdId, Crowds, Member, free_position, individual_random};
 use crate::inbox::{Inbox, InboxSettings};
 use crate::nav::Path;
@@ -50,7 +50,7 @@ pub fn teleport_some(
     world: &mut World,
     tag: &str,
     count: Option<u32>,
-    to: &Place,
+    to: &CrowdArea,
 ) -> Result<(), WorldError> {
     for entity in members(world, tag, count) {
         let Some(&object) = world.get::<Object>(entity) else {
@@ -73,7 +73,7 @@ pub fn change_scene_of(
     tag: &str,
     count: Option<u32>,
     scene: Entity,
-    at: &Place,
+    at: &CrowdArea,
 ) -> Result<(), WorldError> {
     let mut all = members(world, tag, count).into_iter();
     all.try_for_each(|entity| move_individual(world, entity, scene, at))
@@ -87,7 +87,7 @@ pub fn move_individual(
     world: &mut World,
     entity: Entity,
     scene: Entity,
-    at: &Place,
+    at: &CrowdArea,
 ) -> Result<(), WorldError> {
     let object = world.get::<Object>(entity).copied();
     let mut random = random_of(world, object.ok_or(WorldError::NoSuchObject)?);

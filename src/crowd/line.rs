@@ -52,7 +52,7 @@ impl LineSpec {
 
 /// What is under way.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct ModelledLines {
     /// By the tick in which it arrives, and the order in which it set out.
     under_way: BTreeMap<(u64, u64), (ClientId, Vec<u8>)>,
     /// When the last reliable packet of each client arrives.
@@ -60,7 +60,7 @@ pub(super) struct Lines {
     sent: u64,
 }
 
-impl Lines {
+impl ModelledLines {
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
         self.under_way.is_empty()
@@ -163,7 +163,7 @@ mod tests {
             seed: u64, loss in 0.0..1.0f32, duplicate in 0.0..1.0f32, delay_ms in 0..300u32, jitter_ms in 0..300u32,
         ) {
             let bad = LineSpec { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, bytes_per_s: 0, share: 1.0 };
-            let (mut lines, mut random) = (Lines::default(), Pcg64Mcg::seed_from_u64(seed));
+            let (mut lines, mut random) = (ModelledLines::default(), Pcg64Mcg::seed_from_u64(seed));
             let mut arrived: [Vec<u16>; 2] = Default::default();
             for tick in 0..200u64 {
                 let mut frames = Frames::default();

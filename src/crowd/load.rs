@@ -15,7 +15,7 @@ use glam::Vec2;
 use thiserror::Error;
 
 use super::behaviour::Behaviour;
-use super::place::Place;
+use super::place::CrowdArea;
 use super::plugin::{CrowdSpec, STAGGER_S, add_crowd};
 use crate::aoi::{SceneInterest, ViewCaps, Viewer};
 use crate::inbox::InboxSettings;
@@ -114,11 +114,11 @@ fn crowds(world: &World, scene: Entity, players: u32, size_m: Vec2) -> [CrowdSpe
     let kinds = world.resource::<ObjectKinds>();
     let kind = |name: &str| kinds.find(name).unwrap_or_default();
     let (player, npc): (KindId, KindId) = (kind("player"), kind("npc"));
-    let everywhere = Place::Rect {
+    let everywhere = CrowdArea::Rect {
         min: Vec2::ZERO,
         max: size_m,
     };
-    let square = Place::Ring {
+    let square = CrowdArea::Ring {
         center: size_m / 2.0,
         radius: 10.0,
         width: 20.0,

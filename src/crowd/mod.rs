@@ -45,7 +45,7 @@ pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
     load_side_tiles,
 };
-pub use place::Place;
+pub use place::CrowdArea;
 pub use plugin::{
     CrowdId, CrowdPlugin, CrowdSpec, CrowdSystems, Crowds, Member, add_crowd, rest,
     spawn_individual,

@@ -13,7 +13,7 @@ const NEAREST_TILES_MAX: u32 = 4096;
 
 /// An area of a scene, in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
+pub enum CrowdArea {
     /// Everything between two corners.
     Rect {
         /// Top left.
@@ -34,7 +34,7 @@ pub enum Place {
     Point(Vec2),
 }
 
-impl Place {
+impl CrowdArea {
     /// A random point of the area; it need not be free, nor in the scene.
     pub fn point(&self, random: &mut impl Rng) -> Vec2 {
         let mut unit = || random.random_range(0.0..=1.0f32);
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn points_lie_in_their_area() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let ring = Place::Ring {
+        let ring = CrowdArea::Ring {
             center: Vec2::splat(50.0),
             radius: 20.0,
             width: 4.0,
         };
-        let rect = Place::Rect {
+        let rect = CrowdArea::Rect {
             min: Vec2::new(1.0, 2.0),
             max: Vec2::new(3.0, 8.0),
         };
@@ -134,7 +134,7 @@ mod tests {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let map = TileMap::from_ascii("..@..\n..@..\n..@.@").unwrap();
         let left = map.region(IVec2::ZERO).unwrap();
-        let right_side = Place::Rect {
+        let right_side = CrowdArea::Rect {
             min: Vec2::new(3.0, 0.0),
             max: Vec2::new(5.0, 3.0),
         };
@@ -142,7 +142,7 @@ mod tests {
             let tile = right_side.free_tile(&map, 1.0, left, &mut random).unwrap();
             assert_eq!(map.region(tile), Some(left));
         }
-        let outside = Place::Point(Vec2::splat(1e9));
+        let outside = CrowdArea::Point(Vec2::splat(1e9));
         assert!(outside.free_tile(&map, 1.0, left, &mut random).is_some());
     }
 }

@@ -13,7 +13,7 @@ use super::behaviour::{Behaviour, Mind, next_goal};
 use super::clients::{self, SyntheticClients};
 use super::line::LineSpec;
 use super::lobby::queue_up;
-use super::place::Place;
+use super::place::CrowdArea;
 use crate::aoi::{SceneInterest, ViewCaps, Viewable, Viewer};
 use crate::map::SceneMap;
 use crate::movement::{MoveRefused, MovementPlugin, Speed, Walker};
@@ -117,7 +117,7 @@ pub struct CrowdSpec {
     /// The scene's entity.
     pub scene: Entity,
     /// Where they appear.
-    pub at: Place,
+    pub at: CrowdArea,
     /// Their team.
     pub team: Option<TeamId>,
     /// Their guild.
@@ -143,7 +143,13 @@ pub struct CrowdSpec {
 impl CrowdSpec {
     /// A crowd that stands about.
     #[must_use]
-    pub fn new(tag: impl Into<String>, kind: KindId, count: u32, scene: Entity, at: Place) -> Self {
+    pub fn new(
+        tag: impl Into<String>,
+        kind: KindId,
+        count: u32,
+        scene: Entity,
+        at: CrowdArea,
+    ) -> Self {
         Self {
             tag: tag.into(),
             kind,
@@ -179,14 +185,14 @@ pub struct Member(pub CrowdId);
 /// All crowds, in the order in which they came.
 #[derive(Resource, Debug, Default)]
 pub struct Crowds {
-    pub(super) all: Vec<Crowd>,
+    pub(super) all: Vec<CrowdState>,
     /// Nobody does anything any more, see [`rest`].
     pub(super) resting: bool,
 }
 
 /// A crowd and those of it who live.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct CrowdState {
     pub spec: CrowdSpec,
     pub members: Vec<Entity>,
     /// Changes of attributes that are due; below 1 after each tick.
@@ -224,7 +230,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
     let id = CrowdId(world.resource::<Crowds>().all.len() as u32);
     let (count, party_size) = (spec.count, spec.party_size);
     let receiving = (f64::from(spec.clients.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
-    world.resource_mut::<Crowds>().all.push(Crowd {
+    world.resource_mut::<Crowds>().all.push(CrowdState {
         spec,
         members: Vec::new(),
         activity_due: 0.0,
@@ -369,7 +375,7 @@ fn is_awake(crowds: Res<Crowds>) -> bool {
 pub(super) fn free_position(
     world: &World,
     scene: Entity,
-    place: &Place,
+    place: &CrowdArea,
     random: &mut Pcg64Mcg,
 ) -> Vec2 {
     let on_map = world.get::<SceneMap>(scene).and_then(|map| {

@@ -28,13 +28,13 @@ pub struct BitPlane {
 
 /// A stretch of tiles of one row, from `start` to `end`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Run {
+pub(super) struct TileRun {
     pub y: u32,
     pub start: u32,
     pub end: u32,
 }
 
-impl Run {
+impl TileRun {
     pub(super) fn len(self) -> u32 {
         self.end - self.start + 1
     }
@@ -175,7 +175,7 @@ impl BitPlane {
     }
 
     /// Blocks or frees a stretch of tiles.
-    pub(super) fn set_run(&mut self, run: Run, blocked: bool) {
+    pub(super) fn set_run(&mut self, run: TileRun, blocked: bool) {
         debug_assert!(run.start <= run.end && run.end < self.width && run.y < self.height);
         let (first, last) = (
             self.word_index(run.start, run.y),
@@ -222,9 +222,9 @@ impl BitPlane {
     }
 
     /// The whole stretch of free tiles around a free tile.
-    pub(super) fn run_around(&self, x: u32, y: u32) -> Run {
+    pub(super) fn run_around(&self, x: u32, y: u32) -> TileRun {
         debug_assert!(!self.is_blocked(x as i32, y as i32));
-        Run {
+        TileRun {
             y,
             start: self.run_start(x, y),
             end: self.run_end(x, y),
@@ -258,13 +258,13 @@ impl BitPlane {
     }
 
     /// The free stretches of a row, from left to right.
-    pub(super) fn runs(&self, y: u32) -> impl Iterator<Item = Run> + '_ {
+    pub(super) fn runs(&self, y: u32) -> impl Iterator<Item = TileRun> + '_ {
         let mut x = 0;
         std::iter::from_fn(move || {
             let start = self.free_from(x, y)?;
             let end = self.run_end(start, y);
             x = end + 1;
-            Some(Run { y, start, end })
+            Some(TileRun { y, start, end })
         })
     }
 
@@ -332,7 +332,7 @@ mod tests {
             for x in 0..width {
                 if !blocked(x, y) {
                     plane.set_run(
-                        Run {
+                        TileRun {
                             y,
                             start: x,
                             end: x,
@@ -400,11 +400,11 @@ mod tests {
                 while x < width {
                     let len = row[x..].iter().take_while(|blocked| !**blocked).count();
                     if len > 0 {
-                        expected.push(Run { y: y as u32, start: x as u32, end: (x + len - 1) as u32 });
+                        expected.push(TileRun { y: y as u32, start: x as u32, end: (x + len - 1) as u32 });
                     }
                     x += len + 1;
                 }
-                let found: Vec<Run> = plane.runs(y as u32).collect();
+                let found: Vec<TileRun> = plane.runs(y as u32).collect();
                 prop_assert_eq!(&found, &expected);
                 for run in found {
                     for x in run.start..=run.end {
@@ -462,7 +462,7 @@ mod tests {
             blocked: bool,
         ) {
             let (a, b, y) = (a % plane.width(), b % plane.width(), y % plane.height());
-            let run = Run { y, start: a.min(b), end: a.max(b) };
+            let run = TileRun { y, start: a.min(b), end: a.max(b) };
             plane.set_run(run, blocked);
             for (i, old) in (0..).zip(&tiles) {
                 let (x, row) = (i % plane.width(), i / plane.width());

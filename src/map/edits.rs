@@ -13,8 +13,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::TileMap;
-use super::bit_plane::{BitPlane, Run};
-use super::error::{MapError, Place};
+use super::bit_plane::{BitPlane, TileRun};
+use super::error::{MapError, SourcePlace};
 use super::tiles::{TileRect, check_size, parse_ascii, row_fingerprint};
 
 /// What happens to the tiles of a rectangle.
@@ -55,7 +55,7 @@ impl TilePattern {
         height: u32,
         is_blocked: impl FnMut(u32, u32) -> bool,
     ) -> Result<Self, MapError> {
-        check_size(u64::from(width), u64::from(height), &Place::default())?;
+        check_size(u64::from(width), u64::from(height), &SourcePlace::default())?;
         Ok(Self {
             plane: BitPlane::from_fn(width, height, is_blocked),
         })
@@ -198,7 +198,7 @@ impl TileMap {
 const TILES_ONE_BY_ONE: u64 = 128;
 
 /// The stretches that an edit blocks and those that it frees, each sorted.
-fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<Run>, Vec<Run>) {
+fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<TileRun>, Vec<TileRun>) {
     let (mut blocked, mut freed) = (Vec::new(), Vec::new());
     for y in rect.y..rect.bottom() {
         for index in rect.x / 64..rect.right().div_ceil(64) {
@@ -223,21 +223,21 @@ fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<Run>, Vec<R
 }
 
 /// Adds the stretches of set bits of a word whose lowest bit is tile (start, y).
-fn push_runs(runs: &mut Vec<Run>, y: u32, start: u32, mut bits: u64) {
+fn push_runs(runs: &mut Vec<TileRun>, y: u32, start: u32, mut bits: u64) {
     while bits != 0 {
         let first = bits.trailing_zeros();
         let len = (!(bits >> first)).trailing_zeros().min(64 - first);
         let (start, end) = (start + first, start + first + len - 1);
         match runs.last_mut() {
             Some(last) if last.y == y && last.end + 1 == start => last.end = end,
-            _ => runs.push(Run { y, start, end }),
+            _ => runs.push(TileRun { y, start, end }),
         }
         bits &= !(u64::MAX >> (64 - len) << first);
     }
 }
 
-fn bounds<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<TileRect> {
-    let corners = |run: &Run| (run.start, run.y, run.end, run.y);
+fn bounds<'a>(runs: impl Iterator<Item = &'a TileRun>) -> Option<TileRect> {
+    let corners = |run: &TileRun| (run.start, run.y, run.end, run.y);
     let union = runs
         .map(corners)
         .reduce(|a, b| (a.0.min(b.0), a.1.min(b.1), a.2.max(b.2), a.3.max(b.3)));

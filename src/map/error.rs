@@ -8,7 +8,7 @@ use super::tiles::{SIDE_MAX, TILES_MAX, TileRect};
 ///
 /// It is shown as `file:line:column`, as far as each is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePlace {
     /// The file's name, empty when there is none.
     pub file: String,
     /// The line from 1 and the column from 1, for text.
@@ -17,7 +17,7 @@ pub struct Place {
     pub byte: Option<u64>,
 }
 
-impl Place {
+impl SourcePlace {
     pub(super) fn file(file: &str) -> Self {
         Self {
             file: file.into(),
@@ -42,7 +42,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.file.is_empty() {
             "map"
@@ -67,7 +67,7 @@ pub enum MapError {
     #[error("{place}: could not {action}: {source}")]
     Io {
         /// The file.
-        place: Place,
+        place: SourcePlace,
         /// What was tried.
         action: &'static str,
         /// What the system says.
@@ -77,7 +77,7 @@ pub enum MapError {
     #[error("{place}: unknown map format {found}, expected one of .map, .raw, .tmap, .png")]
     UnknownFormat {
         /// The file.
-        place: Place,
+        place: SourcePlace,
         /// The extension found, in backquotes, or that there is none.
         found: String,
     },
@@ -85,7 +85,7 @@ pub enum MapError {
     #[error("{place}: the file has {found_bytes} bytes, expected at most {bytes_max}")]
     FileTooLarge {
         /// The file.
-        place: Place,
+        place: SourcePlace,
         /// Its size.
         found_bytes: u64,
         /// The largest size that is read.
@@ -97,7 +97,7 @@ pub enum MapError {
     )]
     Size {
         /// Where the size is given.
-        place: Place,
+        place: SourcePlace,
         /// The width found, in tiles.
         width: u64,
         /// The height found, in tiles.
@@ -107,7 +107,7 @@ pub enum MapError {
     #[error("{place}: found {found} in the header, expected {expected}")]
     Header {
         /// The line and column.
-        place: Place,
+        place: SourcePlace,
         /// What is there.
         found: String,
         /// What would be right.
@@ -117,7 +117,7 @@ pub enum MapError {
     #[error("{place}: found letter {found:?}, expected {expected}")]
     Letter {
         /// The line and column.
-        place: Place,
+        place: SourcePlace,
         /// The letter.
         found: char,
         /// The letters that are known.
@@ -127,7 +127,7 @@ pub enum MapError {
     #[error("{place}: the row has {found} tiles, expected {expected}")]
     RowLength {
         /// The line, and the column where the row ends or should end.
-        place: Place,
+        place: SourcePlace,
         /// The row's length in tiles.
         found: u64,
         /// The map's width in tiles.
@@ -137,7 +137,7 @@ pub enum MapError {
     #[error("{place}: the map has {found} rows, expected {expected}")]
     RowCount {
         /// The line after the last row, or the first row too many.
-        place: Place,
+        place: SourcePlace,
         /// The number of rows.
         found: u64,
         /// The map's height in tiles.
@@ -147,7 +147,7 @@ pub enum MapError {
     #[error("{place}: found {found}, expected {expected}")]
     Magic {
         /// The file and byte.
-        place: Place,
+        place: SourcePlace,
         /// The bytes found.
         found: String,
         /// The bytes that the format begins with.
@@ -157,7 +157,7 @@ pub enum MapError {
     #[error("{place}: format version {found}, expected {expected}")]
     Version {
         /// The file and byte.
-        place: Place,
+        place: SourcePlace,
         /// The version found.
         found: u16,
         /// The version that is read.
@@ -167,7 +167,7 @@ pub enum MapError {
     #[error("{place}: {field} is {found}, expected {expected}")]
     Field {
         /// The file and byte.
-        place: Place,
+        place: SourcePlace,
         /// What the field is.
         field: &'static str,
         /// Its value.
@@ -179,7 +179,7 @@ pub enum MapError {
     #[error("{place}: {found}, expected {expected}")]
     RawSize {
         /// The file.
-        place: Place,
+        place: SourcePlace,
         /// What is there.
         found: String,
         /// What would be right.
@@ -189,7 +189,7 @@ pub enum MapError {
     #[error("{place}: found {found} bytes in all, expected {expected}")]
     Length {
         /// The file, and the byte where it ends or should end.
-        place: Place,
+        place: SourcePlace,
         /// The length found.
         found: u64,
         /// What would be right.
@@ -201,7 +201,7 @@ pub enum MapError {
     )]
     Checksum {
         /// The file and the byte of the checksum.
-        place: Place,
+        place: SourcePlace,
         /// The checksum in the file.
         found: u64,
         /// The checksum of what was read.
@@ -211,7 +211,7 @@ pub enum MapError {
     #[error("{place}: {found}, expected a valid PNG image")]
     Png {
         /// The file.
-        place: Place,
+        place: SourcePlace,
         /// What it said.
         found: String,
     },
@@ -251,7 +251,7 @@ pub enum MapError {
 
 impl MapError {
     /// Where the error was found; `None` for errors that have no source, such as those of edits and recipes.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&SourcePlace> {
         match self {
             Self::Io { place, .. }
             | Self::UnknownFormat { place, .. }
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_message_says_where_what_and_what_would_be_right() {
         let error = MapError::RowLength {
-            place: Place::text("town.map", 7, 12),
+            place: SourcePlace::text("town.map", 7, 12),
             found: 11,
             expected: 20,
         };

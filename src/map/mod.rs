@@ -33,7 +33,7 @@ mod tiles;
 pub use bit_plane::BitPlane;
 pub(crate) use bit_plane::transpose_block;
 pub use edits::{TileEdit, TilePattern};
-pub use error::{MapError, Place};
+pub use error::{MapError, SourcePlace};
 pub use formats::{MapFormat, decode, decode_patches, encode};
 pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,

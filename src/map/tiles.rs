@@ -11,8 +11,8 @@ use std::fmt;
 use glam::IVec2;
 use serde::{Deserialize, Serialize};
 
-use super::bit_plane::{BitPlane, Run};
-use super::error::{MapError, Place};
+use super::bit_plane::{BitPlane, TileRun};
+use super::error::{MapError, SourcePlace};
 use super::regions::{RegionId, Regions};
 
 /// The most tiles along a side of a map.
@@ -50,12 +50,12 @@ impl TileMap {
     /// Errors: [`MapError::Size`] when a side is 0 or above [`SIDE_MAX`], or there are more than [`TILES_MAX`] tiles;
     /// nothing is allocated then.
     pub fn new(width: u32, height: u32, blocked: bool) -> Result<Self, MapError> {
-        check_size(u64::from(width), u64::from(height), &Place::default())?;
+        check_size(u64::from(width), u64::from(height), &SourcePlace::default())?;
         let mut rows = BitPlane::blocked(width, height);
         if !blocked {
             for y in 0..height {
                 rows.set_run(
-                    Run {
+                    TileRun {
                         y,
                         start: 0,
                         end: width - 1,
@@ -75,7 +75,7 @@ impl TileMap {
         height: u32,
         is_blocked: impl FnMut(u32, u32) -> bool,
     ) -> Result<Self, MapError> {
-        check_size(u64::from(width), u64::from(height), &Place::default())?;
+        check_size(u64::from(width), u64::from(height), &SourcePlace::default())?;
         Ok(Self::from_rows(BitPlane::from_fn(
             width, height, is_blocked,
         )))
@@ -380,7 +380,7 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
         .count();
     for (number, line) in (1..).zip(text.trim_end().lines()).skip(blank_lines) {
         let row = line.trim();
-        let place = |column: usize| Place::text("text", number, column as u32 + 1);
+        let place = |column: usize| SourcePlace::text("text", number, column as u32 + 1);
         for (column, letter) in row.chars().enumerate() {
             match letter {
                 '.' => tiles.push(false),
@@ -406,14 +406,18 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
         height += 1;
     }
     let width = width.unwrap_or(0);
-    check_size(width as u64, height as u64, &Place::text("text", 1, 1))?;
+    check_size(
+        width as u64,
+        height as u64,
+        &SourcePlace::text("text", 1, 1),
+    )?;
     Ok(BitPlane::from_fn(width as u32, height as u32, |x, y| {
         tiles[y as usize * width + x as usize]
     }))
 }
 
 /// Fails when a map of this size is not allowed.
-pub(super) fn check_size(width: u64, height: u64, place: &Place) -> Result<(), MapError> {
+pub(super) fn check_size(width: u64, height: u64, place: &SourcePlace) -> Result<(), MapError> {
     let side_ok = |side| (1..=u64::from(SIDE_MAX)).contains(&side);
     if side_ok(width) && side_ok(height) && width * height <= TILES_MAX {
         Ok(())

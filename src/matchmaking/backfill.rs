@@ -13,7 +13,7 @@
 //!
 //! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
 
-use super::by_skill::Entry;
+use super::by_skill::SkillEntry;
 use super::compositions::CompositionTable;
 use super::seek::only;
 use super::terms::{Terms, add_roles, regions, roles};
@@ -59,7 +59,7 @@ pub(super) fn join(
     terms: &Terms,
     table: &mut CompositionTable,
     wanted: &Backfill,
-) -> Option<Vec<Entry>> {
+) -> Option<Vec<SkillEntry>> {
     if wanted.missing == 0 || wanted.missing > terms.rules.group_size {
         return None;
     }
@@ -68,7 +68,7 @@ pub(super) fn join(
     for (at, entry) in candidates.iter().enumerate().rev() {
         reach[at] = reach[at + 1] | reach[at + 1] << entry.size;
     }
-    let mut search = Search {
+    let mut search = BackfillSearch {
         terms,
         wanted,
         candidates: &candidates,
@@ -89,7 +89,7 @@ fn everywhere(regions: u32) -> u32 {
 }
 
 /// The parties that may be in the match, nearest in skill first.
-fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) -> Vec<Entry> {
+fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) -> Vec<SkillEntry> {
     let order = terms.pool.by_skill();
     let queue = terms.pool.queue().iter();
     let first_after_ticks = terms.rules.first_after_ticks;
@@ -133,7 +133,7 @@ fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) ->
 }
 
 /// Whether a party may be in the match.
-fn may_join(terms: &Terms, wanted: &Backfill, entry: &Entry, ticket: &Ticket) -> bool {
+fn may_join(terms: &Terms, wanted: &Backfill, entry: &SkillEntry, ticket: &Ticket) -> bool {
     let limits = terms.limits(entry.slot);
     let met = |&one: &u64| {
         let opponents = wanted.opponents.iter();
@@ -154,20 +154,20 @@ fn may_join(terms: &Terms, wanted: &Backfill, entry: &Entry, ticket: &Ticket) ->
 }
 
 /// The search for a set that makes up what is missing, depth first, nearest parties first.
-struct Search<'a> {
+struct BackfillSearch<'a> {
     terms: &'a Terms<'a>,
     wanted: &'a Backfill,
-    candidates: &'a [Entry],
+    candidates: &'a [SkillEntry],
     /// Bit s of entry i: some of the candidates from i on make up s players.
     reach: &'a [u64],
-    chosen: Vec<Entry>,
+    chosen: Vec<SkillEntry>,
     /// How far the power is from what is wanted, and the set.
-    best: Option<(u64, Vec<Entry>)>,
+    best: Option<(u64, Vec<SkillEntry>)>,
     sets: u32,
     steps: u32,
 }
 
-impl Search<'_> {
+impl BackfillSearch<'_> {
     fn from(&mut self, at: usize, missing: u8, place: u32) {
         self.steps += 1;
         let done = self.steps > STEPS_MAX || self.sets >= SETS_MAX;
@@ -185,7 +185,7 @@ impl Search<'_> {
             return;
         };
         let here = place & regions(ticket);
-        let gets_on = |other: &Entry| self.terms.together(other, &entry, u32::MAX);
+        let gets_on = |other: &SkillEntry| self.terms.together(other, &entry, u32::MAX);
         if entry.size <= missing && here != 0 && self.chosen.iter().all(gets_on) {
             self.chosen.push(entry);
             self.from(at + 1, missing - entry.size, here);

@@ -22,14 +22,14 @@ pub type Weight = (u8, u32);
 
 /// Two groups of equal size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Split {
+pub struct GroupSplit {
     /// Bit i: party i is in the first group.
     pub first: u128,
     /// The groups' power.
     pub power: [u64; 2],
 }
 
-impl Split {
+impl GroupSplit {
     fn new(parties: &[Weight], first: u128) -> Self {
         let mut power = [0; 2];
         for (at, party) in parties.iter().enumerate() {
@@ -48,7 +48,7 @@ impl Split {
 /// Splits parties, sorted by size, into two groups of the table's K with the smallest gap found. `None` when
 /// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](super::compositions::SPLITS_MAX)
 /// splits, else bounded as the module says.
-pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Split> {
+pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<GroupSplit> {
     balance_where(table, parties, |_| true, &mut 0)
 }
 
@@ -62,7 +62,7 @@ pub fn balance_where(
     parties: &[Weight],
     allowed: impl Fn(u128) -> bool,
     looks: &mut u64,
-) -> Option<Split> {
+) -> Option<GroupSplit> {
     debug_assert!(
         parties.is_sorted_by_key(|party| party.0),
         "masks are over parties sorted by size"
@@ -96,7 +96,7 @@ fn best_of(
     masks: &[u32],
     allowed: impl Fn(u128) -> bool,
     looks: &mut u64,
-) -> Option<Split> {
+) -> Option<GroupSplit> {
     *looks += masks.len() as u64 / 8;
     let total: u64 = parties.iter().map(|party| u64::from(party.1)).sum();
     let gap = |mask: u32| {
@@ -117,11 +117,11 @@ fn best_of(
             }
         }
     }
-    best.map(|(_, first)| Split::new(parties, first))
+    best.map(|(_, first)| GroupSplit::new(parties, first))
 }
 
 /// A first split for the search: strongest party first, each to the weaker group if K stays reachable.
-fn start(parties: &[Weight], group_size: u8) -> Option<Split> {
+fn start(parties: &[Weight], group_size: u8) -> Option<GroupSplit> {
     let mut order: Vec<usize> = (0..parties.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(parties[at].1));
     // Bit s of entry i: some of the parties from place i of the order on have s players together.
@@ -142,7 +142,7 @@ fn start(parties: &[Weight], group_size: u8) -> Option<Split> {
         }
         power[usize::from(!joins)] += u64::from(strength);
     }
-    (missing == 0).then(|| Split::new(parties, first))
+    (missing == 0).then(|| GroupSplit::new(parties, first))
 }
 
 /// One party of each group that could change sides, and by how much less power the first group would then have.
@@ -154,7 +154,7 @@ struct Exchange {
 }
 
 /// Exchanges parties of equal size while that narrows the gap, at most [`ROUNDS_MAX`] times.
-fn improve(parties: &[Weight], mut split: Split) -> Split {
+fn improve(parties: &[Weight], mut split: GroupSplit) -> GroupSplit {
     let mut exchanges = Vec::new();
     for _ in 0..ROUNDS_MAX {
         list_exchanges(parties, split.first, &mut exchanges);
@@ -162,7 +162,7 @@ fn improve(parties: &[Weight], mut split: Split) -> Split {
         let Some(flips) = best_exchange(&exchanges, lead) else {
             break;
         };
-        split = Split::new(parties, split.first ^ flips);
+        split = GroupSplit::new(parties, split.first ^ flips);
     }
     split
 }
@@ -223,7 +223,7 @@ mod tests {
     use crate::matchmaking::compositions::enumerate;
     use proptest::prelude::*;
 
-    fn players_in_first(parties: &[Weight], split: &Split) -> u32 {
+    fn players_in_first(parties: &[Weight], split: &GroupSplit) -> u32 {
         (0..parties.len())
             .filter(|at| split.first >> at & 1 == 1)
             .map(|at| u32::from(parties[at].0))
@@ -231,7 +231,7 @@ mod tests {
     }
 
     fn smallest_gap_by_brute_force(parties: &[Weight], group_size: u8) -> Option<u64> {
-        let splits = (0..1u128 << parties.len()).map(|first| Split::new(parties, first));
+        let splits = (0..1u128 << parties.len()).map(|first| GroupSplit::new(parties, first));
         let halves =
             splits.filter(|split| players_in_first(parties, split) == u32::from(group_size));
         halves.map(|split| split.gap()).min()
@@ -291,7 +291,7 @@ mod tests {
             prop_assert_eq!(players_in_first(&parties, &start), u32::from(group_size));
             prop_assert_eq!(players_in_first(&parties, &split), u32::from(group_size));
             prop_assert!(split.gap() <= start.gap());
-            prop_assert_eq!(split, Split::new(&parties, split.first));
+            prop_assert_eq!(split, GroupSplit::new(&parties, split.first));
         }
 
         #[test]

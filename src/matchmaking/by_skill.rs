@@ -19,7 +19,7 @@ const BUCKET_MAX: usize = 256;
 
 /// A waiting party in the order of skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct SkillEntry {
     key: u64,
     /// Its slot in the queue.
     pub slot: u32,
@@ -31,7 +31,7 @@ pub struct Entry {
     pub level: u16,
 }
 
-impl Entry {
+impl SkillEntry {
     /// A party of this skill, without wishes and of level 0. O(1).
     #[must_use]
     pub const fn new(skill: i32, party: u32, slot: u32, size: u8) -> Self {
@@ -62,16 +62,16 @@ const fn key(skill: i32, party: u32) -> u64 {
     ((skill as u32 ^ 0x8000_0000) as u64) << 32 | party as u64
 }
 
-const _: () = assert!(size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<SkillEntry>() == 16);
 
 #[derive(Clone, Debug)]
-struct Bucket {
-    entries: Vec<Entry>,
+struct SkillBucket {
+    entries: Vec<SkillEntry>,
     counts: Counts,
 }
 
-impl Bucket {
-    fn of(entries: Vec<Entry>) -> Self {
+impl SkillBucket {
+    fn of(entries: Vec<SkillEntry>) -> Self {
         let mut counts = [0; 5];
         for entry in &entries {
             counts[usize::from(entry.size) - 1] += 1;
@@ -96,13 +96,13 @@ impl Bucket {
 pub struct BySkill {
     /// The lowest key of each bucket, by themselves: the search for a bucket touches nothing else.
     firsts: Vec<u64>,
-    buckets: Vec<Bucket>,
+    buckets: Vec<SkillBucket>,
     counts: Counts,
 }
 
 /// Where a party stands in the order; good until a party comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SkillPlace {
     bucket: usize,
     at: usize,
 }
@@ -115,20 +115,20 @@ impl BySkill {
     }
 
     /// All parties, lowest skill first.
-    pub fn iter(&self) -> impl Iterator<Item = Entry> {
+    pub fn iter(&self) -> impl Iterator<Item = SkillEntry> {
         self.buckets
             .iter()
             .flat_map(|bucket| bucket.entries.iter().copied())
     }
 
     /// Puts a party in. Its key must be new.
-    pub fn insert(&mut self, entry: Entry) {
+    pub fn insert(&mut self, entry: SkillEntry) {
         self.counts[usize::from(entry.size) - 1] += 1;
         // Before the first bucket the first one takes it.
         let at = self.bucket_of(entry.key);
         let Some(bucket) = self.buckets.get_mut(at) else {
             self.firsts.push(entry.key);
-            self.buckets.push(Bucket::of(vec![entry]));
+            self.buckets.push(SkillBucket::of(vec![entry]));
             return;
         };
         let within = bucket
@@ -138,17 +138,17 @@ impl BySkill {
         self.firsts[at] = bucket.first();
         bucket.counts[usize::from(entry.size) - 1] += 1;
         if bucket.entries.len() > BUCKET_MAX {
-            let upper = Bucket::of(bucket.entries.split_off(BUCKET_MAX / 2));
+            let upper = SkillBucket::of(bucket.entries.split_off(BUCKET_MAX / 2));
             let mut lower = Vec::with_capacity(BUCKET_MAX + 1);
             lower.append(&mut bucket.entries);
-            *bucket = Bucket::of(lower);
+            *bucket = SkillBucket::of(lower);
             self.firsts.insert(at + 1, upper.first());
             self.buckets.insert(at + 1, upper);
         }
     }
 
     /// Takes a party out; whether it was there.
-    pub fn remove(&mut self, entry: &Entry) -> bool {
+    pub fn remove(&mut self, entry: &SkillEntry) -> bool {
         let Some(place) = self.find(entry) else {
             return false;
         };
@@ -174,45 +174,45 @@ impl BySkill {
 
     /// Where a party stands.
     #[must_use]
-    pub fn find(&self, entry: &Entry) -> Option<Place> {
+    pub fn find(&self, entry: &SkillEntry) -> Option<SkillPlace> {
         let bucket = self.bucket_of(entry.key);
         let entries = &self.buckets.get(bucket)?.entries;
         let at = entries.binary_search_by_key(&entry.key, |known| known.key);
-        at.ok().map(|at| Place { bucket, at })
+        at.ok().map(|at| SkillPlace { bucket, at })
     }
 
     /// The party at a place.
     #[must_use]
-    pub fn at(&self, place: Place) -> Entry {
+    pub fn at(&self, place: SkillPlace) -> SkillEntry {
         self.buckets[place.bucket].entries[place.at]
     }
 
     /// The place above. O(1).
     #[must_use]
-    pub fn next(&self, place: Place) -> Option<Place> {
-        let Place { bucket, at } = place;
+    pub fn next(&self, place: SkillPlace) -> Option<SkillPlace> {
+        let SkillPlace { bucket, at } = place;
         if at + 1 < self.buckets.get(bucket)?.entries.len() {
-            return Some(Place { bucket, at: at + 1 });
+            return Some(SkillPlace { bucket, at: at + 1 });
         }
         let bucket = bucket + 1;
-        (bucket < self.buckets.len()).then_some(Place { bucket, at: 0 })
+        (bucket < self.buckets.len()).then_some(SkillPlace { bucket, at: 0 })
     }
 
     /// The place below. O(1).
     #[must_use]
-    pub fn previous(&self, place: Place) -> Option<Place> {
-        let Place { bucket, at } = place;
+    pub fn previous(&self, place: SkillPlace) -> Option<SkillPlace> {
+        let SkillPlace { bucket, at } = place;
         if let Some(at) = at.checked_sub(1) {
-            return Some(Place { bucket, at });
+            return Some(SkillPlace { bucket, at });
         }
         let bucket = bucket.checked_sub(1)?;
         let at = self.buckets[bucket].entries.len() - 1;
-        Some(Place { bucket, at })
+        Some(SkillPlace { bucket, at })
     }
 
     /// The highest place below a skill, and the lowest at or above it. O(log n).
     #[must_use]
-    pub fn around(&self, skill: i32) -> (Option<Place>, Option<Place>) {
+    pub fn around(&self, skill: i32) -> (Option<SkillPlace>, Option<SkillPlace>) {
         let key = key(skill, 0);
         let bucket = self.bucket_of(key);
         let Some(found) = self.buckets.get(bucket) else {
@@ -220,32 +220,32 @@ impl BySkill {
         };
         let at = found.entries.partition_point(|entry| entry.key < key);
         if let Some(below) = at.checked_sub(1) {
-            let below = Place { bucket, at: below };
+            let below = SkillPlace { bucket, at: below };
             return (Some(below), self.next(below));
         }
-        let above = Place { bucket, at };
+        let above = SkillPlace { bucket, at };
         (self.previous(above), Some(above))
     }
 
     /// The place above, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
     #[must_use]
-    pub fn next_wanted(&self, place: Place, wanted: [bool; 5]) -> Option<Place> {
+    pub fn next_wanted(&self, place: SkillPlace, wanted: [bool; 5]) -> Option<SkillPlace> {
         let mut next = self.next(place)?;
         while next.at == 0 && !self.buckets[next.bucket].holds(wanted) {
             let bucket = next.bucket + 1;
             self.buckets.get(bucket)?;
-            next = Place { bucket, at: 0 };
+            next = SkillPlace { bucket, at: 0 };
         }
         Some(next)
     }
 
     /// The place below, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
     #[must_use]
-    pub fn previous_wanted(&self, place: Place, wanted: [bool; 5]) -> Option<Place> {
+    pub fn previous_wanted(&self, place: SkillPlace, wanted: [bool; 5]) -> Option<SkillPlace> {
         let mut previous = self.previous(place)?;
         while previous.bucket != place.bucket && !self.buckets[previous.bucket].holds(wanted) {
             let at = 0;
-            previous = self.previous(Place { at, ..previous })?;
+            previous = self.previous(SkillPlace { at, ..previous })?;
         }
         Some(previous)
     }
@@ -293,7 +293,7 @@ mod tests {
     fn skills_of_both_signs_are_kept_and_ordered() {
         let mut order = BySkill::default();
         for (party, skill) in (0..).zip([5, i32::MIN, i32::MAX, -5]) {
-            order.insert(Entry::new(skill, party, 0, 1));
+            order.insert(SkillEntry::new(skill, party, 0, 1));
         }
         let skills: Vec<i32> = order.iter().map(|entry| entry.skill()).collect();
         assert_eq!(skills, [i32::MIN, -5, 5, i32::MAX]);
@@ -307,10 +307,10 @@ mod tests {
             script in prop::collection::vec((-40i32..40, 1u8..=5, 0usize..3, any::<prop::sample::Index>()), 0..1500),
             around in (-50i32..50, 0u32..60),
         ) {
-            let (mut order, mut model) = (BySkill::default(), Vec::<Entry>::new());
+            let (mut order, mut model) = (BySkill::default(), Vec::<SkillEntry>::new());
             for (party, (skill, size, keep, pick)) in (0u32..).zip(script) {
                 if keep > 0 || model.is_empty() {
-                    let entry = Entry::new(skill, party, party, size);
+                    let entry = SkillEntry::new(skill, party, party, size);
                     order.insert(entry);
                     model.insert(model.partition_point(|known| known.key < entry.key), entry);
                 } else {
@@ -321,12 +321,12 @@ mod tests {
             }
             prop_assert_eq!(order.iter().collect::<Vec<_>>(), model.clone());
             let places = std::iter::successors(model.first().and_then(|first| order.find(first)), |&at| order.next(at));
-            let places: Vec<Place> = places.collect();
+            let places: Vec<SkillPlace> = places.collect();
             prop_assert_eq!(places.iter().map(|&at| order.at(at)).collect::<Vec<_>>(), model.clone());
             for pair in places.windows(2) {
                 prop_assert_eq!(order.previous(pair[1]), Some(pair[0]));
             }
-            let within = |entry: &&Entry| entry.skill().abs_diff(around.0) <= around.1;
+            let within = |entry: &&SkillEntry| entry.skill().abs_diff(around.0) <= around.1;
             let mut counts = [0; 5];
             model.iter().filter(within).for_each(|entry| counts[usize::from(entry.size) - 1] += 1);
             prop_assert_eq!(order.counts_within(around.0, around.1), counts);

@@ -9,7 +9,7 @@
 
 use std::cmp::Reverse;
 
-use super::by_skill::Entry;
+use super::by_skill::SkillEntry;
 use super::compositions::CompositionTable;
 use super::mode::OPEN;
 use super::terms::Terms;
@@ -18,14 +18,18 @@ use super::terms::Terms;
 pub const PARTIES_MAX: usize = 14;
 
 /// What a match costs: its spread beyond the window at the start, and its gap.
-type Cost = (u64, u64);
+type SplitCost = (u64, u64);
 
 /// The most matches, and the least sum of costs with that many: the more, the better.
-type Value = (u32, Reverse<Cost>);
+type SplitValue = (u32, Reverse<SplitCost>);
 
 /// The parties of each match of the best set of matches. Returns nothing for more than [`PARTIES_MAX`].
 #[must_use]
-pub fn best(terms: &Terms, table: &mut CompositionTable, parties: &[Entry]) -> Vec<Vec<Entry>> {
+pub fn best(
+    terms: &Terms,
+    table: &mut CompositionTable,
+    parties: &[SkillEntry],
+) -> Vec<Vec<SkillEntry>> {
     if parties.len() > PARTIES_MAX {
         return Vec::new();
     }
@@ -36,7 +40,7 @@ pub fn best(terms: &Terms, table: &mut CompositionTable, parties: &[Entry]) -> V
         return Vec::new();
     }
     let all = (1usize << parties.len()) - 1;
-    let mut values: Vec<Option<Value>> = vec![None; all + 1];
+    let mut values: Vec<Option<SplitValue>> = vec![None; all + 1];
     let members = |set: usize| {
         let of_set = (0..parties.len()).filter(|at| set >> at & 1 == 1);
         of_set.map(|at| parties[at]).collect()
@@ -65,8 +69,8 @@ pub fn best(terms: &Terms, table: &mut CompositionTable, parties: &[Entry]) -> V
 fn allowed(
     terms: &Terms,
     table: &mut CompositionTable,
-    parties: &[Entry],
-) -> Vec<Vec<(usize, Cost)>> {
+    parties: &[SkillEntry],
+) -> Vec<Vec<(usize, SplitCost)>> {
     let wanted = 2 * u32::from(table.group_size());
     let limits: Vec<_> = parties
         .iter()
@@ -74,7 +78,7 @@ fn allowed(
         .collect();
     let mut allowed = vec![Vec::new(); parties.len()];
     let mut set_players = vec![0u32; 1 << parties.len()];
-    let mut chosen: Vec<Entry> = Vec::new();
+    let mut chosen: Vec<SkillEntry> = Vec::new();
     for set in 1..1usize << parties.len() {
         let first = set.trailing_zeros() as usize;
         set_players[set] = set_players[set & (set - 1)] + u32::from(parties[first].size);
@@ -112,17 +116,21 @@ fn allowed(
 /// The value of what is left once a match is taken out of `left`, the match included.
 fn after(
     set: usize,
-    cost: Cost,
+    cost: SplitCost,
     left: usize,
-    allowed: &[Vec<(usize, Cost)>],
-    values: &mut [Option<Value>],
-) -> Value {
+    allowed: &[Vec<(usize, SplitCost)>],
+    values: &mut [Option<SplitValue>],
+) -> SplitValue {
     let (matches, Reverse((beyond, gaps))) = value(left ^ set, allowed, values);
     (matches + 1, Reverse((beyond + cost.0, gaps + cost.1)))
 }
 
 /// The value of the parties that are left.
-fn value(left: usize, allowed: &[Vec<(usize, Cost)>], values: &mut [Option<Value>]) -> Value {
+fn value(
+    left: usize,
+    allowed: &[Vec<(usize, SplitCost)>],
+    values: &mut [Option<SplitValue>],
+) -> SplitValue {
     if left == 0 {
         return (0, Reverse((0, 0)));
     }

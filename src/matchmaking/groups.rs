@@ -35,24 +35,24 @@
 //! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
 
 use super::backfill::{self, Backfill};
-use super::balance::Split;
-use super::by_skill::Entry;
+use super::balance::GroupSplit;
+use super::by_skill::SkillEntry;
 use super::compositions::{CompositionTable, Counts};
 use super::exact;
 use super::matcher::Match;
 use super::mode::{ModeId, ModeRules, OPEN, Packing};
 use super::pack::Packer;
-use super::pauses::Pauses;
+use super::pauses::SearchBackoff;
 use super::pool::{Measure, Pool};
 use super::quality::Quality;
-use super::queue::{Age, Queue};
+use super::queue::{Age, TicketQueue};
 use super::reference::Arrival;
 use super::rematch::Rematches;
 use super::seek::{Seeker, only};
 use super::stats::ModeStats;
 use super::terms::Terms;
 use super::ticket::Ticket;
-use super::why::WhyWaiting;
+use super::why::WaitReason;
 
 /// Parties that are packed, whatever the limit on matches.
 pub const PACKED_MIN: usize = 20_000;
@@ -73,12 +73,12 @@ pub struct Groups {
     packer: Packer,
     arrival: Arrival,
     seeker: Seeker,
-    pauses: Pauses,
-    chosen: Vec<Entry>,
+    pauses: SearchBackoff,
+    chosen: Vec<SkillEntry>,
 }
 
 /// Where the matches of a heartbeat go.
-pub(super) struct Heartbeat<'a> {
+pub(super) struct MatchWriter<'a> {
     pub now_tick: u64,
     pub next_match: &'a mut u64,
     pub matches: &'a mut Vec<Match>,
@@ -86,7 +86,7 @@ pub(super) struct Heartbeat<'a> {
     pub full_at: usize,
 }
 
-impl Heartbeat<'_> {
+impl MatchWriter<'_> {
     /// Whether no further match may be made.
     pub const fn is_full(&self) -> bool {
         self.matches.len() >= self.full_at
@@ -135,7 +135,7 @@ impl Groups {
             packer: Packer::default(),
             arrival: Arrival::default(),
             seeker: Seeker::default(),
-            pauses: Pauses::default(),
+            pauses: SearchBackoff::default(),
             chosen: Vec::new(),
         }
     }
@@ -148,7 +148,7 @@ impl Groups {
 
     /// The parties that wait, longest-waiting first.
     #[must_use]
-    pub const fn queue(&self) -> &Queue {
+    pub const fn queue(&self) -> &TicketQueue {
         self.pool.queue()
     }
 
@@ -216,7 +216,7 @@ impl Groups {
         if let Some(tick) = now_tick.checked_sub(self.rules.rematch_after_ticks) {
             self.rematches.forget_before(tick.saturating_add(1));
         }
-        let mut heartbeat = Heartbeat {
+        let mut heartbeat = MatchWriter {
             now_tick,
             next_match,
             full_at: matches.len().saturating_add(self.rules.matches_max),
@@ -249,7 +249,7 @@ impl Groups {
 
     /// Steps 1 and 3: parties, in step 1 only those that are `first` in line, oldest first, each with whomever its
     /// limits allow.
-    fn match_oldest(&mut self, heartbeat: &mut Heartbeat, first: bool) {
+    fn match_oldest(&mut self, heartbeat: &mut MatchWriter, first: bool) {
         self.seeker.reset_looks();
         let looks_max = self.rules.looks_max;
         let waits_ticks = if first {
@@ -313,15 +313,15 @@ impl Groups {
     }
 
     /// Step 2: all that wait at once, if they are not too many; the matches of the longest-waiting first.
-    fn match_packed(&mut self, heartbeat: &mut Heartbeat) {
+    fn match_packed(&mut self, heartbeat: &mut MatchWriter) {
         let most = PACKED_PER_MATCH.saturating_mul(self.rules.matches_max);
         let nothing = !self.table.fits(&[0; 5], &self.pool.by_skill().counts());
         if heartbeat.is_full() || nothing || self.queue().len() > most.max(PACKED_MIN) {
             return;
         }
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
-        let mut sets: Vec<(Age, Vec<Entry>)> = Vec::new();
-        let mut keep = |mut parties: Vec<Entry>| {
+        let mut sets: Vec<(Age, Vec<SkillEntry>)> = Vec::new();
+        let mut keep = |mut parties: Vec<SkillEntry>| {
             parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
             let oldest = parties.iter().map(|entry| self.pool.age(entry.slot)).min();
             sets.extend(oldest.map(|oldest| (oldest, parties)));
@@ -334,7 +334,7 @@ impl Groups {
             let pairs = self.arrival.pack(parties, self.rules.group_size);
             (0..pairs).for_each(|pair| keep(self.arrival.pair(pair).filter_map(entry).collect()));
         } else if self.queue().len() <= exact::PARTIES_MAX {
-            let parties: Vec<Entry> = self.pool.by_skill().iter().collect();
+            let parties: Vec<SkillEntry> = self.pool.by_skill().iter().collect();
             let best = exact::best(&terms, &mut self.table, &parties);
             best.into_iter().for_each(keep);
         } else {
@@ -371,7 +371,7 @@ impl Groups {
     }
 
     /// Makes the match of the chosen parties, unless its gap is above the limit; whether it did.
-    fn make(&mut self, heartbeat: &mut Heartbeat, split: &Split) -> bool {
+    fn make(&mut self, heartbeat: &mut MatchWriter, split: &GroupSplit) -> bool {
         let ages = self.chosen.iter().map(|entry| self.pool.age(entry.slot));
         let Some((_, oldest_at)) = ages.zip(0..).min() else {
             return false;
@@ -412,8 +412,8 @@ impl Groups {
     /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and
     /// then: O(n), and the state stays as it is.
     #[must_use]
-    pub fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WhyWaiting> {
-        WhyWaiting::of(
+    pub fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
+        WaitReason::of(
             &Terms::new(&self.pool, &self.rules, &self.rematches, now_tick),
             slot,
         )

@@ -18,14 +18,14 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::backfill::Backfill;
-use super::bars::Bars;
 use super::mode::{ModeError, ModeId, QueueMode};
 use super::open_mode::OpenMode;
+use super::penalties::Penalties;
 use super::proposals::Proposals;
 use super::quality::Quality;
 use super::stats::ModeStats;
 use super::ticket::{Ticket, TicketError};
-use super::why::WhyWaiting;
+use super::why::WaitReason;
 
 /// Two groups that are to fight each other.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Match {
 
 /// What a heartbeat did.
 #[derive(Clone, Debug, Default)]
-pub struct Beat {
+pub struct HeartbeatOutcome {
     /// Matches that are on.
     pub matches: Vec<Match>,
     /// Matches whose players are asked from now on.
@@ -60,10 +60,10 @@ pub struct Beat {
 pub struct Matcher {
     names: Vec<String>,
     modes: Vec<OpenMode>,
-    parties: HashMap<u32, Place, FixedState>,
+    parties: HashMap<u32, TicketLocation, FixedState>,
     players: HashMap<u64, u32, FixedState>,
     proposals: Proposals,
-    bars: Bars,
+    penalties: Penalties,
     /// The tick of the latest heartbeat or acceptance.
     now_tick: u64,
     next_match: u64,
@@ -71,7 +71,7 @@ pub struct Matcher {
 
 /// Where a party's ticket is.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum TicketLocation {
     Waiting { mode: ModeId, slot: u32 },
     Proposed { id: u64 },
 }
@@ -100,7 +100,7 @@ impl Matcher {
             parties: HashMap::default(),
             players: HashMap::default(),
             proposals: Proposals::default(),
-            bars: Bars::default(),
+            penalties: Penalties::default(),
             now_tick: 0,
             next_match: 0,
         })
@@ -149,10 +149,10 @@ impl Matcher {
     #[must_use]
     pub fn ticket(&self, party: u32) -> Option<&Ticket> {
         match *self.parties.get(&party)? {
-            Place::Waiting { mode, slot } => {
+            TicketLocation::Waiting { mode, slot } => {
                 self.modes.get(usize::from(mode.0))?.queue().ticket(slot)
             }
-            Place::Proposed { id } => {
+            TicketLocation::Proposed { id } => {
                 let groups = &self.proposals.get(id)?.found.groups;
                 groups.iter().flatten().find(|ticket| ticket.party == party)
             }
@@ -168,7 +168,7 @@ impl Matcher {
     /// The match that is proposed to a player. O(1).
     #[must_use]
     pub fn proposed_to(&self, player: u64) -> Option<&Match> {
-        let Place::Proposed { id } = *self.parties.get(&self.party_of(player)?)? else {
+        let TicketLocation::Proposed { id } = *self.parties.get(&self.party_of(player)?)? else {
             return None;
         };
         self.proposals.get(id).map(|proposal| &proposal.found)
@@ -199,7 +199,7 @@ impl Matcher {
                     queued_in,
                 });
             }
-            if let Some(until_tick) = self.bars.until(player) {
+            if let Some(until_tick) = self.penalties.until(player) {
                 return Err(TicketError::Barred {
                     party,
                     player,
@@ -220,7 +220,7 @@ impl Matcher {
             .extend(ticket.members.iter().map(|&player| (player, party)));
         let slot = mode.insert(ticket);
         self.parties
-            .insert(party, Place::Waiting { mode: id, slot });
+            .insert(party, TicketLocation::Waiting { mode: id, slot });
         mode.stats_mut().queued += 1;
         Ok(())
     }
@@ -232,8 +232,10 @@ impl Matcher {
     pub fn cancel(&mut self, party: u32) -> Result<Ticket, TicketError> {
         let missing = TicketError::NotQueued { party };
         let ticket = match self.parties.get(&party) {
-            Some(&Place::Waiting { mode, slot }) => self.modes[usize::from(mode.0)].remove(slot),
-            Some(&Place::Proposed { id }) => {
+            Some(&TicketLocation::Waiting { mode, slot }) => {
+                self.modes[usize::from(mode.0)].remove(slot)
+            }
+            Some(&TicketLocation::Proposed { id }) => {
                 let gone = self.dissolve(id, |ticket| ticket.party == party);
                 gone.into_iter().next()
             }
@@ -308,8 +310,8 @@ impl Matcher {
         }
         let (at, slot) = match self.parties.get(&party) {
             None => return Err(TicketError::NotQueued { party }),
-            Some(&Place::Waiting { mode, slot }) => (usize::from(mode.0), slot),
-            Some(Place::Proposed { .. }) => return Err(TicketError::NoSeat { party }),
+            Some(&TicketLocation::Waiting { mode, slot }) => (usize::from(mode.0), slot),
+            Some(TicketLocation::Proposed { .. }) => return Err(TicketError::NoSeat { party }),
         };
         match &mut self.modes[at] {
             OpenMode::Rooms(rooms) => rooms.watch(party, slot, player)?,
@@ -343,9 +345,9 @@ impl Matcher {
     }
 
     /// One heartbeat over all modes: appends what it did to `beat`. Cost as in `groups.rs` and `rooms.rs`.
-    pub fn run(&mut self, now_tick: u64, beat: &mut Beat) {
+    pub fn run(&mut self, now_tick: u64, beat: &mut HeartbeatOutcome) {
         self.now_tick = self.now_tick.max(now_tick);
-        self.bars.lift(self.now_tick);
+        self.penalties.lift(self.now_tick);
         self.end_proposals(now_tick, &mut beat.expired);
         let mut found = Vec::new();
         for at in 0..self.modes.len() {
@@ -377,15 +379,15 @@ impl Matcher {
 
     /// Why a party has no match yet; `None` when it does not wait. O(n) in the parties of its mode.
     #[must_use]
-    pub fn why_waiting(&self, party: u32, now_tick: u64) -> Option<WhyWaiting> {
+    pub fn why_waiting(&self, party: u32, now_tick: u64) -> Option<WaitReason> {
         match *self.parties.get(&party)? {
-            Place::Waiting { mode, slot } => self
+            TicketLocation::Waiting { mode, slot } => self
                 .modes
                 .get(usize::from(mode.0))?
                 .why_waiting(slot, now_tick),
-            Place::Proposed { id } => {
+            TicketLocation::Proposed { id } => {
                 let missing = self.proposals.get(id)?.missing.len();
-                Some(WhyWaiting::Proposed { id, missing })
+                Some(WaitReason::Proposed { id, missing })
             }
         }
     }
@@ -395,7 +397,7 @@ impl Matcher {
         feed(self.next_match);
         if !self.modes.is_empty() {
             feed(self.now_tick);
-            self.bars.digest(feed);
+            self.penalties.digest(feed);
         }
         feed(self.modes.len() as u64);
         for mode in &self.modes {
@@ -417,7 +419,8 @@ impl Matcher {
     fn propose(&mut self, found: Match, until_tick: u64) {
         let id = found.id;
         for ticket in found.groups.iter().flatten() {
-            self.parties.insert(ticket.party, Place::Proposed { id });
+            self.parties
+                .insert(ticket.party, TicketLocation::Proposed { id });
             self.modes[usize::from(ticket.mode.0)].stats_mut().proposed += 1;
         }
         self.proposals.propose(found, until_tick);
@@ -438,14 +441,14 @@ impl Matcher {
             mode.stats_mut().proposed -= 1;
             if out(&ticket) {
                 let barred = ticket.members.iter().filter(|_| bar_ticks > 0);
-                barred.for_each(|&player| self.bars.bar(player, until_tick));
+                barred.for_each(|&player| self.penalties.bar(player, until_tick));
                 gone.push(ticket);
                 continue;
             }
             let (party, id) = (ticket.party, ticket.mode);
             let slot = mode.insert(ticket);
             self.parties
-                .insert(party, Place::Waiting { mode: id, slot });
+                .insert(party, TicketLocation::Waiting { mode: id, slot });
         }
         gone
     }
@@ -472,7 +475,7 @@ impl Matcher {
     fn form(&mut self, found: &Match, now_tick: u64) {
         for ticket in found.groups.iter().flatten() {
             let stats = self.modes[usize::from(ticket.mode.0)].stats_mut();
-            if let Some(Place::Proposed { .. }) = self.parties.get(&ticket.party) {
+            if let Some(TicketLocation::Proposed { .. }) = self.parties.get(&ticket.party) {
                 stats.proposed -= 1;
             }
             self.forget(ticket);

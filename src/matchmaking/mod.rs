@@ -23,7 +23,6 @@
 
 pub mod backfill;
 pub mod balance;
-pub mod bars;
 pub mod by_skill;
 pub mod compositions;
 pub mod exact;
@@ -33,6 +32,7 @@ pub mod mode;
 pub mod open_mode;
 pub mod pack;
 pub mod pauses;
+pub mod penalties;
 pub mod plan;
 pub mod plugin;
 pub mod pool;
@@ -56,7 +56,7 @@ pub mod workload;
 
 pub use backfill::Backfill;
 pub use groups::Groups;
-pub use matcher::{Beat, Match, Matcher};
+pub use matcher::{HeartbeatOutcome, Match, Matcher};
 pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
 pub use open_mode::OpenMode;
 pub(crate) use plugin::tick_mhz;
@@ -69,7 +69,7 @@ pub use quality::Quality;
 pub use room_settings::RoomSettings;
 pub use stats::{Distribution, ModeStats};
 pub use ticket::{Ticket, TicketError, Wishes, whole_power};
-pub use why::WhyWaiting;
+pub use why::WaitReason;
 
 #[cfg(test)]
 mod tests;

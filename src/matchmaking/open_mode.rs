@@ -3,11 +3,11 @@
 use super::groups::Groups;
 use super::matcher::Match;
 use super::mode::{ModeError, ModeId, ModeRules, QueueMode};
-use super::queue::Queue;
+use super::queue::TicketQueue;
 use super::rooms::Rooms;
 use super::stats::ModeStats;
 use super::ticket::Ticket;
-use super::why::WhyWaiting;
+use super::why::WaitReason;
 
 /// A mode at work.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl OpenMode {
 
     /// The parties that wait, longest-waiting first; those in proposed matches are not among them.
     #[must_use]
-    pub fn queue(&self) -> &Queue {
+    pub fn queue(&self) -> &TicketQueue {
         match self {
             Self::Groups(groups) => groups.queue(),
             Self::Rooms(rooms) => rooms.queue(),
@@ -124,7 +124,7 @@ impl OpenMode {
         }
     }
 
-    pub(super) fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WhyWaiting> {
+    pub(super) fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
         match self {
             Self::Groups(groups) => groups.why_waiting(slot, now_tick),
             Self::Rooms(rooms) => rooms.why_waiting(slot),

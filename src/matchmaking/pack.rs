@@ -11,7 +11,7 @@
 //!
 //! Cost: as the parts say; the repair makes a plan O(log sets) times for each set that it adds.
 
-use super::by_skill::Entry;
+use super::by_skill::SkillEntry;
 use super::compositions::{CompositionTable, Counts};
 use super::plan::{self, Planned};
 use super::sweep::{Seat, Sets, Sweeper};
@@ -56,7 +56,7 @@ impl Packer {
     }
 
     /// The parties of a set of the latest pass.
-    pub fn parties(&self, set: usize) -> impl Iterator<Item = Entry> {
+    pub fn parties(&self, set: usize) -> impl Iterator<Item = SkillEntry> {
         let seats = self.sweeper.sets().get(set).iter();
         seats.map(|&at| self.seats[at as usize].entry)
     }
@@ -154,7 +154,7 @@ mod tests {
         let mut parties = parties.to_vec();
         parties.sort_by_key(|party| party.1);
         let seat = |(at, &(size, skill)): (u32, &(u8, i32))| Seat {
-            entry: Entry::new(skill, at, at, size),
+            entry: SkillEntry::new(skill, at, at, size),
             power: u32::from(size) * (100 + (skill.unsigned_abs() * 37 + at * 101) % 997),
             window: u32::MAX,
             level_band: u32::MAX,

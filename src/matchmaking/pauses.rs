@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::queue::{Age, Queue};
+use super::queue::{Age, TicketQueue};
 
 /// Parties that are remembered.
 pub const PAUSED_MAX: usize = 4_096;
@@ -32,16 +32,16 @@ struct Pause {
 
 /// Parties that pause, by age.
 #[derive(Clone, Debug, Default)]
-pub struct Pauses {
+pub struct SearchBackoff {
     paused: BTreeMap<Age, Pause>,
     /// Up to which party all were tried when the looks were used up; of those left over, of those first in line.
     stopped_at: [Option<Age>; 2],
     beat: u64,
 }
 
-impl Pauses {
+impl SearchBackoff {
     /// The next heartbeat; who waits no more is forgotten.
-    pub fn next_beat(&mut self, queue: &Queue) {
+    pub fn next_beat(&mut self, queue: &TicketQueue) {
         self.beat += 1;
         self.paused
             .retain(|&age, pause| queue.age(pause.slot) == age);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn shares_grow_with_the_pauses_and_who_is_gone_is_forgotten() {
-        let (mut queue, mut pauses) = (Queue::default(), Pauses::default());
+        let (mut queue, mut pauses) = (TicketQueue::default(), SearchBackoff::default());
         let slot = queue.insert(ticket(1, 1, 0, 0));
         let age = queue.age(slot);
         for (share, beats) in [(1 << 15, 1), (1 << 16, 4), (1 << 17, 16), (1 << 18, 64)] {

@@ -35,7 +35,7 @@ struct Core {
 
 /// What is left to make groups of.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Remainder {
     fives: u32,
     fours: u32,
     threes: u32,
@@ -45,7 +45,7 @@ struct Left {
     small: u32,
 }
 
-impl Left {
+impl Remainder {
     fn players(&self) -> u32 {
         5 * self.fives + 4 * self.fours + 3 * self.threes + self.small
     }
@@ -97,7 +97,7 @@ fn cores(group_size: u32) -> Vec<Core> {
     cores
 }
 
-struct Search<'a> {
+struct PlanSearch<'a> {
     cores: &'a [Core],
     group_size: u32,
     made: Vec<u32>,
@@ -106,9 +106,9 @@ struct Search<'a> {
     steps: u32,
 }
 
-impl Search<'_> {
+impl PlanSearch<'_> {
     /// Decides how many groups have each core from `at` on, after `groups` groups.
-    fn decide(&mut self, at: usize, left: Left, groups: u32) {
+    fn decide(&mut self, at: usize, left: Remainder, groups: u32) {
         self.steps += 1;
         if groups > self.best.0 {
             self.best = (groups, self.made.clone());
@@ -131,7 +131,7 @@ impl Search<'_> {
     }
 
     /// No more groups than this can be made of the cores from `at` on, the ones that odd rooms need aside.
-    fn bound(&self, at: usize, left: &Left) -> u32 {
+    fn bound(&self, at: usize, left: &Remainder) -> u32 {
         // As if each core had all the larger parties to itself, the least rooms are filled first.
         let (mut groups, mut small) = (0u32, left.small);
         for core in &self.cores[at..] {
@@ -156,7 +156,7 @@ pub fn plan(counts: &Counts, group_size: u8) -> Vec<Planned> {
     let fits = |size: u32, count: u32| if size <= group_size { count } else { 0 };
     let [ones, twos, threes, fours, fives]: [u32; 5] =
         std::array::from_fn(|at| fits(at as u32 + 1, counts[at]));
-    let left = Left {
+    let left = Remainder {
         fives,
         fours,
         threes,
@@ -165,7 +165,7 @@ pub fn plan(counts: &Counts, group_size: u8) -> Vec<Planned> {
     };
     let cores = cores(group_size);
     let most = players(&[ones, twos, threes, fours, fives]) / u64::from(group_size.max(1));
-    let mut search = Search {
+    let mut search = PlanSearch {
         cores: &cores,
         group_size,
         made: vec![0; cores.len()],

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
 use super::backfill::Backfill;
-use super::matcher::{Beat, Match, Matcher};
+use super::matcher::{HeartbeatOutcome, Match, Matcher};
 use super::mode::{ModeError, ModeId, QueueMode};
 use super::open_mode::OpenMode;
 use super::ticket::{Ticket, TicketError};
@@ -451,7 +451,7 @@ fn fill_matches(
 fn make_matches(
     tick: Res<SimTick>,
     mut matchmaker: ResMut<Matchmaker>,
-    mut beat: Local<Beat>,
+    mut beat: Local<HeartbeatOutcome>,
     mut expired: MessageWriter<TicketExpired>,
     mut proposed: MessageWriter<MatchProposed>,
     mut formed: MessageWriter<MatchFormed>,

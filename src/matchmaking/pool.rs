@@ -2,14 +2,14 @@
 //!
 //! Parties are counted by region and role as well, so that one that nobody can join is known without a search.
 //!
-//! Invariant: the [`Queue`] and the order [`BySkill`] hold the same parties. Both follow the requests, so that
+//! Invariant: the [`TicketQueue`] and the order [`BySkill`] hold the same parties. Both follow the requests, so that
 //! a heartbeat finds its parties in order and sorts nothing.
 //!
 //! Cost: O(log n) a request.
 
-use super::by_skill::{BySkill, Entry};
+use super::by_skill::{BySkill, SkillEntry};
 use super::compositions::{CompositionTable, Counts};
-use super::queue::{Age, Queue};
+use super::queue::{Age, TicketQueue};
 use super::seek::only;
 use super::terms::{regions, roles};
 use super::ticket::{ROLES, Ticket};
@@ -31,7 +31,7 @@ pub enum Measure {
 /// The parties that wait in one mode.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    queue: Queue,
+    queue: TicketQueue,
     by_skill: BySkill,
     measure: Measure,
     /// Parties that can play anywhere, and those that can play in each region.
@@ -50,7 +50,7 @@ impl Pool {
     #[must_use]
     pub fn new(measure: Measure) -> Self {
         Self {
-            queue: Queue::default(),
+            queue: TicketQueue::default(),
             by_skill: BySkill::default(),
             measure,
             anywhere: [0; 5],
@@ -63,7 +63,7 @@ impl Pool {
 
     /// The parties by age.
     #[must_use]
-    pub const fn queue(&self) -> &Queue {
+    pub const fn queue(&self) -> &TicketQueue {
         &self.queue
     }
 
@@ -93,7 +93,7 @@ impl Pool {
 
     /// The party in `slot`, as it stands in the order of skill.
     #[must_use]
-    pub fn entry(&self, slot: u32) -> Option<Entry> {
+    pub fn entry(&self, slot: u32) -> Option<SkillEntry> {
         let ticket = self.queue.ticket(slot)?;
         Some(self.entry_of(ticket, slot))
     }
@@ -158,7 +158,7 @@ impl Pool {
         }
     }
 
-    fn entry_of(&self, ticket: &Ticket, slot: u32) -> Entry {
+    fn entry_of(&self, ticket: &Ticket, slot: u32) -> SkillEntry {
         let skill = match self.measure {
             Measure::Skill => ticket.skill,
             Measure::None => 0,
@@ -170,7 +170,7 @@ impl Pool {
                 i32::try_from(weighted).unwrap_or(i32::MAX)
             }
         };
-        let mut entry = Entry::new(skill, ticket.party, slot, ticket.size);
+        let mut entry = SkillEntry::new(skill, ticket.party, slot, ticket.size);
         (entry.wishes, entry.level) = (ticket.wishes.is_some(), ticket.level);
         entry
     }

@@ -2,7 +2,7 @@
 //!
 //! A doubly linked list for each size of parties, in a slab: insertion at the tail, removal by slot and expiry
 //! at the head are O(1), and nothing is allocated once the slab has grown. The order is (since_tick, order of
-//! insertion), over all sizes together; a [`Walk`] passes over sizes without meeting their parties. The last
+//! insertion), over all sizes together; a [`QueueWalk`] passes over sizes without meeting their parties. The last
 //! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!
 //! Invariant: walking from a head, [`Age`] rises. Who is queued where is not known here but to
@@ -45,8 +45,8 @@ fn list_of(size: u8) -> usize {
 
 /// The tickets that wait in one mode.
 #[derive(Clone, Debug)]
-pub struct Queue {
-    slots: Vec<Slot>,
+pub struct TicketQueue {
+    slots: Vec<TicketSlot>,
     free: Vec<u32>,
     /// The longest-waiting of each size.
     heads: [u32; SIZES],
@@ -57,14 +57,14 @@ pub struct Queue {
 }
 
 #[derive(Clone, Debug)]
-struct Slot {
+struct TicketSlot {
     ticket: Option<Ticket>,
     nth: u64,
     previous: u32,
     next: u32,
 }
 
-impl Default for Queue {
+impl Default for TicketQueue {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
@@ -77,7 +77,7 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
+impl TicketQueue {
     /// Tickets that wait. O(1).
     #[must_use]
     pub fn len(&self) -> usize {
@@ -110,8 +110,8 @@ impl Queue {
 
     /// A walk from the longest-waiting ticket on.
     #[must_use]
-    pub const fn walk(&self) -> Walk {
-        Walk { at: self.heads }
+    pub const fn walk(&self) -> QueueWalk {
+        QueueWalk { at: self.heads }
     }
 
     /// All tickets with their slots, longest-waiting first.
@@ -149,7 +149,7 @@ impl Queue {
             None => self.heads[list],
         };
         self.players += u64::from(ticket.size);
-        let slot = Slot {
+        let slot = TicketSlot {
             ticket: Some(ticket),
             nth: self.inserted,
             previous,
@@ -175,7 +175,7 @@ impl Queue {
     /// Takes the ticket out of `slot`, if one is there. O(log ticks).
     pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.slots.get_mut(slot as usize)?.ticket.take()?;
-        let Slot { previous, next, .. } = self.slots[slot as usize];
+        let TicketSlot { previous, next, .. } = self.slots[slot as usize];
         let (since, list) = (ticket.since_tick, list_of(ticket.size));
         let waits_since = |slot: u32| self.ticket(slot).map(|ticket| ticket.since_tick);
         // Only the last of its tick is known by it; the one before takes its place.
@@ -211,13 +211,13 @@ impl Queue {
 ///
 /// Tickets may leave meanwhile, if the walk is [told](Self::pass) before.
 #[derive(Clone, Copy, Debug)]
-pub struct Walk {
+pub struct QueueWalk {
     at: [u32; SIZES],
 }
 
-impl Walk {
+impl QueueWalk {
     /// The slot of the next ticket of a size that is `wanted`; `None` behind the last. O(1).
-    pub fn next(&mut self, queue: &Queue, wanted: [bool; SIZES]) -> Option<u32> {
+    pub fn next(&mut self, queue: &TicketQueue, wanted: [bool; SIZES]) -> Option<u32> {
         let nexts = self.at.iter().enumerate();
         let nexts = nexts.filter(|&(list, &slot)| wanted[list] && slot != NONE);
         let (list, &slot) = nexts.min_by_key(|&(_, &slot)| queue.age(slot))?;
@@ -226,7 +226,7 @@ impl Walk {
     }
 
     /// Passes over tickets that are about to leave. O(tickets²) for those that come next, else O(1).
-    pub fn pass(&mut self, queue: &Queue, leaving: impl Fn(u32) -> bool) {
+    pub fn pass(&mut self, queue: &TicketQueue, leaving: impl Fn(u32) -> bool) {
         for at in &mut self.at {
             while *at != NONE && leaving(*at) {
                 *at = queue.slots[*at as usize].next;
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn given_back_waiting_time_puts_a_ticket_at_its_old_place() {
-        let mut queue = Queue::default();
+        let mut queue = TicketQueue::default();
         for (party, since) in [(1, 10), (2, 20), (3, 30)] {
             queue.insert(ticket(party, since));
         }
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_empty_or_unknown_gives_nothing() {
-        let mut queue = Queue::default();
+        let mut queue = TicketQueue::default();
         let slot = queue.insert(ticket(1, 0));
         assert!(queue.remove(slot).is_some());
         assert!(queue.remove(slot).is_none());
@@ -283,7 +283,7 @@ mod tests {
         fn the_queue_agrees_with_a_sorted_vector(
             script in prop::collection::vec((0u64..12, any::<bool>(), 0usize..40, 1u8..=5), 0..60),
         ) {
-            let mut queue = Queue::default();
+            let mut queue = TicketQueue::default();
             let mut model: Vec<(u64, u32, u32)> = Vec::new();
             for (party, (since, insert, pick, size)) in (0u32..).zip(script) {
                 if insert || model.is_empty() {

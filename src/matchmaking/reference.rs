@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 /// A bucket of parties; a group once its room is 0.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct ArrivalBucket {
     room: u8,
     power: u64,
     /// Its latest party; the chain leads to the others.
@@ -22,10 +22,10 @@ struct Bucket {
 /// The buckets of a pass; keeps its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Arrival {
-    buckets: Vec<Bucket>,
+    buckets: Vec<ArrivalBucket>,
     chain: Vec<u32>,
     open: Vec<Vec<u32>>,
-    full: Vec<Bucket>,
+    full: Vec<ArrivalBucket>,
 }
 
 impl Arrival {
@@ -44,7 +44,7 @@ impl Arrival {
             let found = self.open.get_mut(enough.trailing_zeros() as usize);
             let at = found.and_then(Vec::pop).unwrap_or_else(|| {
                 let (room, power) = (group_size, 0);
-                self.buckets.push(Bucket {
+                self.buckets.push(ArrivalBucket {
                     room,
                     power,
                     latest: NONE,

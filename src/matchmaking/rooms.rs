@@ -25,23 +25,23 @@ use std::collections::{BTreeSet, HashMap};
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 
-use super::balance::Split;
-use super::by_skill::Entry;
+use super::balance::GroupSplit;
+use super::by_skill::SkillEntry;
 use super::compositions::{CompositionTable, Counts};
-use super::groups::Heartbeat;
+use super::groups::MatchWriter;
 use super::matcher::Match;
 use super::mode::{ModeId, OPEN};
-use super::pauses::Pauses;
+use super::pauses::SearchBackoff;
 use super::pool::{Measure, Pool};
 use super::quality::Quality;
-use super::queue::{Age, Queue};
+use super::queue::{Age, TicketQueue};
 use super::rematch::Rematches;
 use super::room_settings::{RoomRules, SIDE_SIZE_MAX};
 use super::seek::Seeker;
 use super::stats::ModeStats;
 use super::terms::{Limits, Terms};
 use super::ticket::{Ticket, TicketError};
-use super::why::WhyWaiting;
+use super::why::WaitReason;
 
 /// Players who may watch a room.
 pub const SPECTATORS_MAX: usize = 4;
@@ -85,7 +85,7 @@ pub struct Rooms {
     rematches: Rematches,
     table: CompositionTable,
     seeker: Seeker,
-    pauses: Pauses,
+    pauses: SearchBackoff,
     looks: u64,
 }
 
@@ -116,7 +116,7 @@ impl Rooms {
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.mode.group_size),
             seeker: Seeker::default(),
-            pauses: Pauses::default(),
+            pauses: SearchBackoff::default(),
             looks: 0,
         }
     }
@@ -129,7 +129,7 @@ impl Rooms {
 
     /// The parties that wait, longest-waiting first.
     #[must_use]
-    pub const fn queue(&self) -> &Queue {
+    pub const fn queue(&self) -> &TicketQueue {
         self.pool.queue()
     }
 
@@ -231,7 +231,7 @@ impl Rooms {
         if let Some(tick) = now_tick.checked_sub(self.rules.mode.rematch_after_ticks) {
             self.rematches.forget_before(tick.saturating_add(1));
         }
-        let mut heartbeat = Heartbeat {
+        let mut heartbeat = MatchWriter {
             now_tick,
             next_match,
             full_at: matches.len().saturating_add(self.rules.mode.matches_max),
@@ -254,7 +254,7 @@ impl Rooms {
 
     /// Fills the rooms of all parties, or of those that are `first` in line, oldest first, and makes matches of those
     /// that are full.
-    fn serve(&mut self, heartbeat: &mut Heartbeat, first: bool) {
+    fn serve(&mut self, heartbeat: &mut MatchWriter, first: bool) {
         let waited_ticks = if first {
             self.rules.mode.first_after_ticks
         } else {
@@ -414,7 +414,7 @@ impl Rooms {
         let level_band = widest(|limits| limits.level_band);
         let gap_max = widest(|limits| limits.power_gap);
         let spread = one.high.max(other.high).abs_diff(one.low.min(other.low));
-        let entries: ArrayVec<Entry, { 2 * PLAYERS_MAX }> =
+        let entries: ArrayVec<SkillEntry, { 2 * PLAYERS_MAX }> =
             slots().filter_map(|slot| self.pool.entry(slot)).collect();
         let mut counts: Counts = [0; 5];
         entries
@@ -428,19 +428,19 @@ impl Rooms {
             && terms.all_together(&entries, level_band)
             && (!full || {
                 let split = self.sides(&mut entries.to_vec(), now_tick);
-                let even = |split: Split| gap_max == OPEN || split.gap() <= u64::from(gap_max);
+                let even = |split: GroupSplit| gap_max == OPEN || split.gap() <= u64::from(gap_max);
                 split.is_some_and(even)
             })
     }
 
     /// The most even sides, in the leaders' strength, of the parties of a full room, which it orders by size.
-    fn sides(&mut self, parties: &mut [Entry], now_tick: u64) -> Option<Split> {
+    fn sides(&mut self, parties: &mut [SkillEntry], now_tick: u64) -> Option<GroupSplit> {
         parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
         let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
         if self.rules.equal_size {
             return terms.duel(parties);
         }
-        let strength = |entry: &Entry| entry.skill().unsigned_abs();
+        let strength = |entry: &SkillEntry| entry.skill().unsigned_abs();
         terms.split_by(&mut self.table, parties, strength, &mut self.looks)
     }
 
@@ -501,10 +501,10 @@ impl Rooms {
             .parties
             .iter()
             .filter_map(|&slot| self.pool.entry(slot));
-        let left: ArrayVec<Entry, PLAYERS_MAX> = left.collect();
+        let left: ArrayVec<SkillEntry, PLAYERS_MAX> = left.collect();
         room.players = left.iter().map(|entry| entry.size).sum();
-        room.low = left.iter().map(Entry::skill).min().unwrap_or(0);
-        room.high = left.iter().map(Entry::skill).max().unwrap_or(0);
+        room.low = left.iter().map(SkillEntry::skill).min().unwrap_or(0);
+        room.high = left.iter().map(SkillEntry::skill).max().unwrap_or(0);
         if left.is_empty() {
             for player in std::mem::take(&mut room.spectators) {
                 self.watched.remove(&player);
@@ -554,17 +554,17 @@ impl Rooms {
     }
 
     /// Makes the match of a full room, its sides as even in the leaders' strength as can be.
-    fn make(&mut self, heartbeat: &mut Heartbeat, slot: u32) {
+    fn make(&mut self, heartbeat: &mut MatchWriter, slot: u32) {
         let Some(room) = self.room(slot).cloned() else {
             return;
         };
-        let mut parties: Vec<Entry> = room
+        let mut parties: Vec<SkillEntry> = room
             .parties
             .iter()
             .filter_map(|&slot| self.pool.entry(slot))
             .collect();
         // A full room whose parties met elsewhere since has none, and waits until that is forgotten.
-        let Some(Split { first, .. }) = self.sides(&mut parties, heartbeat.now_tick) else {
+        let Some(GroupSplit { first, .. }) = self.sides(&mut parties, heartbeat.now_tick) else {
             return;
         };
         let mut sides: Vec<(Age, u32, bool)> = (0..parties.len())
@@ -591,7 +591,7 @@ impl Rooms {
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
     #[must_use]
-    pub fn why_waiting(&self, slot: u32) -> Option<WhyWaiting> {
+    pub fn why_waiting(&self, slot: u32) -> Option<WaitReason> {
         let size = self.queue().ticket(slot)?.size;
         let players = self.room(slot).map_or(size, |room| room.players);
         let needed = if self.rules.equal_size {
@@ -599,7 +599,7 @@ impl Rooms {
         } else {
             2 * self.rules.mode.group_size
         };
-        Some(WhyWaiting::InRoom {
+        Some(WaitReason::InRoom {
             players,
             missing: needed.saturating_sub(players),
         })

@@ -21,8 +21,8 @@
 
 use std::cell::Cell;
 
-use super::balance::Split;
-use super::by_skill::{Entry, Place};
+use super::balance::GroupSplit;
+use super::by_skill::{SkillEntry, SkillPlace};
 use super::compositions::{CompositionTable, Counts, players};
 use super::mode::OPEN;
 use super::terms::{Limits, Terms, add_roles, roles};
@@ -40,9 +40,9 @@ const LOOKS_BEFORE_COUNTING: u64 = 64;
 /// Finds matches party by party; keeps its buffers and counts its work.
 #[derive(Clone, Debug, Default)]
 pub struct Seeker {
-    chosen: Vec<Entry>,
-    nearby: Vec<Entry>,
-    lows: Vec<Place>,
+    chosen: Vec<SkillEntry>,
+    nearby: Vec<SkillEntry>,
+    lows: Vec<SkillPlace>,
     looks: u64,
     uneven: u64,
 }
@@ -63,8 +63,8 @@ pub(super) fn only(size: u8) -> Counts {
 /// The anchor of a search and what it asks of a match.
 struct Anchor<'a> {
     terms: &'a Terms<'a>,
-    entry: Entry,
-    place: Place,
+    entry: SkillEntry,
+    place: SkillPlace,
     limits: Limits,
     /// The search ends at this many looks.
     looks_max: u64,
@@ -73,11 +73,11 @@ struct Anchor<'a> {
 }
 
 impl Anchor<'_> {
-    fn distance(&self, entry: &Entry) -> u32 {
+    fn distance(&self, entry: &SkillEntry) -> u32 {
         entry.skill().abs_diff(self.entry.skill())
     }
 
-    fn may_join(&self, entry: &Entry) -> bool {
+    fn may_join(&self, entry: &SkillEntry) -> bool {
         self.terms
             .together(&self.entry, entry, self.limits.level_band)
     }
@@ -86,9 +86,9 @@ impl Anchor<'_> {
     fn split(
         &self,
         table: &mut CompositionTable,
-        set: &mut [Entry],
+        set: &mut [SkillEntry],
         looks: &mut u64,
-    ) -> Option<Split> {
+    ) -> Option<GroupSplit> {
         let terms = self.terms;
         *looks += set.len() as u64;
         if !terms.all_together(set, self.limits.level_band) {
@@ -130,7 +130,7 @@ impl Seeker {
 
     /// The parties of the match found last, sorted by size.
     #[must_use]
-    pub fn chosen(&self) -> &[Entry] {
+    pub fn chosen(&self) -> &[SkillEntry] {
         &self.chosen
     }
 
@@ -144,7 +144,7 @@ impl Seeker {
         slot: u32,
         limits: Limits,
         share: u64,
-    ) -> Option<Split> {
+    ) -> Option<GroupSplit> {
         let entry = terms.pool.entry(slot)?;
         let anchor = Anchor {
             terms,
@@ -181,7 +181,7 @@ impl Seeker {
         let must = only(anchor.entry.size);
         let mut counts = [0; 5];
         let (mut low, mut high) = (order.previous(anchor.place), order.next(anchor.place));
-        let distance = |place: Option<Place>| {
+        let distance = |place: Option<SkillPlace>| {
             let entry = order.at(place?);
             Some((anchor.distance(&entry), entry.party(), entry))
         };
@@ -227,7 +227,7 @@ impl Seeker {
         anchor: &Anchor,
         table: &mut CompositionTable,
         radius: u32,
-    ) -> Option<(Place, Place)> {
+    ) -> Option<(SkillPlace, SkillPlace)> {
         let order = anchor.terms.pool.by_skill();
         let must = only(anchor.entry.size);
         let reach = anchor.limits.window.min(radius.saturating_mul(2));
@@ -246,7 +246,7 @@ impl Seeker {
             self.add(anchor, table, &mut below, &entry);
         }
         let mut high = anchor.place;
-        let mut best: Option<(u32, Place, Place)> = None;
+        let mut best: Option<(u32, SkillPlace, SkillPlace)> = None;
         while self.looks < anchor.looks_max {
             let lowest = order.at(low);
             let mut fits = table.fits(&must, &sum(&below, &above));
@@ -286,8 +286,8 @@ impl Seeker {
         &mut self,
         anchor: &Anchor,
         table: &mut CompositionTable,
-        low: Place,
-        high: Place,
+        low: SkillPlace,
+        high: SkillPlace,
     ) -> bool {
         let pool = anchor.terms.pool;
         let order = pool.by_skill();
@@ -314,7 +314,7 @@ impl Seeker {
             place = order.next_wanted(here, wanted);
         }
         self.nearby.sort_by_cached_key(|entry| pool.age(entry.slot));
-        let size_of = |entry: &Entry| usize::from(entry.size) - 1;
+        let size_of = |entry: &SkillEntry| usize::from(entry.size) - 1;
         let mut may = counts;
         let mut must = only(anchor.entry.size);
         let mut refused = [false; 5];
@@ -344,7 +344,7 @@ impl Seeker {
 
     /// Tries the subsets of the parties in the anchor's window, nearest first, until one is allowed, and leaves it in
     /// `chosen`.
-    fn search(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<Split> {
+    fn search(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<GroupSplit> {
         let terms = anchor.terms;
         let order = terms.pool.by_skill();
         self.nearby.clear();
@@ -378,14 +378,14 @@ impl Seeker {
                 self.nearby.push(entry);
             }
         }
-        let plays = |entry: &Entry| terms.ticket(entry.slot).map_or([0; ROLES], roles);
+        let plays = |entry: &SkillEntry| terms.ticket(entry.slot).map_or([0; ROLES], roles);
         let mut rest = vec![([0; 5], [0; ROLES]); self.nearby.len() + 1];
         for (at, entry) in self.nearby.iter().enumerate().rev() {
             let (mut sizes, filled) = rest[at + 1];
             sizes[usize::from(entry.size) - 1] += 1;
             rest[at] = (sizes, add_roles(filled, &plays(entry)));
         }
-        let mut search = Search {
+        let mut search = SubsetSearch {
             anchor,
             table,
             candidates: &self.nearby,
@@ -407,7 +407,7 @@ impl Seeker {
         anchor: &Anchor,
         table: &CompositionTable,
         counts: &mut Counts,
-        entry: &Entry,
+        entry: &SkillEntry,
     ) -> bool {
         self.looks += 1;
         if !anchor.may_join(entry) {
@@ -425,21 +425,21 @@ fn sum(one: &Counts, other: &Counts) -> Counts {
 }
 
 /// The search of subsets, depth first.
-struct Search<'a> {
+struct SubsetSearch<'a> {
     anchor: &'a Anchor<'a>,
     table: &'a mut CompositionTable,
-    candidates: &'a [Entry],
+    candidates: &'a [SkillEntry],
     /// The counts of the candidates from each place on, and how many of their players play each role.
     rest: &'a [(Counts, [u32; ROLES])],
-    chosen: Vec<Entry>,
+    chosen: Vec<SkillEntry>,
     counts: Counts,
     filled: [u32; ROLES],
     looks: u64,
 }
 
-impl Search<'_> {
+impl SubsetSearch<'_> {
     /// Decides on the candidates from `at` on; `chosen` holds the match when one is found.
-    fn from(&mut self, at: usize, low: i32, high: i32) -> Option<Split> {
+    fn from(&mut self, at: usize, low: i32, high: i32) -> Option<GroupSplit> {
         let (terms, limits) = (self.anchor.terms, &self.anchor.limits);
         self.looks += 1 + self.chosen.len() as u64 / 8;
         let (sizes, filled) = &self.rest[at];
@@ -460,7 +460,7 @@ impl Search<'_> {
         }
         let entry = *self.candidates.get(at)?;
         let (lower, higher) = (low.min(entry.skill()), high.max(entry.skill()));
-        let agrees = |other: &Entry| terms.together(other, &entry, limits.level_band);
+        let agrees = |other: &SkillEntry| terms.together(other, &entry, limits.level_band);
         if higher.abs_diff(lower) <= limits.window && self.chosen.iter().all(agrees) {
             let size = usize::from(entry.size) - 1;
             let before = self.filled;
@@ -522,7 +522,7 @@ mod tests {
         let mut table = CompositionTable::new(rules.group_size);
         let slot = pool.queue().first().unwrap();
         let found = seeker.seek(&terms, &mut table, slot, terms.limits(slot), looks_max);
-        let chosen = seeker.chosen().iter().map(Entry::party);
+        let chosen = seeker.chosen().iter().map(SkillEntry::party);
         let mut ids: Vec<u32> = chosen.filter(|_| found.is_some()).collect();
         ids.sort_unstable();
         ids

@@ -16,7 +16,7 @@
 //! O(n · K) with n parties where those that follow each other may meet, and that many times more at worst. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
 //! sweeping from both ends or from the middle, which is no tighter.
 
-use super::by_skill::Entry;
+use super::by_skill::SkillEntry;
 use super::terms::Terms;
 
 /// Parties that an anchor passes before it is left over, in groups of K.
@@ -26,7 +26,7 @@ pub const PASSED_GROUPS: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Seat {
     /// The party.
-    pub entry: Entry,
+    pub entry: SkillEntry,
     /// The power of its players.
     pub power: u32,
     /// The largest spread of a match of which it is the oldest.

@@ -11,8 +11,8 @@
 //! Invariant: what is refused of a party can only become allowed by waiting, never the other way round, and a
 //! set that is refused for a pair in it stays refused with more parties.
 
-use super::balance::{Split, Weight, balance_where};
-use super::by_skill::Entry;
+use super::balance::{GroupSplit, Weight, balance_where};
+use super::by_skill::SkillEntry;
 use super::compositions::CompositionTable;
 use super::mode::ModeRules;
 use super::pool::Pool;
@@ -92,7 +92,7 @@ impl<'a> Terms<'a> {
 
     /// Whether two parties may be in one match, skills and split aside. O(1).
     #[must_use]
-    pub fn together(&self, one: &Entry, other: &Entry, level_band: u32) -> bool {
+    pub fn together(&self, one: &SkillEntry, other: &SkillEntry, level_band: u32) -> bool {
         if u32::from(one.level.abs_diff(other.level)) > level_band {
             return false;
         }
@@ -107,7 +107,7 @@ impl<'a> Terms<'a> {
 
     /// Whether these parties may be in one match, skills and split aside. O(parties²).
     #[must_use]
-    pub fn all_together(&self, entries: &[Entry], level_band: u32) -> bool {
+    pub fn all_together(&self, entries: &[SkillEntry], level_band: u32) -> bool {
         let levels = || entries.iter().map(|entry| entry.level);
         let low = levels().min().unwrap_or(0);
         if levels().any(|level| u32::from(level - low) > level_band) {
@@ -132,10 +132,10 @@ impl<'a> Terms<'a> {
     pub fn split(
         &self,
         table: &mut CompositionTable,
-        entries: &[Entry],
+        entries: &[SkillEntry],
         looks: &mut u64,
-    ) -> Option<Split> {
-        let power = |entry: &Entry| self.ticket(entry.slot).map_or(0, |ticket| ticket.power);
+    ) -> Option<GroupSplit> {
+        let power = |entry: &SkillEntry| self.ticket(entry.slot).map_or(0, |ticket| ticket.power);
         self.split_by(table, entries, power, looks)
     }
 
@@ -144,10 +144,10 @@ impl<'a> Terms<'a> {
     pub fn split_by(
         &self,
         table: &mut CompositionTable,
-        entries: &[Entry],
-        power: impl Fn(&Entry) -> u32,
+        entries: &[SkillEntry],
+        power: impl Fn(&SkillEntry) -> u32,
         looks: &mut u64,
-    ) -> Option<Split> {
+    ) -> Option<GroupSplit> {
         let weights = entries.iter().map(|entry| (entry.size, power(entry)));
         let weights: Vec<Weight> = weights.collect();
         if self.rematches.is_empty() && self.rules.roles == [0; ROLES] {
@@ -167,14 +167,14 @@ impl<'a> Terms<'a> {
 
     /// Two parties against each other, whatever their sizes, unless they met of late; by the strength of their leaders.
     #[must_use]
-    pub fn duel(&self, entries: &[Entry]) -> Option<Split> {
+    pub fn duel(&self, entries: &[SkillEntry]) -> Option<GroupSplit> {
         let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
         let tickets: Vec<&Ticket> = tickets.collect();
         let &[one, other] = entries else {
             return None;
         };
         let met = is_rematch(&self.rematches.opponents(&tickets), 0b01);
-        (!met).then_some(Split {
+        (!met).then_some(GroupSplit {
             first: 0b01,
             power: [one, other].map(|entry| u64::from(entry.skill().unsigned_abs())),
         })

@@ -9,7 +9,7 @@
 //!
 //! Cost: O(parties of the band · log) to sort, then [`OFFERS_MAX`] splits a set that is uneven.
 
-use super::balance::{Split, Weight, balance};
+use super::balance::{GroupSplit, Weight, balance};
 use super::compositions::CompositionTable;
 use super::sweep::{Seat, Sets};
 use super::tighten::within_limits;
@@ -21,7 +21,7 @@ pub const OFFERS_MAX: usize = 4;
 const EVEN_SHIFT: u32 = 12;
 
 /// A trade: how large the gap of the uneven set would be, and the seats.
-type Offer = (u64, u32, u32);
+type TradeOffer = (u64, u32, u32);
 
 /// The parties of a band; keeps its buffers.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct Trader {
     /// (seat, set) of the whole band, sorted.
     owners: Vec<(u32, usize)>,
     gaps: Vec<u64>,
-    offers: Vec<Offer>,
+    offers: Vec<TradeOffer>,
 }
 
 impl Trader {
@@ -103,7 +103,7 @@ impl Trader {
     }
 
     /// The trades that would close the gap of a set best.
-    fn collect_offers(&mut self, seats: &[Seat], set: usize, split: &Split, by_size: &[u32]) {
+    fn collect_offers(&mut self, seats: &[Seat], set: usize, split: &GroupSplit, by_size: &[u32]) {
         let lead = split.power[0] as i64 - split.power[1] as i64;
         let mut offers = std::mem::take(&mut self.offers);
         offers.clear();
@@ -171,7 +171,7 @@ pub(super) fn split_of(
     seats: &[Seat],
     set: &[u32],
     table: &mut CompositionTable,
-) -> Option<(Split, Vec<u32>)> {
+) -> Option<(GroupSplit, Vec<u32>)> {
     let mut by_size = set.to_vec();
     by_size.sort_by_key(|&at| seats[at as usize].entry.size);
     let weight = |&at: &u32| (seats[at as usize].entry.size, seats[at as usize].power);

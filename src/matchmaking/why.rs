@@ -10,7 +10,7 @@ const LOOKS_MAX: u64 = 50_000;
 
 /// Why a party has no match yet, as far as its own limits go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyWaiting {
+pub enum WaitReason {
     /// Fewer players wait than a match takes.
     TooFewPlayers {
         /// Players who wait, its own included.
@@ -70,7 +70,7 @@ pub enum WhyWaiting {
     NextHeartbeat,
 }
 
-impl WhyWaiting {
+impl WaitReason {
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n) and a bounded search.
     pub(super) fn of(terms: &Terms, slot: u32) -> Option<Self> {
         let ticket = terms.ticket(slot)?;

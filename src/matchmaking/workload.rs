@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::matcher::{Beat, Matcher};
+use super::matcher::{HeartbeatOutcome, Matcher};
 use super::mode::{ModeError, ModeId, ModeSettings, OPEN, Packing, QueueMode};
 use super::ticket::{Ticket, TicketError};
 
@@ -23,14 +23,14 @@ pub enum Power {
 
 /// Parties that come one after the other.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct PartySource {
     random: Pcg64Mcg,
     power: Power,
     next_party: u32,
     next_player: u64,
 }
 
-impl Source {
+impl PartySource {
     /// Parties of skills around 1,500 with a deviation of 300.
     #[must_use]
     pub fn new(seed: u64, power: Power) -> Self {
@@ -88,7 +88,7 @@ fn bell(random: &mut impl Rng, deviation: f64) -> i32 {
 /// Parties that all came at tick 0, of levels 1 to 60, whatever their skill.
 #[must_use]
 pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
-    let mut source = Source::new(1, Power::Skill);
+    let mut source = PartySource::new(1, Power::Skill);
     let mut ticket = || {
         let mut ticket = source.ticket(0);
         ticket.level = 1 + source.below(60) as u16;
@@ -100,7 +100,7 @@ pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
 /// Parties that all came at tick 0.
 #[must_use]
 pub fn tickets(parties: u32, power: Power) -> Vec<Ticket> {
-    let mut source = Source::new(1, power);
+    let mut source = PartySource::new(1, power);
     (0..parties).map(|_| source.ticket(0)).collect()
 }
 
@@ -212,7 +212,7 @@ pub struct Requests {
 #[derive(Clone, Debug)]
 pub struct Churn {
     matcher: Matcher,
-    source: Source,
+    source: PartySource,
     waiting: Vec<u32>,
     parties: usize,
     now_tick: u64,
@@ -224,7 +224,7 @@ impl Churn {
     /// # Errors
     /// [`ModeError`] when `matches_max` is 0.
     pub fn new(parties: usize, since_ticks: u64, matches_max: u32) -> Result<Self, ModeError> {
-        let mut source = Source::new(7, Power::Skill);
+        let mut source = PartySource::new(7, Power::Skill);
         let came = |nth: usize| nth as u64 * since_ticks / parties.max(1) as u64;
         let tickets: Vec<Ticket> = (0..parties).map(|nth| source.ticket(came(nth))).collect();
         Ok(Self {
@@ -263,7 +263,11 @@ impl Churn {
     ///
     /// # Errors
     /// [`TicketError`] when a request is refused.
-    pub fn heartbeat(&mut self, requests: Requests, beat: &mut Beat) -> Result<usize, TicketError> {
+    pub fn heartbeat(
+        &mut self,
+        requests: Requests,
+        beat: &mut HeartbeatOutcome,
+    ) -> Result<usize, TicketError> {
         for ticket in requests.arrivals {
             self.matcher.queue(ticket)?;
         }

@@ -236,7 +236,7 @@ impl<'a, 'w, 's> Grounds<'a, 'w, 's> {
 type Placed = (Entity, &'static Object, &'static Position);
 
 /// What [`push_out`] reads.
-type Standing<'w, 's> = (
+type PushQuery<'w, 's> = (
     MessageReader<'w, 's, MapEdited>,
     Query<'w, 's, Placed, With<Speed>>,
     Query<
@@ -264,7 +264,7 @@ struct PushBuffers {
 /// put there. A walker asks for a new way to where it was going.
 fn push_out(
     world: &mut World,
-    standing: &mut SystemState<Standing>,
+    standing: &mut SystemState<PushQuery>,
     mut buffers: Local<PushBuffers>,
 ) {
     let PushBuffers { edits, pushed } = &mut *buffers;
@@ -413,7 +413,7 @@ fn put(mut position: Mut<Position>, mut velocity: Mut<Velocity>, to: Vec2, pace:
     velocity.set_if_neq(Velocity(pace));
 }
 
-type Walking = (
+type WalkerRow = (
     Entity,
     &'static Object,
     &'static Speed,
@@ -432,7 +432,7 @@ enum Told {
 
 /// Walkers follow their paths.
 fn walk(
-    mut walkers: Query<Walking, With<Walker>>,
+    mut walkers: Query<WalkerRow, With<Walker>>,
     maps: Maps,
     settings: Res<MovementSettings>,
     time: Res<Time<Fixed>>,

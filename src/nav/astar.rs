@@ -5,10 +5,10 @@
 
 use super::cost::Cost;
 use super::direction::Direction;
-use super::search::Run;
+use super::search::SearchRun;
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
-pub(super) fn expand_all<const CUT: bool>(run: &mut Run) {
+pub(super) fn expand_all<const CUT: bool>(run: &mut SearchRun) {
     while let Some(current) = run.next() {
         let rows = run.map.rows();
         let from = current.key.tile();

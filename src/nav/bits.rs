@@ -18,9 +18,9 @@ use crate::map::{BitPlane, TileMap};
 
 /// Tells where walks end from the two bitmaps of a map.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bits<'m>(pub(super) &'m TileMap);
+pub(super) struct TileBits<'m>(pub(super) &'m TileMap);
 
-impl<const CUT: bool> Walks<CUT> for Bits<'_> {
+impl<const CUT: bool> Walks<CUT> for TileBits<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.0.rows()

@@ -24,7 +24,7 @@ use super::jump::{Walks, for_each_successor};
 use super::nodes::{Key, NONE};
 use super::planes::{SignPlanes, SignWalks};
 use super::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
-use super::search::Run;
+use super::search::SearchRun;
 use crate::map::{BitPlane, TileMap};
 
 /// The graph of jump points of a map under one movement rule.
@@ -197,7 +197,7 @@ impl JumpGraph {
 
 /// Opens the jump points to which the start leads, or finds the goal from there.
 pub(super) fn open_start<const CUT: bool>(
-    run: &mut Run,
+    run: &mut SearchRun,
     graph: &JumpGraph,
     planes: &SignPlanes,
     from: IVec2,
@@ -218,7 +218,11 @@ pub(super) fn open_start<const CUT: bool>(
 }
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
-pub(super) fn expand_all<const CUT: bool>(run: &mut Run, graph: &JumpGraph, planes: &SignPlanes) {
+pub(super) fn expand_all<const CUT: bool>(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    planes: &SignPlanes,
+) {
     let walks = SignWalks {
         tiles: run.map,
         planes,

@@ -20,7 +20,7 @@ use glam::IVec2;
 use super::cost::octile;
 use super::direction::{Direction, Directions};
 use super::rule::{diagonal_turns, directions_on, is_step_free};
-use super::search::Run;
+use super::search::SearchRun;
 use crate::map::BitPlane;
 
 /// Where a straight walk ends.
@@ -117,7 +117,7 @@ pub(super) trait Walks<const CUT: bool> {
 }
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
-pub(super) fn expand_all<W, const CUT: bool, const PRUNE: bool>(run: &mut Run, walks: &W)
+pub(super) fn expand_all<W, const CUT: bool, const PRUNE: bool>(run: &mut SearchRun, walks: &W)
 where
     W: Walks<CUT>,
 {

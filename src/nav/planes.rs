@@ -22,7 +22,7 @@
 
 use glam::IVec2;
 
-use super::bits::{Bits, diagonal_turns_in_word, turns_in_word};
+use super::bits::{TileBits, diagonal_turns_in_word, turns_in_word};
 use super::jump::{Reach, Stop, Walks};
 use super::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
 use crate::map::{BitPlane, TileMap, TileRect, transpose_block};
@@ -376,7 +376,7 @@ impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {
 
     #[inline]
     fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
-        Walks::<CUT>::straight::<DX, DY>(&Bits(self.tiles), x, y)
+        Walks::<CUT>::straight::<DX, DY>(&TileBits(self.tiles), x, y)
     }
 
     #[inline]

@@ -19,11 +19,11 @@ use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use self::answer::{Job, answer_requests};
+use self::answer::{SearchJob, answer_requests};
 use self::edits::notice_edits;
-use self::groups::{GroupScratch, Groups};
+use self::groups::{GoalGroups, GroupScratch};
 use self::maps::{Edit, NavMaps};
-use self::queue::{Queue, take_requests};
+use self::queue::{RequestQueue, take_requests};
 use self::travel::{Travels, answer_travels};
 use super::{Algorithm, Search};
 use crate::map::{MapEdited, MapPlugin, SceneMap, TileMap};
@@ -198,12 +198,12 @@ pub struct Navigator {
     /// Who was given a request since the queue was last looked at, in that order.
     asked: Vec<Entity>,
     /// The short ones.
-    queue: Queue,
+    queue: RequestQueue,
     travels: Travels,
     maps: NavMaps,
-    jobs: Vec<Job>,
+    jobs: Vec<SearchJob>,
     searches: Vec<Search>,
-    groups: Groups,
+    groups: GoalGroups,
     group_searches: Vec<GroupScratch>,
     teleported: MessageCursor<Teleported>,
     changed_scene: MessageCursor<SceneChanged>,

@@ -4,7 +4,7 @@
 //! Query ──▶ bounds, blocked, region ──▶ Run (open list, nodes, best way to the goal) ──▶ Outcome + waypoints
 //!                                        ▲ astar, jump, graph: which successors a node has     └▶ paused, to be resumed
 //! ```
-//! Every algorithm is best-first search over [`Run`] and differs only in the successors it offers. The goal is kept
+//! Every algorithm is best-first search over [`SearchRun`] and differs only in the successors it offers. The goal is kept
 //! apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can beat it.
 //!
 //! Two tiles are connected exactly if they are connected by straight steps, under both movement rules, so an unreachable
@@ -17,7 +17,7 @@
 use glam::IVec2;
 
 use super::algorithm::Algorithm;
-use super::bits::Bits;
+use super::bits::TileBits;
 use super::cost::{Cost, Steps, octile};
 use super::direction::Direction;
 use super::graph::JumpGraph;
@@ -111,7 +111,7 @@ pub struct Search {
     nodes: Nodes,
     open: OpenList,
     expanded: u32,
-    progress: Progress,
+    progress: SearchProgress,
     /// What the search under way has read so far; `None` before its first step.
     reads: Option<Reads>,
 }
@@ -170,7 +170,7 @@ impl Search {
         waypoints: &mut Vec<IVec2>,
     ) -> Option<Outcome> {
         waypoints.clear();
-        let ground = Ground::new(tiles, nav_map, algorithm);
+        let ground = SearchGround::new(tiles, nav_map, algorithm);
         let Query { from, to, .. } = query;
         let node_limit = query.node_limit.unwrap_or(NODES_MAX).min(NODES_MAX);
         let reads = Some(ground.reads());
@@ -189,7 +189,7 @@ impl Search {
             return Some(Outcome::Unreachable);
         }
         let pause_at = self.expanded.saturating_add(expansions);
-        let mut run = Run::new(self, tiles, to, node_limit, pause_at);
+        let mut run = SearchRun::new(self, tiles, to, node_limit, pause_at);
         match nav_map.diagonal() {
             Diagonal::NoCut => expand::<false>(&mut run, &ground, (!is_begun).then_some(from)),
             Diagonal::Cut => expand::<true>(&mut run, &ground, (!is_begun).then_some(from)),
@@ -201,20 +201,20 @@ impl Search {
         }
         self.reads = None;
         Some(match progress.end() {
-            End::Goal { cost, parent } => {
+            SearchEnd::Goal { cost, parent } => {
                 let steps = self.write_waypoints(&ground, from, to, parent, waypoints);
                 debug_assert_eq!(steps.cost(), cost);
                 Outcome::Found(FoundPath { steps })
             }
-            End::Capped => Outcome::Capped,
-            End::Exhausted => {
+            SearchEnd::Capped => Outcome::Capped,
+            SearchEnd::Exhausted => {
                 debug_assert!(!tiles.is_settled(), "tiles of a region are connected");
                 Outcome::Unreachable
             }
         })
     }
 
-    fn reset(&mut self, ground: &Ground, node_limit: u32) {
+    fn reset(&mut self, ground: &SearchGround, node_limit: u32) {
         let index = match (ground.graph, ground.algorithm) {
             (Some((graph, _)), _) => Index::Direct(graph.len()),
             (None, Algorithm::AStar) => Index::Chunked {
@@ -226,7 +226,7 @@ impl Search {
         self.nodes.reset(index, node_limit);
         self.open.reset(node_limit);
         self.expanded = 0;
-        self.progress = Progress::default();
+        self.progress = SearchProgress::default();
     }
 
     /// How many nodes the last search expanded.
@@ -252,7 +252,7 @@ impl Search {
         nav_map: &'a NavMap,
         algorithm: Algorithm,
     ) -> impl Iterator<Item = (IVec2, bool)> + 'a {
-        let ground = Ground::new(tiles, nav_map, algorithm);
+        let ground = SearchGround::new(tiles, nav_map, algorithm);
         let nodes = self.nodes.as_slice().iter();
         nodes.map(move |node| (ground.tile_of(node.key), node.is_closed()))
     }
@@ -274,7 +274,7 @@ impl Search {
         waypoints: &mut Vec<IVec2>,
     ) {
         waypoints.clear();
-        let ground = Ground::new(tiles, nav_map, algorithm);
+        let ground = SearchGround::new(tiles, nav_map, algorithm);
         let nodes = (0..).zip(self.nodes.as_slice());
         let nearest = nodes
             .map(|(id, node)| (octile(ground.tile_of(node.key), query.to), node.g, id))
@@ -294,7 +294,7 @@ impl Search {
     /// put back in, and points at which the walk does not turn are left out.
     fn write_waypoints(
         &self,
-        ground: &Ground,
+        ground: &SearchGround,
         from: IVec2,
         to: IVec2,
         parent: NodeId,
@@ -325,7 +325,7 @@ impl Search {
 
 /// What a search reads: the tiles, and what is prepared of them for its algorithm.
 #[derive(Clone, Copy)]
-struct Ground<'m> {
+struct SearchGround<'m> {
     tiles: &'m TileMap,
     algorithm: Algorithm,
     planes: Option<&'m SignPlanes>,
@@ -333,7 +333,7 @@ struct Ground<'m> {
     graph: Option<(&'m JumpGraph, &'m SignPlanes)>,
 }
 
-impl<'m> Ground<'m> {
+impl<'m> SearchGround<'m> {
     fn new(tiles: &'m TileMap, nav_map: &'m NavMap, algorithm: Algorithm) -> Self {
         let algorithm = if nav_map.is_ready(tiles, algorithm) {
             algorithm
@@ -382,7 +382,7 @@ fn answer_at_once(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<Outcome> {
 }
 
 /// Which algorithm reads what of the ground. A search that begins is given its start.
-fn expand<const CUT: bool>(run: &mut Run, ground: &Ground, start: Option<IVec2>) {
+fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchGround, start: Option<IVec2>) {
     if let Some((graph, planes)) = ground.graph {
         if let Some(start) = start {
             graph::open_start::<CUT>(run, graph, planes, start);
@@ -397,7 +397,7 @@ fn expand<const CUT: bool>(run: &mut Run, ground: &Ground, start: Option<IVec2>)
     match (ground.algorithm, ground.table, ground.planes) {
         (Algorithm::AStar, ..) => astar::expand_all::<CUT>(run),
         (Algorithm::Jps, ..) => jump::expand_all::<_, CUT, false>(run, &Tiles(rows)),
-        (Algorithm::JpsBit, ..) => jump::expand_all::<_, CUT, false>(run, &Bits(tiles)),
+        (Algorithm::JpsBit, ..) => jump::expand_all::<_, CUT, false>(run, &TileBits(tiles)),
         (Algorithm::JpsBitPre, Some(table), _) => {
             jump::expand_all::<_, CUT, false>(run, &table.walks(rows));
         }
@@ -407,7 +407,7 @@ fn expand<const CUT: bool>(run: &mut Run, ground: &Ground, start: Option<IVec2>)
         (_, _, Some(planes)) => {
             jump::expand_all::<_, CUT, true>(run, &SignWalks { tiles, planes });
         }
-        _ => jump::expand_all::<_, CUT, true>(run, &Bits(tiles)),
+        _ => jump::expand_all::<_, CUT, true>(run, &TileBits(tiles)),
     }
 }
 
@@ -428,7 +428,7 @@ pub(super) fn is_inside(map: &TileMap, tile: IVec2) -> bool {
 }
 
 /// How a run ended.
-enum End {
+enum SearchEnd {
     Goal { cost: Cost, parent: NodeId },
     Exhausted,
     Capped,
@@ -445,7 +445,7 @@ pub(super) struct Current {
 
 /// How far a search has come, besides its nodes.
 #[derive(Clone, Copy, Debug)]
-struct Progress {
+struct SearchProgress {
     is_capped: bool,
     /// The f of the node being expanded: no path is shorter.
     least_f: Cost,
@@ -454,7 +454,7 @@ struct Progress {
     goal_parent: NodeId,
 }
 
-impl Default for Progress {
+impl Default for SearchProgress {
     fn default() -> Self {
         Self {
             is_capped: false,
@@ -465,36 +465,36 @@ impl Default for Progress {
     }
 }
 
-impl Progress {
+impl SearchProgress {
     /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
-    fn end(&self) -> End {
+    fn end(&self) -> SearchEnd {
         let is_settled = self.goal_cost <= self.least_f;
         if self.is_capped && !is_settled {
-            End::Capped
+            SearchEnd::Capped
         } else if self.goal_cost < Cost::MAX {
-            End::Goal {
+            SearchEnd::Goal {
                 cost: self.goal_cost,
                 parent: self.goal_parent,
             }
         } else {
-            End::Exhausted
+            SearchEnd::Exhausted
         }
     }
 }
 
 /// A search under way: what an algorithm uses to take nodes and to offer their successors.
-pub(super) struct Run<'a> {
+pub(super) struct SearchRun<'a> {
     pub(super) map: &'a TileMap,
     pub(super) goal: IVec2,
     nodes: &'a mut Nodes,
     open: &'a mut OpenList,
     expanded: &'a mut u32,
-    progress: Progress,
+    progress: SearchProgress,
     node_limit: u32,
     pause_at: u32,
 }
 
-impl<'a> Run<'a> {
+impl<'a> SearchRun<'a> {
     fn new(
         search: &'a mut Search,
         map: &'a TileMap,
@@ -517,7 +517,7 @@ impl<'a> Run<'a> {
     /// Whether nothing that waits can be part of the answer.
     #[inline]
     fn is_over(&self) -> bool {
-        let Progress {
+        let SearchProgress {
             is_capped,
             goal_cost,
             ..

@@ -26,7 +26,7 @@
 
 use glam::IVec2;
 
-use super::bits::Bits;
+use super::bits::TileBits;
 use super::cost::{Cost, octile};
 use super::direction::Directions;
 use super::graph::JumpGraph;
@@ -48,7 +48,7 @@ pub struct SharedSearch {
     nodes: Nodes,
     open: OpenList,
     closed: Vec<Closed>,
-    ends: Vec<End>,
+    ends: Vec<GroupEnd>,
     /// The numbers of the starts that take a search, in the order in which they are answered.
     order: Vec<u32>,
     node_limit: u32,
@@ -66,14 +66,14 @@ struct Closed {
 
 /// A start and the node its walk comes to first; [`NONE`] where it stands on the goal.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct GroupEnd {
     start: IVec2,
     node: NodeId,
     is_found: bool,
 }
 
 /// What is known of the walks to a start.
-enum Way {
+enum SharedWay {
     /// The cost of a shortest one and the last node on it.
     Found(Cost, NodeId),
     /// There is none.
@@ -112,7 +112,7 @@ impl SharedSearch {
         for (nth, &start) in (0..).zip(starts) {
             let trivial = trivial_answer(tiles, goal, start);
             answers.push(trivial.unwrap_or(Outcome::Capped));
-            self.ends.push(End {
+            self.ends.push(GroupEnd {
                 start,
                 node: NONE,
                 is_found: matches!(trivial, Some(Outcome::Found(_))),
@@ -130,8 +130,12 @@ impl SharedSearch {
             (Diagonal::Cut, Some(planes)) => {
                 self.find_all::<_, true>(&SignWalks { tiles, planes }, graph, goal, answers);
             }
-            (Diagonal::NoCut, None) => self.find_all::<_, false>(&Bits(tiles), None, goal, answers),
-            (Diagonal::Cut, None) => self.find_all::<_, true>(&Bits(tiles), None, goal, answers),
+            (Diagonal::NoCut, None) => {
+                self.find_all::<_, false>(&TileBits(tiles), None, goal, answers)
+            }
+            (Diagonal::Cut, None) => {
+                self.find_all::<_, true>(&TileBits(tiles), None, goal, answers)
+            }
         }
         debug_assert!(
             !tiles.is_settled()
@@ -176,7 +180,7 @@ impl SharedSearch {
             + self.open.memory_bytes()
             + self.closed.capacity() * size_of::<Closed>()
             + self.order.capacity() * size_of::<u32>()
-            + self.ends.capacity() * size_of::<End>()
+            + self.ends.capacity() * size_of::<GroupEnd>()
     }
 
     /// Answers the starts of `order`.
@@ -206,7 +210,7 @@ impl SharedSearch {
             let IVec2 { x, y } = ends[nth as usize].start;
             (y >> CELL_BITS, x >> CELL_BITS, y, x, nth)
         });
-        let mut before: Option<(End, Outcome)> = None;
+        let mut before: Option<(GroupEnd, Outcome)> = None;
         for place in 0..self.order.len() {
             let nth = self.order[place] as usize;
             let start = self.ends[nth].start;
@@ -217,12 +221,12 @@ impl SharedSearch {
                 _ => {
                     let hint = before.map_or(root, |(end, _)| end.node);
                     answers[nth] = match self.find_one(walks, graph, start, hint) {
-                        Way::Found(cost, node) => {
+                        SharedWay::Found(cost, node) => {
                             (self.ends[nth].node, self.ends[nth].is_found) = (node, true);
                             found(cost)
                         }
-                        Way::None => Outcome::Unreachable,
-                        Way::Unknown => Outcome::Capped,
+                        SharedWay::None => Outcome::Unreachable,
+                        SharedWay::Unknown => Outcome::Capped,
                     };
                 }
             }
@@ -237,7 +241,7 @@ impl SharedSearch {
         graph: Option<&JumpGraph>,
         start: IVec2,
         hint: NodeId,
-    ) -> Way
+    ) -> SharedWay
     where
         W: Walks<CUT>,
     {
@@ -260,10 +264,10 @@ impl SharedSearch {
             let tile = node.key.tile();
             let onward = directions_on::<CUT>(walks.rows(), tile, node.direction());
             if onward.lead_to(tile, start) && walks.is_clear(tile, start) {
-                return Way::Found(f, id);
+                return SharedWay::Found(f, id);
             }
             if self.is_capped {
-                return Way::Unknown;
+                return SharedWay::Unknown;
             }
             let offer = |successor: IVec2, direction| {
                 let g = node.g + octile(tile, successor);
@@ -277,7 +281,7 @@ impl SharedSearch {
                 _ => for_each_successor::<W, CUT, true>(walks, tile, onward, offer),
             }
             if self.is_capped {
-                return Way::Unknown;
+                return SharedWay::Unknown;
             }
             self.nodes.get_mut(id).close();
             self.closed.push(Closed {
@@ -289,8 +293,8 @@ impl SharedSearch {
         }
         match best {
             // Only where the tiles are not settled.
-            Cost::MAX => Way::None,
-            _ => Way::Found(best, best_node),
+            Cost::MAX => SharedWay::None,
+            _ => SharedWay::Found(best, best_node),
         }
     }
 

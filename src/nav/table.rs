@@ -164,7 +164,7 @@ const fn one_further(next: i8) -> i8 {
 
 /// The three directions with one vertical part, for a row; each with an entry of padding on both sides.
 #[derive(Clone, Debug)]
-struct Row {
+struct StepRow {
     upright: Vec<i8>,
     to_left: Vec<i8>,
     to_right: Vec<i8>,
@@ -172,7 +172,7 @@ struct Row {
     west: Vec<i8>,
 }
 
-impl Row {
+impl StepRow {
     fn new(width: usize) -> Self {
         let line = || vec![0; width + 2];
         Self {
@@ -186,12 +186,12 @@ impl Row {
 }
 
 /// Where a walk of one step from each tile of a row ends: one byte a tile, 0 or 1.
-struct Masks {
+struct StopMasks {
     wall: Vec<u8>,
     stop: Vec<u8>,
 }
 
-impl Masks {
+impl StopMasks {
     /// Spreads words of walls and stops, given for each 64th tile, over bytes.
     fn fill(&mut self, words: impl Fn(i32) -> (u64, u64)) {
         let bytes = self
@@ -206,7 +206,7 @@ impl Masks {
     }
 }
 
-impl Masks {
+impl StopMasks {
     /// Adds the tiles whose next tile has a stop ahead, by its entry.
     fn add_stops(&mut self, entries: &[i8]) {
         for (stop, entry) in self.stop.iter_mut().zip(entries) {
@@ -302,9 +302,9 @@ fn interleave(rows: [&[i8]; 8], entries: &mut [[i8; 8]]) {
 /// A sweep over the rows, each from the one before it.
 struct Sweep<'m, const CUT: bool> {
     rows: &'m BitPlane,
-    row: Row,
-    before: Row,
-    masks: Masks,
+    row: StepRow,
+    before: StepRow,
+    masks: StopMasks,
 }
 
 impl<'m, const CUT: bool> Sweep<'m, CUT> {
@@ -313,9 +313,9 @@ impl<'m, const CUT: bool> Sweep<'m, CUT> {
         let bytes = || vec![0; width.next_multiple_of(64)];
         Self {
             rows,
-            row: Row::new(width),
-            before: Row::new(width),
-            masks: Masks {
+            row: StepRow::new(width),
+            before: StepRow::new(width),
+            masks: StopMasks {
                 wall: bytes(),
                 stop: bytes(),
             },

@@ -2,7 +2,7 @@
 //!
 //! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard.
 
-use crate::wire::{Channel, ChannelState, ClientId, PacketHeader, PacketWriter, Written};
+use crate::wire::{Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter};
 
 use super::batch::{LineHead, LineView};
 use super::sink::Sink;
@@ -58,7 +58,7 @@ impl Assembler {
         line: LineView,
         shared: &[u8],
         sink: &mut dyn Sink,
-    ) -> Written {
+    ) -> PacketTotals {
         self.messages(
             tick,
             line.head,
@@ -80,7 +80,7 @@ impl Assembler {
         reliable: impl Iterator<Item = &'m [u8]>,
         unreliable: impl Iterator<Item = &'m [u8]>,
         sink: &mut dyn Sink,
-    ) -> Written {
+    ) -> PacketTotals {
         let place = self.place(head.client);
         let numbers = &mut self.clients[place];
         let mut header = PacketHeader {

@@ -17,12 +17,12 @@ pub(super) const SPAN_BYTES: usize = 8;
 
 /// Where a message lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct MessageSpan {
     start: u32,
     length: u32,
 }
 
-impl Span {
+impl MessageSpan {
     /// Bytes `start..end` of a batch's shared messages. Both are below 2 GiB.
     #[inline]
     #[must_use]
@@ -150,7 +150,7 @@ pub struct LineHead {
 
 /// A line as it is kept: where its spans and own bytes end.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct StoredLine {
     head: LineHead,
     ends: Ends,
 }
@@ -168,9 +168,9 @@ pub struct LineView<'a> {
     /// Who gets it, and with what header.
     pub head: LineHead,
     /// Messages of the reliable channel, in their order.
-    pub reliable: &'a [Span],
+    pub reliable: &'a [MessageSpan],
     /// Messages of the unreliable channel, in their order.
-    pub unreliable: &'a [Span],
+    pub unreliable: &'a [MessageSpan],
     /// The line's own bytes.
     pub own: &'a [u8],
 }
@@ -179,9 +179,9 @@ pub struct LineView<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct BatchPart {
     bytes: Vec<u8>,
-    reliable: Vec<Span>,
-    unreliable: Vec<Span>,
-    lines: Vec<Line>,
+    reliable: Vec<MessageSpan>,
+    unreliable: Vec<MessageSpan>,
+    lines: Vec<StoredLine>,
     open: Option<LineHead>,
 }
 
@@ -200,7 +200,7 @@ impl BatchPart {
 
     /// Adds a shared message on the reliable channel.
     #[inline]
-    pub fn reliable(&mut self, span: Span) {
+    pub fn reliable(&mut self, span: MessageSpan) {
         debug_assert!(self.open.is_some(), "a line is begun");
         if !span.is_empty() {
             self.reliable.push(span);
@@ -209,7 +209,7 @@ impl BatchPart {
 
     /// Adds a shared message on the unreliable channel.
     #[inline]
-    pub fn unreliable(&mut self, span: Span) {
+    pub fn unreliable(&mut self, span: MessageSpan) {
         debug_assert!(self.open.is_some(), "a line is begun");
         if !span.is_empty() {
             self.unreliable.push(span);
@@ -233,12 +233,12 @@ impl BatchPart {
     }
 
     #[inline]
-    fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+    fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.bytes.len();
         write(&mut self.bytes);
         debug_assert!(self.bytes.len() >= start, "a message only appends");
         let base = self.ends().bytes as usize;
-        Span::own(start - base, self.bytes.len() - base)
+        MessageSpan::own(start - base, self.bytes.len() - base)
     }
 
     /// Makes this line the client's last.
@@ -261,7 +261,7 @@ impl BatchPart {
         };
         let says = ends.reliable > before.reliable || ends.unreliable > before.unreliable;
         if says || head.close.is_some() {
-            self.lines.push(Line { head, ends });
+            self.lines.push(StoredLine { head, ends });
         } else {
             self.bytes.truncate(before.bytes as usize);
         }
@@ -337,11 +337,11 @@ pub struct Batch {
 
 impl Batch {
     /// Appends a shared message that `write` writes, and gives its place.
-    pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+    pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.shared.len();
         write(&mut self.shared);
         debug_assert!(self.shared.len() >= start, "a message only appends");
-        Span::shared(start, self.shared.len())
+        MessageSpan::shared(start, self.shared.len())
     }
 
     /// The part with this number, made when there are not as many.
@@ -374,7 +374,7 @@ impl Batch {
 mod tests {
     use super::*;
 
-    fn text(line: LineView, spans: &[Span], shared: &[u8]) -> Vec<u8> {
+    fn text(line: LineView, spans: &[MessageSpan], shared: &[u8]) -> Vec<u8> {
         let bytes = spans.iter().flat_map(|span| span.bytes(shared, line.own));
         bytes.copied().collect()
     }
@@ -423,7 +423,7 @@ mod tests {
         let mut part = BatchPart::default();
         part.begin(ClientId(1), 0, 0);
         part.write_reliable(|_| ());
-        part.reliable(Span::shared(5, 5));
+        part.reliable(MessageSpan::shared(5, 5));
         part.end();
         assert!(part.is_empty());
         part.begin(ClientId(1), 0, 0);
@@ -435,10 +435,10 @@ mod tests {
 
     #[test]
     fn a_span_beyond_its_bytes_has_none() {
-        assert!(Span::shared(1, 5).bytes(&[1, 2, 3], &[]).is_empty());
-        assert_eq!(Span::own(0, 2).bytes(&[1, 2, 3], &[7, 8]), [7, 8]);
-        let span = Span::own(4, 9);
-        assert_eq!(Span::from_bytes(span.to_bytes()), span);
+        assert!(MessageSpan::shared(1, 5).bytes(&[1, 2, 3], &[]).is_empty());
+        assert_eq!(MessageSpan::own(0, 2).bytes(&[1, 2, 3], &[7, 8]), [7, 8]);
+        let span = MessageSpan::own(4, 9);
+        assert_eq!(MessageSpan::from_bytes(span.to_bytes()), span);
     }
 
     #[test]

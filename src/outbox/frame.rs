@@ -4,7 +4,7 @@
 //! (8 bytes), then lines: client (4), epoch (1), reason to close or 0 (1), input (2), number of reliable and of unreliable spans
 //! (4 each), length of the own bytes (4), the spans (8 bytes each), the own bytes. All integers are little endian. Only this process reads it.
 
-use super::batch::{CloseReason, LineHead, LineView, SPAN_BYTES, Span};
+use super::batch::{CloseReason, LineHead, LineView, MessageSpan, SPAN_BYTES};
 use crate::wire::{ClientId, Reader};
 
 const SHARED: u8 = 0;
@@ -84,9 +84,9 @@ fn bytes<const COUNT: usize>(reader: &mut Reader) -> Option<[u8; COUNT]> {
     reader.take(COUNT).ok()?.try_into().ok()
 }
 
-fn spans(bytes: &[u8]) -> impl Iterator<Item = Span> {
+fn spans(bytes: &[u8]) -> impl Iterator<Item = MessageSpan> {
     let (spans, _) = bytes.as_chunks::<SPAN_BYTES>();
-    spans.iter().map(|&bytes| Span::from_bytes(bytes))
+    spans.iter().map(|&bytes| MessageSpan::from_bytes(bytes))
 }
 
 /// Begins a frame of shared bytes.
@@ -120,7 +120,7 @@ pub(super) fn write_reliable(frame: &mut Vec<u8>, head: LineHead, messages: &[&[
     for message in messages {
         let start = end;
         end += message.len();
-        frame.extend_from_slice(&Span::own(start, end).to_bytes());
+        frame.extend_from_slice(&MessageSpan::own(start, end).to_bytes());
     }
     for message in messages {
         frame.extend_from_slice(message);
@@ -137,7 +137,7 @@ fn write_head(frame: &mut Vec<u8>, head: LineHead, counts: [usize; 3]) {
     }
 }
 
-fn write_spans(frame: &mut Vec<u8>, spans: &[Span]) {
+fn write_spans(frame: &mut Vec<u8>, spans: &[MessageSpan]) {
     let start = frame.len();
     frame.resize(start + spans.len() * SPAN_BYTES, 0);
     let (places, _) = frame[start..].as_chunks_mut::<SPAN_BYTES>();
@@ -157,9 +157,9 @@ mod tests {
         let mut part = BatchPart::default();
         for client in [7, 8] {
             part.begin(ClientId(client), 3, 0x0201);
-            part.reliable(Span::shared(0, 6));
+            part.reliable(MessageSpan::shared(0, 6));
             part.write_reliable(|bytes| bytes.extend(b"own"));
-            part.unreliable(Span::shared(1, 3));
+            part.unreliable(MessageSpan::shared(1, 3));
             part.close(CloseReason::Behind);
         }
         part.end();

@@ -9,7 +9,7 @@ use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
 use super::sink::Sink;
 use crate::sim::StateHasher;
-use crate::wire::{ClientId, Written};
+use crate::wire::{ClientId, PacketTotals};
 
 /// The modelled lines.
 #[derive(Debug, Default)]
@@ -65,8 +65,8 @@ impl LineModels {
         limits: bool,
         assembler: &mut Assembler,
         sink: &mut dyn Sink,
-    ) -> Written {
-        let mut written = Written::default();
+    ) -> PacketTotals {
+        let mut written = PacketTotals::default();
         let waiting_bytes = &mut self.waiting_bytes;
         self.lines.retain(|_, line| {
             if limits {
@@ -103,7 +103,7 @@ impl LineModels {
         assembler: &mut Assembler,
         sink: &mut dyn Sink,
         tell: impl FnOnce(ClientId),
-    ) -> Option<Written> {
+    ) -> Option<PacketTotals> {
         let LineHead { client, close, .. } = line.head;
         let model = self.lines.get_mut(&client)?;
         if model.closed {
@@ -111,7 +111,7 @@ impl LineModels {
             if close.is_some() {
                 self.lines.remove(&client);
             }
-            return Some(Written::default());
+            return Some(PacketTotals::default());
         }
         if model.waiting.is_empty() && model.credit > 0 {
             let written = assembler.line(tick, line, shared, sink);
@@ -126,7 +126,7 @@ impl LineModels {
         let spans = line.reliable.iter();
         let messages: Vec<&[u8]> = spans.map(|span| span.bytes(shared, line.own)).collect();
         if messages.is_empty() && close.is_none() {
-            return Some(Written::default());
+            return Some(PacketTotals::default());
         }
         let mut frame = Vec::new();
         begin_lines(&mut frame, tick);
@@ -138,7 +138,7 @@ impl LineModels {
             model.waiting_bytes += frame.len();
             self.waiting_bytes += frame.len();
             model.waiting.push_back(frame);
-            return Some(Written::default());
+            return Some(PacketTotals::default());
         }
         self.counters.disconnected += 1;
         self.waiting_bytes -= std::mem::take(&mut model.waiting_bytes);
@@ -164,8 +164,12 @@ impl LineModels {
 }
 
 /// Sends what waited; whether it was the last of its client.
-fn send_frame(frame: &[u8], assembler: &mut Assembler, sink: &mut dyn Sink) -> (Written, bool) {
-    let (mut written, mut ended) = (Written::default(), false);
+fn send_frame(
+    frame: &[u8],
+    assembler: &mut Assembler,
+    sink: &mut dyn Sink,
+) -> (PacketTotals, bool) {
+    let (mut written, mut ended) = (PacketTotals::default(), false);
     if let Some(Frame::Lines { tick, mut lines }) = Frame::read(frame) {
         while let Some(line) = FrameLine::read(&mut lines) {
             let nothing = std::iter::empty();
@@ -206,14 +210,14 @@ mod tests {
         batch
     }
 
-    struct Rig {
+    struct LineRig {
         models: LineModels,
         assembler: Assembler,
         sink: MemorySink,
         told: Vec<ClientId>,
     }
 
-    impl Rig {
+    impl LineRig {
         fn new(bytes_per_tick: u32) -> Self {
             let mut models = LineModels::default();
             models.set(CLIENT, Some(bytes_per_tick));
@@ -267,7 +271,7 @@ mod tests {
             rate in 20..400u32,
             ticks in prop::collection::vec(prop::collection::vec(1..200usize, 0..4), 1..40),
         ) {
-            let mut rig = Rig::new(rate);
+            let mut rig = LineRig::new(rate);
             let (mut expected, mut sent, mut first) = (Vec::new(), 0, 20);
             for (tick, lengths) in (1..).zip(&ticks) {
                 for (nth, &length) in (0..).zip(lengths) {
@@ -289,7 +293,7 @@ mod tests {
 
     #[test]
     fn who_is_too_far_behind_is_closed_once_and_told_of() {
-        let mut rig = Rig::new(10);
+        let mut rig = LineRig::new(10);
         for tick in 1..=20 {
             rig.tick(&batch(tick, 30, &[100], false), 1_000);
         }
@@ -304,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_client_that_ends_gets_what_was_accepted_first() {
-        let mut rig = Rig::new(50);
+        let mut rig = LineRig::new(50);
         rig.tick(&batch(1, 30, &[120], false), 1_000);
         rig.tick(&batch(2, 40, &[120], false), 1_000);
         rig.tick(&batch(3, 50, &[1], true), 1_000);
@@ -320,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_line_that_widens_sends_all_that_waits() {
-        let mut rig = Rig::new(10);
+        let mut rig = LineRig::new(10);
         for tick in 1..=5 {
             rig.tick(&batch(tick, 30, &[100], false), 10_000);
         }

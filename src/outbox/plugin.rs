@@ -14,7 +14,7 @@ use super::line_model::LineModels;
 use super::sender::{SenderCounters, SenderSpec, Senders};
 use super::sink::{CountingSink, SharedSink, Sink};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
-use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, Written};
+use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketTotals};
 
 /// The most threads there may be.
 const SHARDS_MAX: u32 = 64;
@@ -107,8 +107,8 @@ pub struct Outbox {
     assembler: Assembler,
     models: LineModels,
     /// What was sent without threads.
-    inline: Written,
-    sink: Source,
+    inline: PacketTotals,
+    sink: SinkSource,
     threads: Option<Threads>,
     /// What was done by threads that ended since.
     before: SenderCounters,
@@ -125,7 +125,7 @@ struct Threads {
 }
 
 /// Where sinks come from.
-enum Source {
+enum SinkSource {
     /// One for all. While threads share it, one that forgets stands here.
     One(Box<dyn Sink>),
     /// One for each thread.
@@ -136,7 +136,7 @@ enum Source {
     },
 }
 
-impl Source {
+impl SinkSource {
     fn inline(&mut self) -> &mut dyn Sink {
         match self {
             Self::One(sink) => &mut **sink,
@@ -152,8 +152,8 @@ impl Default for Outbox {
             batch: Batch::default(),
             assembler: Assembler::default(),
             models: LineModels::default(),
-            inline: Written::default(),
-            sink: Source::One(Box::new(CountingSink::default())),
+            inline: PacketTotals::default(),
+            sink: SinkSource::One(Box::new(CountingSink::default())),
             threads: None,
             before: SenderCounters::default(),
             failed: None,
@@ -174,7 +174,7 @@ impl Outbox {
     pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
         self.stop_threads();
         self.send_waiting();
-        self.sink = Source::One(sink);
+        self.sink = SinkSource::One(sink);
     }
 
     /// Sends what comes from now on to sinks that `make` makes: one a thread, which share nothing. The number is the thread's,
@@ -186,7 +186,7 @@ impl Outbox {
         self.stop_threads();
         self.send_waiting();
         let make = Box::new(make);
-        self.sink = Source::Each { make, inline: None };
+        self.sink = SinkSource::Each { make, inline: None };
     }
 
     /// The news of this tick that are not sent yet; Replicate fills them, Send sets their tick and empties them.
@@ -241,7 +241,7 @@ impl Outbox {
         self.send_waiting();
         self.models.forget();
         let (started, shared) = match &mut self.sink {
-            Source::One(sink) => {
+            SinkSource::One(sink) => {
                 let one = std::mem::replace(sink, Box::new(CountingSink::default()));
                 let shared = Arc::new(Mutex::new(one));
                 let started = Senders::start(spec, &mut self.assembler, |_| {
@@ -249,7 +249,9 @@ impl Outbox {
                 });
                 (started, Some(shared))
             }
-            Source::Each { make, .. } => (Senders::start(spec, &mut self.assembler, make), None),
+            SinkSource::Each { make, .. } => {
+                (Senders::start(spec, &mut self.assembler, make), None)
+            }
         };
         match started {
             Ok(senders) => {
@@ -287,7 +289,7 @@ impl Outbox {
     /// The sink of all threads is that of the tick again.
     fn take_back(&mut self, shared: Option<Arc<Mutex<Box<dyn Sink>>>>) {
         let sink = shared.and_then(|shared| Arc::try_unwrap(shared).ok());
-        if let (Some(sink), Source::One(place)) = (sink, &mut self.sink) {
+        if let (Some(sink), SinkSource::One(place)) = (sink, &mut self.sink) {
             *place = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -321,7 +323,7 @@ pub struct OutboxStats {
 }
 
 impl OutboxStats {
-    fn of(inline: Written, threads: SenderCounters, sink_errors: u64) -> Self {
+    fn of(inline: PacketTotals, threads: SenderCounters, sink_errors: u64) -> Self {
         let mut written = inline;
         written.add(threads.written);
         Self {

@@ -77,7 +77,7 @@ fn ring_bytes(bytes: usize) -> usize {
 /// `count` messages of `bytes` bytes through one thread: a batch in, a batch out. Says what both ends cost without what the
 /// system makes of two threads.
 #[must_use]
-pub fn in_turn(way: Way, bytes: usize, count: u64) -> Sum {
+pub fn single_threaded(way: Way, bytes: usize, count: u64) -> Sum {
     let (mut messages, mut sum) = (Messages::new(bytes), Sum::default());
     let batch = (COMMIT_BYTES / (bytes + FRAMING_BYTES)).clamp(1, room(bytes)) as u64;
     let batches = (0..count.div_ceil(batch)).map(|nth| nth * batch..count.min((nth + 1) * batch));
@@ -206,7 +206,7 @@ mod tests {
     fn all_ways_give_the_same_messages_in_the_same_order() {
         for bytes in [8, 64, 1_200, 200_000] {
             let count = 3_000_000 / (bytes as u64 + 1_000);
-            let sums = WAYS.map(|way| in_turn(way, bytes, count));
+            let sums = WAYS.map(|way| single_threaded(way, bytes, count));
             assert!(
                 sums.iter()
                     .all(|&sum| sum == sums[0] && sum != Sum::default())

@@ -240,18 +240,18 @@ mod tests {
 
     /// What to do with the ring and its model.
     #[derive(Clone, Debug)]
-    enum Step {
+    enum RingStep {
         Push(usize),
         Commit,
         Read(usize),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<RingStep>> {
         let step = prop_oneof![
-            4 => (0..40_usize).prop_map(Step::Push),
-            1 => (40..200_usize).prop_map(Step::Push),
-            2 => Just(Step::Commit),
-            2 => (0..120_usize).prop_map(Step::Read),
+            4 => (0..40_usize).prop_map(RingStep::Push),
+            1 => (40..200_usize).prop_map(RingStep::Push),
+            2 => Just(RingStep::Commit),
+            2 => (0..120_usize).prop_map(RingStep::Read),
         ];
         prop::collection::vec(step, 0..300)
     }
@@ -267,7 +267,7 @@ mod tests {
                 let used: usize = gathered.iter().chain(&visible).map(size).sum();
                 prop_assert_eq!(writer.used(), used);
                 match step {
-                    Step::Push(length) => {
+                    RingStep::Push(length) => {
                         let message: Vec<u8> = (0..length).map(|nth| (nth * 7 + seed) as u8).collect();
                         let fits = used + FRAMING_BYTES + length <= capacity;
                         prop_assert_eq!(writer.push(&message).is_ok(), fits);
@@ -275,11 +275,11 @@ mod tests {
                             gathered.push(message);
                         }
                     }
-                    Step::Commit => {
+                    RingStep::Commit => {
                         writer.commit();
                         visible.extend(gathered.drain(..));
                     }
-                    Step::Read(bytes_min) => {
+                    RingStep::Read(bytes_min) => {
                         let mut read = Vec::new();
                         let count = reader.read(bytes_min, |message| read.push(message.to_vec()));
                         prop_assert_eq!(count, read.len());

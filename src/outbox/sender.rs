@@ -18,7 +18,7 @@ use super::frame::{Frame, FrameLine};
 use super::handover::{is_taken, take_until_abandoned};
 use super::ring::ring;
 use super::sink::Sink;
-use crate::wire::{ClientId, Written};
+use crate::wire::{ClientId, PacketTotals};
 
 /// Between two looks at a thread that is waited for.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
@@ -38,20 +38,20 @@ pub(super) struct SenderSpec {
 
 /// The threads.
 pub(super) struct Senders {
-    shards: Vec<Shard>,
+    shards: Vec<SenderShard>,
 }
 
-struct Shard {
+struct SenderShard {
     /// The lock is never waited for: the ring's writer may be on any one thread, and this says so to the compiler.
     feed: Mutex<Feed>,
     thread: JoinHandle<Assembler>,
-    progress: Arc<Progress>,
+    progress: Arc<SenderProgress>,
     is_dead: bool,
 }
 
 /// What a thread did so far.
 #[derive(Debug, Default)]
-struct Progress {
+struct SenderProgress {
     taken: AtomicU64,
     packets: AtomicU64,
     bytes: AtomicU64,
@@ -63,7 +63,7 @@ struct Progress {
 /// What all threads did, and what happened on the way to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SenderCounters {
-    pub written: Written,
+    pub written: PacketTotals,
     pub feed: FeedCounters,
     pub sink_errors: u64,
 }
@@ -92,7 +92,7 @@ impl Senders {
         for nth in 0..count {
             let of_shard = assembler.split_off(spec.mtu_bytes, |client| client.0 % count == nth);
             let kept = of_shard.clone();
-            match Shard::start(spec, nth, of_shard, sink(nth as usize)) {
+            match SenderShard::start(spec, nth, of_shard, sink(nth as usize)) {
                 Ok(shard) => senders.shards.push(shard),
                 Err(error) => {
                     assembler.absorb(kept);
@@ -119,7 +119,7 @@ impl Senders {
 
     /// Waits until everything that was accepted has reached the sinks. For shutting down and tests, not for a tick.
     pub fn flush(&mut self) {
-        self.shards.iter_mut().for_each(Shard::flush);
+        self.shards.iter_mut().for_each(SenderShard::flush);
     }
 
     /// Delivers everything that was accepted, ends the threads, and gives their clients' numbers back.
@@ -140,7 +140,7 @@ impl Senders {
         let mut sum = SenderCounters::default();
         for shard in &mut self.shards {
             let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-            sum.written.add(Written {
+            sum.written.add(PacketTotals {
                 packets: read(&shard.progress.packets),
                 bytes: read(&shard.progress.bytes),
                 messages: read(&shard.progress.messages),
@@ -154,7 +154,7 @@ impl Senders {
     }
 }
 
-impl Shard {
+impl SenderShard {
     fn start(
         spec: SenderSpec,
         nth: u32,
@@ -162,12 +162,12 @@ impl Shard {
         sink: Box<dyn Sink>,
     ) -> io::Result<Self> {
         let (writer, reader) = ring(spec.ring_bytes);
-        let progress = Arc::<Progress>::default();
+        let progress = Arc::<SenderProgress>::default();
         let of_thread = progress.clone();
         let thread = thread::Builder::new()
             .name(format!("throng-send-{nth}"))
             .spawn(move || {
-                let mut worker = Worker::new(assembler, sink);
+                let mut worker = SenderWorker::new(assembler, sink);
                 take_until_abandoned(reader, &of_thread.taken, |frame| match frame {
                     Some(frame) => worker.take(frame),
                     None => worker.tell(&of_thread),
@@ -206,20 +206,20 @@ impl Shard {
 }
 
 /// What a sender thread works with.
-pub(super) struct Worker {
+pub(super) struct SenderWorker {
     assembler: Assembler,
     sink: Box<dyn Sink>,
     shared: Vec<u8>,
-    pub written: Written,
+    pub written: PacketTotals,
 }
 
-impl Worker {
+impl SenderWorker {
     pub fn new(assembler: Assembler, sink: Box<dyn Sink>) -> Self {
         Self {
             assembler,
             sink,
             shared: Vec::new(),
-            written: Written::default(),
+            written: PacketTotals::default(),
         }
     }
 
@@ -247,7 +247,7 @@ impl Worker {
     }
 
     /// Has the sink write out what it gathered, and says what was done so far.
-    fn tell(&mut self, progress: &Progress) {
+    fn tell(&mut self, progress: &SenderProgress) {
         self.sink.flush();
         let tell = |counter: &AtomicU64, value| counter.store(value, Ordering::Relaxed);
         tell(&progress.packets, self.written.packets);

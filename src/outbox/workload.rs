@@ -1,12 +1,12 @@
 //! Input for benches and tests: a crowd's tick as a batch, and a shard that is taken from in the same thread.
 
 use super::assemble::Assembler;
-use super::batch::{Batch, Span};
+use super::batch::{Batch, MessageSpan};
 use super::feed::{Feed, SpillLimits};
 use super::ring::{RingReader, ring};
-use super::sender::Worker;
+use super::sender::SenderWorker;
 use super::sink::Sink;
-use crate::wire::{ClientId, Written};
+use crate::wire::{ClientId, PacketTotals};
 
 /// Fills a batch with a tick's news: `objects` shared messages of 12 to 19 bytes; each client gets `seen` of them, most on the
 /// unreliable channel, and a message of its own. Gives the number of messages for all clients together.
@@ -20,7 +20,7 @@ pub fn fill(batch: &mut Batch, tick: u64, objects: usize, clients: u32, seen: us
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize
     };
-    let spans: Vec<Span> = (0..objects.max(1))
+    let spans: Vec<MessageSpan> = (0..objects.max(1))
         .map(|object| {
             let length = 12 + random() % 8;
             batch.share(|bytes| bytes.resize(bytes.len() + length, 16 + (object % 200) as u8))
@@ -46,13 +46,13 @@ pub fn fill(batch: &mut Batch, tick: u64, objects: usize, clients: u32, seen: us
 }
 
 /// A shard without a thread: what the tick does to hand over, and what a sender thread does, one after the other.
-pub struct Shard {
+pub struct WorkloadShard {
     feed: Feed,
     reader: RingReader,
-    worker: Worker,
+    worker: SenderWorker,
 }
 
-impl Shard {
+impl WorkloadShard {
     /// A shard with a ring of `ring_bytes` and this sink.
     #[must_use]
     pub fn new(ring_bytes: usize, sink: Box<dyn Sink>) -> Self {
@@ -64,7 +64,7 @@ impl Shard {
         Self {
             feed: Feed::new(writer, limits),
             reader,
-            worker: Worker::new(Assembler::default(), sink),
+            worker: SenderWorker::new(Assembler::default(), sink),
         }
     }
 
@@ -74,7 +74,7 @@ impl Shard {
     }
 
     /// Takes what was handed over, as the thread does, and says what was made so far.
-    pub fn take(&mut self) -> Written {
+    pub fn take(&mut self) -> PacketTotals {
         while self.reader.read(0, |frame| self.worker.take(frame)) > 0 {}
         self.worker.written
     }

@@ -6,11 +6,15 @@ use std::ops::RangeInclusive;
 use glam::Vec2;
 
 use super::limits::{METRES_MAX, NAME_CHARS_MAX};
-use super::place::{Place, Problem};
+use super::place::{Problem, ValuePath};
 use super::suggest::{closest, one_of};
 
 /// A number within its range; NaN is within none.
-pub(super) fn within<T>(place: &Place, found: T, range: RangeInclusive<T>) -> Result<(), Problem>
+pub(super) fn within<T>(
+    place: &ValuePath,
+    found: T,
+    range: RangeInclusive<T>,
+) -> Result<(), Problem>
 where
     T: PartialOrd + std::fmt::Display,
 {
@@ -26,7 +30,7 @@ where
 }
 
 /// A position that is finite and not far beyond any map.
-pub(super) fn metres(place: &Place, found: Vec2) -> Result<(), Problem> {
+pub(super) fn metres(place: &ValuePath, found: Vec2) -> Result<(), Problem> {
     found
         .to_array()
         .into_iter()
@@ -35,7 +39,7 @@ pub(super) fn metres(place: &Place, found: Vec2) -> Result<(), Problem> {
 }
 
 /// The far corner is not before the near one.
-pub(super) fn ordered(place: &Place, min: Vec2, max: Vec2) -> Result<(), Problem> {
+pub(super) fn ordered(place: &ValuePath, min: Vec2, max: Vec2) -> Result<(), Problem> {
     if min.cmple(max).all() {
         return Ok(());
     }
@@ -48,7 +52,7 @@ pub(super) fn ordered(place: &Place, min: Vec2, max: Vec2) -> Result<(), Problem
 
 /// A list or text that is not too long.
 pub(super) fn at_most(
-    place: &Place,
+    place: &ValuePath,
     what: &str,
     found: usize,
     limit: usize,
@@ -63,7 +67,7 @@ pub(super) fn at_most(
 }
 
 /// A name that is there and not too long.
-pub(super) fn name(place: &Place, what: &str, found: &str) -> Result<(), Problem> {
+pub(super) fn name(place: &ValuePath, what: &str, found: &str) -> Result<(), Problem> {
     if found.is_empty() {
         return Err(Problem::new(
             place.clone(),
@@ -75,7 +79,7 @@ pub(super) fn name(place: &Place, what: &str, found: &str) -> Result<(), Problem
 
 /// No name twice; the second is the one that is wrong.
 pub(super) fn distinct<'a>(
-    place: &Place,
+    place: &ValuePath,
     what: &str,
     field: &'static str,
     names: impl Iterator<Item = &'a str>,
@@ -93,7 +97,7 @@ pub(super) fn distinct<'a>(
 
 /// A name that is among the known ones.
 pub(super) fn known(
-    place: &Place,
+    place: &ValuePath,
     what: &str,
     found: &str,
     known: &BTreeSet<&str>,

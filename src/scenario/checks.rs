@@ -31,9 +31,9 @@ pub(super) struct Watch {
     cap: bool,
     blocked: bool,
     paths: bool,
-    over_cap: Count,
-    on_blocked: Count,
-    inexact: Count,
+    over_cap: CheckCount,
+    on_blocked: CheckCount,
+    inexact: CheckCount,
     found_paths: u64,
     checked_paths: u64,
     search: Search,
@@ -41,12 +41,12 @@ pub(super) struct Watch {
 
 /// How often something happened that should not, and the first time in words.
 #[derive(Debug, Default)]
-struct Count {
+struct CheckCount {
     count: u64,
     first: Option<String>,
 }
 
-impl Count {
+impl CheckCount {
     fn add(&mut self, what: impl FnOnce() -> String) {
         self.count += 1;
         self.first.get_or_insert_with(what);

@@ -48,7 +48,7 @@ struct Known {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct EventLine<'a> {
     #[serde(flatten)]
     event: Event<'a>,
     tick: u64,
@@ -222,7 +222,7 @@ impl EventLog {
         if self.failed.is_some() {
             return;
         }
-        let line = Line {
+        let line = EventLine {
             event,
             tick,
             scene: scene.map(|scene| scene.0),
@@ -236,7 +236,7 @@ type Logins<'w, 's> = (
     MessageReader<'w, 's, LoggedIn>,
     MessageReader<'w, 's, LoggedOut>,
 );
-type Objects<'w, 's> = (
+type EventObjects<'w, 's> = (
     MessageReader<'w, 's, Spawned>,
     MessageReader<'w, 's, Despawned>,
 );
@@ -254,7 +254,7 @@ pub(super) fn log_world(
     kinds: Res<ObjectKinds>,
     mut opened: MessageReader<SceneOpened>,
     (mut logged_in, mut logged_out): Logins,
-    (mut spawned, mut despawned): Objects,
+    (mut spawned, mut despawned): EventObjects,
     mut edited: MessageReader<MapEdited>,
     scenes: Query<(&Scene, Option<&SceneMap>, Option<&InterestSpec>)>,
     objects: Query<(Option<&TeamId>, Option<&Viewer>)>,

@@ -5,15 +5,15 @@
 
 use super::bounds::at_most;
 use super::limits::SCENES_MAX;
-use super::place::{Place, Problem};
-use super::schema::{Action, MapSource, Scenario, Scene};
+use super::place::{Problem, ValuePath};
+use super::schema::{Action, MapSource, Scenario, ScenarioScene};
 use crate::aoi::grid::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
 /// the script opens.
-pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(Place, &Scene)> {
-    let root = Place::root();
+pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioScene)> {
+    let root = ValuePath::root();
     let first = scenario
         .scenes
         .iter()
@@ -41,7 +41,11 @@ pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(Place, &Scene)> {
 }
 
 /// Checks that the script's edits of a scene lie within its map, whose tiles are `map`.
-pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Result<(), Problem> {
+pub(super) fn edits_fit(
+    scenario: &Scenario,
+    scene: &ScenarioScene,
+    map: TileRect,
+) -> Result<(), Problem> {
     let first = scenario.scenes.first().map(|scene| scene.name.as_str());
     for (index, cue) in scenario.script.iter().enumerate() {
         let (named, rect, field) = match cue.action() {
@@ -66,7 +70,7 @@ pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Re
         let fits = u64::from(rect.x) + u64::from(rect.width) <= u64::from(map.width)
             && u64::from(rect.y) + u64::from(rect.height) <= u64::from(map.height);
         if named.as_deref().or(first) == Some(scene.name.as_str()) && !fits {
-            let place = Place::root()
+            let place = ValuePath::root()
                 .field("script")
                 .item(index)
                 .field("run")
@@ -82,7 +86,11 @@ pub(super) fn edits_fit(scenario: &Scenario, scene: &Scene, map: TileRect) -> Re
 }
 
 /// Checks that the interest grid of a scene can be laid over its map, whose tiles are `map`. Gives its number of cells.
-pub(super) fn grid_fits(scene: &Scene, place: &Place, map: TileRect) -> Result<u64, Problem> {
+pub(super) fn grid_fits(
+    scene: &ScenarioScene,
+    place: &ValuePath,
+    map: TileRect,
+) -> Result<u64, Problem> {
     let metres = |tiles: u32| tiles as f32 * scene.tile_m;
     let (width_m, height_m) = (metres(map.width), metres(map.height));
     SceneGrid::columns_and_rows(width_m, height_m, scene.cell_m, scene.margin_m())
@@ -92,7 +100,7 @@ pub(super) fn grid_fits(scene: &Scene, place: &Place, map: TileRect) -> Result<u
 
 /// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
 /// list of files fills the memory.
-pub(super) fn add_tiles(total: &mut u64, place: &Place, map: TileRect) -> Result<(), Problem> {
+pub(super) fn add_tiles(total: &mut u64, place: &ValuePath, map: TileRect) -> Result<(), Problem> {
     *total = total.saturating_add(map.tile_count());
     if *total <= TILES_MAX {
         return Ok(());
@@ -105,7 +113,12 @@ pub(super) fn add_tiles(total: &mut u64, place: &Place, map: TileRect) -> Result
 /// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
 pub(super) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
     let scenes = scenes_with_places(scenario);
-    at_most(&Place::root(), "scenes in all", scenes.len(), SCENES_MAX)?;
+    at_most(
+        &ValuePath::root(),
+        "scenes in all",
+        scenes.len(),
+        SCENES_MAX,
+    )?;
     let mut recipes: Vec<&MapRecipe> = Vec::new();
     let mut total = 0_u64;
     for (place, scene) in scenes {
@@ -157,8 +170,8 @@ mod tests {
     #[test]
     fn a_grid_of_too_small_cells_is_found_at_its_field() {
         let scenario =
-            scenario("scenes: [Scene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
-        let place = Place::root().field("scenes").item(0);
+            scenario("scenes: [ScenarioScene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
+        let place = ValuePath::root().field("scenes").item(0);
         let fits = |side| grid_fits(&scenario.scenes[0], &place, TileRect::new(0, 0, side, side));
         assert_eq!(fits(2048), Ok(1024 * 1024));
         let problem = fits(2050).unwrap_err().to_string();
@@ -170,7 +183,7 @@ mod tests {
 
     #[test]
     fn maps_from_files_are_counted_together() {
-        let (mut total, place) = (0, Place::root().field("scenes").item(1));
+        let (mut total, place) = (0, ValuePath::root().field("scenes").item(1));
         let half = TileRect::new(0, 0, 8192, 16_384);
         assert!((0..2).all(|_| add_tiles(&mut total, &place, half).is_ok()));
         let problem = add_tiles(&mut total, &place, TileRect::new(0, 0, 1, 1))
@@ -186,7 +199,7 @@ mod tests {
     fn all_generated_maps_together_are_limited_and_equal_ones_count_once() {
         let scene = |name: &str, side: u32| {
             let recipe = format!("Random(width_tiles: {side}, height_tiles: 16384)");
-            format!("Scene(name: \"{name}\", map: Generate({recipe}))")
+            format!("ScenarioScene(name: \"{name}\", map: Generate({recipe}))")
         };
         let equal = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_000));
         assert_eq!(told(&equal), "ok");

@@ -8,8 +8,8 @@ use super::builtin::{BUILT_IN, built_in};
 use super::error::{Mistake, ScenarioError};
 use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use super::outline::Outline;
-use super::place::{Place, Problem};
-use super::schema::{MapSource, Scenario, Scene};
+use super::place::{Problem, ValuePath};
+use super::schema::{MapSource, Scenario, ScenarioScene};
 use super::suggest::{closest, one_of};
 use super::syntax;
 use super::validate::validate;
@@ -119,7 +119,7 @@ impl Loaded {
     ///
     /// # Errors
     /// [`ScenarioError::Map`], pointing at the scene's `map`.
-    pub fn open_map(&self, scene: &Scene) -> Result<TileMap, ScenarioError> {
+    pub fn open_map(&self, scene: &ScenarioScene) -> Result<TileMap, ScenarioError> {
         let opened = match &scene.map {
             MapSource::File(named) => map::load(self.map_path(named)),
             MapSource::Generate(recipe) => map::generate(recipe, self.scenario.seed),
@@ -128,7 +128,7 @@ impl Loaded {
             let place = scenes_with_places(&self.scenario)
                 .into_iter()
                 .find(|(_, known)| *known == scene)
-                .map_or_else(Place::root, |(place, _)| place.field("map"));
+                .map_or_else(ValuePath::root, |(place, _)| place.field("map"));
             let place = match (&scene.map, &error) {
                 (MapSource::File(_), _) => place.item(0),
                 (MapSource::Generate(_), MapError::Recipe { field, .. }) => place.field(field),
@@ -264,7 +264,8 @@ mod tests {
     fn a_map_is_looked_up_beside_the_scenario() {
         let folder = Folder::new("beside");
         folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
-        let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
+        let scenario =
+            r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: File("small.map"))])"#;
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         assert_eq!(
             loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(),
@@ -276,8 +277,7 @@ mod tests {
     #[test]
     fn a_missing_map_is_shown_where_it_is_named() {
         let folder = Folder::new("missing");
-        let scenario =
-            "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
+        let scenario = "Scenario(name: \"x\",\n scenes: [ScenarioScene(name: \"a\", map: File(\"none.map\"))])";
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         let error = loaded.check_maps().unwrap_err();
         assert!(
@@ -289,8 +289,7 @@ mod tests {
 
     #[test]
     fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
-        let text =
-            r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
+        let text = r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: Generate(Random(fill: 2)))])"#;
         let scenario = parse("x.ron", text).unwrap();
         let loaded = Loaded {
             scenario,
@@ -304,7 +303,7 @@ mod tests {
     #[test]
     fn an_edit_beyond_its_map_is_shown() {
         let text = r#"Scenario(name: "x",
-            scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
+            scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
             script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
         let scenario = parse("x.ron", text).unwrap();
         let loaded = Loaded {

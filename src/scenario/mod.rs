@@ -40,12 +40,12 @@ pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use error::{Mistake, ScenarioError};
 pub use events::EventLog;
 pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};
-pub use place::{Place, Problem, Step};
+pub use place::{PathStep, Problem, ValuePath};
 pub use report::{Judged, Memory, Report};
-pub use runner::{Run, RunOptions};
+pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
-    Action, Area, Behaviour, Class, Crowd, Cue, Expectation, MapSource, Packets, Queue, Scenario,
-    Scene, Scope, SetName, Settings, Sight,
+    Action, Area, BehaviourSpec, Class, Crowd, Cue, Expectation, MapSource, Packets, Queue,
+    Scenario, ScenarioScene, Scope, SetName, Settings, Sight,
 };
 pub use script::ScenarioScript;
 pub use suggest::{closest, one_of};

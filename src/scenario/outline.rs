@@ -8,10 +8,10 @@
 
 use std::ops::Range;
 
-use super::place::{Place, Step};
+use super::place::{PathStep, ValuePath};
 
 /// Bytes of the text, from the first to the one after the last.
-pub type Span = Range<usize>;
+pub type TextSpan = Range<usize>;
 
 /// The tokens of a text and the tree of its values.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Outline<'a> {
     text: &'a str,
     tokens: Vec<Token>,
     /// Parents stand before their children; the first is the scenario.
-    values: Vec<Value>,
+    values: Vec<OutlineValue>,
 }
 
 /// A piece of the text between spaces and comments.
@@ -28,7 +28,7 @@ pub struct Token {
     /// What it is.
     pub kind: TokenKind,
     /// Where it is.
-    pub span: Span,
+    pub span: TextSpan,
 }
 
 /// The kinds of tokens that matter here.
@@ -44,15 +44,15 @@ pub enum TokenKind {
 
 /// A value: a word, a text, or a bracket with what is in it.
 #[derive(Debug)]
-struct Value {
+struct OutlineValue {
     parent: usize,
     /// Which value of its parent it is, from 0.
     index: usize,
     /// The name before the colon.
-    key: Option<Span>,
+    key: Option<TextSpan>,
     /// The name before the bracket.
-    head: Option<Span>,
-    span: Span,
+    head: Option<TextSpan>,
+    span: TextSpan,
     is_group: bool,
     /// Whether its closing bracket is there.
     is_closed: bool,
@@ -78,13 +78,13 @@ impl<'a> Outline<'a> {
     }
 
     /// Where the first value begins.
-    pub fn root_span(&self) -> Span {
+    pub fn root_span(&self) -> TextSpan {
         self.values.first().map_or(0..0, |_| self.short_span(0))
     }
 
     /// Where a value stands, or the closest value around it that is written down. What is a whole bracket is shown by
     /// its head.
-    pub fn find(&self, place: &Place) -> Span {
+    pub fn find(&self, place: &ValuePath) -> TextSpan {
         if self.values.is_empty() {
             return 0..0;
         }
@@ -117,13 +117,13 @@ impl<'a> Outline<'a> {
     }
 
     /// What a span says.
-    pub fn words(&self, span: &Span) -> &'a str {
+    pub fn words(&self, span: &TextSpan) -> &'a str {
         self.text.get(span.clone()).unwrap_or_default()
     }
 
     /// The head of the innermost bracket around a byte.
-    pub fn group_around(&self, byte: usize) -> Option<Span> {
-        let around = |value: &Value| {
+    pub fn group_around(&self, byte: usize) -> Option<TextSpan> {
+        let around = |value: &OutlineValue| {
             value.is_group && value.span.start < byte && (byte < value.span.end || !value.is_closed)
         };
         let innermost = self.values.iter().rposition(around)?;
@@ -140,7 +140,7 @@ impl<'a> Outline<'a> {
 
     /// The part of a value that a step names. A bracket with a single unnamed value, as in `Some(…)` or
     /// `Generate(Town(…))`, is passed through.
-    fn step_into(&self, mut at: usize, step: Step) -> Option<usize> {
+    fn step_into(&self, mut at: usize, step: PathStep) -> Option<usize> {
         loop {
             let child = self
                 .values
@@ -150,11 +150,11 @@ impl<'a> Outline<'a> {
                 .find(|(_, value)| {
                     value.parent == at
                         && match step {
-                            Step::Field(name) => value
+                            PathStep::Field(name) => value
                                 .key
                                 .as_ref()
                                 .is_some_and(|key| self.words(key) == name),
-                            Step::Item(index) => value.index == index,
+                            PathStep::Item(index) => value.index == index,
                         }
                 });
             if let Some((child, _)) = child {
@@ -168,7 +168,7 @@ impl<'a> Outline<'a> {
                 .find(|(_, value)| value.parent == at)?;
             if self.values[at].child_count != 1
                 || only.1.key.is_some()
-                || matches!(step, Step::Item(_))
+                || matches!(step, PathStep::Item(_))
             {
                 return None;
             }
@@ -176,7 +176,7 @@ impl<'a> Outline<'a> {
         }
     }
 
-    fn short_span(&self, index: usize) -> Span {
+    fn short_span(&self, index: usize) -> TextSpan {
         let value = &self.values[index];
         match &value.head {
             Some(head) => head.clone(),
@@ -286,8 +286,8 @@ fn raw_text_length(rest: &[u8]) -> Option<usize> {
 }
 
 /// Makes the tree of values. Brackets that are never closed reach to the end; closing ones too many are skipped.
-fn values(tokens: &[Token], end: usize) -> Vec<Value> {
-    let mut values: Vec<Value> = Vec::new();
+fn values(tokens: &[Token], end: usize) -> Vec<OutlineValue> {
+    let mut values: Vec<OutlineValue> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let mut key = None;
     let mut head = None;
@@ -326,7 +326,7 @@ fn values(tokens: &[Token], end: usize) -> Vec<Value> {
                 if is_group {
                     open.push(values.len());
                 }
-                values.push(Value {
+                values.push(OutlineValue {
                     // The root is its own parent; it is never asked for as a child, since children stand behind it.
                     parent: parent.unwrap_or(0),
                     index: place,
@@ -376,14 +376,14 @@ Scenario(
     queues: [(battle_scene: Some(Scene(tile_m: -0.5)))],
 )"##;
 
-    fn shown(place: &Place) -> &'static str {
+    fn shown(place: &ValuePath) -> &'static str {
         let outline = Outline::new(TEXT);
         outline.words(&outline.find(place))
     }
 
     #[test]
     fn fields_and_items_are_found_through_heads_comments_and_quotes() {
-        let root = Place::root();
+        let root = ValuePath::root();
         let scenes = root.field("scenes");
         assert_eq!(shown(&root), "Scenario");
         assert_eq!(shown(&root.field("name")), r#""a \" b""#);
@@ -405,10 +405,10 @@ Scenario(
 
     #[test]
     fn what_is_not_written_down_is_shown_by_what_is_around_it() {
-        let scene = Place::root().field("scenes").item(0);
+        let scene = ValuePath::root().field("scenes").item(0);
         assert_eq!(shown(&scene.field("cell_m")), "Scene");
-        assert_eq!(shown(&Place::root().field("scenes").item(9)), "[");
-        assert_eq!(shown(&Place::root().field("cast").item(0)), "Scenario");
+        assert_eq!(shown(&ValuePath::root().field("scenes").item(9)), "[");
+        assert_eq!(shown(&ValuePath::root().field("cast").item(0)), "Scenario");
     }
 
     #[test]
@@ -435,7 +435,7 @@ Scenario(
             for token in &outline.tokens {
                 prop_assert!(text.get(token.span.clone()).is_some_and(|words| !words.is_empty()));
             }
-            prop_assert!(text.get(outline.find(&Place::root().field("a").item(1))).is_some());
+            prop_assert!(text.get(outline.find(&ValuePath::root().field("a").item(1))).is_some());
             prop_assert!(outline.group_around(byte).is_none_or(|span| text.get(span).is_some()));
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// One step down from a value to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// Into a field, by its name.
     Field(&'static str),
     /// Into an item of a list, counted from 0.
@@ -13,9 +13,9 @@ pub enum Step {
 
 /// The way from the scenario to one of its values, such as `cast[2].kind`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place(Vec<Step>);
+pub struct ValuePath(Vec<PathStep>);
 
-impl Place {
+impl ValuePath {
     /// The scenario itself.
     #[must_use]
     pub const fn root() -> Self {
@@ -25,16 +25,16 @@ impl Place {
     /// The place of a field of this value.
     #[must_use]
     pub fn field(&self, name: &'static str) -> Self {
-        self.then(Step::Field(name))
+        self.then(PathStep::Field(name))
     }
 
     /// The place of an item of this list.
     #[must_use]
     pub fn item(&self, index: usize) -> Self {
-        self.then(Step::Item(index))
+        self.then(PathStep::Item(index))
     }
 
-    fn then(&self, step: Step) -> Self {
+    fn then(&self, step: PathStep) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
         Self(steps)
@@ -42,21 +42,21 @@ impl Place {
 
     /// The steps from the scenario down.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.0
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ValuePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return f.write_str("scenario");
         }
         for (index, step) in self.0.iter().enumerate() {
             match step {
-                Step::Field(name) if index == 0 => f.write_str(name)?,
-                Step::Field(name) => write!(f, ".{name}")?,
-                Step::Item(item) => write!(f, "[{item}]")?,
+                PathStep::Field(name) if index == 0 => f.write_str(name)?,
+                PathStep::Field(name) => write!(f, ".{name}")?,
+                PathStep::Item(item) => write!(f, "[{item}]")?,
             }
         }
         Ok(())
@@ -68,7 +68,7 @@ impl fmt::Display for Place {
 #[error("{place}: {message}")]
 pub struct Problem {
     /// The value that is wrong.
-    pub place: Place,
+    pub place: ValuePath,
     /// What was found and what would be right.
     pub message: String,
     /// More that helps, such as the names that are known.
@@ -77,7 +77,7 @@ pub struct Problem {
 
 impl Problem {
     /// A problem without further help.
-    pub fn new(place: Place, message: impl Into<String>) -> Self {
+    pub fn new(place: ValuePath, message: impl Into<String>) -> Self {
         Self {
             place,
             message: message.into(),
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn a_place_is_written_as_a_path() {
         assert_eq!(
-            Place::root()
+            ValuePath::root()
                 .field("cast")
                 .item(2)
                 .field("kind")
                 .to_string(),
             "cast[2].kind"
         );
-        assert_eq!(Place::root().to_string(), "scenario");
+        assert_eq!(ValuePath::root().to_string(), "scenario");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::bounds::{at_most, distinct, known, name, within};
 use super::limits::{CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX};
-use super::place::{Place, Problem};
+use super::place::{Problem, ValuePath};
 use super::schema::{Queue, Scenario};
 use super::validate::{Names, check_scene};
 use crate::crowd::REGIONS_MAX;
@@ -12,7 +12,7 @@ use crate::matchmaking::{ModeError, QueueMode};
 
 /// The queues.
 pub(super) fn check_queues(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
-    let place = Place::root().field("queues");
+    let place = ValuePath::root().field("queues");
     at_most(&place, "items", scenario.queues.len(), QUEUES_MAX)?;
     for (index, queue) in scenario.queues.iter().enumerate() {
         check_queue(&place.item(index), queue, names, scenario.tick_hz)?;
@@ -48,7 +48,7 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names) -> Result<(), Pro
 
 /// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
 pub(super) fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
-    let place = Place::root()
+    let place = ValuePath::root()
         .field("settings")
         .field("matchmaking")
         .field("modes");
@@ -74,7 +74,7 @@ pub(super) fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_rules(place: &Place, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
+fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
     mode.check(tick_hz).map_err(|error| {
         let place = match &error {
             ModeError::Range { field, .. } => place.field(field),
@@ -84,7 +84,12 @@ fn check_rules(place: &Place, mode: &QueueMode, tick_hz: f64) -> Result<(), Prob
     })
 }
 
-fn check_queue(place: &Place, queue: &Queue, names: &Names, tick_hz: f64) -> Result<(), Problem> {
+fn check_queue(
+    place: &ValuePath,
+    queue: &Queue,
+    names: &Names,
+    tick_hz: f64,
+) -> Result<(), Problem> {
     name(&place.field("mode"), "queue", &queue.mode)?;
     let rules = place.field("rules");
     let named = queue.rules.name();

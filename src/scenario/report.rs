@@ -33,9 +33,9 @@ pub struct Report {
     pub state_hash: String,
     pub tick_ms: Milliseconds,
     pub systems: BTreeMap<&'static str, SystemMilliseconds>,
-    pub objects: Objects,
+    pub objects: ObjectFigures,
     pub clients: Clients,
-    pub paths: Paths,
+    pub paths: PathFigures,
     pub views: Views,
     pub sync: Sync,
     pub matchmaking: Matchmaking,
@@ -71,7 +71,7 @@ pub struct SystemMilliseconds {
 /// Objects at the end, and the most that there were.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Objects {
+pub struct ObjectFigures {
     pub players: u64,
     pub npcs: u64,
     pub other: u64,
@@ -93,7 +93,7 @@ pub struct Clients {
 /// Path requests and their answers.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Paths {
+pub struct PathFigures {
     pub requested: u64,
     pub found: u64,
     pub unreachable: u64,
@@ -233,7 +233,7 @@ pub struct Judged {
 }
 
 /// Players, NPCs and things that there are.
-pub(super) fn count_objects(world: &mut World) -> Objects {
+pub(super) fn count_objects(world: &mut World) -> ObjectFigures {
     let mut counts = [0u64; 3];
     let mut query = world.query::<&Object>();
     let kinds = world.resource::<ObjectKinds>();
@@ -243,7 +243,7 @@ pub(super) fn count_objects(world: &mut World) -> Objects {
             .map_or(KindClass::Thing, |kind| kind.class);
         counts[class.index()] += 1;
     }
-    Objects {
+    ObjectFigures {
         players: counts[0],
         npcs: counts[1],
         other: counts[2],
@@ -290,9 +290,9 @@ pub(super) fn clients(world: &World) -> Clients {
     }
 }
 
-pub(super) fn paths(world: &World) -> Paths {
+pub(super) fn paths(world: &World) -> PathFigures {
     let stats = world.resource::<NavStats>();
-    Paths {
+    PathFigures {
         requested: stats.requested,
         found: stats.found,
         unreachable: stats.unreachable,

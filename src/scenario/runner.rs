@@ -10,7 +10,7 @@ use super::battles::{Battles, fight};
 use super::checks::{self, Watch};
 use super::events::{self, EventLog};
 use super::load::Loaded;
-use super::report::{self, Memory, Objects, Report};
+use super::report::{self, Memory, ObjectFigures, Report};
 use super::script::{ScenarioScript, run_script};
 use super::{ScenarioError, stage};
 use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
@@ -51,7 +51,7 @@ pub struct RunOptions {
 }
 
 /// A scenario that plays.
-pub struct Run {
+pub struct ScenarioRun {
     server: TestServer,
     loaded: Loaded,
     threads: usize,
@@ -64,7 +64,7 @@ pub struct Run {
     seed: u64,
 }
 
-impl Run {
+impl ScenarioRun {
     /// Checks the scenario, reads its maps, and puts everything in place. No tick has run after it.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Run {
             state_hash,
             tick_ms,
             systems,
-            objects: Objects {
+            objects: ObjectFigures {
                 peak: self.peak_objects.max(counted.peak),
                 ..counted
             },

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::warn;
 
-use super::schema::{Action, Behaviour, Class, Cue, Scenario, Scope};
+use super::schema::{Action, BehaviourSpec, Class, Cue, Scenario, Scope};
 use super::stage::{self, Stage};
 use crate::crowd;
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
@@ -17,14 +17,14 @@ use crate::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 /// When each cue runs next.
 #[derive(Resource, Debug, Default)]
 pub struct ScenarioScript {
-    cues: Vec<Timed>,
+    cues: Vec<TimedCue>,
     /// What could not be done, and why; the run goes on.
     faults: Vec<String>,
     fault_count: u64,
 }
 
 #[derive(Debug)]
-struct Timed {
+struct TimedCue {
     next: Option<u64>,
     /// 0 for once.
     every: u64,
@@ -40,7 +40,7 @@ impl ScenarioScript {
         // The tick that ends at time t is number t × hz; what is to happen at t happens in the one after.
         let tick = |t_s: f64| (t_s * scenario.tick_hz).floor() as u64 + 1;
         let timed = |cue: &Cue| match cue {
-            Cue::At { t_s, run } => Timed {
+            Cue::At { t_s, run } => TimedCue {
                 next: Some(tick(*t_s)),
                 every: 0,
                 until: u64::MAX,
@@ -55,7 +55,7 @@ impl ScenarioScript {
                 let first = if *from_s > 0.0 { *from_s } else { *t_s };
                 let every = ((t_s * scenario.tick_hz).round() as u64).max(1);
                 let until = until_s.map_or(u64::MAX, tick);
-                Timed {
+                TimedCue {
                     next: Some(tick(first)).filter(|&first| first <= until),
                     every,
                     until,
@@ -164,7 +164,7 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
             }
         }
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour),
-        Action::Gather { tag, at } => set_behaviour(world, tag, &Behaviour::Gather { at: *at }),
+        Action::Gather { tag, at } => set_behaviour(world, tag, &BehaviourSpec::Gather { at: *at }),
         Action::Block { scene, rect_tiles } => {
             edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Block)?
         }
@@ -244,7 +244,7 @@ fn scene_of(world: &World, tag: &str) -> Option<Entity> {
     world.get::<Object>(first).map(Object::scene_entity)
 }
 
-fn set_behaviour(world: &mut World, tag: &str, behaviour: &Behaviour) {
+fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) {
     let Some(scene) =
         scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None).ok())
     else {

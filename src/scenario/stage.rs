@@ -9,9 +9,9 @@ use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use super::limits::GRID_CELLS_MAX;
 use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
-use super::{Place as Where, Problem, ScenarioError};
+use super::{Problem, ScenarioError, ValuePath};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
-use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdSpec, Place, Weather, add_crowd};
+use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
@@ -173,7 +173,7 @@ impl Stage {
     }
 
     /// An area of a scene, in metres.
-    pub fn place(&self, world: &World, scene: Entity, area: &Area) -> Place {
+    pub fn place(&self, world: &World, scene: Entity, area: &Area) -> CrowdArea {
         let scale = self
             .scenes
             .iter()
@@ -183,7 +183,7 @@ impl Stage {
             .get::<SceneMap>(scene)
             .map_or(Vec2::ZERO, SceneMap::size_m);
         match *area {
-            Area::Rect { min_m, max_m } => Place::Rect {
+            Area::Rect { min_m, max_m } => CrowdArea::Rect {
                 min: min_m * scale,
                 max: max_m * scale,
             },
@@ -193,14 +193,14 @@ impl Stage {
                 width_m,
             } => {
                 let mean = (scale.x + scale.y) / 2.0;
-                Place::Ring {
+                CrowdArea::Ring {
                     center: center_m * scale,
                     radius: radius_m * mean,
                     width: width_m * mean,
                 }
             }
-            Area::Point { center_m } => Place::Point(center_m * scale),
-            Area::Share(min, max) => Place::Rect {
+            Area::Point { center_m } => CrowdArea::Point(center_m * scale),
+            Area::Share(min, max) => CrowdArea::Rect {
                 min: min * size_m,
                 max: max * size_m,
             },
@@ -212,7 +212,7 @@ impl Stage {
         &self,
         world: &World,
         scene: Entity,
-        behaviour: &schema::Behaviour,
+        behaviour: &schema::BehaviourSpec,
     ) -> Behaviour {
         let kind = |name: &str| kind(world, name);
         let scale = self
@@ -221,25 +221,25 @@ impl Stage {
             .find(|opened| opened.entity == scene)
             .map_or(Vec2::ONE, |o| o.scale);
         match behaviour {
-            schema::Behaviour::Idle => Behaviour::Idle,
-            schema::Behaviour::Wander { radius_m } => Behaviour::Wander {
+            schema::BehaviourSpec::Idle => Behaviour::Idle,
+            schema::BehaviourSpec::Wander { radius_m } => Behaviour::Wander {
                 radius_m: *radius_m,
             },
-            schema::Behaviour::Patrol { points } => Behaviour::Patrol {
+            schema::BehaviourSpec::Patrol { points } => Behaviour::Patrol {
                 points: points.iter().map(|&point| point * scale).collect(),
             },
-            schema::Behaviour::Chase { kind: of, sight_m } => Behaviour::Chase {
+            schema::BehaviourSpec::Chase { kind: of, sight_m } => Behaviour::Chase {
                 kind: kind(of),
                 sight_m: *sight_m,
             },
-            schema::Behaviour::Flee { kind: of, sight_m } => Behaviour::Flee {
+            schema::BehaviourSpec::Flee { kind: of, sight_m } => Behaviour::Flee {
                 kind: kind(of),
                 sight_m: *sight_m,
             },
-            schema::Behaviour::Commute { between: (a, b) } => Behaviour::Commute {
+            schema::BehaviourSpec::Commute { between: (a, b) } => Behaviour::Commute {
                 between: [self.place(world, scene, a), self.place(world, scene, b)],
             },
-            schema::Behaviour::Gather { at } => Behaviour::Gather {
+            schema::BehaviourSpec::Gather { at } => Behaviour::Gather {
                 at: self.place(world, scene, at),
             },
         }
@@ -311,7 +311,7 @@ pub(super) fn set_up(
         .collect();
     let matchmaker = Matchmaker::new(&modes, *tick_hz).map_err(|error| {
         ScenarioError::Invalid(loaded.mistake(Problem::new(
-            Where::root().field("queues"),
+            ValuePath::root().field("queues"),
             error.to_string(),
         )))
     })?;
@@ -322,18 +322,18 @@ pub(super) fn set_up(
     world.insert_resource(stage);
     let scenario = &loaded.scenario;
     for (nth, scene) in scenario.scenes.iter().enumerate() {
-        let place = Where::root().field("scenes").item(nth);
+        let place = ValuePath::root().field("scenes").item(nth);
         let scale = if nth == 0 { scale } else { Vec2::ONE };
         open(world, scene, scale).map_err(|error| at(loaded, place, &error))?;
     }
     for (nth, crowd) in scenario.cast.iter().enumerate() {
-        let place = Where::root().field("cast").item(nth);
+        let place = ValuePath::root().field("cast").item(nth);
         spawn(world, crowd).map_err(|error| at(loaded, place, &error))?;
     }
     Ok(())
 }
 
-fn at(loaded: &Loaded, place: Where, error: &StageError) -> ScenarioError {
+fn at(loaded: &Loaded, place: ValuePath, error: &StageError) -> ScenarioError {
     ScenarioError::Invalid(loaded.mistake(Problem::new(place, error.to_string())))
 }
 
@@ -362,7 +362,7 @@ fn arrivals(queue: &schema::Queue) -> ArrivalSpec {
 /// Opens a scene of the scenario.
 pub(super) fn open(
     world: &mut World,
-    scene: &schema::Scene,
+    scene: &schema::ScenarioScene,
     scale: Vec2,
 ) -> Result<Entity, StageError> {
     world.resource_scope(|world, mut stage: Mut<Stage>| {
@@ -383,7 +383,7 @@ pub(super) fn open(
             margin_m: scene.margin_m(),
             sight: scene.sight,
         };
-        let place = Where::root();
+        let place = ValuePath::root();
         let cells = grid_fits(scene, &place, map.tiles().rect())?;
         let is_open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
         let others: u64 = stage

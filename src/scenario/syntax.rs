@@ -7,7 +7,7 @@ use ron::error::{Error, Position, SpannedError};
 use ron::extensions::Extensions;
 
 use super::error::{Mistake, ScenarioError};
-use super::outline::{Outline, Span, TokenKind};
+use super::outline::{Outline, TextSpan, TokenKind};
 use super::schema::Scenario;
 use super::suggest::{closest, one_of};
 
@@ -46,13 +46,13 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
 
 /// What the reader meant.
 struct Explained {
-    span: Span,
+    span: TextSpan,
     message: String,
     help: Option<String>,
 }
 
 impl Explained {
-    fn new(span: Span, message: String) -> Self {
+    fn new(span: TextSpan, message: String) -> Self {
         Self {
             span,
             message,
@@ -168,7 +168,7 @@ fn unknown_field(
 }
 
 /// An unknown name: the closest known one, or all of them.
-fn unknown(span: Span, what: &str, found: &str, known: &[&str]) -> Explained {
+fn unknown(span: TextSpan, what: &str, found: &str, known: &[&str]) -> Explained {
     match closest(found, known.iter().copied()) {
         Some(name) => Explained::new(span, format!("unknown {what}, did you mean `{name}`?")),
         None => Explained {
@@ -261,7 +261,7 @@ fn expected_words(code: &Error) -> Option<String> {
 impl Outline<'_> {
     /// The last token that says `found` among those that begin before a byte. Only a few are looked at: the reader
     /// has just read it.
-    fn word_before(&self, byte: usize, found: &str) -> Span {
+    fn word_before(&self, byte: usize, found: &str) -> TextSpan {
         const LOOKS: usize = 4;
         let last = self.token_before(byte).unwrap_or(0);
         (0..LOOKS)
@@ -511,14 +511,14 @@ Scenario(
 
     /// What happens to a built-in scenario: bytes or whole tokens are replaced, inserted or dropped.
     #[derive(Clone, Debug)]
-    enum Change {
+    enum TextChange {
         Byte { at: usize, byte: u8 },
         Drop { at: usize, length: usize },
         Insert { at: usize, text: &'static str },
         Swap { a: usize, b: usize },
     }
 
-    fn change() -> impl Strategy<Value = Change> {
+    fn change() -> impl Strategy<Value = TextChange> {
         let pieces = [
             "-",
             "(",
@@ -547,34 +547,34 @@ Scenario(
             "\\",
         ];
         prop_oneof![
-            (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| Change::Byte { at, byte }),
-            (any::<usize>(), 1_usize..40).prop_map(|(at, length)| Change::Drop { at, length }),
+            (any::<usize>(), any::<u8>()).prop_map(|(at, byte)| TextChange::Byte { at, byte }),
+            (any::<usize>(), 1_usize..40).prop_map(|(at, length)| TextChange::Drop { at, length }),
             (any::<usize>(), prop::sample::select(pieces.to_vec()))
-                .prop_map(|(at, text)| Change::Insert { at, text }),
-            (any::<usize>(), any::<usize>()).prop_map(|(a, b)| Change::Swap { a, b }),
+                .prop_map(|(at, text)| TextChange::Insert { at, text }),
+            (any::<usize>(), any::<usize>()).prop_map(|(a, b)| TextChange::Swap { a, b }),
         ]
     }
 
-    fn changed(text: &str, changes: &[Change]) -> String {
+    fn changed(text: &str, changes: &[TextChange]) -> String {
         let mut bytes = text.as_bytes().to_vec();
         for change in changes {
             if bytes.is_empty() {
                 break;
             }
             match *change {
-                Change::Byte { at, byte } => {
+                TextChange::Byte { at, byte } => {
                     let at = at % bytes.len();
                     bytes[at] = byte;
                 }
-                Change::Drop { at, length } => {
+                TextChange::Drop { at, length } => {
                     let at = at % bytes.len();
                     bytes.drain(at..(at + length).min(bytes.len()));
                 }
-                Change::Insert { at, text } => {
+                TextChange::Insert { at, text } => {
                     let at = at % bytes.len();
                     bytes.splice(at..at, text.bytes());
                 }
-                Change::Swap { a, b } => {
+                TextChange::Swap { a, b } => {
                     let text = String::from_utf8_lossy(&bytes).into_owned();
                     let outline = Outline::new(&text);
                     let count = (0..)

@@ -1,7 +1,7 @@
 //! Whether a scenario makes sense: its names exist, its numbers are finite and within the [`limits`](super::limits).
 //!
 //! Pure: it knows the scenario alone, so that scenarios made by code are checked as well; the loader finds the text of
-//! the [`Place`] that is named. The first problem ends it, in the order of the fields.
+//! the [`ValuePath`] that is named. The first problem ends it, in the order of the fields.
 //!
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
@@ -15,9 +15,11 @@ use super::limits::{
     PARTY_SIZE_MAX, PERIOD_S_MIN, POINTS_MAX, SCENES_MAX, SPEED_M_S_MAX, SPILL_BYTES_MAX,
     TEXT_BYTES_MAX, TICK_HZ_MAX, TILE_M,
 };
-use super::place::{Place, Problem};
+use super::place::{Problem, ValuePath};
 use super::queues::{check_modes, check_queues};
-use super::schema::{Action, Area, Behaviour, Crowd, Cue, Expectation, Scenario, Scene, Scope};
+use super::schema::{
+    Action, Area, BehaviourSpec, Crowd, Cue, Expectation, Scenario, ScenarioScene, Scope,
+};
 use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
 use crate::map::{TilePattern, TileRect};
 use crate::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
@@ -30,7 +32,7 @@ use crate::world::{KindClass, ObjectKinds, Visibility};
 pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem> {
     let built_in = ObjectKinds::default();
     let names = Names::of(scenario, &built_in, attributes);
-    let root = Place::root();
+    let root = ValuePath::root();
     name(&root.field("name"), "scenario", &scenario.name)?;
     within(&root.field("tick_hz"), scenario.tick_hz, 1.0..=TICK_HZ_MAX)?;
     within(
@@ -158,7 +160,7 @@ impl<'a> Names<'a> {
 }
 
 fn scenes(scenario: &Scenario) -> Result<(), Problem> {
-    let place = Place::root().field("scenes");
+    let place = ValuePath::root().field("scenes");
     at_most(&place, "items", scenario.scenes.len(), SCENES_MAX)?;
     for (index, scene) in scenario.scenes.iter().enumerate() {
         check_scene(&place.item(index), scene)?;
@@ -172,7 +174,7 @@ fn scenes(scenario: &Scenario) -> Result<(), Problem> {
     check_tiles(scenario)
 }
 
-pub(super) fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
+pub(super) fn check_scene(place: &ValuePath, scene: &ScenarioScene) -> Result<(), Problem> {
     name(&place.field("name"), "scene", &scene.name)?;
     within(&place.field("tile_m"), scene.tile_m, TILE_M.0..=TILE_M.1)?;
     within(&place.field("cell_m"), scene.cell_m, CELL_M.0..=CELL_M.1)?;
@@ -189,7 +191,7 @@ pub(super) fn check_scene(place: &Place, scene: &Scene) -> Result<(), Problem> {
 }
 
 fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
-    let place = Place::root().field("cast");
+    let place = ValuePath::root().field("cast");
     at_most(&place, "items", scenario.cast.len(), CROWDS_MAX)?;
     let mut total = 0_u64;
     let mut in_scenes = vec![0_u64; scenario.scenes.len()];
@@ -230,7 +232,7 @@ fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
 }
 
 fn check_crowd(
-    place: &Place,
+    place: &ValuePath,
     crowd: &Crowd,
     names: &Names,
     scenes: &BTreeSet<&str>,
@@ -276,13 +278,17 @@ fn check_crowd(
     )
 }
 
-fn check_behaviour(place: &Place, behaviour: &Behaviour, names: &Names) -> Result<(), Problem> {
+fn check_behaviour(
+    place: &ValuePath,
+    behaviour: &BehaviourSpec,
+    names: &Names,
+) -> Result<(), Problem> {
     match behaviour {
-        Behaviour::Idle => Ok(()),
-        Behaviour::Wander { radius_m } => {
+        BehaviourSpec::Idle => Ok(()),
+        BehaviourSpec::Wander { radius_m } => {
             within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX)
         }
-        Behaviour::Patrol { points } => {
+        BehaviourSpec::Patrol { points } => {
             let place = place.field("points");
             if points.is_empty() {
                 return Err(Problem::new(
@@ -296,21 +302,21 @@ fn check_behaviour(place: &Place, behaviour: &Behaviour, names: &Names) -> Resul
                 .enumerate()
                 .try_for_each(|(index, point)| metres(&place.item(index), *point))
         }
-        Behaviour::Chase { kind, sight_m } | Behaviour::Flee { kind, sight_m } => {
+        BehaviourSpec::Chase { kind, sight_m } | BehaviourSpec::Flee { kind, sight_m } => {
             known(&place.field("kind"), "kind", kind, &names.kinds)?;
             within(&place.field("sight_m"), *sight_m, 0.0..=METRES_MAX)
         }
-        Behaviour::Commute {
+        BehaviourSpec::Commute {
             between: (from, to),
         } => {
             check_area(&place.field("between").item(0), from)?;
             check_area(&place.field("between").item(1), to)
         }
-        Behaviour::Gather { at } => check_area(&place.field("at"), at),
+        BehaviourSpec::Gather { at } => check_area(&place.field("at"), at),
     }
 }
 
-fn check_area(place: &Place, area: &Area) -> Result<(), Problem> {
+fn check_area(place: &ValuePath, area: &Area) -> Result<(), Problem> {
     match *area {
         Area::Rect { min_m, max_m } => {
             metres(&place.field("min_m"), min_m)?;
@@ -338,7 +344,7 @@ fn check_area(place: &Place, area: &Area) -> Result<(), Problem> {
     }
 }
 
-fn check_line(place: &Place, line: LineSpec) -> Result<(), Problem> {
+fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Problem> {
     for (name, share) in [
         ("loss", line.loss),
         ("duplicate", line.duplicate),
@@ -353,7 +359,7 @@ fn check_line(place: &Place, line: LineSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_cue(place: &Place, cue: &Cue, names: &Names) -> Result<(), Problem> {
+fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(), Problem> {
     match cue {
         Cue::At { t_s, .. } => within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX)?,
         Cue::Every {
@@ -372,7 +378,7 @@ fn check_cue(place: &Place, cue: &Cue, names: &Names) -> Result<(), Problem> {
     check_action(&place.field("run"), cue.action(), names)
 }
 
-fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Problem> {
+fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
     if let Some(tag) = action.tag() {
         known(&place.field("tag"), "tag", tag, &names.tags)?;
     }
@@ -456,7 +462,11 @@ fn check_action(place: &Place, action: &Action, names: &Names) -> Result<(), Pro
     }
 }
 
-fn check_changed_scene(place: &Place, scene: Option<&str>, names: &Names) -> Result<(), Problem> {
+fn check_changed_scene(
+    place: &ValuePath,
+    scene: Option<&str>,
+    names: &Names,
+) -> Result<(), Problem> {
     match scene {
         Some(scene) => known(&place.field("scene"), "scene", scene, &names.all_scenes),
         None if names.scenes.is_empty() => Err(Problem::new(
@@ -467,7 +477,7 @@ fn check_changed_scene(place: &Place, scene: Option<&str>, names: &Names) -> Res
     }
 }
 
-fn check_rect(place: &Place, rect: TileRect) -> Result<(), Problem> {
+fn check_rect(place: &ValuePath, rect: TileRect) -> Result<(), Problem> {
     if rect.tile_count() == 0 {
         return Err(Problem::new(
             place.clone(),
@@ -477,7 +487,7 @@ fn check_rect(place: &Place, rect: TileRect) -> Result<(), Problem> {
     Ok(())
 }
 
-fn check_expectation(place: &Place, expectation: &Expectation) -> Result<(), Problem> {
+fn check_expectation(place: &ValuePath, expectation: &Expectation) -> Result<(), Problem> {
     match expectation {
         Expectation::WaitUnderS(limit)
         | Expectation::TickP99UnderMs(limit)
@@ -520,13 +530,13 @@ mod tests {
 
     fn with_crowd(fields: &str) -> String {
         told(&format!(
-            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
+            "scenes: [ScenarioScene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
         ))
     }
 
     fn with_action(action: &str) -> String {
         told(&format!(
-            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
+            "scenes: [ScenarioScene(name: \"a\")], cast: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
              script: [At(t_s: 1, run: {action})]"
         ))
     }
@@ -555,19 +565,19 @@ mod tests {
                 "kinds[0].visibility",
             ),
             (
-                "scenes: [Scene(name: \"a\", tile_m: 0)]",
+                "scenes: [ScenarioScene(name: \"a\", tile_m: 0)]",
                 "scenes[0].tile_m",
             ),
             (
-                "scenes: [Scene(name: \"a\", cell_m: NaN)]",
+                "scenes: [ScenarioScene(name: \"a\", cell_m: NaN)]",
                 "scenes[0].cell_m",
             ),
             (
-                "scenes: [Scene(name: \"a\", margin_m: 13)]",
+                "scenes: [ScenarioScene(name: \"a\", margin_m: 13)]",
                 "scenes[0].margin_m",
             ),
             (
-                "scenes: [Scene(name: \"a\", max_objects: 1048577)]",
+                "scenes: [ScenarioScene(name: \"a\", max_objects: 1048577)]",
                 "scenes[0].max_objects",
             ),
             ("queues: [Queue(parties: 1048577)]", "queues[0].parties"),
@@ -593,7 +603,7 @@ mod tests {
             ),
             ("queues: [Queue(skill_mean: -1)]", "queues[0].skill_mean"),
             (
-                "queues: [Queue(battle_scene: Scene(name: \"b\", tile_m: -1))]",
+                "queues: [Queue(battle_scene: ScenarioScene(name: \"b\", tile_m: -1))]",
                 "queues[0].battle_scene.tile_m",
             ),
             ("expect: [TickP99UnderMs(-1)]", "expect[0][0]"),
@@ -686,7 +696,7 @@ mod tests {
 
     #[test]
     fn names_that_the_script_brings_may_be_used() {
-        let fields = "scenes: [Scene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
+        let fields = "scenes: [ScenarioScene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
             At(t_s: 1, run: Spawn(tag: \"pack\", kind: \"wolf\")), At(t_s: 2, run: OpenScene(name: \"b\")),
             At(t_s: 3, run: ChangeScene(tag: \"pack\", to: \"b\")), At(t_s: 4, run: CloseScene(scene: \"b\"))]";
         assert_eq!(told(fields), "ok");
@@ -695,7 +705,7 @@ mod tests {
     #[test]
     fn names_must_differ() {
         assert!(
-            told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
+            told("scenes: [ScenarioScene(name: \"a\"), ScenarioScene(name: \"a\")]")
                 .starts_with("scenes[1].name: ")
         );
         assert!(told("queues: [Queue(), Queue()]").starts_with("queues[1].mode: "));
@@ -719,7 +729,7 @@ mod tests {
     #[test]
     fn a_crowd_needs_a_scene_with_room_for_it() {
         assert!(told("cast: [Crowd()]").starts_with("cast[0]: expected a scene"));
-        let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
+        let fields = "scenes: [ScenarioScene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
         assert!(
             told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`")
         );

@@ -88,11 +88,11 @@ const fn folded_product(value: u64, factor: u64) -> u64 {
     (product >> 64) as u64 ^ (product as u64).rotate_left(11) ^ value
 }
 
-type Part = Box<dyn FnMut(&mut World, &mut StateHasher) + Send + Sync>;
+type HashPart = Box<dyn FnMut(&mut World, &mut StateHasher) + Send + Sync>;
 
 /// The registered parts, sorted by name.
 #[derive(Resource, Default)]
-struct HashParts(Vec<(&'static str, Part)>);
+struct HashParts(Vec<(&'static str, HashPart)>);
 
 /// Registers what belongs to the state hash.
 pub trait HashAppExt {
@@ -111,7 +111,7 @@ impl HashAppExt for App {
         part: impl FnMut(&mut World, &mut StateHasher) + Send + Sync + 'static,
     ) -> &mut Self {
         let mut parts = self.world_mut().get_resource_or_init::<HashParts>();
-        let part: Part = Box::new(part);
+        let part: HashPart = Box::new(part);
         match parts.0.binary_search_by_key(&name, |&(name, _)| name) {
             Ok(place) => parts.0[place].1 = part,
             Err(place) => parts.0.insert(place, (name, part)),

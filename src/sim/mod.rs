@@ -19,7 +19,7 @@ pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 pub use random::RandomStreams;
 pub use schedule::{
     Heartbeat, HeartbeatPhase, HeartbeatSystems, SimPlugin, SimSettings, SimSystems, SimTick,
-    TickObservers, in_turn, install,
+    TickObservers, install, single_threaded,
 };
 pub use timing::{SetTiming, TickTimings, TimingPlugin};
 pub use workers::Workers;

@@ -159,7 +159,7 @@ impl Plugin for SimPlugin {
 /// themselves. Bevy's executor then mostly hands a system to another thread, whose caches are cold: when it was left, the
 /// replication of `throng bench sync` went from 15.5 to 11.4 ns a link and tick. Not for an app that has systems of its own to run
 /// beside the tick's.
-pub fn in_turn(app: &mut App) {
+pub fn single_threaded(app: &mut App) {
     fn set(schedule: &mut Schedule) {
         schedule.set_executor(SingleThreadedExecutor::new());
     }
@@ -245,9 +245,9 @@ mod tests {
     use crate::sim::clock;
 
     #[derive(Resource, Default)]
-    struct Seen(Vec<(u64, &'static str)>);
+    struct SetsSeen(Vec<(u64, &'static str)>);
 
-    fn note(name: &'static str) -> impl FnMut(ResMut<Seen>, Res<SimTick>) {
+    fn note(name: &'static str) -> impl FnMut(ResMut<SetsSeen>, Res<SimTick>) {
         move |mut seen, tick| seen.0.push((tick.0, name))
     }
 
@@ -259,7 +259,7 @@ mod tests {
                 tick_hz: Some(20.0),
             },
         ))
-        .init_resource::<Seen>();
+        .init_resource::<SetsSeen>();
         clock::one_tick_an_update(&mut app);
         app
     }
@@ -275,7 +275,7 @@ mod tests {
         let expected: Vec<_> = (1..=2)
             .flat_map(|tick| SimSystems::ALL.map(|set| (tick, set.name())))
             .collect();
-        assert_eq!(app.world().resource::<Seen>().0, expected);
+        assert_eq!(app.world().resource::<SetsSeen>().0, expected);
     }
 
     #[test]
@@ -284,7 +284,10 @@ mod tests {
         app.insert_resource(SimSettings { heartbeat_ticks: 3 });
         app.add_systems(Heartbeat, note("beat").in_set(HeartbeatSystems::Match));
         (0..7).for_each(|_| app.update());
-        assert_eq!(app.world().resource::<Seen>().0, [(3, "beat"), (6, "beat")]);
+        assert_eq!(
+            app.world().resource::<SetsSeen>().0,
+            [(3, "beat"), (6, "beat")]
+        );
     }
 
     #[test]
@@ -294,7 +297,7 @@ mod tests {
         app.add_systems(Heartbeat, note("beat"));
         (0..10).for_each(|_| app.update());
         assert_eq!(app.world().resource::<SimTick>().0, 10);
-        assert_eq!(app.world().resource::<Seen>().0, [(10, "beat")]);
+        assert_eq!(app.world().resource::<SetsSeen>().0, [(10, "beat")]);
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use glam::Vec2;
 
-use crate::outbox::Span;
+use crate::outbox::MessageSpan;
 
 /// An announcement as clients of a scene may get it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Announced {
+pub struct PlacedAnnounce {
     /// The message, in the shared bytes.
-    pub span: Span,
+    pub span: MessageSpan,
     /// Whom it is about: number and generation. Who does not know it yet is told after its snapshot.
     pub from: Option<(u32, u32)>,
     /// Whether it must not be lost.
@@ -23,11 +23,11 @@ pub struct Announced {
 #[derive(Clone, Debug, Default)]
 pub struct Announcements {
     /// To those who see an object, by its id; ascending.
-    viewers: Vec<(u32, Announced)>,
+    viewers: Vec<(u32, PlacedAnnounce)>,
     /// To those near a place: where, and the radius squared.
-    near: Vec<(Vec2, f32, Announced)>,
+    near: Vec<(Vec2, f32, PlacedAnnounce)>,
     /// To all in the scene.
-    all: Vec<Announced>,
+    all: Vec<PlacedAnnounce>,
 }
 
 impl Announcements {
@@ -39,17 +39,17 @@ impl Announcements {
     }
 
     /// To all who see an object, and to the client that controls it.
-    pub fn add_to_viewers(&mut self, of: u32, announced: Announced) {
+    pub fn add_to_viewers(&mut self, of: u32, announced: PlacedAnnounce) {
         self.viewers.push((of, announced));
     }
 
     /// To all whose own object is near a place.
-    pub fn add_near(&mut self, at: Vec2, radius_m: f32, announced: Announced) {
+    pub fn add_near(&mut self, at: Vec2, radius_m: f32, announced: PlacedAnnounce) {
         self.near.push((at, radius_m * radius_m, announced));
     }
 
     /// To all.
-    pub fn add_to_all(&mut self, announced: Announced) {
+    pub fn add_to_all(&mut self, announced: PlacedAnnounce) {
         self.all.push(announced);
     }
 
@@ -60,7 +60,7 @@ impl Announcements {
     }
 
     /// Those to all who see this object.
-    pub fn of(&self, id: u32) -> impl Iterator<Item = Announced> {
+    pub fn of(&self, id: u32) -> impl Iterator<Item = PlacedAnnounce> {
         let start = self.viewers.partition_point(|&(of, _)| of < id);
         let same = self.viewers[start..].iter();
         same.take_while(move |&&(of, _)| of == id)
@@ -68,7 +68,7 @@ impl Announcements {
     }
 
     /// Those to a client whose own object is here.
-    pub fn at(&self, own: Vec2) -> impl Iterator<Item = Announced> {
+    pub fn at(&self, own: Vec2) -> impl Iterator<Item = PlacedAnnounce> {
         let near = self.near.iter();
         let near = near.filter(move |(at, radius2, _)| at.distance_squared(own) <= *radius2);
         let near = near.map(|&(.., announced)| announced);

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 
 use glam::Vec2;
 
-use super::announce::Announced;
+use super::announce::PlacedAnnounce;
 use super::motion::{MotionBase, Tier};
-use super::records::{News, SceneRecords, Variant};
+use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
 use crate::outbox::BatchPart;
 use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
@@ -47,7 +47,7 @@ pub struct Link {
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ViewedAs {
     /// Its number.
     pub id: u32,
     /// Its generation.
@@ -75,15 +75,15 @@ pub struct ClientState {
     /// The objects that it knows, its own included.
     pub links: Vec<Link>,
     /// The objects that it sees and does not know yet.
-    pub waiting: Vec<Seen>,
+    pub waiting: Vec<ViewedAs>,
     /// Those that are told this tick.
-    pub entering: Vec<Seen>,
+    pub entering: Vec<ViewedAs>,
     /// Those that it forgets this tick.
     despawns: Vec<(u32, u32)>,
     /// What it is told of without seeing it.
     pub remotes: Remotes,
     /// What is announced to this client alone, or to its party.
-    pub announced: Vec<Announced>,
+    pub announced: Vec<PlacedAnnounce>,
     /// Announcements about objects that it is to be told of first.
     held: Vec<Held>,
     /// Bytes that it may be sent; negative when overdrawn.
@@ -97,7 +97,7 @@ pub struct ClientState {
 /// An announcement that waits for its object's snapshot, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Held {
-    announced: Announced,
+    announced: PlacedAnnounce,
     bytes: Vec<u8>,
 }
 
@@ -126,8 +126,8 @@ pub struct Surroundings<'a, R, C> {
 
 /// Buffers of one worker.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch {
-    order: Vec<(Reverse<u8>, u32, Seen)>,
+pub struct FillScratch {
+    order: Vec<(Reverse<u8>, u32, ViewedAs)>,
     /// Places of links of which a motion is to be told.
     behind: Vec<u32>,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
@@ -149,14 +149,14 @@ pub struct Allowance {
 
 /// Messages of one kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct SentCount {
     /// Messages.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
-impl Count {
+impl SentCount {
     /// Counts one message.
     pub const fn one(&mut self, bytes: usize) {
         self.messages += 1;
@@ -174,17 +174,17 @@ impl Count {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentCounters {
     /// Objects that came into sight, and what begins a scene.
-    pub snapshots: Count,
+    pub snapshots: SentCount,
     /// Objects that went out of sight.
-    pub despawns: Count,
+    pub despawns: SentCount,
     /// Changed attributes.
-    pub deltas: Count,
+    pub deltas: SentCount,
     /// What is told of objects that need not be in sight: parties, the scene.
-    pub remotes: Count,
+    pub remotes: SentCount,
     /// Motions.
-    pub motions: Count,
+    pub motions: SentCount,
     /// Announcements.
-    pub announces: Count,
+    pub announces: SentCount,
     /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
     pub expired: u64,
     /// Motions that waited because of the budget, once a tick that they waited.
@@ -249,7 +249,7 @@ impl ClientState {
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. O(links).
-    pub fn follow(&mut self, id: u32, now: Option<Seen>) {
+    pub fn follow(&mut self, id: u32, now: Option<ViewedAs>) {
         if self.own.is_some_and(|(_, own, _)| own == id) {
             return;
         }
@@ -287,7 +287,7 @@ impl ClientState {
         allowance: Allowance,
         own: Vec2,
         position: impl Fn(u32) -> Vec2,
-        scratch: &mut Scratch,
+        scratch: &mut FillScratch,
     ) {
         self.credit =
             (self.credit + i64::from(allowance.bytes_per_tick)).min(i64::from(allowance.bytes_max));
@@ -316,7 +316,7 @@ impl ClientState {
         &mut self,
         part: &mut BatchPart,
         around: &Surroundings<R, C>,
-        scratch: &mut Scratch,
+        scratch: &mut FillScratch,
         counters: &mut SentCounters,
     ) where
         R: Fn(u32) -> Variant,
@@ -372,12 +372,12 @@ impl ClientState {
         }
         debug_assert_eq!(self.links.len(), known + made);
         spent += self.remotes.fill(part, around.scenes, counters);
-        let own_standing = scene.news(own).has(News::STANDING);
+        let own_standing = scene.news(own).has(LinkNews::STANDING);
         behind.resize(behind.len().max(known), 0);
         let mut behind_count = 0;
         for (place, link) in self.links[..known].iter_mut().enumerate() {
             let news = scene.news(link.id);
-            if news.has(News::STANDING) || own_standing {
+            if news.has(LinkNews::STANDING) || own_standing {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
                     let bytes =
@@ -389,14 +389,14 @@ impl ClientState {
                     link.variant = variant;
                 }
             }
-            if news.has(News::DELTA)
+            if news.has(LinkNews::DELTA)
                 && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(link.id)
             {
                 part.reliable(span);
                 counters.deltas.one(span.len());
                 spent += span.len();
             }
-            if news.has(News::ANNOUNCED) {
+            if news.has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
             // Written always and counted if due: which it is no branch could foresee.
@@ -405,7 +405,7 @@ impl ClientState {
             behind_count += usize::from(is_due);
         }
         for link in &self.links[known..] {
-            if scene.news(link.id).has(News::ANNOUNCED) {
+            if scene.news(link.id).has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
         }
@@ -457,7 +457,7 @@ impl ClientState {
     ) -> usize {
         let scene = around.records;
         for waiting in &self.waiting {
-            if scene.news(waiting.id).has(News::ANNOUNCED) {
+            if scene.news(waiting.id).has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(waiting.id));
             }
         }
@@ -497,7 +497,7 @@ impl ClientState {
             }
             waits
         });
-        let mut received = |announced: &Announced| {
+        let mut received = |announced: &PlacedAnnounce| {
             let nth = announced.nth as usize;
             receivers.resize(receivers.len().max(nth + 1), 0);
             receivers[nth] += 1;

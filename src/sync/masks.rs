@@ -8,7 +8,7 @@ pub const WORD_BITS: usize = u64::BITS as usize;
 
 /// A mask for each of many slots, of as many words as there are attributes for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Masks {
+pub struct SlotMasks {
     /// Words of each slot's mask.
     words: usize,
     masks: Vec<u64>,
@@ -16,13 +16,13 @@ pub struct Masks {
     dirty: Vec<u64>,
 }
 
-impl Default for Masks {
+impl Default for SlotMasks {
     fn default() -> Self {
         Self::new(1)
     }
 }
 
-impl Masks {
+impl SlotMasks {
     /// Masks of so many words, at least one, for no slots yet.
     #[must_use]
     pub fn new(words: usize) -> Self {
@@ -129,8 +129,8 @@ impl Masks {
 /// The bits that are set, lowest first.
 #[inline]
 #[must_use]
-pub const fn bits(mask: &[u64]) -> Bits<'_> {
-    Bits {
+pub const fn bits(mask: &[u64]) -> SetBits<'_> {
+    SetBits {
         mask,
         word: 0,
         left: 0,
@@ -139,7 +139,7 @@ pub const fn bits(mask: &[u64]) -> Bits<'_> {
 
 /// See [`bits`].
 #[derive(Clone, Debug)]
-pub struct Bits<'a> {
+pub struct SetBits<'a> {
     mask: &'a [u64],
     /// Words that were begun.
     word: usize,
@@ -147,7 +147,7 @@ pub struct Bits<'a> {
     left: u64,
 }
 
-impl Iterator for Bits<'_> {
+impl Iterator for SetBits<'_> {
     type Item = usize;
 
     #[inline]
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum MaskStep {
         Mark(u32, u32),
         Clear(u32),
         /// Collects those bits whose number leaves no rest.
@@ -180,13 +180,13 @@ mod tests {
         Grow(usize),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<MaskStep>> {
         let step = prop_oneof![
-            8 => (0..200u32, 0..200u32).prop_map(|(slot, bit)| Step::Mark(slot, bit)),
-            1 => (0..200u32).prop_map(Step::Clear),
-            1 => (1..3usize).prop_map(Step::Drain),
-            1 => (1..4usize).prop_map(Step::Widen),
-            1 => (0..200usize).prop_map(Step::Grow),
+            8 => (0..200u32, 0..200u32).prop_map(|(slot, bit)| MaskStep::Mark(slot, bit)),
+            1 => (0..200u32).prop_map(MaskStep::Clear),
+            1 => (1..3usize).prop_map(MaskStep::Drain),
+            1 => (1..4usize).prop_map(MaskStep::Widen),
+            1 => (0..200usize).prop_map(MaskStep::Grow),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -194,21 +194,21 @@ mod tests {
     proptest! {
         #[test]
         fn masks_are_sets_of_pairs(steps in steps()) {
-            let mut masks = Masks::default();
+            let mut masks = SlotMasks::default();
             let mut model = BTreeSet::new();
             for step in steps {
                 match step {
-                    Step::Mark(slot, bit) => {
+                    MaskStep::Mark(slot, bit) => {
                         masks.mark(slot, bit);
                         if (slot as usize) < masks.slots() && (bit as usize) < masks.words() * WORD_BITS {
                             model.insert((slot, bit as usize));
                         }
                     }
-                    Step::Clear(slot) => {
+                    MaskStep::Clear(slot) => {
                         masks.clear(slot);
                         model.retain(|&(other, _)| other != slot);
                     }
-                    Step::Drain(modulus) => {
+                    MaskStep::Drain(modulus) => {
                         let mut seen = Vec::new();
                         masks.drain(|slot, mask| {
                             let due: Vec<usize> = bits(mask).filter(|bit| bit % modulus == 0).collect();
@@ -221,8 +221,8 @@ mod tests {
                         prop_assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), taken);
                         model = left;
                     }
-                    Step::Widen(words) => masks.widen(words),
-                    Step::Grow(slots) => masks.grow(slots),
+                    MaskStep::Widen(words) => masks.widen(words),
+                    MaskStep::Grow(slots) => masks.grow(slots),
                 }
             }
             let all: BTreeSet<_> = (0..masks.slots() as u32)

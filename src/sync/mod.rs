@@ -34,7 +34,7 @@ pub mod reference;
 mod remotes;
 pub mod workload;
 
-pub use client::{Count, SentCounters};
+pub use client::{SentCount, SentCounters};
 pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{
     Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks,

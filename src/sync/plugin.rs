@@ -27,9 +27,11 @@ use fixedbitset::FixedBitSet;
 use serde::{Deserialize, Serialize};
 
 use self::attributes::SentValues;
-use super::client::{Allowance, ClientState, Link, Scratch, Seen, SentCounters, Surroundings};
+use super::client::{
+    Allowance, ClientState, FillScratch, Link, SentCounters, Surroundings, ViewedAs,
+};
 use super::motion::{Moving, Reckoning};
-use super::records::{SceneRecords, Standing, Variant};
+use super::records::{Affiliation, SceneRecords, Variant};
 use super::remotes::{PartyObjects, Remote};
 use crate::aoi::{AoiPlugin, Entered, Left, SceneInterest};
 use crate::outbox::{BatchPart, CloseReason, Outbox, OutboxPlugin, OutboxSettings};
@@ -210,7 +212,7 @@ pub(super) struct Replicator {
     followed: BTreeMap<SceneId, FixedBitSet>,
     /// Viewer, target and class of what changed in view lists of those, by scene, ascending.
     changed: BTreeMap<SceneId, Vec<(u32, u32, u8)>>,
-    workers: Vec<Worker>,
+    workers: Vec<FillWorker>,
 }
 
 impl Replicator {
@@ -237,8 +239,8 @@ pub(super) struct Wanted {
 
 /// What one worker needs and makes.
 #[derive(Debug, Default)]
-struct Worker {
-    scratch: Scratch,
+struct FillWorker {
+    scratch: FillScratch,
     part: BatchPart,
     sent: SentCounters,
     wanted: Vec<Wanted>,
@@ -334,7 +336,7 @@ fn follow_sessions(clients: &mut Vec<ClientState>, sessions: &Sessions, gone: &m
 }
 
 /// What a client is told of an object, by whom its own belongs to.
-fn relation(attributes: &Attributes, own: Standing, other: Standing) -> Variant {
+fn relation(attributes: &Attributes, own: Affiliation, other: Affiliation) -> Variant {
     let both = |nth: usize| own[nth] != 0 && own[nth] == other[nth];
     let mut relation = Audience::VIEWERS.or(Audience::SCENE);
     for (nth, audience) in [Audience::TEAM, Audience::PARTY, Audience::GUILD]
@@ -349,7 +351,7 @@ fn relation(attributes: &Attributes, own: Standing, other: Standing) -> Variant 
 }
 
 /// A client with what it needs of the world.
-struct Job<'w> {
+struct ClientJob<'w> {
     state: &'w mut ClientState,
     own: Object,
     records: &'w SceneRecords,
@@ -364,7 +366,7 @@ fn jobs<'w>(
     sessions: &Sessions,
     objects: &Query<&Object>,
     scenes: &'w Query<(&Scene, &SceneInterest)>,
-) -> Vec<Job<'w>> {
+) -> Vec<ClientJob<'w>> {
     let mut jobs = Vec::with_capacity(clients.len());
     let mut own_of = sessions.iter().peekable();
     for state in clients {
@@ -379,7 +381,7 @@ fn jobs<'w>(
             Some((*own, records.get(&own.scene())?, scene, interest))
         });
         match around {
-            Some((own, records, scene, interest)) => jobs.push(Job {
+            Some((own, records, scene, interest)) => jobs.push(ClientJob {
                 state,
                 own,
                 records,
@@ -417,7 +419,7 @@ fn follow_views(
     let own_variant = attributes.variant(Attributes::OWN);
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
-        for Job {
+        for ClientJob {
             state,
             own,
             records,
@@ -437,7 +439,7 @@ fn follow_views(
                     remote: false,
                 });
             }
-            let seen = |target, class| Seen {
+            let seen = |target, class| ViewedAs {
                 id: target,
                 generation: interest.generation(ObjectId(target)).0,
                 class,
@@ -493,7 +495,7 @@ fn follow_views(
     wanted.dedup();
 }
 
-type Walking = (
+type MotionRow = (
     &'static Position,
     &'static Velocity,
     &'static Heading,
@@ -515,7 +517,7 @@ fn moving_of(
 /// What is known of every object's motion follows where it is.
 fn record_motions(
     mut replicator: ResMut<Replicator>,
-    objects: Query<(&Object, Walking)>,
+    objects: Query<(&Object, MotionRow)>,
     mut teleported: MessageReader<Teleported>,
     mut changed_scene: MessageReader<SceneChanged>,
     settings: Res<SyncSettings>,
@@ -629,13 +631,13 @@ fn write_lines(
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
     let shared = &*outbox.batch_mut().shared;
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
-        let Worker {
+        let FillWorker {
             scratch,
             part,
             sent,
             ..
         } = worker;
-        for Job {
+        for ClientJob {
             state,
             own,
             records,

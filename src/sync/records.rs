@@ -4,14 +4,14 @@ use fixedbitset::FixedBitSet;
 
 use super::announce::Announcements;
 use super::motion::{MotionBase, Moving, Reckoning};
-use crate::outbox::Span;
+use crate::outbox::MessageSpan;
 use crate::wire::write_motion;
 
 /// A message an object, each written once a tick into the bytes that all clients share.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// Where each message lies; of those only that are written.
-    spans: Vec<Span>,
+    spans: Vec<MessageSpan>,
     /// A bit an id, so that asking for what is not there, as is mostly done, stays in the nearest cache.
     written: FixedBitSet,
 }
@@ -23,10 +23,10 @@ impl Records {
     }
 
     /// Sets the message of an object.
-    pub fn set(&mut self, id: u32, span: Span) {
+    pub fn set(&mut self, id: u32, span: MessageSpan) {
         let id = id as usize;
         if self.spans.len() <= id {
-            self.spans.resize(id + 1, Span::shared(0, 0));
+            self.spans.resize(id + 1, MessageSpan::shared(0, 0));
             self.written.grow(id + 1);
         }
         self.spans[id] = span;
@@ -35,7 +35,7 @@ impl Records {
 
     /// The message of an object, if one was written.
     #[inline]
-    pub fn get(&self, id: u32) -> Option<Span> {
+    pub fn get(&self, id: u32) -> Option<MessageSpan> {
         let id = id as usize;
         self.written.contains(id).then(|| self.spans[id])
     }
@@ -48,14 +48,14 @@ pub struct Variant(pub u8);
 
 /// What is new of an object, small enough that a client's whole list is looked through every tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
+pub struct LinkNews {
     /// The number of what is known of its motion; 0 before there is anything.
     pub motion: u16,
     /// What else there is this tick, a bit each: mostly nothing, so that one look is enough.
     pub besides: u16,
 }
 
-impl News {
+impl LinkNews {
     /// Attributes of it are told to those who see it.
     pub const DELTA: u16 = 1;
     /// Attributes of it are told to those who need not.
@@ -73,16 +73,16 @@ impl News {
 }
 
 /// The team, party and guild of an object; 0 for none.
-pub type Standing = [u32; 3];
+pub type Affiliation = [u32; 3];
 
-/// The place of the party in a [`Standing`].
+/// The place of the party in a [`Affiliation`].
 pub const PARTY: usize = 1;
 
 /// All that a scene has to tell this tick. By object id.
 #[derive(Clone, Debug, Default)]
 pub struct SceneRecords {
     /// What is new of each object.
-    pub news: Vec<News>,
+    pub news: Vec<LinkNews>,
     /// What clients reckon on from.
     pub bases: Vec<MotionBase>,
     /// The message of each base, encoded when it is made.
@@ -102,7 +102,7 @@ pub struct SceneRecords {
     /// One-shot events.
     pub announcements: Announcements,
     /// Who belongs to whom.
-    pub standing: Vec<Standing>,
+    pub standing: Vec<Affiliation>,
     /// Objects of which something changed this tick.
     changed: Vec<u32>,
 }
@@ -151,7 +151,7 @@ impl SceneRecords {
 
     /// What is new of an object.
     #[inline]
-    pub fn news(&self, id: u32) -> News {
+    pub fn news(&self, id: u32) -> LinkNews {
         self.news.get(id as usize).copied().unwrap_or_default()
     }
 
@@ -159,7 +159,7 @@ impl SceneRecords {
     pub fn base_mut(&mut self, id: u32) -> &mut MotionBase {
         let places = id as usize + 1;
         if self.bases.len() < places {
-            self.news.resize(places, News::default());
+            self.news.resize(places, LinkNews::default());
             self.bases.resize(places, MotionBase::default());
         }
         &mut self.bases[id as usize]
@@ -189,20 +189,20 @@ impl SceneRecords {
     }
 
     /// Takes over who an object belongs to, and gives what was before.
-    pub fn stand(&mut self, id: u32, standing: Standing) -> Standing {
+    pub fn stand(&mut self, id: u32, standing: Affiliation) -> Affiliation {
         let place = id as usize;
         if self.standing.len() <= place {
-            self.standing.resize(place + 1, Standing::default());
+            self.standing.resize(place + 1, Affiliation::default());
         }
         let before = std::mem::replace(&mut self.standing[place], standing);
         if before != standing {
-            self.tell(id, News::STANDING);
+            self.tell(id, LinkNews::STANDING);
         }
         before
     }
 
     /// Who an object belongs to.
-    pub fn standing(&self, id: u32) -> Standing {
+    pub fn standing(&self, id: u32) -> Affiliation {
         self.standing.get(id as usize).copied().unwrap_or_default()
     }
 
@@ -247,20 +247,20 @@ mod tests {
     fn what_is_told_lasts_until_the_next_tick() {
         let mut records = SceneRecords::default();
         records.begin(2);
-        records.tell(3, News::DELTA);
+        records.tell(3, LinkNews::DELTA);
         records.stand(5, [1, 0, 0]);
-        let span = Span::shared(3, 9);
+        let span = MessageSpan::shared(3, 9);
         records.deltas[1].set(3, span);
         let has = |records: &SceneRecords, id, what| records.news(id).has(what);
-        assert!(has(&records, 3, News::DELTA) && !has(&records, 3, News::ANNOUNCED));
-        assert!(has(&records, 5, News::STANDING) && !has(&records, 9, News::DELTA));
+        assert!(has(&records, 3, LinkNews::DELTA) && !has(&records, 3, LinkNews::ANNOUNCED));
+        assert!(has(&records, 5, LinkNews::STANDING) && !has(&records, 9, LinkNews::DELTA));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[0].get(3)),
             (Some(span), None)
         );
         records.begin(2);
         records.stand(5, [1, 0, 0]);
-        assert!(!has(&records, 3, News::DELTA) && !has(&records, 5, News::STANDING));
+        assert!(!has(&records, 3, LinkNews::DELTA) && !has(&records, 5, LinkNews::STANDING));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[1].get(99)),
             (None, None)

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::client::SentCounters;
-use super::records::{News, SceneRecords, Variant};
-use crate::outbox::{BatchPart, Span};
+use super::records::{LinkNews, SceneRecords, Variant};
+use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{RemoteId, write_forget};
 use crate::world::{ObjectRef, SceneId};
 
@@ -99,7 +99,7 @@ impl Remotes {
         counters: &mut SentCounters,
     ) -> usize {
         let mut spent = 0;
-        let mut tell = |span: Span| {
+        let mut tell = |span: MessageSpan| {
             part.reliable(span);
             counters.remotes.one(span.len());
             spent += span.len();
@@ -123,7 +123,7 @@ impl Remotes {
         }
         for &Remote { object, variant } in &self.known[..before] {
             let (id, scene) = (object.id.0, scenes.get(&object.scene));
-            let changed = scene.filter(|scene| scene.news(id).has(News::REMOTE_DELTA));
+            let changed = scene.filter(|scene| scene.news(id).has(LinkNews::REMOTE_DELTA));
             changed
                 .and_then(|scene| scene.remote_deltas[usize::from(variant.0)].get(id))
                 .into_iter()
@@ -134,7 +134,7 @@ impl Remotes {
     }
 }
 
-/// The objects of each party, by its number in a [`Standing`](super::records::Standing).
+/// The objects of each party, by its number in a [`Affiliation`](super::records::Standing).
 #[derive(Clone, Debug, Default)]
 pub struct PartyObjects {
     members: BTreeMap<u32, Vec<ObjectRef>>,

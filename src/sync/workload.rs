@@ -16,7 +16,7 @@ use crate::aoi::{AoiSettings, Viewable, Viewer, views::ViewCaps};
 use crate::outbox::{Outbox, OutboxStats, Sink};
 use crate::session::{Sessions, control};
 use crate::sim::clock::{Stopwatch, one_tick_an_update};
-use crate::sim::{SimSystems, SimTick, in_turn};
+use crate::sim::{SimSystems, SimTick, single_threaded};
 use crate::wire::ClientId;
 use crate::world::{
     Heading, KindId, Object, Position, SceneSpec, Velocity, WorldError, open_scene, spawn_object,
@@ -29,7 +29,7 @@ pub const PACE_M_S: f32 = 3.0;
 
 /// Where everybody is.
 #[derive(Resource)]
-pub struct Walk(pub Walkers);
+pub struct WorkloadWalk(pub Walkers);
 
 /// What the sets of replication took in the tick in hand.
 #[derive(Resource, Default)]
@@ -65,7 +65,7 @@ impl WalkingServer {
                 margin_m: 0.0,
                 ..AoiSettings::default()
             })
-            .insert_resource(Walk(Walkers::new(
+            .insert_resource(WorkloadWalk(Walkers::new(
                 objects,
                 side_m,
                 PACE_M_S / TICK_HZ as f32,
@@ -80,7 +80,7 @@ impl WalkingServer {
                 ),
             );
         one_tick_an_update(&mut app);
-        in_turn(&mut app);
+        single_threaded(&mut app);
         let world = app.world_mut();
         let spec = SceneSpec {
             size_m: Vec2::splat(side_m),
@@ -95,7 +95,7 @@ impl WalkingServer {
         };
         for nth in 0..objects {
             let world = server.app.world_mut();
-            let at = world.resource::<Walk>().0.positions[nth as usize];
+            let at = world.resource::<WorkloadWalk>().0.positions[nth as usize];
             let sight = (Viewer::new(ViewCaps::all(CAP)), Viewable::default());
             let object = spawn_object(world, scene, KindId(0), at, sight)?;
             server.objects.push(object);
@@ -155,7 +155,7 @@ impl WalkingServer {
 
 /// One tick's step of everybody.
 pub fn walk(
-    mut walk: ResMut<Walk>,
+    mut walk: ResMut<WorkloadWalk>,
     mut objects: Query<(&Object, &mut Position, &mut Velocity, &mut Heading)>,
 ) {
     let before = walk.0.positions.clone();

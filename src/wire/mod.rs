@@ -79,8 +79,8 @@ pub use client::ClientMessage;
 pub use codec::{Reader, WireError, write_varint};
 pub use packet::{
     Channel, ChannelState, HELLO, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, MTU_MAX_BYTES,
-    MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketWriter, Reassembler, Received,
-    Written, is_newer, widen,
+    MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketTotals, PacketWriter,
+    Reassembler, Received, is_newer, widen,
 };
 pub use server::{
     ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, Attribute, Motion, PositionQuantum, RemoteId,

@@ -176,7 +176,7 @@ pub struct ChannelState {
 
 /// What a [`PacketWriter`] made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct PacketTotals {
     /// Packets.
     pub packets: u64,
     /// Their bytes, headers included.
@@ -187,7 +187,7 @@ pub struct Written {
     pub too_long: u64,
 }
 
-impl Written {
+impl PacketTotals {
     /// Adds another count.
     pub const fn add(&mut self, other: Self) {
         self.packets += other.packets;
@@ -246,8 +246,8 @@ impl PacketWriter {
         state: &mut ChannelState,
         messages: impl IntoIterator<Item = &'m [u8]>,
         mut deliver: impl FnMut(&[u8]),
-    ) -> Written {
-        let mut written = Written::default();
+    ) -> PacketTotals {
+        let mut written = PacketTotals::default();
         self.packet.clear();
         for message in messages {
             if message.len() > self.mtu_bytes - PACKET_HEADER_BYTES {
@@ -281,7 +281,7 @@ impl PacketWriter {
     }
 
     #[inline]
-    fn finish(&mut self, written: &mut Written, deliver: &mut impl FnMut(&[u8])) {
+    fn finish(&mut self, written: &mut PacketTotals, deliver: &mut impl FnMut(&[u8])) {
         if !self.packet.is_empty() {
             debug_assert!(self.packet.len() <= self.mtu_bytes, "no packet is longer");
             written.packets += 1;
@@ -296,7 +296,7 @@ impl PacketWriter {
         header: PacketHeader,
         state: &mut ChannelState,
         message: &[u8],
-        written: &mut Written,
+        written: &mut PacketTotals,
         deliver: &mut impl FnMut(&[u8]),
     ) {
         let number = state.cut;
@@ -331,25 +331,25 @@ pub struct Received<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     bytes: Vec<u8>,
-    pending: Option<Pending>,
+    pending: Option<PendingMessage>,
 }
 
 /// The message of which parts are still missing.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingMessage {
     number: u16,
     epoch: u8,
     total: usize,
 }
 
 /// A part's head.
-struct Part {
+struct PartHead {
     number: u16,
     total: usize,
     offset: usize,
 }
 
-impl Part {
+impl PartHead {
     /// Reads what follows the kind byte, but for the bytes of the message.
     fn read(reader: &mut Reader) -> Result<Self, WireError> {
         let number = reader.take(2)?;
@@ -427,7 +427,7 @@ impl Reassembler {
     fn take_part(&mut self, header: PacketHeader, reader: &mut Reader) -> Result<bool, WireError> {
         let kind_at = reader.at();
         reader.byte()?;
-        let part = Part::read(reader)?;
+        let part = PartHead::read(reader)?;
         let at = reader.at();
         let bytes = reader.rest();
         // A new epoch ends what an older one left unfinished: its connection is gone.
@@ -465,7 +465,7 @@ impl Reassembler {
         }
         self.bytes.extend_from_slice(bytes);
         let whole = self.bytes.len() == part.total;
-        self.pending = (!whole).then_some(Pending {
+        self.pending = (!whole).then_some(PendingMessage {
             number: part.number,
             epoch: header.epoch,
             total: part.total,

@@ -141,7 +141,7 @@ pub struct SceneChanged {
 #[derive(Component, Debug)]
 pub struct SceneObjects {
     scene: SceneId,
-    slots: Vec<Slot>,
+    slots: Vec<ObjectSlot>,
     /// Ids that can be given out, the lowest first, so that they stay dense.
     free: BinaryHeap<Reverse<u32>>,
     /// Given back, and their `Despawned` not yet handed over.
@@ -153,7 +153,7 @@ pub struct SceneObjects {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct ObjectSlot {
     entity: Option<Entity>,
     generation: Generation,
 }
@@ -161,7 +161,7 @@ struct Slot {
 impl SceneObjects {
     pub(super) fn new(scene: SceneId, max_objects: u32) -> Self {
         // Slot 0 stands for the scene itself.
-        let slots = vec![Slot {
+        let slots = vec![ObjectSlot {
             entity: None,
             generation: Generation(0),
         }];
@@ -217,7 +217,7 @@ impl SceneObjects {
         let id = match self.free.pop() {
             Some(Reverse(id)) => id,
             None if self.slots.len() as u32 <= self.max_objects => {
-                self.slots.push(Slot {
+                self.slots.push(ObjectSlot {
                     entity: None,
                     generation: Generation(0),
                 });

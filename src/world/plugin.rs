@@ -334,19 +334,19 @@ mod tests {
     }
 
     #[derive(Clone, Debug)]
-    enum Step {
+    enum WorldStep {
         Spawn(usize),
         Despawn(usize),
         Change(usize, usize),
         Tick,
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<WorldStep>> {
         let step = prop_oneof![
-            3 => (0..3usize).prop_map(Step::Spawn),
-            2 => (0..12usize).prop_map(Step::Despawn),
-            1 => (0..12usize, 0..3usize).prop_map(|(object, scene)| Step::Change(object, scene)),
-            1 => Just(Step::Tick),
+            3 => (0..3usize).prop_map(WorldStep::Spawn),
+            2 => (0..12usize).prop_map(WorldStep::Despawn),
+            1 => (0..12usize, 0..3usize).prop_map(|(object, scene)| WorldStep::Change(object, scene)),
+            1 => Just(WorldStep::Tick),
         ];
         prop::collection::vec(step, 0..60)
     }
@@ -361,22 +361,22 @@ mod tests {
             let mut bearers = BTreeMap::<(u32, u32, u32), Entity>::new();
             for step in steps {
                 match step {
-                    Step::Spawn(at) => {
+                    WorldStep::Spawn(at) => {
                         let full = app.world().get::<SceneObjects>(scenes[at]).unwrap().len() == 4;
                         let spawned = spawn(&mut app, scenes[at]);
                         prop_assert!(!(full && spawned.is_ok()));
                         live.extend(spawned);
                     }
-                    Step::Despawn(nth) if !live.is_empty() => {
+                    WorldStep::Despawn(nth) if !live.is_empty() => {
                         let entity = live.remove(nth % live.len());
                         app.world_mut().despawn(entity);
                     }
-                    Step::Change(nth, at) if !live.is_empty() => {
+                    WorldStep::Change(nth, at) if !live.is_empty() => {
                         let entity = live[nth % live.len()];
                         let _ = change_scene(app.world_mut(), entity, scenes[at], Vec2::ONE);
                     }
-                    Step::Despawn(_) | Step::Change(..) => {}
-                    Step::Tick => app.update(),
+                    WorldStep::Despawn(_) | WorldStep::Change(..) => {}
+                    WorldStep::Tick => app.update(),
                 }
                 for &entity in &live {
                     let object = *app.world().get::<Object>(entity).unwrap();

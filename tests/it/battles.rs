@@ -1,7 +1,7 @@
 //! Promise: players who queue with their parties are moved to their battle and home again, and none is lost.
 
 use throng::matchmaking::{Matchmaker, ModeId, ModeStats};
-use throng::scenario::{self, Battles, BattlesStats, Run};
+use throng::scenario::{self, Battles, BattlesStats, ScenarioRun};
 use throng::session::{SessionStats, Sessions};
 use throng::world::{Object, Players, Scene};
 
@@ -25,7 +25,7 @@ fn text(script: &str, fields: &str) -> String {
     LOBBY.replace("SCRIPT", script).replace("FIELDS", fields)
 }
 
-fn lobby(script: &str, fields: &str) -> Run {
+fn lobby(script: &str, fields: &str) -> ScenarioRun {
     let text = text(script, fields);
     let play = Play {
         ticks: 600,
@@ -35,18 +35,18 @@ fn lobby(script: &str, fields: &str) -> Run {
     start(scenario_of(&text), play)
 }
 
-fn battles(run: &mut Run) -> (BattlesStats, u64) {
+fn battles(run: &mut ScenarioRun) -> (BattlesStats, u64) {
     let battles = run.server().world().resource::<Battles>();
     (battles.stats(), battles.fighting())
 }
 
-fn stats(run: &mut Run) -> ModeStats {
+fn stats(run: &mut ScenarioRun) -> ModeStats {
     let matchmaker = run.server().world().resource::<Matchmaker>();
     matchmaker.stats(ModeId(0)).expect("the mode").clone()
 }
 
 /// How many players stand in scenes of this name.
-fn players_in(run: &mut Run, name: &str) -> usize {
+fn players_in(run: &mut ScenarioRun, name: &str) -> usize {
     let world = run.server().world();
     let players = world.resource::<Players>().iter();
     let is_in = |entity| {
@@ -57,7 +57,7 @@ fn players_in(run: &mut Run, name: &str) -> usize {
     players.filter(|&(_, entity)| is_in(entity)).count()
 }
 
-fn steps(run: &mut Run, ticks: u64) {
+fn steps(run: &mut ScenarioRun, ticks: u64) {
     for _ in 0..ticks {
         assert!(run.step().expect("nothing is written"));
     }

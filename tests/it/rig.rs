@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bevy_app::App;
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
-use throng::scenario::{self, Loaded, Report, Run, RunOptions};
+use throng::scenario::{self, Loaded, Report, RunOptions, ScenarioRun};
 
 /// A folder of its own for a test, removed at its end.
 pub struct Folder(PathBuf);
@@ -128,7 +128,7 @@ pub struct Play {
 }
 
 /// A run that is ready for its first tick. Expectations on time are not judged: tests share their cores.
-pub fn start(loaded: Loaded, play: Play) -> Run {
+pub fn start(loaded: Loaded, play: Play) -> ScenarioRun {
     // The first app of a process makes the pools; whichever test that is, there are threads enough for all.
     ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(4).build());
     let mut options = RunOptions {
@@ -142,7 +142,7 @@ pub fn start(loaded: Loaded, play: Play) -> Run {
             .configure
             .push(Box::new(move |app| configure(app, play.argument)));
     }
-    Run::new(loaded, options).unwrap_or_else(|error| panic!("{error}"))
+    ScenarioRun::new(loaded, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The state hash after each tick.

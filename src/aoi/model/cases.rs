@@ -217,7 +217,7 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
 fn the_check_finds_a_forgotten_refusal() {
     let mut views = crowd(1, &[1, 2, 2]);
     step(&mut views, 9);
-    views.shards[0].gaze_mut(0).bound = [0; 4];
+    views.shards[0].viewer_mut(0).bound = [0; 4];
     assert!(
         views
             .validate()

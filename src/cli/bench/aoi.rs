@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 
 use super::Failure;
-use super::rows::Row;
+use super::rows::BenchRow;
 use crate::aoi::reference::PooledViews;
 use crate::aoi::sets::SetViews;
 use crate::aoi::views::{RERANK_TICKS, SceneViews, Sight};
@@ -33,7 +33,7 @@ const CROWDS: [(u32, f64, f64, usize); 3] = [
 /// Ticks before the measured ones: every full list had its turn of re-ranking.
 const WARM_UP_TICKS: usize = 150;
 
-pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
     let mut rows = Vec::new();
     for (players, aim_ms, least, ticks) in &CROWDS[..if quick { 2 } else { 3 }] {
         rows.extend(crowd(*players, *aim_ms, *least, *ticks));
@@ -54,14 +54,14 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> 
 }
 
 /// One of ours under the workload, and how long its ticks took.
-struct Timed {
+struct TimedViews {
     views: SceneViews,
     ms: Vec<f64>,
     events: Vec<crate::aoi::views::ViewEvent>,
     event_count: usize,
 }
 
-impl Timed {
+impl TimedViews {
     fn new(views: SceneViews) -> Self {
         Self {
             views,
@@ -184,14 +184,14 @@ fn timed(work: impl FnOnce()) -> f64 {
 }
 
 /// One of ours with those who walk, after the warm-up.
-fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (Timed, Pass) {
+fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (TimedViews, Pass) {
     let players = walkers.positions.len() as u32;
-    let mut side = Timed::warm(&mut walkers, sight, RERANK_TICKS);
-    let tick = |side: &mut Timed, walkers: &Walkers| {
+    let mut side = TimedViews::warm(&mut walkers, sight, RERANK_TICKS);
+    let tick = |side: &mut TimedViews, walkers: &Walkers| {
         side.tick(|views| walkers.locate(views), u32::MAX);
         side.ms.last().copied().unwrap_or_default()
     };
-    let digest = |side: &Timed| {
+    let digest = |side: &TimedViews| {
         Digest::of(players, |viewer, list| {
             list.extend(side.views.seen_by(viewer))
         })
@@ -201,7 +201,7 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (Timed, Pass) {
 }
 
 /// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
-fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
+fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
     let walkers = Walkers::new(players, SIDE_M, 2.5);
     let standings: Vec<_> = (0..players).map(standing).collect();
     // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
@@ -252,7 +252,7 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
             ("other lists: pairs", true)
         };
         let row = |what: &str, value, unit| {
-            Row::new(SYSTEM, format!("{name}{what}/{players}"), value, unit)
+            BenchRow::new(SYSTEM, format!("{name}{what}/{players}"), value, unit)
         };
         let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
         rows.push(row("", ms, "ms/tick").aiming_below(aim_ms, "ms"));
@@ -279,7 +279,7 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<Row> {
 }
 
 /// Telling positions that change no cell.
-fn within_cells() -> Row {
+fn within_cells() -> BenchRow {
     let walkers = Walkers::new(10_000, SIDE_M, 0.0);
     let mut views = walkers.views(Sight::Directed, CAP);
     views.update(u32::MAX, &mut Vec::new());
@@ -292,15 +292,15 @@ fn within_cells() -> Row {
             })
             .collect(),
     );
-    Row::new(SYSTEM, "within its cell/10000", ms * 1e6 / 1e4, "ns").aiming_below(5.0, "ns")
+    BenchRow::new(SYSTEM, "within its cell/10000", ms * 1e6 / 1e4, "ns").aiming_below(5.0, "ns")
 }
 
 /// What looking at distances anew adds: two scenes walk the same ways, one of them without, by turns of ten ticks, so that
 /// what else the machine does meets both. They differ in whom they see, so this is what all the consequences cost too.
-fn rerank_share() -> Row {
+fn rerank_share() -> BenchRow {
     let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
         let mut walkers = Walkers::new(10_000, SIDE_M, 2.5);
-        let side = Timed::warm(&mut walkers, Sight::Directed, rerank_ticks);
+        let side = TimedViews::warm(&mut walkers, Sight::Directed, rerank_ticks);
         (walkers, side)
     });
     for _ in 0..12 {
@@ -313,13 +313,13 @@ fn rerank_share() -> Row {
     }
     let [with, without] = sides.map(|(_, side)| median(side.ms));
     let share = (with / without - 1.0) * 100.0;
-    Row::new(SYSTEM, "re-ranking/10000", share, "% of the set").aiming_below(5.0, "%")
+    BenchRow::new(SYSTEM, "re-ranking/10000", share, "% of the set").aiming_below(5.0, "%")
 }
 
 /// 5,000 in nine cells, all moving, a hundredth of them over a border each tick.
-fn hot_spot(name: &str, sight: Sight) -> Row {
+fn hot_spot(name: &str, sight: Sight) -> BenchRow {
     let mut spot = HotSpot::new(5_000, 50);
-    let mut side = Timed::new(spot.views(sight));
+    let mut side = TimedViews::new(spot.views(sight));
     for tick in 0..WARM_UP_TICKS + 60 {
         spot.walk();
         if tick == WARM_UP_TICKS {
@@ -328,29 +328,34 @@ fn hot_spot(name: &str, sight: Sight) -> Row {
         side.tick(|views| spot.locate(views), 1_024);
     }
     let case = format!("hot spot {name}/5000");
-    Row::new(SYSTEM, case, median(side.ms), "ms/tick").aiming_below(0.2, "ms")
+    BenchRow::new(SYSTEM, case, median(side.ms), "ms/tick").aiming_below(0.2, "ms")
 }
 
 /// 100,000 in 4 km × 4 km at 0.25 m and 2.5 m a tick.
-fn large_scene() -> Vec<Row> {
+fn large_scene() -> Vec<BenchRow> {
     let mut rows = Vec::new();
     for step_m in [0.25, 2.5] {
         let mut walkers = Walkers::new(100_000, 4.0 * SIDE_M, step_m);
-        let mut side = Timed::warm(&mut walkers, Sight::Directed, RERANK_TICKS);
+        let mut side = TimedViews::warm(&mut walkers, Sight::Directed, RERANK_TICKS);
         for _ in 0..10 {
             walkers.walk();
             side.tick(|views| walkers.locate(views), u32::MAX);
         }
         let case = format!("4 km {step_m} m/100000");
         let bytes = side.views.allocated_bytes() as f64 / 1e5;
-        rows.push(Row::new(SYSTEM, case, median(side.ms), "ms/tick").aiming_below(40.0, "ms"));
-        rows.push(Row::new(SYSTEM, "4 km memory/100000", bytes, "B/object"));
+        rows.push(BenchRow::new(SYSTEM, case, median(side.ms), "ms/tick").aiming_below(40.0, "ms"));
+        rows.push(BenchRow::new(
+            SYSTEM,
+            "4 km memory/100000",
+            bytes,
+            "B/object",
+        ));
     }
     rows
 }
 
 /// The shards of one scene side by side; the same links with one thread and with all.
-fn large_scene_in_shards(threads: usize) -> Row {
+fn large_scene_in_shards(threads: usize) -> BenchRow {
     let run = |threads: usize| {
         let mut walkers = Walkers::new(50_000, SIDE_M, 2.5);
         let mut views = walkers.views(Sight::Directed, CAP);
@@ -367,18 +372,18 @@ fn large_scene_in_shards(threads: usize) -> Row {
         (median(ms.split_off(13)), links)
     };
     let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
-    Row::new(SYSTEM, "shards of a scene/50000", all_ms, "ms/tick")
+    BenchRow::new(SYSTEM, "shards of a scene/50000", all_ms, "ms/tick")
         .beside("one thread", one_ms)
         .aiming("the same links", one == all)
 }
 
 /// Scenes of 2,000 side by side; the same links with one thread and with all.
-fn many_scenes(scenes: usize, threads: usize) -> Row {
+fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
     let run = |threads: usize| {
-        let mut all: Vec<(Walkers, Timed)> = (0..scenes)
+        let mut all: Vec<(Walkers, TimedViews)> = (0..scenes)
             .map(|_| {
                 let walkers = Walkers::new(2_000, SIDE_M, 2.5);
-                let side = Timed::new(walkers.views(Sight::Directed, CAP));
+                let side = TimedViews::new(walkers.views(Sight::Directed, CAP));
                 (walkers, side)
             })
             .collect();
@@ -399,7 +404,7 @@ fn many_scenes(scenes: usize, threads: usize) -> Row {
     };
     let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
     let same = one == all;
-    Row::new(
+    BenchRow::new(
         SYSTEM,
         format!("scenes of 2000/{scenes}"),
         all_ms,

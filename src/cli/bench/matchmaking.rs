@@ -2,16 +2,16 @@
 //! arrival.
 
 use super::Failure;
-use super::rows::Row;
-use crate::matchmaking::by_skill::Entry;
+use super::rows::BenchRow;
+use crate::matchmaking::by_skill::SkillEntry;
 use crate::matchmaking::exact::PARTIES_MAX;
 use crate::matchmaking::reference::Arrival;
 use crate::matchmaking::sweep::{Seat, Sweeper};
 use crate::matchmaking::workload::{
-    Churn, Power, Source, best_by_brute_force, least_spreads, percentile, queued, tickets,
+    Churn, PartySource, Power, best_by_brute_force, least_spreads, percentile, queued, tickets,
     tickets_of_levels,
 };
-use crate::matchmaking::{Beat, Packing, Ticket};
+use crate::matchmaking::{HeartbeatOutcome, Packing, Ticket};
 use crate::sim::clock::Stopwatch;
 
 const SYSTEM: &str = "matchmaking";
@@ -32,7 +32,7 @@ impl Done {
     }
 }
 
-pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let parties = if quick { 2_000 } else { 10_000 };
     let mut rows = from_scratch(parties)?;
     rows.push(pack_alone(parties));
@@ -42,13 +42,14 @@ pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
 }
 
 /// One heartbeat over a full queue.
-fn from_scratch(parties: u32) -> Result<Vec<Row>, Failure> {
+fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, Failure> {
     let waiting = tickets(parties, Power::Skill);
     let players: u64 = waiting.iter().map(|ticket| u64::from(ticket.size)).sum();
     let windows = fastest(Packing::Windows, &waiting)?;
     let arrival = fastest(Packing::Arrival, &waiting)?;
     let whole = |done: &Done| done.matched + done.waiting == players;
-    let row = |case: &str, value, unit| Row::new(SYSTEM, format!("{case}/{parties}"), value, unit);
+    let row =
+        |case: &str, value, unit| BenchRow::new(SYSTEM, format!("{case}/{parties}"), value, unit);
     let least = percentile(least_spreads(&waiting, 5), 99);
     let apart = tickets(parties, Power::Apart);
     let windows_apart = fastest(Packing::Windows, &apart)?;
@@ -92,12 +93,12 @@ fn from_scratch(parties: u32) -> Result<Vec<Row>, Failure> {
 }
 
 /// The packing by itself, of parties that are kept in order anyway: neither terms, balance nor matches.
-fn pack_alone(parties: u32) -> Row {
+fn pack_alone(parties: u32) -> BenchRow {
     let tickets = tickets(parties, Power::Skill);
     let mut seats: Vec<Seat> = tickets
         .iter()
         .map(|ticket| Seat {
-            entry: Entry::new(ticket.skill, ticket.party, 0, ticket.size),
+            entry: SkillEntry::new(ticket.skill, ticket.party, 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,
@@ -117,7 +118,7 @@ fn pack_alone(parties: u32) -> Row {
         ns[1] = ns[1].min(watch.elapsed().as_secs_f64() * 1e9);
     }
     let [sweep, arrival] = ns.map(|ns| ns / f64::from(parties));
-    Row::new(SYSTEM, format!("sweep alone/{parties}"), sweep, "ns/party")
+    BenchRow::new(SYSTEM, format!("sweep alone/{parties}"), sweep, "ns/party")
         .beside("arrival", arrival)
         .aiming(
             "20 million parties a second, as many matches",
@@ -126,8 +127,8 @@ fn pack_alone(parties: u32) -> Row {
 }
 
 /// Pools of a dozen parties or so, which are solved exactly.
-fn small_pools() -> Result<Vec<Row>, Failure> {
-    let mut source = Source::new(3, Power::Apart);
+fn small_pools() -> Result<Vec<BenchRow>, Failure> {
+    let mut source = PartySource::new(3, Power::Apart);
     let (mut exact, mut arrival, mut more) = (0, 0, true);
     let (mut found, mut optimum, mut most) = (0, 0, true);
     for nth in 0..200 {
@@ -148,13 +149,13 @@ fn small_pools() -> Result<Vec<Row>, Failure> {
         }
     }
     Ok(vec![
-        Row::new(SYSTEM, "gap sum/pools to 14", exact as f64, "power")
+        BenchRow::new(SYSTEM, "gap sum/pools to 14", exact as f64, "power")
             .beside("arrival", arrival as f64)
             .aiming(
                 "as many matches or more, gaps no larger",
                 more && exact <= arrival,
             ),
-        Row::new(SYSTEM, "gap sum/brute force to 14", found as f64, "power")
+        BenchRow::new(SYSTEM, "gap sum/brute force to 14", found as f64, "power")
             .beside("brute force", optimum as f64)
             .aiming(
                 "the most matches, at most 1.05 times the optimum",
@@ -164,11 +165,11 @@ fn small_pools() -> Result<Vec<Row>, Failure> {
 }
 
 /// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
-fn held(parties: usize) -> Result<Row, Failure> {
+fn held(parties: usize) -> Result<BenchRow, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::new(format!("the queue is not held: {error}"));
     let mut churn = Churn::new(parties, 1_000, 500).map_err(|error| failed(&error))?;
-    let (mut beat, mut us) = (Beat::default(), Vec::new());
+    let (mut beat, mut us) = (HeartbeatOutcome::default(), Vec::new());
     let mut made = 0;
     for _ in 0..100 {
         beat.matches.clear();
@@ -187,7 +188,7 @@ fn held(parties: usize) -> Result<Row, Failure> {
     let arrival_ms = watch.elapsed().as_secs_f64() * 1e3;
     let p99_ms = f64::from(percentile(us, 99)) / 1e3;
     Ok(
-        Row::new(SYSTEM, format!("beat p99/{parties}"), p99_ms, "ms")
+        BenchRow::new(SYSTEM, format!("beat p99/{parties}"), p99_ms, "ms")
             .beside("arrival", arrival_ms)
             .aiming(
                 "at most 50 ms with 20,000 arrivals a second; 500 matches",
@@ -205,7 +206,7 @@ fn fastest(packing: Packing, tickets: &[Ticket]) -> Result<Done, Failure> {
 fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, Failure> {
     let queued = queued(packing, 1 << 20, tickets);
     let mut matcher = queued.map_err(|error| Failure::new(format!("no queue: {error}")))?;
-    let mut beat = Beat::default();
+    let mut beat = HeartbeatOutcome::default();
     let watch = Stopwatch::start();
     matcher.run(now_tick, &mut beat);
     let ms = watch.elapsed().as_secs_f64() * 1e3;

@@ -1,7 +1,7 @@
 //! `throng bench`: systems, and the whole tick, under synthetic load, beside references.
 //!
 //! ```text
-//! systems ──▶ one file a system ──▶ [`Row`]s ──▶ table or JSON on stdout
+//! systems ──▶ one file a system ──▶ [`BenchRow`]s ──▶ table or JSON on stdout
 //! ```
 //! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
 //! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from run to run.
@@ -16,9 +16,9 @@ mod tick;
 
 use clap::ValueEnum;
 
-use super::{Failure, Outcome, cores, listen_for_interrupt, print};
+use super::{ExitStatus, Failure, cores, listen_for_interrupt, print};
 use crate::testing::pools;
-use rows::Row;
+use rows::BenchRow;
 pub(super) use rows::number;
 
 /// Arguments of `throng bench`.
@@ -79,7 +79,7 @@ enum System {
 
 impl Bench {
     /// Measures, prints, and says whether all targets were met.
-    pub(super) fn run(self, quiet: bool) -> Result<Outcome, Failure> {
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         listen_for_interrupt();
         let systems = if self.systems.is_empty() {
             System::value_variants()
@@ -116,14 +116,14 @@ impl Bench {
         }
         let missed = rows.iter().any(|row| row.meets == Some(false));
         Ok(if missed {
-            Outcome::Unmet
+            ExitStatus::Unmet
         } else {
-            Outcome::Done
+            ExitStatus::Done
         })
     }
 
     /// Prints the rows of a system as a table, if tables are wanted, and keeps them.
-    fn tell(&self, new: &[Row], rows: &mut Vec<Row>, quiet: bool) -> Result<(), Failure> {
+    fn tell(&self, new: &[BenchRow], rows: &mut Vec<BenchRow>, quiet: bool) -> Result<(), Failure> {
         if !self.json && !quiet {
             print(&rows::table(new))?;
         }

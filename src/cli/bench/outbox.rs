@@ -6,9 +6,9 @@
 //! busy machine it is most of it, so there is no aim.
 
 use super::Failure;
-use super::rows::Row;
-use crate::outbox::reference::{Sum, WAYS, Way, between_threads, in_turn};
-use crate::outbox::workload::{Shard, fill};
+use super::rows::BenchRow;
+use crate::outbox::reference::{Sum, WAYS, Way, between_threads, single_threaded};
+use crate::outbox::workload::{WorkloadShard, fill};
 use crate::outbox::{Assembler, Batch, CountingSink};
 use crate::sim::clock::Stopwatch;
 
@@ -17,7 +17,7 @@ const SYSTEM: &str = "outbox";
 /// Objects, clients, and objects that each is told about.
 const CROWDS: [(usize, u32, usize); 2] = [(10_000, 1_000, 97), (10_000, 1_000, 12)];
 
-pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let rounds = if quick { 9 } else { 31 };
     let mut rows = Vec::new();
     for (objects, clients, seen) in CROWDS {
@@ -26,18 +26,18 @@ pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
     let messages = if quick { 50_000 } else { 200_000 };
     for bytes in [64, 256, 1_200, 16_384] {
         let count = messages.min(64_000_000 / bytes as u64);
-        rows.extend(ring("turn", in_turn, bytes, count, rounds));
+        rows.extend(ring("turn", single_threaded, bytes, count, rounds));
     }
     rows.extend(ring("threads", between_threads, 64, messages, rounds));
     Ok(rows)
 }
 
 /// A tick's news into packets, inline and by way of a shard.
-fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Row> {
+fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<BenchRow> {
     let mut batch = Batch::default();
     let messages = fill(&mut batch, 1, objects, clients, seen);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
-    let mut shard = Shard::new(16 << 20, Box::new(CountingSink::default()));
+    let mut shard = WorkloadShard::new(16 << 20, Box::new(CountingSink::default()));
     let mut times = [const { Vec::new() }; 3];
     let (mut inline, mut sharded) = (0, 0);
     // The first rounds warm buffers up.
@@ -61,7 +61,8 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Row>
     let expected = messages * (rounds as u64 + 3);
     let whole = (inline, sharded) == (expected, expected);
     let [assembled, offered, taken] = times.map(median);
-    let row = |case: &str, ns| Row::new(SYSTEM, format!("{case}/{clients}x{seen}"), ns, "ns/msg");
+    let row =
+        |case: &str, ns| BenchRow::new(SYSTEM, format!("{case}/{clients}x{seen}"), ns, "ns/msg");
     vec![
         row("inline", assembled).aiming(
             "at most 40 ns a message, every message in a packet",
@@ -82,7 +83,7 @@ fn ring(
     bytes: usize,
     count: u64,
     rounds: usize,
-) -> Vec<Row> {
+) -> Vec<BenchRow> {
     let mut times = [const { Vec::new() }; 3];
     let mut is_equal = true;
     for _ in 0..rounds {
@@ -95,7 +96,7 @@ fn ring(
         is_equal &= sums.iter().all(|&sum| sum == sums[0]);
     }
     let [ring, channel, queue] = times.map(median);
-    let row = || Row::new(SYSTEM, format!("{case}/{bytes} B"), ring, "ns/msg");
+    let row = || BenchRow::new(SYSTEM, format!("{case}/{bytes} B"), ring, "ns/msg");
     let gb_s = bytes as f64 / ring;
     let (beside_channel, beside_queue) = (
         row().beside("channel", channel),
@@ -131,6 +132,6 @@ mod tests {
         // Times are what they are; what was made does not depend on them.
         let rows = packets(200, 20, 10, 2);
         assert!(rows[0].value > 0.0 && rows.len() == 3);
-        assert_eq!(ring("turn", in_turn, 64, 1_000, 2).len(), 2);
+        assert_eq!(ring("turn", single_threaded, 64, 1_000, 2).len(), 2);
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// One piece of work, beside the reference's where there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Row {
+pub(super) struct BenchRow {
     /// The system's name on the command line.
     pub system: &'static str,
     /// What was done, to how much.
@@ -23,7 +23,7 @@ pub(super) struct Row {
     pub meets: Option<bool>,
 }
 
-impl Row {
+impl BenchRow {
     pub(super) fn new(
         system: &'static str,
         case: impl Into<String>,
@@ -67,7 +67,7 @@ impl Row {
 }
 
 /// Rows for a person, in 80 columns.
-pub(super) fn table(rows: &[Row]) -> String {
+pub(super) fn table(rows: &[BenchRow]) -> String {
     let mut lines = vec![format!(
         "{:<12}{:<20}{:>10} {:<8}{:>10} {:<9}{:>7}",
         "system", "case", "value", "", "reference", "", "ratio"
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_table_fits_eighty_columns() {
-        let row = Row::new("matchmaking", "10000 parties time", 123_456.789, "ms")
+        let row = BenchRow::new("matchmaking", "10000 parties time", 123_456.789, "ms")
             .beside("arrival", 99_999.9);
         let table = table(&[row.clone().aiming("everybody accounted for", true), row]);
         assert!(
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_reference_that_takes_twice_as_long_has_a_ratio_of_two() {
-        let row = Row::new("nav", "town", 5.0, "us").beside("astar", 10.0);
+        let row = BenchRow::new("nav", "town", 5.0, "us").beside("astar", 10.0);
         assert_eq!(row.ratio, Some(2.0));
         assert_eq!(
-            Row::new("nav", "town", 0.0, "us")
+            BenchRow::new("nav", "town", 0.0, "us")
                 .beside("astar", 10.0)
                 .ratio,
             None

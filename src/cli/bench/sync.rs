@@ -1,6 +1,6 @@
 //! `throng bench sync`: dirty masks beside flags and sets, and replication of a walking crowd.
 //!
-//! Masks are marked by hand and collected as in the tick, beside their peers on the same marks; what is collected is added up
+//! SlotMasks are marked by hand and collected as in the tick, beside their peers on the same marks; what is collected is added up
 //! and must be the same. Replication is timed from the collection of what changed to every client's list of messages, on one
 //! thread; packets are put together afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are
 //! compared with the server's.
@@ -15,11 +15,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::Failure;
-use super::rows::Row;
+use super::rows::BenchRow;
 use crate::cli::is_interrupted;
 use crate::outbox::Sink;
 use crate::sim::clock::Stopwatch;
-use crate::sync::masks::{Masks, bits};
+use crate::sync::masks::{SlotMasks, bits};
 use crate::sync::reference::{FLAGS, Flags, Pairs, SkippingFlags};
 use crate::sync::workload::{TICK_HZ, WalkingServer};
 use crate::sync::{Mirror, SyncSettings};
@@ -35,7 +35,7 @@ const MARKS: usize = 4;
 /// Passes over all rounds, of which the shortest counts.
 const REPEATS: usize = 3;
 
-pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let mut rows = masks(if quick { 200 } else { 1_000 });
     rows.push(change_detection(if quick { 50 } else { 200 }));
     if is_interrupted() {
@@ -76,7 +76,7 @@ const fn weigh(sum: &mut u64, object: u32, bit: u32) {
     *sum = sum.wrapping_add(pair.wrapping_mul(0x9E37_79B9_7F4A_7C15));
 }
 
-fn masks(rounds: usize) -> Vec<Row> {
+fn masks(rounds: usize) -> Vec<BenchRow> {
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let marks_of_round = |_| -> Vec<(u32, u32)> {
         let dirty = (0..DIRTY).flat_map(|_| {
@@ -86,7 +86,7 @@ fn masks(rounds: usize) -> Vec<Row> {
         dirty.collect()
     };
     let marks: Vec<Vec<(u32, u32)>> = (0..rounds).map(marks_of_round).collect();
-    let mut masks = Masks::new(1);
+    let mut masks = SlotMasks::new(1);
     masks.grow(OBJECTS as usize);
     let mut flags = Flags::new(OBJECTS as usize);
     let mut skipping = SkippingFlags::new(OBJECTS as usize);
@@ -121,9 +121,9 @@ fn masks(rounds: usize) -> Vec<Row> {
     }
     let value = found.ns_a_mark(rounds);
     let beside = |case, name, other: &Collected| {
-        Row::new(SYSTEM, case, value, "ns/mark").beside(name, other.ns_a_mark(rounds))
+        BenchRow::new(SYSTEM, case, value, "ns/mark").beside(name, other.ns_a_mark(rounds))
     };
-    let aiming = |row: Row, other: &Collected, least: f64| {
+    let aiming = |row: BenchRow, other: &Collected, least: f64| {
         let meets = row.ratio.unwrap_or_default() >= least && other.sum == found.sum;
         row.aiming(format!("{least} times, the same collected"), meets)
     };
@@ -134,7 +134,7 @@ fn masks(rounds: usize) -> Vec<Row> {
         ("beside HashSet", "HashSet", pairs, Some(3.0)),
         ("beside foldhash", "HashSet, foldhash", quick_pairs, None),
     ];
-    let first = Row::new(SYSTEM, "mark and collect", value, "ns/mark").aiming_below(4.0, "ns");
+    let first = BenchRow::new(SYSTEM, "mark and collect", value, "ns/mark").aiming_below(4.0, "ns");
     let rows = rows.map(|(case, name, other, least)| {
         let row = beside(case, name, other);
         match least {
@@ -155,22 +155,22 @@ fn timed(marks: &[Vec<(u32, u32)>], mut work: impl FnMut(&[(u32, u32)], &mut u64
 }
 
 #[derive(Component)]
-struct Health(u32);
+struct BenchHealth(u32);
 
 /// What it costs to find changes by looking: a row is an object with the attribute.
-fn change_detection(rounds: usize) -> Row {
+fn change_detection(rounds: usize) -> BenchRow {
     let mut world = World::new();
     let entities: Vec<Entity> = (0..OBJECTS)
-        .map(|_| world.spawn(Health(100)).id())
+        .map(|_| world.spawn(BenchHealth(100)).id())
         .collect();
     let mut found = 0usize;
-    let mut changed = world.query_filtered::<&Health, Changed<Health>>();
+    let mut changed = world.query_filtered::<&BenchHealth, Changed<BenchHealth>>();
     let (mut ns, mut random) = (0, Pcg64Mcg::seed_from_u64(7));
     for _ in 0..rounds {
         world.clear_trackers();
         for _ in 0..DIRTY {
             let nth = random.random_range(0..entities.len());
-            if let Some(mut health) = world.get_mut::<Health>(entities[nth]) {
+            if let Some(mut health) = world.get_mut::<BenchHealth>(entities[nth]) {
                 health.0 += 1;
             }
         }
@@ -180,7 +180,7 @@ fn change_detection(rounds: usize) -> Row {
     }
     let meets = found > 0 && found <= rounds * DIRTY;
     let value = ns as f64 / (rounds * OBJECTS as usize) as f64;
-    Row::new(SYSTEM, "change detection", value, "ns/row")
+    BenchRow::new(SYSTEM, "change detection", value, "ns/row")
         .aiming("at most 1 ns a row", value <= 1.0 && meets)
 }
 
@@ -200,7 +200,7 @@ impl Sink for SomeMirrors {
 }
 
 /// With reckoning and tiers, and with everything sent every tick.
-fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<Row>, Failure> {
+fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, Failure> {
     // As dense as 10,000 in a square kilometre.
     let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
     let everything = SyncSettings {
@@ -256,30 +256,35 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<Row>, Failu
             .sum();
         let value = total as f64 / links as f64;
         rows.push(
-            Row::new(SYSTEM, format!("{case}/{objects}"), value, "ns/link").aiming(
+            BenchRow::new(SYSTEM, format!("{case}/{objects}"), value, "ns/link").aiming(
                 format!("<= {aim} ns, no fault of a mirror ({faults})"),
                 value <= aim && faults == 0,
             ),
         );
         let median_ms = ns[ns.len() / 2] as f64 / 1e6;
-        rows.push(Row::new(SYSTEM, format!("{case}, a tick"), median_ms, "ms"));
+        rows.push(BenchRow::new(
+            SYSTEM,
+            format!("{case}, a tick"),
+            median_ms,
+            "ms",
+        ));
         let seconds = ticks as f64 / TICK_HZ;
         let a_client = (packed.bytes - packed_before.bytes) as f64 / f64::from(clients) / seconds;
-        rows.push(Row::new(
+        rows.push(BenchRow::new(
             SYSTEM,
             format!("{case}, bytes"),
             a_client / 1e3,
             "kB/s",
         ));
         let sent = after.sent.motions.messages - before.sent.motions.messages;
-        rows.push(Row::new(
+        rows.push(BenchRow::new(
             SYSTEM,
             format!("{case}, sent"),
             100.0 * sent as f64 / links as f64,
             "% links",
         ));
         rows.push(
-            Row::new(
+            BenchRow::new(
                 SYSTEM,
                 format!("{case}, off p99"),
                 f64::from(p99_m * 100.0),

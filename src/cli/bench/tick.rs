@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use super::Failure;
-use super::rows::{Row, number};
+use super::rows::{BenchRow, number};
 use crate::cli::{is_interrupted, print, progress, threads};
 use crate::crowd::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, add_load, load_census, load_npcs,
@@ -39,7 +39,7 @@ pub(super) struct TickBench {
 
 /// One crowd's figures.
 #[derive(Clone, Debug)]
-struct Measured {
+struct MeasuredTicks {
     players: u32,
     census: LoadCensus,
     /// Ticks measured.
@@ -56,7 +56,7 @@ struct Measured {
 
 impl TickBench {
     /// Measures these crowds, the smallest first; without any, searches the largest that meets the target.
-    pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<Row>, Failure> {
+    pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<BenchRow>, Failure> {
         let at_start = resident_bytes();
         if players.is_empty() {
             return self.search(at_start);
@@ -78,9 +78,9 @@ impl TickBench {
     }
 
     /// Doubles the crowd until the target is missed, then halves the gap until it is a twentieth.
-    fn search(&self, at_start: Option<u64>) -> Result<Vec<Row>, Failure> {
+    fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, Failure> {
         let ticks = if self.quick { 100 } else { 200 };
-        let (mut best, mut too_many): (Option<Measured>, Option<u32>) = (None, None);
+        let (mut best, mut too_many): (Option<MeasuredTicks>, Option<u32>) = (None, None);
         while let Some(players) = next_crowd(best.as_ref().map(|best| best.players), too_many) {
             let Some(measured) = self.run(players, ticks, true, at_start)? else {
                 break;
@@ -103,7 +103,7 @@ impl TickBench {
             rows.extend(best.rows());
         }
         let largest = best.map_or(0, |best| best.players);
-        let row = Row::new("tick", "largest crowd", f64::from(largest), "players")
+        let row = BenchRow::new("tick", "largest crowd", f64::from(largest), "players")
             .aiming(TARGET, largest > 0);
         if self.tables {
             print(&format!(
@@ -123,7 +123,7 @@ impl TickBench {
         ticks: u64,
         stop_late: bool,
         at_start: Option<u64>,
-    ) -> Result<Option<Measured>, Failure> {
+    ) -> Result<Option<MeasuredTicks>, Failure> {
         let mut server = TestServer::builder().workers(self.threads).timing().build();
         add_load(server.world_mut(), players).map_err(|error| Failure::new(error.to_string()))?;
         let bar = progress(LOAD_WARM_UP_TICKS + ticks, "tick", self.quiet);
@@ -156,7 +156,7 @@ impl TickBench {
         let sets = SimSystems::ALL
             .into_iter()
             .filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
-        let mut measured = Measured {
+        let mut measured = MeasuredTicks {
             players,
             census: LoadCensus::default(),
             ticks: measured_ticks,
@@ -173,7 +173,7 @@ impl TickBench {
         Ok(Some(measured))
     }
 
-    fn tell(&self, measured: &Measured) -> Result<(), Failure> {
+    fn tell(&self, measured: &MeasuredTicks) -> Result<(), Failure> {
         if self.tables {
             print(&measured.table(self.threads))
         } else {
@@ -245,7 +245,7 @@ fn resident_bytes() -> Option<u64> {
     memory_stats::memory_stats().map(|stats| stats.physical_mem as u64)
 }
 
-impl Measured {
+impl MeasuredTicks {
     fn holds(&self) -> bool {
         !self.is_late && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
     }
@@ -255,10 +255,10 @@ impl Measured {
         count as f64 * TICK_HZ / self.ticks as f64
     }
 
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<BenchRow> {
         let players = self.players;
         let row = |case: &str, value: f64, unit| {
-            Row::new("tick", format!("{case}/{players}"), value, unit)
+            BenchRow::new("tick", format!("{case}/{players}"), value, unit)
         };
         let mut rows = Vec::new();
         let timings = self

@@ -5,14 +5,14 @@ use std::path::Path;
 use glam::IVec2;
 use serde_json::{Value, json};
 
-use super::measure::{Answer, Measured, Plan, Step};
+use super::measure::{MeasuredAnswers, PlanStep, QueryPlan, TimedAnswer};
 use crate::cli::bench::number;
 use crate::nav::Outcome;
 
 /// The answers of all algorithms to a plan.
 pub(super) struct Findings<'a> {
-    pub plan: &'a Plan,
-    pub all: &'a [Measured],
+    pub plan: &'a QueryPlan,
+    pub all: &'a [MeasuredAnswers],
     /// The map's file, if there is one.
     pub map: Option<&'a Path>,
     /// Whether the plan is one query from the command line, whose path is shown.
@@ -41,7 +41,7 @@ impl Findings<'_> {
         })
     }
 
-    fn figures(&self, one: &Measured) -> Value {
+    fn figures(&self, one: &MeasuredAnswers) -> Value {
         let wrong: Vec<Value> = wrong(self.plan, one)
             .map(|(index, expected, found)| {
                 json!({ "index": index, "expected": expected, "found": found })
@@ -79,7 +79,7 @@ impl Findings<'_> {
             .map_or_else(|| "free ground".to_owned(), |map| map.display().to_string());
         let edits = plan.steps.iter();
         let edits = edits
-            .filter(|step| matches!(step, Step::Edit { .. }))
+            .filter(|step| matches!(step, PlanStep::Edit { .. }))
             .count();
         let mut lines = vec![
             format!("map       {map}"),
@@ -140,7 +140,7 @@ impl Findings<'_> {
     }
 
     /// The answer to a single query, and the turning points of its path.
-    fn path(&self, one: &Measured) -> Option<(Answer, Vec<IVec2>)> {
+    fn path(&self, one: &MeasuredAnswers) -> Option<(TimedAnswer, Vec<IVec2>)> {
         let task = self.plan.tasks.first().filter(|_| self.is_single)?;
         let answer = (*one.answers.first()?)?;
         Some((answer, one.again(task.query).waypoints))
@@ -148,7 +148,10 @@ impl Findings<'_> {
 }
 
 /// The answers that differ from the reference: the query's place in the file, the length there, the length found.
-fn wrong(plan: &Plan, one: &Measured) -> impl Iterator<Item = (usize, Option<f64>, Option<f64>)> {
+fn wrong(
+    plan: &QueryPlan,
+    one: &MeasuredAnswers,
+) -> impl Iterator<Item = (usize, Option<f64>, Option<f64>)> {
     plan.tasks
         .iter()
         .zip(&one.answers)
@@ -172,10 +175,11 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(plan: &Plan, one: &Measured) -> Self {
-        let answers: Vec<Answer> = one.answers.iter().flatten().copied().collect();
-        let count = |is: fn(&Answer) -> bool| answers.iter().filter(|answer| is(answer)).count();
-        let mean = |value: fn(&Answer) -> f64| {
+    fn of(plan: &QueryPlan, one: &MeasuredAnswers) -> Self {
+        let answers: Vec<TimedAnswer> = one.answers.iter().flatten().copied().collect();
+        let count =
+            |is: fn(&TimedAnswer) -> bool| answers.iter().filter(|answer| is(answer)).count();
+        let mean = |value: fn(&TimedAnswer) -> f64| {
             answers.iter().map(value).sum::<f64>() / answers.len().max(1) as f64
         };
         let mut us: Vec<f64> = answers.iter().map(|answer| answer.us).collect();

@@ -17,17 +17,17 @@ use crate::nav::{Algorithm, Diagonal, NavMap, Outcome, Query, ScenQuery, Search}
 use crate::sim::Workers;
 
 /// What to do with a map, in order.
-pub(super) struct Plan {
+pub(super) struct QueryPlan {
     /// The map before the first step.
     pub map: Arc<TileMap>,
     pub diagonal: Diagonal,
     /// What edits write, by number.
     pub patches: Vec<TileEdit>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     pub tasks: Vec<Task>,
 }
 
-pub(super) enum Step {
+pub(super) enum PlanStep {
     /// Write a patch over a rectangle.
     Edit { rect: TileRect, patch: usize },
     /// Ask some of the tasks.
@@ -43,10 +43,10 @@ pub(super) struct Task {
 }
 
 /// What one algorithm answers to a plan.
-pub(super) struct Measured {
+pub(super) struct MeasuredAnswers {
     pub algorithm: Algorithm,
     /// By task; `None` for those that an interruption left out.
-    pub answers: Vec<Option<Answer>>,
+    pub answers: Vec<Option<TimedAnswer>>,
     /// The time of all preparations.
     pub prepare_ms: f64,
     pub scratch_bytes: usize,
@@ -57,27 +57,27 @@ pub(super) struct Measured {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct TimedAnswer {
     pub outcome: Outcome,
     pub us: f64,
     pub expanded: u32,
     pub generated: u32,
 }
 
-impl Measured {
+impl MeasuredAnswers {
     pub(super) fn prepared_bytes(&self) -> usize {
         self.nav_map.prepared_bytes(self.algorithm)
     }
 
     /// Asks a query once more, with scratch of its own.
-    pub(super) fn again(&self, query: Query) -> Scratch {
-        let mut scratch = Scratch::default();
+    pub(super) fn again(&self, query: Query) -> ThreadScratch {
+        let mut scratch = ThreadScratch::default();
         scratch.find(&self.map, &self.nav_map, self.algorithm, query);
         scratch
     }
 }
 
-impl Answer {
+impl TimedAnswer {
     /// The length found, `None` when there is no path; `None` in all when the search gave up, which says neither.
     pub(super) fn length_tiles(&self) -> Option<Option<f64>> {
         match self.outcome {
@@ -90,12 +90,12 @@ impl Answer {
 
 /// A thread's scratch and the turning points of its last path.
 #[derive(Default)]
-pub(super) struct Scratch {
+pub(super) struct ThreadScratch {
     pub search: Search,
     pub waypoints: Vec<IVec2>,
 }
 
-impl Scratch {
+impl ThreadScratch {
     fn find(
         &mut self,
         map: &TileMap,
@@ -114,7 +114,7 @@ impl Scratch {
         algorithm: Algorithm,
         query: Query,
         repeat: u32,
-    ) -> Answer {
+    ) -> TimedAnswer {
         let mut least = f64::INFINITY;
         let mut outcome = Outcome::Capped;
         for _ in 0..repeat.max(1) {
@@ -122,7 +122,7 @@ impl Scratch {
             outcome = self.find(map, nav_map, algorithm, query);
             least = least.min(start.elapsed().as_secs_f64() * 1e6);
         }
-        Answer {
+        TimedAnswer {
             outcome,
             us: least,
             expanded: self.search.expanded(),
@@ -133,26 +133,26 @@ impl Scratch {
 
 /// Plays a plan with one algorithm. Ends early when the user asks for it.
 pub(super) fn measure(
-    plan: &Plan,
+    plan: &QueryPlan,
     algorithm: Algorithm,
     repeat: u32,
     workers: Workers,
     bar: &ProgressBar,
-) -> Result<Measured, Failure> {
+) -> Result<MeasuredAnswers, Failure> {
     let mut map = plan.map.clone();
     let mut answers = vec![None; plan.tasks.len()];
-    let mut scratch: Vec<Scratch> = Vec::new();
+    let mut scratch: Vec<ThreadScratch> = Vec::new();
     let mut nav_map = NavMap::new(plan.diagonal);
     let mut prepare_ms = 0.0;
     for step in &plan.steps {
         match step {
-            Step::Edit { rect, patch } => {
+            PlanStep::Edit { rect, patch } => {
                 let map = Arc::make_mut(&mut map);
                 if let Some(changed) = map.edit(*rect, &plan.patches[*patch])? {
                     nav_map.follow_edit(map, &[changed]);
                 }
             }
-            Step::Ask(range) => {
+            PlanStep::Ask(range) => {
                 let start = Instant::now();
                 nav_map.prepare(&map, algorithm);
                 prepare_ms += start.elapsed().as_secs_f64() * 1e3;
@@ -174,7 +174,7 @@ pub(super) fn measure(
             break;
         }
     }
-    Ok(Measured {
+    Ok(MeasuredAnswers {
         algorithm,
         answers,
         prepare_ms,

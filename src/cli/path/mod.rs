@@ -1,7 +1,7 @@
 //! `throng path`: finds paths, times the algorithms beside each other, and compares with known lengths.
 //!
 //! ```text
-//! map, queries (and edits) ──▶ [`Plan`] ──▶ measure: an algorithm after the other ──▶ table or JSON on stdout
+//! map, queries (and edits) ──▶ [`QueryPlan`] ──▶ measure: an algorithm after the other ──▶ table or JSON on stdout
 //!                                                       └──▶ render: the last search as an image
 //! ```
 //! The reference is what the `.scen` file says, whose lengths are those without cut corners; for a single query, and where
@@ -21,9 +21,9 @@ use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use glam::IVec2;
 
 use self::findings::Findings;
-use self::measure::{Measured, Plan, Step, Task, measure};
+use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
 use super::{Failure, image, listen_for_interrupt, print, progress};
-use crate::cli::Outcome as Exit;
+use crate::cli::ExitStatus as Exit;
 use crate::map::{self, TileEdit, TileMap};
 use crate::nav::{Algorithm, Diagonal, Query, Scen, ScenCommand, ScenQuery, parse_scen};
 use crate::sim::Workers;
@@ -180,15 +180,15 @@ impl Paths {
         algorithms
     }
 
-    fn plan(&self) -> Result<Plan, Failure> {
+    fn plan(&self) -> Result<QueryPlan, Failure> {
         let map = self.map.as_deref().map(map::load).transpose()?;
         match (&self.scen, map, self.from, self.to) {
             (Some(scen), map, ..) => self.plan_of(scen, map),
-            (None, Some(map), Some(from), Some(to)) => Ok(Plan {
+            (None, Some(map), Some(from), Some(to)) => Ok(QueryPlan {
                 map: Arc::new(map),
                 diagonal: self.diagonal,
                 patches: Vec::new(),
-                steps: vec![Step::Ask(0..1)],
+                steps: vec![PlanStep::Ask(0..1)],
                 tasks: vec![Task {
                     index: 0,
                     query: self.query(from, to),
@@ -202,7 +202,7 @@ impl Paths {
     }
 
     /// Every Nth query of a `.scen` file, and all edits before the last of them.
-    fn plan_of(&self, file: &Path, map: Option<TileMap>) -> Result<Plan, Failure> {
+    fn plan_of(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, Failure> {
         let name = file.display().to_string();
         let scen = parse_scen(&name, &read(file)?)?;
         let patches = match &scen.patch_file {
@@ -227,25 +227,25 @@ impl Paths {
                 }
                 ScenCommand::Patch(patch) => {
                     if asked < tasks.len() {
-                        steps.push(Step::Ask(asked..tasks.len()));
+                        steps.push(PlanStep::Ask(asked..tasks.len()));
                         asked = tasks.len();
                     }
                     let number = patch.patch as usize;
-                    steps.push(Step::Edit {
+                    steps.push(PlanStep::Edit {
                         rect: patch.rect(&patches[number]),
                         patch: number,
                     });
                 }
             }
         }
-        steps.push(Step::Ask(asked..tasks.len()));
+        steps.push(PlanStep::Ask(asked..tasks.len()));
         // Edits after the last query change no answer, and the image shows the map as that found it.
-        while let [.., Step::Edit { .. }, Step::Ask(range)] = steps.as_slice()
+        while let [.., PlanStep::Edit { .. }, PlanStep::Ask(range)] = steps.as_slice()
             && range.is_empty()
         {
             steps.remove(steps.len() - 2);
         }
-        Ok(Plan {
+        Ok(QueryPlan {
             map: Arc::new(map),
             diagonal: self.diagonal,
             patches: patches.into_iter().map(TileEdit::Write).collect(),
@@ -303,7 +303,7 @@ fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failu
 }
 
 /// Makes the first algorithm's answers the reference of the others.
-fn expect_of_all(tasks: &mut [Task], first: &Measured) {
+fn expect_of_all(tasks: &mut [Task], first: &MeasuredAnswers) {
     for (task, answer) in tasks.iter_mut().zip(&first.answers) {
         task.expected = answer
             .and_then(|answer| answer.length_tiles())
@@ -316,7 +316,7 @@ fn expect_of_all(tasks: &mut [Task], first: &Measured) {
     }
 }
 
-fn draw(output: &Path, plan: &Plan, all: &[Measured]) -> Result<(), Failure> {
+fn draw(output: &Path, plan: &QueryPlan, all: &[MeasuredAnswers]) -> Result<(), Failure> {
     match (all.first(), plan.tasks.last()) {
         (Some(one), Some(task)) => render::render(output, one, task.query),
         _ => Err(Failure::new("expected a query to draw, found none")),

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use glam::IVec2;
 
-use super::measure::Measured;
+use super::measure::MeasuredAnswers;
 use crate::cli::Failure;
 use crate::cli::image::{self, Color};
 use crate::map::TileMap;
@@ -48,7 +48,7 @@ pub(super) fn scale(map: &TileMap) -> u32 {
 }
 
 /// Draws the search for a query.
-pub(super) fn render(output: &Path, one: &Measured, query: Query) -> Result<(), Failure> {
+pub(super) fn render(output: &Path, one: &MeasuredAnswers, query: Query) -> Result<(), Failure> {
     let map = &*one.map;
     let scratch = one.again(query);
     let touched = scratch.search.touched(map, &one.nav_map, one.algorithm);

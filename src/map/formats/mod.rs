@@ -21,7 +21,7 @@ mod tmap;
 pub use patch::decode_patches;
 
 use super::TileMap;
-use super::error::{MapError, Place};
+use super::error::{MapError, SourcePlace};
 
 /// A file format of maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ impl MapFormat {
                 .find(|format| extension.eq_ignore_ascii_case(format.extension()))
         });
         known.ok_or_else(|| MapError::UnknownFormat {
-            place: Place::file(&path.to_string_lossy()),
+            place: SourcePlace::file(&path.to_string_lossy()),
             found: extension.map_or_else(
                 || "without an extension".into(),
                 |found| format!("`.{found}`"),

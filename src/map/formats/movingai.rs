@@ -14,18 +14,18 @@
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
-use crate::map::error::{MapError, Place};
+use crate::map::error::{MapError, SourcePlace};
 use crate::map::tiles::check_size;
 
 /// The lines of a file, without their ends, with their numbers from 1; a last line that is empty is none.
-pub(super) struct Lines<'a> {
+pub(super) struct MapLines<'a> {
     pub file: &'a str,
     rest: &'a [u8],
     /// The number of the line last returned.
     pub number: u32,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> MapLines<'a> {
     pub(super) fn new(file: &'a str, bytes: &'a [u8]) -> Self {
         Self {
             file,
@@ -49,8 +49,8 @@ impl<'a> Lines<'a> {
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    fn place(&self, column: usize) -> Place {
-        Place::text(
+    fn place(&self, column: usize) -> SourcePlace {
+        SourcePlace::text(
             self.file,
             self.number,
             u32::try_from(column).unwrap_or(u32::MAX),
@@ -60,7 +60,7 @@ impl<'a> Lines<'a> {
     /// That a header ends where something should follow.
     pub(super) fn ended(&self, expected: &str) -> MapError {
         MapError::Header {
-            place: Place::text(self.file, self.number + 1, 1),
+            place: SourcePlace::text(self.file, self.number + 1, 1),
             found: "the end of the file".into(),
             expected: expected.into(),
         }
@@ -83,7 +83,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The whole number after the keyword of the last line, and where it stands.
-    pub(super) fn number_after(&self, line: &[u8]) -> Result<(u64, Place), MapError> {
+    pub(super) fn number_after(&self, line: &[u8]) -> Result<(u64, SourcePlace), MapError> {
         let (key, value, column) = key_and_value(line);
         let text = std::str::from_utf8(value).ok();
         let number = text.and_then(|text| text.parse::<u64>().ok());
@@ -117,7 +117,7 @@ pub(super) fn key_and_value(line: &[u8]) -> (&[u8], &[u8], usize) {
 }
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let mut lines = Lines::new(file, bytes);
+    let mut lines = MapLines::new(file, bytes);
     let (width, height) = header(&mut lines, false)?;
     let rows = rows(&mut lines, width, height)?;
     while let Some(line) = lines.next() {
@@ -134,12 +134,12 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
 }
 
 /// Reads the rows of letters that follow a header.
-pub(super) fn rows(lines: &mut Lines, width: u32, height: u32) -> Result<BitPlane, MapError> {
+pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitPlane, MapError> {
     // What is allocated follows the text, not the header, which may promise more than the file holds.
     let mut words = Vec::new();
     for y in 0..height {
         let Some(line) = lines.next() else {
-            let place = Place::text(lines.file, lines.number + 1, 1);
+            let place = SourcePlace::text(lines.file, lines.number + 1, 1);
             return Err(MapError::RowCount {
                 place,
                 found: u64::from(y),
@@ -188,9 +188,9 @@ fn tile(letter: u8) -> Option<bool> {
 }
 
 /// Reads the lines up to `map`; returns width and height. `has_type`: the line `type octile` is not to come any more.
-pub(super) fn header(lines: &mut Lines, mut has_type: bool) -> Result<(u32, u32), MapError> {
-    let mut width: Option<(u64, Place)> = None;
-    let mut height: Option<(u64, Place)> = None;
+pub(super) fn header(lines: &mut MapLines, mut has_type: bool) -> Result<(u32, u32), MapError> {
+    let mut width: Option<(u64, SourcePlace)> = None;
+    let mut height: Option<(u64, SourcePlace)> = None;
     loop {
         let missing = match (has_type, &height, &width) {
             (false, ..) => "`type octile`",

@@ -14,7 +14,7 @@
 //! Letters as in `.map`. Numbers count up from 0. What is read takes memory by what the file holds, not by what its
 //! numbers say.
 
-use super::movingai::{Lines, header, key_and_value, rows};
+use super::movingai::{MapLines, header, key_and_value, rows};
 use crate::map::TilePattern;
 use crate::map::error::MapError;
 
@@ -24,7 +24,7 @@ use crate::map::error::MapError;
 /// Errors: [`MapError`] with line and column: another header, another number than the next, a letter, a row or a size
 /// that is wrong, fewer or more patterns than the header says.
 pub fn decode_patches(file: &str, bytes: &[u8]) -> Result<Vec<TilePattern>, MapError> {
-    let mut lines = Lines::new(file, bytes);
+    let mut lines = MapLines::new(file, bytes);
     let first = "`type patch`";
     let line = lines.next().ok_or_else(|| lines.ended(first))?;
     if !is(line, b"type", |value| value.eq_ignore_ascii_case(b"patch")) {

@@ -8,8 +8,8 @@ use std::io::Cursor;
 use ::png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
 
 use crate::map::TileMap;
-use crate::map::bit_plane::{BitPlane, Run};
-use crate::map::error::{MapError, Place};
+use crate::map::bit_plane::{BitPlane, TileRun};
+use crate::map::error::{MapError, SourcePlace};
 use crate::map::tiles::check_size;
 
 /// What the decoder may allocate besides rows: palettes, colour profiles and texts, which a map has little of.
@@ -29,7 +29,7 @@ const PASSES: [(u32, u32, u32, u32); 7] = [
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     let fail = |found: String| MapError::Png {
-        place: Place::file(file),
+        place: SourcePlace::file(file),
         found,
     };
     let mut decoder = Decoder::new_with_limits(
@@ -46,7 +46,11 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
         .map_err(|error| fail(error.to_string()))?;
     let (width, height, is_interlaced) = (header.width, header.height, header.interlaced);
     // The header always ends the first 24 bytes with width and height.
-    check_size(u64::from(width), u64::from(height), &Place::byte(file, 16))?;
+    check_size(
+        u64::from(width),
+        u64::from(height),
+        &SourcePlace::byte(file, 16),
+    )?;
     let mut reader = decoder
         .read_info()
         .map_err(|error| fail(error.to_string()))?;
@@ -83,7 +87,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             } else {
                 for (x, _) in xs().zip(blocked).filter(|(_, blocked)| !blocked) {
                     rows.set_run(
-                        Run {
+                        TileRun {
                             y,
                             start: x,
                             end: x,
@@ -146,7 +150,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
         writer.finish()
     });
     written.map_err(|error| MapError::Png {
-        place: Place::default(),
+        place: SourcePlace::default(),
         found: error.to_string(),
     })?;
     Ok(bytes)

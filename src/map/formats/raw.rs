@@ -4,11 +4,11 @@
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
-use crate::map::error::{MapError, Place};
+use crate::map::error::{MapError, SourcePlace};
 use crate::map::tiles::{TILES_MAX, check_size};
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let place = Place::file(file);
+    let place = SourcePlace::file(file);
     let len = bytes.len() as u64;
     let (width, height) = match size_in_name(file) {
         Some((width, height)) => {
@@ -16,7 +16,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             if width * height != len {
                 let expected = format!("{width} × {height} = {}, as the name says", width * height);
                 return Err(MapError::Length {
-                    place: Place::byte(file, len),
+                    place: SourcePlace::byte(file, len),
                     found: len,
                     expected,
                 });
@@ -55,7 +55,7 @@ pub(super) fn check_name(file: &str, map: &TileMap) -> Result<(), MapError> {
     let (width, height) = (u64::from(map.width()), u64::from(map.height()));
     match size_in_name(file) {
         Some(size) if size != (width, height) => Err(MapError::RawSize {
-            place: Place::file(file),
+            place: SourcePlace::file(file),
             found: format!("the name says {} × {} tiles", size.0, size.1),
             expected: format!("{width} × {height}, as the map has"),
         }),
@@ -70,7 +70,7 @@ pub(super) fn check_name(file: &str, map: &TileMap) -> Result<(), MapError> {
 fn not_square(file: &str, found: String) -> MapError {
     let expected = "a square, or the width and height in the name, as in `town.300x200.raw`".into();
     MapError::RawSize {
-        place: Place::file(file),
+        place: SourcePlace::file(file),
         found,
         expected,
     }

@@ -17,7 +17,7 @@
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
-use crate::map::error::{MapError, Place};
+use crate::map::error::{MapError, SourcePlace};
 use crate::map::tiles::check_size;
 
 const MAGIC: &[u8; 4] = b"TMAP";
@@ -30,14 +30,14 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     if start != MAGIC {
         let found = format!("\"{}\"", start.escape_ascii());
         return Err(MapError::Magic {
-            place: Place::byte(file, 0),
+            place: SourcePlace::byte(file, 0),
             found,
             expected: "\"TMAP\"",
         });
     }
     let found_bytes = bytes.len() as u64;
     let length_error = |expected: String| {
-        let place = Place::byte(file, found_bytes);
+        let place = SourcePlace::byte(file, found_bytes);
         MapError::Length {
             place,
             found: found_bytes,
@@ -55,13 +55,13 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     let (version, reserved) = (u32_at(4) as u16, u32_at(4) >> 16);
     if version != VERSION {
         return Err(MapError::Version {
-            place: Place::byte(file, 4),
+            place: SourcePlace::byte(file, 4),
             found: version,
             expected: VERSION,
         });
     }
     if reserved != 0 {
-        let (place, found) = (Place::byte(file, 6), u64::from(reserved));
+        let (place, found) = (SourcePlace::byte(file, 6), u64::from(reserved));
         return Err(MapError::Field {
             place,
             field: "the reserved field",
@@ -70,7 +70,11 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
         });
     }
     let (width, height) = (u32_at(8), u32_at(12));
-    check_size(u64::from(width), u64::from(height), &Place::byte(file, 8))?;
+    check_size(
+        u64::from(width),
+        u64::from(height),
+        &SourcePlace::byte(file, 8),
+    )?;
     let tiles = width as usize * height as usize;
     if payload.len() != tiles.div_ceil(8) {
         let expected = HEADER_BYTES + tiles.div_ceil(8);
@@ -81,7 +85,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     let found = u64::from(u32_at(CHECKSUM_AT)) | u64::from(u32_at(CHECKSUM_AT + 4)) << 32;
     let expected = checksum(&header[..CHECKSUM_AT], payload);
     if found != expected {
-        let place = Place::byte(file, CHECKSUM_AT as u64);
+        let place = SourcePlace::byte(file, CHECKSUM_AT as u64);
         return Err(MapError::Checksum {
             place,
             found,
@@ -92,7 +96,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
         .last()
         .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
     if spare != 0 {
-        let place = Place::byte(file, found_bytes - 1);
+        let place = SourcePlace::byte(file, found_bytes - 1);
         let field = "the number in the spare bits";
         return Err(MapError::Field {
             place,

@@ -14,8 +14,8 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::TileMap;
-use super::bit_plane::{BitPlane, Run};
-use super::error::{MapError, Place};
+use super::bit_plane::{BitPlane, TileRun};
+use super::error::{MapError, SourcePlace};
 use super::tiles::{SIDE_MAX, TILES_MAX, check_size};
 
 /// What kind of map to make. All sizes are in tiles, shares from 0 to 1.
@@ -268,7 +268,7 @@ fn check_sides(width: u32, height: u32) -> Result<(), MapError> {
     for (field, side) in [("width_tiles", width), ("height_tiles", height)] {
         check_range(field, side, 1, SIDE_MAX)?;
     }
-    check_size(u64::from(width), u64::from(height), &Place::default()).map_err(|_| {
+    check_size(u64::from(width), u64::from(height), &SourcePlace::default()).map_err(|_| {
         let found = format!("{height} with a width of {width}");
         recipe_error(
             "height_tiles",
@@ -303,7 +303,7 @@ impl Canvas {
         }
         for y in y.max(0)..(y + height).min(self.plane.height() as i32) {
             self.plane.set_run(
-                Run {
+                TileRun {
                     y: y as u32,
                     start: left as u32,
                     end: right as u32 - 1,

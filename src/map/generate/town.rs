@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::{Canvas, Chance, TownRecipe, between, check_range, check_sides, close_pockets};
 use crate::map::TileMap;
-use crate::map::bit_plane::{BitPlane, Run};
+use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::MapError;
 use crate::map::tiles::SIDE_MAX;
 
@@ -144,7 +144,7 @@ pub(super) fn generate(recipe: &TownRecipe, rng: &mut Pcg64Mcg) -> Result<TileMa
     let mut plane = BitPlane::blocked(recipe.width_tiles, recipe.height_tiles);
     for y in 0..recipe.height_tiles {
         plane.set_run(
-            Run {
+            TileRun {
                 y,
                 start: 0,
                 end: recipe.width_tiles - 1,

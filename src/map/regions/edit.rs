@@ -20,12 +20,12 @@
 use super::sets::components;
 use super::small::{SMALL_TILES_MAX, SmallRegion};
 use super::{BLOCKED, RegionId, Regions, SMALL, for_each_run_above_and_below};
-use crate::map::bit_plane::{BitPlane, Run};
+use crate::map::bit_plane::{BitPlane, TileRun};
 
 impl Regions {
     /// Blocks a free tile, in `rows` as well.
     pub(in crate::map) fn block_tile(&mut self, rows: &mut BitPlane, x: u32, y: u32) {
-        let run = Run {
+        let run = TileRun {
             y,
             start: x,
             end: x,
@@ -61,7 +61,7 @@ impl Regions {
 
     /// Frees a blocked tile, in `rows` as well.
     pub(in crate::map) fn free_tile(&mut self, rows: &mut BitPlane, x: u32, y: u32) {
-        let run = Run {
+        let run = TileRun {
             y,
             start: x,
             end: x,
@@ -80,7 +80,7 @@ impl Regions {
     }
 
     /// Blocks stretches of tiles that are free, in `rows` as well.
-    pub(in crate::map) fn block(&mut self, rows: &mut BitPlane, blocked: &[Run]) {
+    pub(in crate::map) fn block(&mut self, rows: &mut BitPlane, blocked: &[TileRun]) {
         let small = blocked
             .iter()
             .filter(|run| self.label(run.start, run.y) == SMALL);
@@ -119,7 +119,7 @@ impl Regions {
         let runs_of = |label: u32| {
             let first = beside.partition_point(|(other, _)| *other < label);
             let same_label = beside[first..].iter().take_while(|at| at.0 == label);
-            same_label.map(|(_, run)| *run).collect::<Vec<Run>>()
+            same_label.map(|(_, run)| *run).collect::<Vec<TileRun>>()
         };
         self.small_count += count_small(rows, &runs_of(SMALL));
         let mut runs_left = self.pending.runs_at_once;
@@ -137,9 +137,9 @@ impl Regions {
     }
 
     /// Frees stretches of tiles that are blocked, in `rows` as well, and joins the regions they touch.
-    pub(in crate::map) fn free(&mut self, rows: &mut BitPlane, freed: &[Run]) {
+    pub(in crate::map) fn free(&mut self, rows: &mut BitPlane, freed: &[TileRun]) {
         let (numbers, _) = components(freed);
-        let mut by_component: Vec<(u32, Run)> =
+        let mut by_component: Vec<(u32, TileRun)> =
             numbers.into_iter().zip(freed.iter().copied()).collect();
         by_component.sort_unstable();
         let mut beside = Vec::new();
@@ -195,7 +195,7 @@ impl Regions {
 
     /// Gives a large region that has become small the label of those. Each of its pieces holds one of the runs or, if it
     /// is a cut, one of its seeds.
-    pub(super) fn make_small(&mut self, rows: &BitPlane, region: u32, runs: &[Run]) {
+    pub(super) fn make_small(&mut self, rows: &BitPlane, region: u32, runs: &[TileRun]) {
         let mut runs = runs.to_vec();
         runs.extend(self.take_cut(rows, region));
         for run in runs {
@@ -209,7 +209,7 @@ impl Regions {
     }
 
     /// Gives the tiles that hang together with those of a run of a region another label.
-    fn relabel(&mut self, rows: &BitPlane, seed: Run, from: u32, to: u32) {
+    fn relabel(&mut self, rows: &BitPlane, seed: TileRun, from: u32, to: u32) {
         let mut flood = Flood::default();
         flood.claim(self, seed, to);
         while !flood.is_exhausted() {
@@ -225,7 +225,7 @@ impl Regions {
 
     /// Gives the tiles of a large region to another that freed tiles join it to. At most `runs_left` of its runs, of which
     /// `seed` is one, are labelled anew; if it has more, its number becomes an alias.
-    fn join(&mut self, rows: &BitPlane, seed: Run, from: u32, to: u32, runs_left: &mut usize) {
+    fn join(&mut self, rows: &BitPlane, seed: TileRun, from: u32, to: u32, runs_left: &mut usize) {
         let tiles = self.sizes[from as usize];
         if !self.join_cut(from, to) && *runs_left > 0 {
             let mut flood = Flood::default();
@@ -292,7 +292,7 @@ impl Regions {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flood {
     /// The runs visited, unless they were forgotten; those from `next` on have neighbours still to be looked at.
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<TileRun>,
     next: usize,
     pub(super) forgotten: usize,
     pub(super) tiles: u32,
@@ -303,7 +303,7 @@ impl Flood {
         self.next == self.runs.len()
     }
 
-    pub(super) fn claim(&mut self, regions: &mut Regions, run: Run, label: u32) {
+    pub(super) fn claim(&mut self, regions: &mut Regions, run: TileRun, label: u32) {
         regions.label_run(run, label);
         self.tiles += run.len();
         self.runs.push(run);
@@ -343,8 +343,8 @@ impl Flood {
 }
 
 /// How many small regions the given runs belong to.
-fn count_small<'a>(rows: &BitPlane, runs: impl IntoIterator<Item = &'a Run>) -> u32 {
-    let id = |run: &Run| SmallRegion::around(rows, run.start, run.y)?.id(rows.width());
+fn count_small<'a>(rows: &BitPlane, runs: impl IntoIterator<Item = &'a TileRun>) -> u32 {
+    let id = |run: &TileRun| SmallRegion::around(rows, run.start, run.y)?.id(rows.width());
     let mut ids: Vec<RegionId> = runs.into_iter().filter_map(id).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -367,7 +367,7 @@ fn straight_neighbours(
 }
 
 /// Calls `visit` with each run that touches a stretch of blocked tiles from any of the four sides.
-fn for_each_run_beside(rows: &BitPlane, stretch: Run, mut visit: impl FnMut(Run)) {
+fn for_each_run_beside(rows: &BitPlane, stretch: TileRun, mut visit: impl FnMut(TileRun)) {
     let left = stretch.start.checked_sub(1);
     let right = Some(stretch.end + 1).filter(|x| *x < rows.width());
     for x in left.into_iter().chain(right) {

@@ -1,6 +1,6 @@
 //! A label a tile, in one, two or four bytes.
 
-use crate::map::bit_plane::Run;
+use crate::map::bit_plane::TileRun;
 
 /// A region number a tile, in as many bytes as the largest number has needed so far.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Labels {
         }
     }
 
-    pub(super) fn fill(&mut self, run: Run, width: usize, id: u32) {
+    pub(super) fn fill(&mut self, run: TileRun, width: usize, id: u32) {
         let row = run.y as usize * width;
         let range = row + run.start as usize..row + run.end as usize + 1;
         match self {

@@ -40,10 +40,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::labels::Labels;
-use self::pending::Pending;
+use self::pending::PendingCuts;
 use self::sets::DisjointSets;
 use self::small::{SMALL_TILES_MAX, SmallRegion, first_tile};
-use super::bit_plane::{BitPlane, Run};
+use super::bit_plane::{BitPlane, TileRun};
 
 /// The number of a connected region.
 ///
@@ -75,7 +75,7 @@ pub(super) struct Regions {
     free_ids: BTreeSet<u32>,
     small_count: u32,
     small_tiles: u32,
-    pending: Pending,
+    pending: PendingCuts,
 }
 
 impl Regions {
@@ -83,7 +83,7 @@ impl Regions {
     pub(super) fn build(rows: &BitPlane) -> Self {
         let mut sets = DisjointSets::default();
         let mut lengths = Vec::new();
-        let (mut above, mut row): (Vec<Run>, Vec<Run>) = Default::default();
+        let (mut above, mut row): (Vec<TileRun>, Vec<TileRun>) = Default::default();
         for y in 0..rows.height() {
             std::mem::swap(&mut above, &mut row);
             row.clear();
@@ -106,7 +106,7 @@ impl Regions {
             free_ids: BTreeSet::new(),
             small_count: 0,
             small_tiles: 0,
-            pending: Pending::default(),
+            pending: PendingCuts::default(),
         };
         let mut label_of = tiles;
         for tiles in &mut label_of {
@@ -219,13 +219,13 @@ impl Regions {
         self.labels.at(y as usize * self.width + x as usize)
     }
 
-    fn label_run(&mut self, run: Run, label: u32) {
+    fn label_run(&mut self, run: TileRun, label: u32) {
         self.labels.fill(run, self.width, label);
     }
 }
 
 /// Calls `visit` with each run that touches a stretch of tiles from above or below.
-fn for_each_run_above_and_below(rows: &BitPlane, stretch: Run, mut visit: impl FnMut(Run)) {
+fn for_each_run_above_and_below(rows: &BitPlane, stretch: TileRun, mut visit: impl FnMut(TileRun)) {
     let below = Some(stretch.y + 1).filter(|y| *y < rows.height());
     for y in stretch.y.checked_sub(1).into_iter().chain(below) {
         let mut x = stretch.start;
@@ -236,7 +236,7 @@ fn for_each_run_above_and_below(rows: &BitPlane, stretch: Run, mut visit: impl F
                 first
             };
             let end = rows.run_end(first, y);
-            visit(Run { y, start, end });
+            visit(TileRun { y, start, end });
             if end >= stretch.end {
                 break;
             }

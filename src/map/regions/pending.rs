@@ -21,7 +21,7 @@ use super::edit::Flood;
 use super::sets::DisjointSets;
 use super::small::SMALL_TILES_MAX;
 use super::{Regions, SMALL};
-use crate::map::bit_plane::{BitPlane, Run};
+use crate::map::bit_plane::{BitPlane, TileRun};
 
 /// What an edit may cost in runs looked at, before it leaves the rest for later: some 100 µs.
 const RUNS_AT_ONCE: usize = 8_192;
@@ -37,17 +37,17 @@ const THROWN_BACK_MAX: u32 = 20;
 
 /// What is left to be done.
 #[derive(Clone, Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingCuts {
     /// In the order in which they are settled.
     cuts: Vec<Cut>,
     /// Labels that stand for another number, the oldest first.
     aliases: Vec<u32>,
-    pub(super) work: Option<Work>,
+    pub(super) work: Option<RegionWork>,
     /// What an edit may cost.
     pub(super) runs_at_once: usize,
 }
 
-impl Default for Pending {
+impl Default for PendingCuts {
     fn default() -> Self {
         Self {
             cuts: Vec::new(),
@@ -69,7 +69,7 @@ struct Cut {
 }
 
 impl Cut {
-    fn add_seeds(&mut self, runs: &[Run]) {
+    fn add_seeds(&mut self, runs: &[TileRun]) {
         self.seeds.extend(runs.iter().map(|run| (run.y, run.start)));
         self.seeds.sort_unstable();
         self.seeds.dedup();
@@ -77,8 +77,8 @@ impl Cut {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Work {
-    Split(Box<Split>),
+pub(super) enum RegionWork {
+    Split(Box<RegionSplit>),
     /// A pass over the rows, which frees the first `aliases`.
     Pass {
         next_y: u32,
@@ -86,7 +86,7 @@ pub(super) enum Work {
     },
 }
 
-impl Pending {
+impl PendingCuts {
     pub(super) fn aliases(&self) -> &[u32] {
         &self.aliases
     }
@@ -94,7 +94,7 @@ impl Pending {
     pub(super) fn bytes(&self) -> usize {
         let seeds: usize = self.cuts.iter().map(|cut| cut.seeds.len() * 8).sum();
         let work = match &self.work {
-            Some(Work::Split(split)) => split.bytes(),
+            Some(RegionWork::Split(split)) => split.bytes(),
             _ => 0,
         };
         seeds + self.aliases.len() * 4 + work
@@ -112,8 +112,8 @@ impl Regions {
         let mut runs_left = runs_max;
         while runs_left > 0 && !self.is_settled() {
             let cost = match self.pending.work.take() {
-                Some(Work::Split(split)) => self.go_on(rows, split, runs_left),
-                Some(Work::Pass { next_y, aliases }) => self.pass(rows, next_y, aliases),
+                Some(RegionWork::Split(split)) => self.go_on(rows, split, runs_left),
+                Some(RegionWork::Pass { next_y, aliases }) => self.pass(rows, next_y, aliases),
                 None => {
                     self.begin(rows);
                     1
@@ -131,15 +131,15 @@ impl Regions {
                 let region = cut.region;
                 let runs = runs_around(rows, &cut.seeds);
                 let pieces: Vec<u32> = (0..runs.len() as u32).collect();
-                let split = Split::begin(self, region, &runs, &pieces, runs.len() as u32);
+                let split = RegionSplit::begin(self, region, &runs, &pieces, runs.len() as u32);
                 self.pending.aliases.extend(&split.ids);
-                Work::Split(Box::new(split))
+                RegionWork::Split(Box::new(split))
             }
-            _ => Work::Pass { next_y: 0, aliases },
+            _ => RegionWork::Pass { next_y: 0, aliases },
         });
     }
 
-    fn go_on(&mut self, rows: &BitPlane, mut split: Box<Split>, runs_left: usize) -> usize {
+    fn go_on(&mut self, rows: &BitPlane, mut split: Box<RegionSplit>, runs_left: usize) -> usize {
         let region = split.region;
         let cut = self.pending.cuts.iter().find(|cut| cut.region == region);
         let doublings = cut.map_or(0, |cut| cut.thrown_back.min(THROWN_BACK_MAX));
@@ -151,7 +151,7 @@ impl Regions {
             split.finish(self, rows);
             self.trim();
         } else {
-            self.pending.work = Some(Work::Split(split));
+            self.pending.work = Some(RegionWork::Split(split));
         }
         cost
     }
@@ -162,7 +162,7 @@ impl Regions {
         self.labels.rename(start..start + self.width, &self.names);
         let next_y = next_y + 1;
         if next_y < rows.height() {
-            self.pending.work = Some(Work::Pass { next_y, aliases });
+            self.pending.work = Some(RegionWork::Pass { next_y, aliases });
         } else {
             let free: Vec<u32> = self.pending.aliases.drain(..aliases).collect();
             free.into_iter().for_each(|alias| self.release(alias));
@@ -196,13 +196,13 @@ impl Regions {
         &mut self,
         rows: &BitPlane,
         region: u32,
-        seeds: &[Run],
+        seeds: &[TileRun],
         pieces: &[u32],
         count: u32,
         runs_left: &mut usize,
     ) {
         let is_small = self.sizes[region as usize] <= SMALL_TILES_MAX;
-        let mut split = Split::begin(self, region, seeds, pieces, count);
+        let mut split = RegionSplit::begin(self, region, seeds, pieces, count);
         let limit = if is_small { usize::MAX } else { *runs_left };
         let cost = split.advance(self, rows, limit);
         *runs_left = runs_left.saturating_sub(cost);
@@ -218,7 +218,7 @@ impl Regions {
         self.pending.cuts.push(cut);
         self.pending.aliases.extend(&split.ids);
         if self.pending.work.is_none() {
-            self.pending.work = Some(Work::Split(Box::new(split)));
+            self.pending.work = Some(RegionWork::Split(Box::new(split)));
         }
     }
 
@@ -228,7 +228,7 @@ impl Regions {
         &mut self,
         rows: &BitPlane,
         region: u32,
-        beside: &[Run],
+        beside: &[TileRun],
         pieces: u32,
     ) -> bool {
         self.throw_back(region);
@@ -249,7 +249,7 @@ impl Regions {
     #[inline]
     pub(super) fn throw_back(&mut self, region: u32) {
         if self.has_cuts()
-            && let Some(Work::Split(split)) = &self.pending.work
+            && let Some(RegionWork::Split(split)) = &self.pending.work
             && split.region == region
         {
             self.pending.work = None;
@@ -284,7 +284,7 @@ impl Regions {
     }
 
     /// Forgets that a region is a cut; returns the runs of its seeds.
-    pub(super) fn take_cut(&mut self, rows: &BitPlane, region: u32) -> Vec<Run> {
+    pub(super) fn take_cut(&mut self, rows: &BitPlane, region: u32) -> Vec<TileRun> {
         let cuts = self.pending.cuts.iter();
         let seeds = cuts.filter(|cut| cut.region == region);
         let runs = seeds.flat_map(|cut| runs_around(rows, &cut.seeds));
@@ -300,8 +300,8 @@ impl Regions {
 }
 
 /// The runs that hold these free tiles, each once.
-fn runs_around(rows: &BitPlane, tiles: &[(u32, u32)]) -> Vec<Run> {
-    let mut runs: Vec<Run> = (tiles.iter())
+fn runs_around(rows: &BitPlane, tiles: &[(u32, u32)]) -> Vec<TileRun> {
+    let mut runs: Vec<TileRun> = (tiles.iter())
         .map(|(y, x)| rows.run_around(*x, *y))
         .collect();
     // Sorted as the tiles are.
@@ -312,7 +312,7 @@ fn runs_around(rows: &BitPlane, tiles: &[(u32, u32)]) -> Vec<Run> {
 /// Floods from the pieces of a region that may have come apart, which take turns until they meet or all but one are
 /// exhausted.
 #[derive(Clone, Debug)]
-pub(super) struct Split {
+pub(super) struct RegionSplit {
     region: u32,
     /// The labels of the pieces, ascending.
     ids: Vec<u32>,
@@ -326,11 +326,11 @@ pub(super) struct Split {
     turn: usize,
 }
 
-impl Split {
+impl RegionSplit {
     fn begin(
         regions: &mut Regions,
         region: u32,
-        seeds: &[Run],
+        seeds: &[TileRun],
         pieces: &[u32],
         count: u32,
     ) -> Self {
@@ -455,6 +455,6 @@ impl Split {
 
     fn bytes(&self) -> usize {
         let runs: usize = self.floods.iter().map(|flood| flood.runs.len()).sum();
-        runs * size_of::<Run>() + self.floods.len() * size_of::<Flood>()
+        runs * size_of::<TileRun>() + self.floods.len() * size_of::<Flood>()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Cost: almost O(1) an operation.
 
-use crate::map::bit_plane::Run;
+use crate::map::bit_plane::TileRun;
 
 /// Union-find whose representative is always the set's smallest member (Tarjan 1975, with path halving).
 #[derive(Clone, Debug, Default)]
@@ -40,9 +40,9 @@ impl DisjointSets {
     /// Unites the runs of two neighbouring rows that touch; each row's members are numbered on from its first.
     pub(super) fn join_rows(
         &mut self,
-        above: &[Run],
+        above: &[TileRun],
         above_first: usize,
-        below: &[Run],
+        below: &[TileRun],
         below_first: usize,
     ) {
         let (mut a, mut b) = (0, 0);
@@ -79,10 +79,10 @@ impl DisjointSets {
 /// Numbers the groups of stretches that touch from row to row, from 0 in the order of their first stretch.
 ///
 /// The stretches are sorted, and no two of one row touch. Returns each stretch's number and how many groups there are.
-pub(super) fn components(runs: &[Run]) -> (Vec<u32>, u32) {
+pub(super) fn components(runs: &[TileRun]) -> (Vec<u32>, u32) {
     let mut sets = DisjointSets::default();
     sets.extend_by(runs.len());
-    let mut above: &[Run] = &[];
+    let mut above: &[TileRun] = &[];
     let mut first = 0;
     for row in runs.chunk_by(|a, b| a.y == b.y) {
         if above.first().is_some_and(|run| run.y + 1 == row[0].y) {

@@ -6,7 +6,7 @@
 use arrayvec::ArrayVec;
 
 use super::{RegionId, for_each_run_above_and_below};
-use crate::map::bit_plane::{BitPlane, Run};
+use crate::map::bit_plane::{BitPlane, TileRun};
 
 /// The most tiles of a small region.
 pub(super) const SMALL_TILES_MAX: u32 = 63;
@@ -16,7 +16,7 @@ const SMALL_BIT: u32 = 1 << 31;
 
 /// All tiles of a small region.
 pub(super) struct SmallRegion {
-    runs: ArrayVec<Run, { SMALL_TILES_MAX as usize }>,
+    runs: ArrayVec<TileRun, { SMALL_TILES_MAX as usize }>,
     pub tiles: u32,
 }
 
@@ -41,7 +41,7 @@ impl SmallRegion {
     }
 
     /// Takes in a run that was not met before; once the region is too large, only its tiles are counted.
-    fn visit(&mut self, run: Run) {
+    fn visit(&mut self, run: TileRun) {
         if self.tiles <= SMALL_TILES_MAX && !self.runs.contains(&run) {
             self.tiles += run.len();
             // A run has a tile at least, so as many runs as tiles fit.

@@ -210,7 +210,7 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
             matcher.backfill(ModeId(0), &wanted, now_tick);
         }
         let before = waiting(&matcher);
-        let mut beat = Beat::default();
+        let mut beat = HeartbeatOutcome::default();
         matcher.run(now_tick, &mut beat);
         assert!(matcher.modes()[0].conserved());
         let tickets = || {

@@ -145,21 +145,21 @@ fn a_waiting_party_can_be_asked_why() {
     matcher.queue(ticket(1, 5, 0, 0)).unwrap();
     assert_eq!(
         matcher.why_waiting(1, 0),
-        Some(WhyWaiting::TooFewPlayers {
+        Some(WaitReason::TooFewPlayers {
             waiting: 5,
             needed: 10
         })
     );
     matcher.queue(ticket(2, 3, 0, 0)).unwrap();
     matcher.queue(ticket(3, 3, 0, 0)).unwrap();
-    assert_eq!(matcher.why_waiting(1, 0), Some(WhyWaiting::SizesDoNotFit));
+    assert_eq!(matcher.why_waiting(1, 0), Some(WaitReason::SizesDoNotFit));
     matcher
         .queue(Ticket {
             power: 90,
             ..ticket(4, 5, 900, 0)
         })
         .unwrap();
-    let outside = WhyWaiting::OutsideWindow {
+    let outside = WaitReason::OutsideWindow {
         window: 10,
         opens_in_ticks: 1200,
     };
@@ -171,7 +171,7 @@ fn a_waiting_party_can_be_asked_why() {
         })
         .unwrap();
     let gap = 90 - u64::from(ticket(1, 5, 0, 0).power);
-    let uneven = WhyWaiting::PowerGap {
+    let uneven = WaitReason::PowerGap {
         gap,
         limit: 5,
         opens_in_ticks: 1190,
@@ -179,9 +179,9 @@ fn a_waiting_party_can_be_asked_why() {
     assert_eq!(matcher.why_waiting(1, 10), Some(uneven));
     assert_eq!(
         matcher.why_waiting(1, 1200),
-        Some(WhyWaiting::NextHeartbeat)
+        Some(WaitReason::NextHeartbeat)
     );
-    let mut beat = Beat::default();
+    let mut beat = HeartbeatOutcome::default();
     matcher.run(1500, &mut beat);
     assert_eq!(matcher.why_waiting(1, 1500), None);
     assert_eq!(beat.matches[0].groups[0][0].party, 1);
@@ -209,13 +209,13 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     };
     matcher.queue(wishing(1, 1, avoid)).unwrap();
     matcher.queue(wishing(2, 1, Wishes::default())).unwrap();
-    let disagree = WhyWaiting::WishesDisagree {
+    let disagree = WaitReason::WishesDisagree {
         opens_in_ticks: 1200,
     };
     assert_eq!(matcher.why_waiting(1, 0), Some(disagree));
     matcher.cancel(2).unwrap();
     matcher.queue(wishing(3, 90, Wishes::default())).unwrap();
-    let levels = WhyWaiting::OutsideLevels {
+    let levels = WaitReason::OutsideLevels {
         band: 5,
         opens_in_ticks: 1200,
     };
@@ -224,5 +224,5 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     matcher.cancel(3).unwrap();
     matcher.queue(wishing(4, 1, region(0b01))).unwrap();
     matcher.queue(wishing(5, 1, region(0b10))).unwrap();
-    assert_eq!(matcher.why_waiting(4, 0), Some(WhyWaiting::OutsideRegions));
+    assert_eq!(matcher.why_waiting(4, 0), Some(WaitReason::OutsideRegions));
 }

@@ -49,7 +49,7 @@ fn matcher(settings: ModeSettings) -> Matcher {
 }
 
 fn run(matcher: &mut Matcher, now_tick: u64) -> (Vec<Match>, Vec<Ticket>) {
-    let mut beat = Beat::default();
+    let mut beat = HeartbeatOutcome::default();
     matcher.run(now_tick, &mut beat);
     (beat.matches, beat.expired)
 }

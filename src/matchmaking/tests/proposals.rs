@@ -10,8 +10,8 @@ fn asking() -> Matcher {
     })
 }
 
-fn beat(matcher: &mut Matcher, now_tick: u64) -> Beat {
-    let mut beat = Beat::default();
+fn beat(matcher: &mut Matcher, now_tick: u64) -> HeartbeatOutcome {
+    let mut beat = HeartbeatOutcome::default();
     matcher.run(now_tick, &mut beat);
     assert!(matcher.modes()[0].conserved());
     beat
@@ -28,7 +28,7 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
     assert_eq!(matcher.waiting(), 2);
     assert_eq!(
         matcher.why_waiting(1, 10),
-        Some(WhyWaiting::Proposed { id: 0, missing: 2 })
+        Some(WaitReason::Proposed { id: 0, missing: 2 })
     );
     assert_eq!(
         matcher.queue(ticket(1, 1, 0, 0)),

@@ -51,7 +51,7 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
     assert_eq!(room_mates(&matcher, 1), [1, 2, 3]);
     assert_eq!(
         matcher.why_waiting(3, 10),
-        Some(WhyWaiting::InRoom {
+        Some(WaitReason::InRoom {
             players: 4,
             missing: 2
         })

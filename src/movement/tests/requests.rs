@@ -50,12 +50,12 @@ pub(super) fn ask(app: &mut App, entity: Entity, x: f32, y: f32) {
 }
 
 /// Entity, reason of failure and goal of an answer.
-pub(super) type Answer = (Entity, Option<PathFailure>, (i32, i32));
+pub(super) type PathAnswer = (Entity, Option<PathFailure>, (i32, i32));
 
 pub(super) const FOUND: Option<PathFailure> = None;
 
 /// This tick's answers: the failures first, both in the order in which they were given.
-pub(super) fn answers(app: &App) -> Vec<Answer> {
+pub(super) fn answers(app: &App) -> Vec<PathAnswer> {
     let failed = app.world().resource::<Messages<PathFailed>>();
     let found = app.world().resource::<Messages<PathFound>>();
     let failed = failed
@@ -384,7 +384,7 @@ fn a_teleport_ends_a_path_and_not_the_one_that_is_asked_for_behind_it() {
 }
 
 /// Answers of every tick and the final hash of a crowd on a maze of pillars, under a budget that bites.
-fn crowd(workers: usize) -> (Vec<Vec<Answer>>, u128) {
+fn crowd(workers: usize) -> (Vec<Vec<PathAnswer>>, u128) {
     let mut app = app(NavSettings {
         expansions_per_tick_max: 500,
         ..Default::default()

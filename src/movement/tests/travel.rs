@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_tasks::{ComputeTaskPool, TaskPool};
 use glam::{IVec2, Vec2};
 
-use super::requests::{Answer, FOUND, answers, app, ask, npc, path, scene, stats};
+use super::requests::{FOUND, PathAnswer, answers, app, ask, npc, path, scene, stats};
 use crate::map::{SceneMap, TileEdit, TileRect, edit_map};
 use crate::nav::{Algorithm, NavMap, NavSettings, PathFailure, PathFound, PathRequest};
 use crate::nav::{Outcome, Query, Search};
@@ -121,14 +121,14 @@ fn whoever_is_put_elsewhere_asks_for_something_else_or_goes_is_searched_for_no_l
     teleport(app.world_mut(), put, Vec2::new(2.5, 18.5)).unwrap();
     ask(&mut app, changed, 4.5, 0.5);
     app.world_mut().despawn(gone);
-    let mut given: Vec<Answer> = Vec::new();
+    let mut given: Vec<PathAnswer> = Vec::new();
     while stats(&app).waiting > 0 || given.is_empty() {
         app.update();
         given.extend(answers(&app));
     }
     let cancelled = Some(PathFailure::Cancelled);
     let of = |entity| -> Vec<_> {
-        let of = |answer: &&Answer| answer.0 == entity;
+        let of = |answer: &&PathAnswer| answer.0 == entity;
         given
             .iter()
             .filter(of)
@@ -144,7 +144,7 @@ fn whoever_is_put_elsewhere_asks_for_something_else_or_goes_is_searched_for_no_l
     assert_eq!((stats.requested, stats.found, stats.cancelled), (5, 3, 2));
 }
 
-fn journeys(workers: usize) -> (Vec<Vec<Answer>>, Vec<u128>) {
+fn journeys(workers: usize) -> (Vec<Vec<PathAnswer>>, Vec<u128>) {
     let mut app = app(NavSettings {
         travels_at_once_max: 5,
         ..sliced()

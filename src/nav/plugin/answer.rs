@@ -6,7 +6,7 @@ use glam::IVec2;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
-use super::maps::{Ground, NavMaps, NoGround};
+use super::maps::{MapGround, NavMaps, NoGround};
 use super::queue::{Asking, Waiting};
 use super::{
     NavSettings, NavStats, Navigator, Path, PathFailed, PathFailure, PathFound, PathRequest,
@@ -21,9 +21,9 @@ const CHUNK_SEARCHES_MIN: usize = 2;
 
 /// A search of this tick: a slot that its worker alone writes to.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct SearchJob {
     pub(super) waiting: Waiting,
-    pub(super) work: Work,
+    pub(super) work: JobState,
     pub(super) waypoints: Vec<IVec2>,
     pub(super) map_version: u64,
     pub(super) expanded: u32,
@@ -35,7 +35,7 @@ pub(super) struct Job {
 
 /// How far a job has come.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Work {
+pub(super) enum JobState {
     /// Not begun, or not done, for want of time.
     Waits,
     /// The ground for a body that wide is being made.
@@ -49,8 +49,8 @@ pub(super) enum Work {
     Done(Outcome),
 }
 
-impl Job {
-    pub(super) const fn new(waiting: Waiting, work: Work, waypoints: Vec<IVec2>) -> Self {
+impl SearchJob {
+    pub(super) const fn new(waiting: Waiting, work: JobState, waypoints: Vec<IVec2>) -> Self {
         Self {
             waiting,
             work,
@@ -64,7 +64,7 @@ impl Job {
     }
 
     /// Takes the place of an older job and its buffer.
-    fn replace(&mut self, waiting: Waiting, work: Work) {
+    fn replace(&mut self, waiting: Waiting, work: JobState) {
         *self = Self::new(waiting, work, std::mem::take(&mut self.waypoints));
     }
 
@@ -72,12 +72,12 @@ impl Job {
     pub(super) fn run(
         &mut self,
         search: &mut Search,
-        ground: &Ground,
+        ground: &MapGround,
         settings: &NavSettings,
         expansions: u32,
     ) {
         let stopwatch = settings.time_searches.then(Stopwatch::start);
-        let &Ground {
+        let &MapGround {
             tiles,
             nav_map,
             version,
@@ -88,14 +88,14 @@ impl Job {
         if outcome == Some(Outcome::Capped) && self.waiting.request.partial {
             search.write_partial(tiles, nav_map, algorithm, query, waypoints);
         }
-        self.work = outcome.map_or(Work::Waits, Work::Done);
+        self.work = outcome.map_or(JobState::Waits, JobState::Done);
         self.ns += stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
         (self.expanded, self.generated) = (search.expanded(), search.generated());
         self.map_version = version;
     }
 
     pub(super) const fn is_answered(&self) -> bool {
-        matches!(self.work, Work::Done(_) | Work::Cancelled)
+        matches!(self.work, JobState::Done(_) | JobState::Cancelled)
     }
 }
 
@@ -117,11 +117,13 @@ impl Answers<'_, '_> {
     }
 
     /// Gives the answer of a job, if it has one.
-    pub(super) fn give(&mut self, job: &Job) {
+    pub(super) fn give(&mut self, job: &SearchJob) {
         let outcome = match job.work {
-            Work::Waits | Work::NoGround | Work::SameAs(_) | Work::InGroup => return,
-            Work::Cancelled => None,
-            Work::Done(outcome) => Some(outcome),
+            JobState::Waits | JobState::NoGround | JobState::SameAs(_) | JobState::InGroup => {
+                return;
+            }
+            JobState::Cancelled => None,
+            JobState::Done(outcome) => Some(outcome),
         };
         let waiting = &job.waiting;
         self.stats.expanded += u64::from(job.expanded);
@@ -168,8 +170,8 @@ impl Answers<'_, '_> {
     }
 
     /// Puts an answer into the object's path.
-    fn apply(&mut self, job: &Job) {
-        let Job {
+    fn apply(&mut self, job: &SearchJob) {
+        let SearchJob {
             waiting,
             waypoints,
             map_version,
@@ -260,7 +262,7 @@ pub(super) fn answer_requests(
         searches,
         |search, first, chunk| {
             for (nth, job) in chunk.iter_mut().enumerate() {
-                if !matches!(job.work, Work::Waits) {
+                if !matches!(job.work, JobState::Waits) {
                     continue;
                 }
                 if is_late(first + nth == 0) {
@@ -302,7 +304,7 @@ fn admit(
             break;
         }
         let (waiting, mut work) = begin(waiting, &navigator.maps, settings, asking, maps);
-        if matches!(work, Work::Waits) {
+        if matches!(work, JobState::Waits) {
             let PathRequest {
                 class,
                 partial,
@@ -312,7 +314,7 @@ fn admit(
             let scene = waiting.object.scene_entity();
             let same = (scene, waiting.from, waiting.to, class, partial, clearance);
             match asked.entry(same) {
-                Entry::Occupied(first) => work = Work::SameAs(*first.get()),
+                Entry::Occupied(first) => work = JobState::SameAs(*first.get()),
                 Entry::Vacant(entry) => {
                     entry.insert(admitted);
                     searches += 1;
@@ -324,7 +326,9 @@ fn admit(
         }
         match navigator.jobs.get_mut(admitted) {
             Some(job) => job.replace(waiting, work),
-            None => navigator.jobs.push(Job::new(waiting, work, Vec::new())),
+            None => navigator
+                .jobs
+                .push(SearchJob::new(waiting, work, Vec::new())),
         }
         admitted += 1;
     }
@@ -338,28 +342,28 @@ pub(super) fn begin(
     settings: &NavSettings,
     asking: &Asking,
     maps: &Query<&SceneMap>,
-) -> (Waiting, Work) {
+) -> (Waiting, JobState) {
     let Some(now) = waiting.now(asking, maps) else {
-        return (*waiting, Work::Cancelled);
+        return (*waiting, JobState::Cancelled);
     };
     match nav_maps.ground(&now, maps) {
-        Ok(ground) => (now.snapped(ground.tiles, settings), Work::Waits),
-        Err(NoGround::NoMap) => (now, Work::Done(Outcome::OutOfBounds)),
-        Err(NoGround::TooWide) => (now, Work::Done(Outcome::Blocked)),
-        Err(NoGround::NotYet) => (now, Work::NoGround),
+        Ok(ground) => (now.snapped(ground.tiles, settings), JobState::Waits),
+        Err(NoGround::NoMap) => (now, JobState::Done(Outcome::OutOfBounds)),
+        Err(NoGround::TooWide) => (now, JobState::Done(Outcome::Blocked)),
+        Err(NoGround::NotYet) => (now, JobState::NoGround),
     }
 }
 
 /// Copies the answer of an earlier job that asks the same.
-fn share(jobs: &mut [Job], nth: usize) {
-    let Work::SameAs(first) = jobs[nth].work else {
+fn share(jobs: &mut [SearchJob], nth: usize) {
+    let JobState::SameAs(first) = jobs[nth].work else {
         return;
     };
     let (before, from) = jobs.split_at_mut(nth);
     let (Some(first), Some(job)) = (before.get(first), from.first_mut()) else {
         return;
     };
-    if let Work::Done(_) = first.work {
+    if let JobState::Done(_) = first.work {
         (job.work, job.map_version) = (first.work, first.map_version);
         job.waypoints.clone_from(&first.waypoints);
         job.is_shared = true;

@@ -4,8 +4,8 @@ use glam::IVec2;
 use indexmap::IndexMap;
 
 use super::NavSettings;
-use super::answer::{Job, Work};
-use super::maps::{Ground, MapKey};
+use super::answer::{JobState, SearchJob};
+use super::maps::{MapGround, MapKey};
 use crate::nav::{Outcome, SharedSearch};
 use crate::sim::clock::Stopwatch;
 
@@ -14,7 +14,7 @@ const MEMBERS_MIN: usize = 16;
 
 /// The groups of a tick. Slots are kept for their buffers.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
+pub(super) struct GoalGroups {
     slots: Vec<Group>,
     used: usize,
 }
@@ -48,9 +48,9 @@ impl GroupScratch {
     }
 }
 
-impl Groups {
+impl GoalGroups {
     /// Takes the jobs that are many enough for one goal out of those that are searched alone.
-    pub(super) fn gather(&mut self, jobs: &mut [Job]) {
+    pub(super) fn gather(&mut self, jobs: &mut [SearchJob]) {
         // How many there are for each goal; most goals are one job's alone.
         let mut counts: IndexMap<_, usize, foldhash::fast::FixedState> = IndexMap::default();
         for goal in jobs.iter().filter_map(shared_goal) {
@@ -74,7 +74,7 @@ impl Groups {
             if let Some(group) = group {
                 self.slots[group].members.push(place);
                 self.slots[group].starts.push(job.waiting.from);
-                job.work = Work::InGroup;
+                job.work = JobState::InGroup;
             }
         }
     }
@@ -84,16 +84,16 @@ impl Groups {
     }
 
     /// Gives the members their answers; those of groups that were not begun wait.
-    pub(super) fn hand_out(&self, jobs: &mut [Job]) {
+    pub(super) fn hand_out(&self, jobs: &mut [SearchJob]) {
         for group in &self.slots[..self.used] {
             let mut begin = 0;
             for (nth, &place) in group.members.iter().enumerate() {
                 let job = &mut jobs[place];
                 let Some(&end) = group.ends.get(nth) else {
-                    job.work = Work::Waits;
+                    job.work = JobState::Waits;
                     continue;
                 };
-                job.work = Work::Done(group.answers[nth]);
+                job.work = JobState::Done(group.answers[nth]);
                 job.waypoints.clear();
                 job.waypoints
                     .extend_from_slice(&group.waypoints[begin..end]);
@@ -111,10 +111,10 @@ impl Groups {
 }
 
 /// The goal of a job that may be searched with others.
-fn shared_goal(job: &Job) -> Option<(MapKey, IVec2)> {
+fn shared_goal(job: &SearchJob) -> Option<(MapKey, IVec2)> {
     let request = &job.waiting.request;
     // The way to where a search has given up is one of its own.
-    let may_share = matches!(job.work, Work::Waits) && !request.partial;
+    let may_share = matches!(job.work, JobState::Waits) && !request.partial;
     let map = MapKey {
         scene: job.waiting.object.scene_entity(),
         clearance: request.clearance,
@@ -133,7 +133,7 @@ impl Group {
         &mut self,
         goal: IVec2,
         scratch: &mut GroupScratch,
-        ground: &Ground,
+        ground: &MapGround,
         settings: &NavSettings,
     ) {
         let stopwatch = settings.time_searches.then(Stopwatch::start);

@@ -58,7 +58,7 @@ impl From<&MapEdited> for Edit {
 }
 
 /// What a path is searched on.
-pub(super) struct Ground<'a> {
+pub(super) struct MapGround<'a> {
     pub(super) tiles: &'a TileMap,
     pub(super) nav_map: &'a NavMap,
     /// [`SceneMap::version`].
@@ -107,14 +107,14 @@ struct Build {
 
 /// What is to be built.
 #[derive(Debug)]
-struct Plan {
+struct BuildPlan {
     tiles: Arc<TileMap>,
     nav_map: NavMap,
     algorithm: Algorithm,
     graph_bytes_max: usize,
 }
 
-impl Plan {
+impl BuildPlan {
     fn build(mut self) -> NavMap {
         // Its planes serve until the rest is there, and again when an edit has undone the rest.
         self.nav_map.prepare(&self.tiles, FALLBACK);
@@ -130,7 +130,7 @@ impl NavMaps {
         &'a self,
         waiting: &Waiting,
         maps: &'a Query<&SceneMap>,
-    ) -> Result<Ground<'a>, NoGround> {
+    ) -> Result<MapGround<'a>, NoGround> {
         let key = MapKey {
             scene: waiting.object.scene_entity(),
             clearance: waiting.request.clearance,
@@ -141,7 +141,7 @@ impl NavMaps {
             _ => self.erosions.tiles(key)?,
         };
         let prepared = self.prepared.get(&key);
-        Ok(Ground {
+        Ok(MapGround {
             tiles,
             nav_map: prepared.map_or(&self.unprepared, |prepared| &prepared.nav_map),
             version: map.version(),
@@ -312,7 +312,7 @@ impl NavMaps {
             return;
         }
         let tile_count = tiles.rect().tile_count() as f32;
-        let plan = Plan {
+        let plan = BuildPlan {
             tiles: tiles.clone(),
             nav_map: prepared.nav_map.clone(),
             algorithm: settings.algorithm,

@@ -14,7 +14,7 @@ use crate::sim::StateHasher;
 use crate::world::{Object, Position};
 
 /// Looked up by entity, never sorted by it.
-pub(super) type Queue = IndexMap<Entity, Waiting, foldhash::fast::FixedState>;
+pub(super) type RequestQueue = IndexMap<Entity, Waiting, foldhash::fast::FixedState>;
 
 /// What is known of those who ask.
 pub(super) type Asking<'w, 's> =

@@ -6,9 +6,9 @@
 
 use bevy_ecs::prelude::*;
 
-use super::answer::{Answers, Job, Work, begin};
+use super::answer::{Answers, JobState, SearchJob, begin};
 use super::maps::NavMaps;
-use super::queue::{Asking, Queue, Waiting};
+use super::queue::{Asking, RequestQueue, Waiting};
 use super::{NavSettings, Navigator};
 use crate::map::SceneMap;
 use crate::nav::Search;
@@ -23,14 +23,14 @@ const DOUBLINGS_MAX: u32 = 16;
 /// The requests that wait, and those that are being searched, which keep their place in the queue.
 #[derive(Debug, Default)]
 pub(super) struct Travels {
-    pub(super) queue: Queue,
-    slots: Vec<Slot>,
+    pub(super) queue: RequestQueue,
+    slots: Vec<TravelSlot>,
 }
 
 /// A search under way, or scratch for the next one.
 #[derive(Debug, Default)]
-struct Slot {
-    job: Option<Job>,
+struct TravelSlot {
+    job: Option<SearchJob>,
     search: Search,
     is_begun: bool,
     map_version: u64,
@@ -89,12 +89,12 @@ impl Travels {
             let free = match self.slots.iter().position(|slot| slot.job.is_none()) {
                 Some(free) => free,
                 None => {
-                    self.slots.push(Slot::default());
+                    self.slots.push(TravelSlot::default());
                     self.slots.len() - 1
                 }
             };
             let slot = &mut self.slots[free];
-            slot.job = Some(Job::new(*next, Work::Waits, Vec::new()));
+            slot.job = Some(SearchJob::new(*next, JobState::Waits, Vec::new()));
             (slot.is_begun, slot.edits) = (false, 0);
         }
     }
@@ -115,7 +115,7 @@ impl Travels {
     }
 }
 
-impl Slot {
+impl TravelSlot {
     /// Begins, if it has not, and searches for a slice.
     fn search_on(
         &mut self,
@@ -139,7 +139,7 @@ impl Slot {
         let slice = settings.travel_slice_expansions.max(1);
         let slice = slice.saturating_mul(1 << self.edits.min(DOUBLINGS_MAX));
         match (job.work, nav_maps.ground(&job.waiting, maps)) {
-            (Work::Waits, Ok(ground)) => {
+            (JobState::Waits, Ok(ground)) => {
                 let before = self.search.expanded();
                 job.run(&mut self.search, &ground, settings, slice);
                 let after = self.search.expanded();
@@ -147,7 +147,7 @@ impl Slot {
                 let expanded = after.checked_sub(before).unwrap_or(after);
                 self.spent = EXPANSIONS_OF_A_BEGIN + u64::from(expanded);
             }
-            (Work::NoGround, _) => self.is_begun = false,
+            (JobState::NoGround, _) => self.is_begun = false,
             _ => self.spent = EXPANSIONS_OF_A_BEGIN,
         }
     }

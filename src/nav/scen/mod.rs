@@ -219,7 +219,7 @@ pub enum ScenProblem {
 /// # Ok::<(), throng::nav::ScenError>(())
 /// ```
 pub fn parse_scen(file: &str, text: &str) -> Result<Scen, ScenError> {
-    let mut lines = Lines::new(text);
+    let mut lines = ScenLines::new(text);
     let first = text.lines().next().unwrap_or_default();
     let parsed = match first.strip_prefix("version").map(str::trim) {
         None => version1::parse(&mut lines),
@@ -256,12 +256,12 @@ struct Fault {
 }
 
 /// The lines of a text that hold something, with their numbers.
-struct Lines<'a> {
+struct ScenLines<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     count: u32,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> ScenLines<'a> {
     fn new(text: &'a str) -> Self {
         Self {
             lines: text.lines().enumerate(),
@@ -269,12 +269,12 @@ impl<'a> Lines<'a> {
         }
     }
 
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<ScenLine<'a>> {
         let (index, text) = self.lines.find(|(index, text)| {
             self.count = *index as u32 + 1;
             !text.trim().is_empty()
         })?;
-        Some(Line {
+        Some(ScenLine {
             number: index as u32 + 1,
             text,
         })
@@ -295,12 +295,12 @@ impl<'a> Lines<'a> {
 
 /// A line and its number, from 1.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct ScenLine<'a> {
     number: u32,
     text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ScenLine<'a> {
     fn fault(&self, column: u32, problem: ScenProblem) -> Fault {
         Fault {
             line: self.number,
@@ -355,7 +355,7 @@ impl<'a> Line<'a> {
 
 /// A line in its fields.
 struct Fields<'a, const N: usize> {
-    line: Line<'a>,
+    line: ScenLine<'a>,
     names: &'static [&'static str; N],
     texts: [&'a str; N],
     columns: [u32; N],

@@ -3,14 +3,14 @@
 //! The map's name is not kept, as the folder in it is that of another machine. All lines are about one map, so they give
 //! one size.
 
-use super::{Fault, Lines, Scen, ScenCommand, ScenQuery};
+use super::{Fault, Scen, ScenCommand, ScenLines, ScenQuery};
 
 /// The fields of a line, in order, as errors name them.
 const FIELDS: [&str; 9] = [
     "bucket", "map name", "width", "height", "start x", "start y", "goal x", "goal y", "length",
 ];
 
-pub(super) fn parse(lines: &mut Lines) -> Result<Scen, Fault> {
+pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, Fault> {
     let mut scen = Scen::default();
     while let Some(line) = lines.next() {
         let fields = line.fields(&FIELDS)?;

@@ -14,14 +14,14 @@
 
 use glam::UVec2;
 
-use super::{Fault, Line, Lines, Scen, ScenCommand, ScenPatch, ScenQuery};
+use super::{Fault, Scen, ScenCommand, ScenLine, ScenLines, ScenPatch, ScenQuery};
 
 const QUERY: [&str; 7] = [
     "Q", "bucket", "start x", "start y", "goal x", "goal y", "length",
 ];
 const PATCH: [&str; 5] = ["P", "bucket", "patch", "x", "y"];
 
-pub(super) fn parse(lines: &mut Lines) -> Result<Scen, Fault> {
+pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, Fault> {
     let mut scen = header(lines)?;
     while let Some(line) = lines.next() {
         scen.commands
@@ -40,7 +40,7 @@ pub(super) fn parse(lines: &mut Lines) -> Result<Scen, Fault> {
 }
 
 /// Reads the lines up to `commands`.
-fn header(lines: &mut Lines) -> Result<Scen, Fault> {
+fn header(lines: &mut ScenLines) -> Result<Scen, Fault> {
     let (mut width, mut height, mut patch_file) = (None, None, None);
     let mut has_cost = false;
     while let Some(line) = lines.next() {
@@ -84,7 +84,7 @@ fn header(lines: &mut Lines) -> Result<Scen, Fault> {
 }
 
 /// The name after `patch`, without the folder, which is that of another machine.
-fn file_name(line: Line) -> Result<String, Fault> {
+fn file_name(line: ScenLine) -> Result<String, Fault> {
     let path = line.text.trim().strip_prefix("patch").unwrap_or_default();
     let name = path.rsplit(['/', '\\']).next().map(str::trim);
     match name {
@@ -93,7 +93,7 @@ fn file_name(line: Line) -> Result<String, Fault> {
     }
 }
 
-fn query(line: Line) -> Result<ScenQuery, Fault> {
+fn query(line: ScenLine) -> Result<ScenQuery, Fault> {
     let fields = line.fields(&QUERY)?;
     let length_tiles = match fields.number(6) {
         Some(-1.0) => None,
@@ -108,7 +108,7 @@ fn query(line: Line) -> Result<ScenQuery, Fault> {
     })
 }
 
-fn patch(line: Line) -> Result<ScenPatch, Fault> {
+fn patch(line: ScenLine) -> Result<ScenPatch, Fault> {
     let fields = line.fields(&PATCH)?;
     Ok(ScenPatch {
         bucket: fields.whole(1)?,

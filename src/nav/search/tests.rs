@@ -104,8 +104,8 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
     for (steps, is_answer) in [(8, true), (10, false)] {
         let mut search = Search::new();
         let nav_map = NavMap::default();
-        search.reset(&Ground::new(&map, &nav_map, Algorithm::AStar), 1);
-        let mut run = Run::new(&mut search, &map, goal, 1, u32::MAX);
+        search.reset(&SearchGround::new(&map, &nav_map, Algorithm::AStar), 1);
+        let mut run = SearchRun::new(&mut search, &map, goal, 1, u32::MAX);
         run.reach(NONE, start, Cost::ZERO, None);
         let current = run.next().unwrap();
         run.reach_goal(current.node, Cost::straight(steps));
@@ -116,8 +116,11 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
             Some(Direction::East),
         );
         assert!(run.next().is_none());
-        assert_eq!(matches!(run.progress.end(), End::Goal { .. }), is_answer);
-        assert_eq!(matches!(run.progress.end(), End::Capped), !is_answer);
+        assert_eq!(
+            matches!(run.progress.end(), SearchEnd::Goal { .. }),
+            is_answer
+        );
+        assert_eq!(matches!(run.progress.end(), SearchEnd::Capped), !is_answer);
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Crowd {
     /// Players a party, 1–5; 0 for no parties.
     pub party_size: u8,
     /// What it does.
-    pub behaviour: Behaviour,
+    pub behaviour: BehaviourSpec,
     /// Walking speed, metres a second.
     pub speed_m_s: f32,
     /// How often each object changes an attribute, a second.
@@ -50,7 +50,7 @@ impl Default for Crowd {
             team: None,
             guild: None,
             party_size: 0,
-            behaviour: Behaviour::Idle,
+            behaviour: BehaviourSpec::Idle,
             speed_m_s: 1.5,
             attributes_per_s: 0.0,
             clients: 0.0,
@@ -62,8 +62,8 @@ impl Default for Crowd {
 
 /// What the objects of a crowd do by themselves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub enum Behaviour {
+#[serde(rename = "Behaviour", deny_unknown_fields)]
+pub enum BehaviourSpec {
     /// They stand still.
     #[default]
     Idle,

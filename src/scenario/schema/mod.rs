@@ -9,7 +9,7 @@ mod queue;
 mod script;
 
 pub use area::Area;
-pub use cast::{Behaviour, Crowd};
+pub use cast::{BehaviourSpec, Crowd};
 pub use expect::{Expectation, SetName};
 pub use queue::Queue;
 pub use script::{Action, Class, Cue, Scope};
@@ -48,7 +48,7 @@ pub struct Scenario {
     /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.
     pub kinds: Vec<ObjectKind>,
     /// Scenes open from the start. The first is where crowds go that name none.
-    pub scenes: Vec<Scene>,
+    pub scenes: Vec<ScenarioScene>,
     /// Crowds there from the start, spawned in this order.
     pub cast: Vec<Crowd>,
     /// Modes in which parties wait for battles.
@@ -125,8 +125,8 @@ pub struct Settings {
 
 /// An independent space with a map and an interest grid of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Scene {
+#[serde(rename = "Scene", default, deny_unknown_fields)]
+pub struct ScenarioScene {
     /// What crowds and cues call it; unique, without a default.
     pub name: String,
     /// Where its obstacles come from.
@@ -149,7 +149,7 @@ pub struct Scene {
     pub max_objects: u32,
 }
 
-impl Default for Scene {
+impl Default for ScenarioScene {
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -166,7 +166,7 @@ impl Default for Scene {
     }
 }
 
-impl Scene {
+impl ScenarioScene {
     /// How far beyond its cell an object keeps it, metres.
     #[must_use]
     pub fn margin_m(&self) -> f32 {

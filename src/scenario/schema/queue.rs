@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Scene;
+use super::ScenarioScene;
 use crate::crowd::ArrivalSpec;
 use crate::matchmaking::ticket::ROLES;
 use crate::matchmaking::{ModeSettings, QueueMode};
@@ -46,7 +46,7 @@ pub struct Queue {
     /// Waiting parties that give up a second, over the whole queue.
     pub cancels_per_s: f32,
     /// The scene that is opened for each match; none when absent.
-    pub battle_scene: Option<Scene>,
+    pub battle_scene: Option<ScenarioScene>,
     /// How long a battle lasts, and that scene stays open, seconds.
     pub battle_s: f32,
     /// Parties without a crowd that leave their battle a second, over the whole queue; others are asked to join in

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Area, Behaviour, Crowd, Scene};
+use super::{Area, BehaviourSpec, Crowd, ScenarioScene};
 use crate::crowd::LineSpec;
 use crate::map::TileRect;
 
@@ -116,7 +116,7 @@ pub enum Action {
         /// Whose.
         tag: String,
         /// What it does from now on.
-        behaviour: Behaviour,
+        behaviour: BehaviourSpec,
     },
     /// A crowd walks to an area: short for `SetBehaviour` with `Gather`.
     Gather {
@@ -188,7 +188,7 @@ pub enum Action {
     /// The clients' lines become better or worse.
     SetLine(LineSpec),
     /// A scene opens.
-    OpenScene(Scene),
+    OpenScene(ScenarioScene),
     /// A scene closes, with all that is in it.
     CloseScene {
         /// Its name.

@@ -9,7 +9,7 @@ use crate::outbox::Outbox;
 use crate::sim::SimTick;
 use crate::sync::announce;
 use crate::sync::client::ClientState;
-use crate::sync::records::News;
+use crate::sync::records::LinkNews;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, ClientId, write_announce};
 use crate::world::{Generation, ObjectId, ObjectRef, PartyId, SceneId};
 
@@ -108,7 +108,7 @@ pub(super) fn gather(
             let batch = outbox.batch_mut();
             batch.share(|bytes| write_announce(bytes, from, &announce.bytes))
         };
-        let announced = announce::Announced {
+        let announced = announce::PlacedAnnounce {
             span: share(from),
             from,
             reliable: announce.class == Channel::Reliable,
@@ -121,7 +121,7 @@ pub(super) fn gather(
                 return announced;
             }
             let span = *anonymous.get_or_insert_with(|| share(None));
-            announce::Announced {
+            announce::PlacedAnnounce {
                 span,
                 from: None,
                 ..announced
@@ -143,7 +143,7 @@ pub(super) fn gather(
                         .is_some_and(|base| base.generation == of.generation.0)
                 {
                     records.announcements.add_to_viewers(of.id.0, announced);
-                    records.tell(of.id.0, News::ANNOUNCED);
+                    records.tell(of.id.0, LinkNews::ANNOUNCED);
                 }
             }
             AnnounceScope::Radius {

@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes, Audience, SentValues};
 use super::dirty::{DirtyMasks, MaskSlot, bearer};
 use super::{Replicator, SyncStats};
-use crate::outbox::{Outbox, Span};
+use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::{HeartbeatPhase, SimTick};
 use crate::sync::masks::{WORD_BITS, bits};
-use crate::sync::records::{News, PARTY};
+use crate::sync::records::{LinkNews, PARTY};
 use crate::sync::remotes::remote_id;
 use crate::wire::{
     Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
@@ -151,7 +151,7 @@ fn tell(
         return;
     };
     let (id, generation) = (due.object.id.0, due.object.generation.0);
-    let mut written = Written::new();
+    let mut written = EncodedOnce::new();
     // Nobody sees a scene: all are told of it as of something remote.
     let is_scene = id == 0;
     let seen = if is_scene { &[] } else { attributes.seen() };
@@ -165,7 +165,7 @@ fn tell(
             write_delta(bytes, id, generation, attributes, (sent, &set));
         });
         records.deltas[variant].set(id, span);
-        records.tell(id, News::DELTA);
+        records.tell(id, LinkNews::DELTA);
     }
     written.clear();
     let told_to = |relation| {
@@ -189,7 +189,7 @@ fn tell(
                 write_values(bytes, attributes, (sent, &set));
             });
             records.remote_deltas[variant].set(id, span);
-            records.tell(id, News::REMOTE_DELTA);
+            records.tell(id, LinkNews::REMOTE_DELTA);
         }
     }
     let stored = both(changed, *attributes.persistent());
@@ -203,14 +203,14 @@ fn tell(
 }
 
 /// What was written of an object in this tick, by what of it is told.
-type Written = SmallVec<[(AttributeSet, Span); 4]>;
+type EncodedOnce = SmallVec<[(AttributeSet, MessageSpan); 4]>;
 
 fn once(
-    written: &mut Written,
+    written: &mut EncodedOnce,
     outbox: &mut Outbox,
     set: AttributeSet,
     write: impl FnOnce(&mut Vec<u8>),
-) -> Span {
+) -> MessageSpan {
     if let Some(&(_, span)) = written.iter().find(|(other, _)| *other == set) {
         return span;
     }

@@ -7,7 +7,7 @@ use bevy_ecs::world::DeferredWorld;
 use super::attributes::{ATTRIBUTE_WORDS, AttributeSet};
 use super::save::save_last;
 use crate::sim::StateHasher;
-use crate::sync::masks::{Masks, WORD_BITS};
+use crate::sync::masks::{SlotMasks, WORD_BITS};
 use crate::world::{Object, ObjectRef, Scene};
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
@@ -22,9 +22,9 @@ pub struct MaskSlot(u32);
 #[derive(Resource, Clone, Debug, Default)]
 pub struct DirtyMasks {
     /// What clients were not told yet.
-    masks: Masks,
+    masks: SlotMasks,
     /// What the store was not asked to keep yet.
-    unsaved: Masks,
+    unsaved: SlotMasks,
     /// Who has each slot.
     bearers: Vec<Option<Entity>>,
     free: Vec<u32>,
@@ -109,7 +109,11 @@ impl DirtyMasks {
     }
 }
 
-fn drain(masks: &mut Masks, bearers: &[Option<Entity>], mut take: impl FnMut(Entity, &mut [u64])) {
+fn drain(
+    masks: &mut SlotMasks,
+    bearers: &[Option<Entity>],
+    mut take: impl FnMut(Entity, &mut [u64]),
+) {
     masks.drain(|slot, mask| match bearers[slot as usize] {
         Some(entity) => take(entity, mask),
         None => mask.fill(0),

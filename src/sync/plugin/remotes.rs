@@ -5,14 +5,14 @@ use bevy_ecs::prelude::*;
 use super::Replicator;
 use super::attributes::{Attributes, Audience, SentValues};
 use crate::sync::client::ClientState;
-use crate::sync::records::{News, PARTY, SceneRecords};
+use crate::sync::records::{LinkNews, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::world::{
     Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId, Spawned, StandingChanged,
     TeamId,
 };
 
-/// A party in a [`Standing`](crate::sync::records::Standing).
+/// A party in a [`Affiliation`](crate::sync::records::Standing).
 pub(super) const fn party_number(party: PartyId) -> u32 {
     party.0.wrapping_add(1)
 }
@@ -84,7 +84,7 @@ pub(super) fn follow<'a>(
         || state.remotes.unsettled
         || !state.entering.is_empty()
         || state.remotes.public_version != records.public_version
-        || records.news(own.id.0).has(News::STANDING)
+        || records.news(own.id.0).has(LinkNews::STANDING)
         || parties.changed.contains(&party);
     if attributes.remotes().is_empty() || !due {
         return &[];

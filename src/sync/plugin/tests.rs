@@ -267,7 +267,7 @@ fn an_equal_value_written_again_sends_nothing_and_only_owners_learn_what_is_thei
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum SyncStep {
     Tick,
     Walk(usize, f32),
     Teleport(usize, f32),
@@ -291,28 +291,28 @@ enum Step {
     Close,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<SyncStep>> {
     let who = 0..8usize;
     let step = prop_oneof![
-        6 => Just(Step::Tick),
-        4 => (who.clone(), -30.0..30.0f32).prop_map(|(w, x)| Step::Walk(w, x)),
-        1 => (who.clone(), 0.0..900.0f32).prop_map(|(w, x)| Step::Teleport(w, x)),
-        3 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Health(w, v)),
-        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Gold(w, v)),
-        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Mana(w, v)),
-        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Stance(w, v)),
-        1 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Team(w, v)),
-        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Party(w, v)),
-        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Vigour(w, v)),
-        1 => (who.clone(), 0..3u32).prop_map(|(w, v)| Step::Score(w, v)),
-        1 => (0..2usize, 0..3u32).prop_map(|(s, v)| Step::SceneScore(s, v)),
-        2 => (who.clone(), -3.0..3.0f32).prop_map(|(w, v)| Step::Pace(w, v)),
-        1 => (who.clone(), 0..2usize).prop_map(|(w, s)| Step::Change(w, s)),
-        1 => who.clone().prop_map(Step::Despawn),
-        1 => Just(Step::Join),
-        1 => (who.clone(), 0..4u16).prop_map(|(w, c)| Step::Cap(w, c)),
-        1 => who.prop_map(Step::Control),
-        1 => Just(Step::Close),
+        6 => Just(SyncStep::Tick),
+        4 => (who.clone(), -30.0..30.0f32).prop_map(|(w, x)| SyncStep::Walk(w, x)),
+        1 => (who.clone(), 0.0..900.0f32).prop_map(|(w, x)| SyncStep::Teleport(w, x)),
+        3 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Health(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Gold(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Mana(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Stance(w, v)),
+        1 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Team(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Party(w, v)),
+        2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Vigour(w, v)),
+        1 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Score(w, v)),
+        1 => (0..2usize, 0..3u32).prop_map(|(s, v)| SyncStep::SceneScore(s, v)),
+        2 => (who.clone(), -3.0..3.0f32).prop_map(|(w, v)| SyncStep::Pace(w, v)),
+        1 => (who.clone(), 0..2usize).prop_map(|(w, s)| SyncStep::Change(w, s)),
+        1 => who.clone().prop_map(SyncStep::Despawn),
+        1 => Just(SyncStep::Join),
+        1 => (who.clone(), 0..4u16).prop_map(|(w, c)| SyncStep::Cap(w, c)),
+        1 => who.prop_map(SyncStep::Control),
+        1 => Just(SyncStep::Close),
     ];
     prop::collection::vec(step, 0..80)
 }
@@ -340,39 +340,39 @@ proptest! {
         for step in steps {
             let pick = |nth: usize| rig.players.get(nth % rig.players.len().max(1)).copied();
             match step {
-                Step::Tick => rig.app.update(),
-                Step::Join => rig.join(cap, 3),
-                Step::Walk(nth, by) => {
+                SyncStep::Tick => rig.app.update(),
+                SyncStep::Join => rig.join(cap, 3),
+                SyncStep::Walk(nth, by) => {
                     if let Some(mut position) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Position>(e)) {
                         position.0.x = (position.0.x + by).clamp(0.0, 1000.0);
                     }
                 }
-                Step::Teleport(nth, x) => {
+                SyncStep::Teleport(nth, x) => {
                     if let Some(entity) = pick(nth) {
                         teleport(rig.app.world_mut(), entity, Vec2::new(x, 50.0)).unwrap();
                     }
                 }
-                Step::Health(nth, value) => {
+                SyncStep::Health(nth, value) => {
                     if let Some(mut health) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Health>(e)) {
                         health.0 = value;
                     }
                 }
-                Step::Gold(nth, value) => {
+                SyncStep::Gold(nth, value) => {
                     if let Some(mut gold) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Gold>(e)) {
                         gold.0 = value;
                     }
                 }
-                Step::Mana(nth, value) => {
+                SyncStep::Mana(nth, value) => {
                     if let Some(mut mana) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Mana>(e)) {
                         mana.0 = value;
                     }
                 }
-                Step::Stance(nth, value) => {
+                SyncStep::Stance(nth, value) => {
                     if let Some(entity) = pick(nth) {
                         rig.set_stance(entity, value);
                     }
                 }
-                Step::Team(nth, team) => {
+                SyncStep::Team(nth, team) => {
                     if let Some(entity) = pick(nth) {
                         match team {
                             2 => rig.app.world_mut().entity_mut(entity).remove::<TeamId>(),
@@ -380,7 +380,7 @@ proptest! {
                         };
                     }
                 }
-                Step::Party(nth, party) => {
+                SyncStep::Party(nth, party) => {
                     if let Some(entity) = pick(nth) {
                         match party {
                             2 => rig.app.world_mut().entity_mut(entity).remove::<PartyId>(),
@@ -388,38 +388,38 @@ proptest! {
                         };
                     }
                 }
-                Step::Vigour(nth, value) => {
+                SyncStep::Vigour(nth, value) => {
                     if let Some(mut vigour) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Vigour>(e)) {
                         vigour.0 = value;
                     }
                 }
-                Step::Score(nth, value) => {
+                SyncStep::Score(nth, value) => {
                     if let Some(entity) = pick(nth) {
                         rig.app.world_mut().entity_mut(entity).insert(Score(value));
                     }
                 }
-                Step::SceneScore(scene, value) => {
+                SyncStep::SceneScore(scene, value) => {
                     let scene = rig.scenes[scene];
                     rig.app.world_mut().entity_mut(scene).insert(Score(value));
                 }
-                Step::Pace(nth, pace) => {
+                SyncStep::Pace(nth, pace) => {
                     if let Some(mut velocity) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Velocity>(e)) {
                         velocity.0.x = pace;
                     }
                 }
-                Step::Change(nth, scene) => {
+                SyncStep::Change(nth, scene) => {
                     if let Some(entity) = pick(nth) {
                         let to = rig.scenes[scene];
                         change_scene(rig.app.world_mut(), entity, to, Vec2::splat(50.0)).unwrap();
                     }
                 }
-                Step::Despawn(nth) => {
+                SyncStep::Despawn(nth) => {
                     if let Some(entity) = pick(nth) {
                         rig.app.world_mut().despawn(entity);
                         rig.players.retain(|&other| other != entity);
                     }
                 }
-                Step::Control(nth) => {
+                SyncStep::Control(nth) => {
                     if let Some((client, entity)) = loose.pop() {
                         control(rig.app.world_mut(), client, entity);
                     } else if let Some(entity) = pick(nth) {
@@ -427,12 +427,12 @@ proptest! {
                         rig.app.world_mut().entity_mut(entity).remove::<ControlledBy>();
                     }
                 }
-                Step::Close => {
+                SyncStep::Close => {
                     close_scene(rig.app.world_mut(), rig.scenes[1]).unwrap();
                     rig.scenes[1] = open_scene(rig.app.world_mut(), SceneSpec::default(), ()).unwrap();
                     rig.players.retain(|&entity| rig.app.world().get_entity(entity).is_ok());
                 }
-                Step::Cap(nth, cap) => {
+                SyncStep::Cap(nth, cap) => {
                     if let Some(mut viewer) = pick(nth).and_then(|e| rig.app.world_mut().get_mut::<Viewer>(e)) {
                         viewer.caps = ViewCaps::all(cap);
                     }

@@ -14,7 +14,7 @@ fn packets(
     header: PacketHeader,
     state: &mut ChannelState,
     messages: &[Vec<u8>],
-) -> (Vec<Vec<u8>>, Written) {
+) -> (Vec<Vec<u8>>, PacketTotals) {
     let mut packets = Vec::new();
     let written = PacketWriter::new(mtu).write(
         header,
@@ -95,7 +95,7 @@ fn small_messages_share_one_packet_and_nothing_makes_none() {
     assert_eq!((written.messages, written.bytes), (41, 8 + 29 * 41));
     let (made, written) = packets(1_200, HEADER, &mut state, &[Vec::new()]);
     assert!(made.is_empty());
-    assert_eq!(written, Written::default());
+    assert_eq!(written, PacketTotals::default());
 }
 
 #[test]

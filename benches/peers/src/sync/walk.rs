@@ -12,7 +12,7 @@ use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use throng::outbox::{MemorySink, Outbox};
 use throng::session::{Sessions, control};
 use throng::sim::clock::one_tick_an_update;
-use throng::sim::{SimSystems, SimTick, in_turn};
+use throng::sim::{SimSystems, SimTick, single_threaded};
 use throng::sync::workload::{PACE_M_S, TICK_HZ, Walk, walk};
 use throng::sync::{Mirror, SyncPlugin, SyncSettings, SyncStats};
 use throng::wire::ClientId;
@@ -63,7 +63,7 @@ impl Server {
                     stop.after(SimSystems::Send).before(SimSystems::Last),
                 ),
             );
-        in_turn(&mut app);
+        single_threaded(&mut app);
         one_tick_an_update(&mut app);
         let sent = MemorySink::default();
         let world = app.world_mut();

@@ -1,7 +1,7 @@
 //! What building costs, and following an edit of one tile: on open ground and beside walls, apart.
 
 use crate::cli::Failure;
-use crate::cli::bench::rows::Row;
+use crate::cli::bench::rows::BenchRow;
 use crate::map::{TileEdit, TileMap, TileRect};
 use crate::nav::{Algorithm, NavMap, workload};
 use crate::sim::clock::Stopwatch;
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 /// The map of the aims for building.
 const SIDE_TILES: u32 = 2_048;
 
-pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let mut map = workload::town(SIDE_TILES)?;
     let mut rows = vec![
         build(&map, "planes", Algorithm::JpsBitPrune),
@@ -32,8 +32,8 @@ pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
             ),
         ] {
             let [median, p99] = follow(&mut map, algorithm, is_beside_wall, edits)?;
-            let median = Row::new("nav", format!("edit {what} {ground} p50"), median, "us");
-            let p99 = Row::new("nav", format!("edit {what} {ground} p99"), p99, "us");
+            let median = BenchRow::new("nav", format!("edit {what} {ground} p50"), median, "us");
+            let p99 = BenchRow::new("nav", format!("edit {what} {ground} p99"), p99, "us");
             rows.push(aims.map_or(median.clone(), |aims| median.aiming_below(aims.0, "us")));
             rows.push(aims.map_or(p99.clone(), |aims| p99.aiming_below(aims.1, "us")));
         }
@@ -42,14 +42,14 @@ pub(super) fn measure(quick: bool) -> Result<Vec<Row>, Failure> {
 }
 
 /// The least time of some builds.
-fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> Row {
+fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
     let build_ms = || {
         let stopwatch = Stopwatch::start();
         NavMap::default().prepare(map, algorithm);
         stopwatch.elapsed().as_secs_f64() * 1e3
     };
     let least = (0..5).map(|_| build_ms()).fold(f64::INFINITY, f64::min);
-    Row::new("nav", format!("build {what}"), least, "ms")
+    BenchRow::new("nav", format!("build {what}"), least, "ms")
 }
 
 /// Median and 99th percentile, in µs, of following the edit of one tile.

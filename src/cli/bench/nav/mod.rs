@@ -8,7 +8,7 @@ mod tick;
 use std::path::Path;
 
 use super::Failure;
-use super::rows::Row;
+use super::rows::BenchRow;
 use crate::cli::is_interrupted;
 use crate::map::{self, TileMap};
 use crate::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen, workload};
@@ -49,7 +49,7 @@ const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
 const ROUNDS: usize = 3;
 
 /// Every row; `quick` takes a tenth of the queries.
-pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> {
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
     let mut rows = reference_workload(if quick { 500 } else { 10_000 })?;
     if let Some(folder) = std::env::var_os("THRONG_MOVINGAI") {
         for (name, short, aims) in MAPS {
@@ -66,21 +66,22 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<Row>, Failure> 
 }
 
 /// The old-to-new table: time, expansions and heap operations of every algorithm on the same queries.
-fn reference_workload(count: usize) -> Result<Vec<Row>, Failure> {
+fn reference_workload(count: usize) -> Result<Vec<BenchRow>, Failure> {
     let map = workload::town(TOWN_TILES)?;
     let queries = workload::queries_apart(&map, count, TILES_APART, 1);
     let reference = ask(&map, &NavMap::default(), Algorithm::AStar, &queries, 1);
-    let row = |name: &str, found: &Answers| {
+    let row = |name: &str, found: &MeanAnswers| {
         let wrong = found.wrong(&reference);
         [
-            Row::new("nav", name, found.mean_us, "us/query")
+            BenchRow::new("nav", name, found.mean_us, "us/query")
                 .beside("astar", reference.mean_us)
                 .aiming(
                     format!("the same {count} lengths ({wrong} differ)"),
                     wrong == 0,
                 ),
-            Row::new("nav", "", found.expanded, "expanded").beside("astar", reference.expanded),
-            Row::new("nav", "", found.heap, "heap ops").beside("astar", reference.heap),
+            BenchRow::new("nav", "", found.expanded, "expanded")
+                .beside("astar", reference.expanded),
+            BenchRow::new("nav", "", found.heap, "heap ops").beside("astar", reference.heap),
         ]
     };
     let mut rows = Vec::new();
@@ -112,7 +113,7 @@ fn real_map(
     short: &str,
     aims: [Option<f64>; 3],
     quick: bool,
-) -> Result<Vec<Row>, Failure> {
+) -> Result<Vec<BenchRow>, Failure> {
     let file = folder.join(format!("{name}.map"));
     let map = map::load(&file)?;
     let scen_file = file.with_extension("map.scen");
@@ -143,7 +144,7 @@ fn real_map(
             matches!(outcome, Outcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
         });
         let wrong = queries.len() - agrees.count();
-        let row = Row::new("nav", format!("{short} {with}"), found.mean_us, "us/query");
+        let row = BenchRow::new("nav", format!("{short} {with}"), found.mean_us, "us/query");
         rows.push(match aim {
             Some(aim) => row.aiming(
                 format!("<= {aim} us, all lengths of the file ({wrong} differ)"),
@@ -165,15 +166,15 @@ fn prepared(map: &TileMap, algorithm: Algorithm) -> NavMap {
 }
 
 /// What an algorithm answers, with means a query.
-struct Answers {
+struct MeanAnswers {
     outcomes: Vec<Outcome>,
     mean_us: f64,
     expanded: f64,
     heap: f64,
 }
 
-impl Answers {
-    fn wrong(&self, reference: &Answers) -> usize {
+impl MeanAnswers {
+    fn wrong(&self, reference: &MeanAnswers) -> usize {
         let pairs = self.outcomes.iter().zip(&reference.outcomes);
         pairs.filter(|(a, b)| a != b).count()
     }
@@ -186,7 +187,7 @@ fn ask(
     algorithm: Algorithm,
     queries: &[Query],
     rounds: usize,
-) -> Answers {
+) -> MeanAnswers {
     let (mut search, mut waypoints) = (Search::new(), Vec::new());
     let mut least_ns = vec![u64::MAX; queries.len()];
     let mut outcomes = Vec::new();
@@ -203,7 +204,7 @@ fn ask(
         }
     }
     let mean = |sum: u64| sum as f64 / queries.len().max(1) as f64;
-    Answers {
+    MeanAnswers {
         outcomes,
         mean_us: mean(least_ns.iter().sum()) / 1e3,
         expanded: mean(expanded),

@@ -1,7 +1,7 @@
 //! Many NPCs with one goal: a search that they share beside one each.
 
 use crate::cli::Failure;
-use crate::cli::bench::rows::Row;
+use crate::cli::bench::rows::BenchRow;
 use crate::nav::{Algorithm, Outcome, Query, Search, SharedSearch, workload};
 use crate::sim::clock::Stopwatch;
 
@@ -10,7 +10,7 @@ use super::{ROUNDS, TOWN_TILES, prepared};
 const STARTS: usize = 64;
 const TILES_AWAY_MAX: u32 = 80;
 
-pub(super) fn measure(goals: usize) -> Result<Row, Failure> {
+pub(super) fn measure(goals: usize) -> Result<BenchRow, Failure> {
     let map = workload::town(TOWN_TILES)?;
     let algorithm = Algorithm::default();
     let nav_map = prepared(&map, algorithm);
@@ -44,7 +44,7 @@ pub(super) fn measure(goals: usize) -> Result<Row, Failure> {
     }
     let name = format!("{STARTS} to a goal, shared");
     let mean = |us: f64| us / goals.max(1) as f64;
-    Ok(Row::new("nav", name, mean(shared_us), "us/goal")
+    Ok(BenchRow::new("nav", name, mean(shared_us), "us/goal")
         .beside("one each", mean(single_us))
         .aiming(
             format!("faster, with the same lengths ({wrong} differ)"),

@@ -6,7 +6,7 @@ use glam::Vec2;
 
 use super::TOWN_TILES;
 use crate::cli::Failure;
-use crate::cli::bench::rows::Row;
+use crate::cli::bench::rows::BenchRow;
 use crate::map::SceneMap;
 use crate::nav::{NavSettings, NavStats, PathRequest, Query, workload};
 use crate::sim::{SimSystems, TickTimings};
@@ -17,7 +17,7 @@ const REQUESTS: usize = 10_000;
 const TILES_APART_MAX: u32 = 80;
 const AIM_MS: f64 = 20.0;
 
-pub(super) fn measure(threads: usize) -> Result<Row, Failure> {
+pub(super) fn measure(threads: usize) -> Result<BenchRow, Failure> {
     let map = workload::town(TOWN_TILES)?;
     let queries: Vec<Query> = (1..=4)
         .flat_map(|quarter| {
@@ -62,7 +62,7 @@ pub(super) fn measure(threads: usize) -> Result<Row, Failure> {
         .max_ms;
     let answered = server.stats::<NavStats>().found + server.stats::<NavStats>().capped;
     let is_whole = answered == 3 * queries.len() as u64;
-    let row = Row::new("nav", "10,000 in a tick", taken_ms, "ms");
+    let row = BenchRow::new("nav", "10,000 in a tick", taken_ms, "ms");
     Ok(row.aiming(
         format!(
             "<= {AIM_MS} ms on {threads} threads, all {} answered",

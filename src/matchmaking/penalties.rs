@@ -13,12 +13,12 @@ pub const BARRED_MAX: usize = 1 << 20;
 
 /// Who may not queue.
 #[derive(Clone, Debug, Default)]
-pub struct Bars {
+pub struct Penalties {
     until: HashMap<u64, u64, FixedState>,
     by_end: BTreeSet<(u64, u64)>,
 }
 
-impl Bars {
+impl Penalties {
     /// Bars a player until a tick, or for longer if that is so already.
     pub fn bar(&mut self, player: u64, until_tick: u64) {
         let until = self.until.entry(player).or_insert(until_tick);
@@ -62,16 +62,16 @@ mod tests {
 
     #[test]
     fn the_later_end_counts_and_bars_are_lifted() {
-        let mut bars = Bars::default();
+        let mut penalties = Penalties::default();
         for (player, until_tick) in [(1, 10), (2, 30), (1, 20), (2, 5)] {
-            bars.bar(player, until_tick);
+            penalties.bar(player, until_tick);
         }
-        bars.lift(19);
+        penalties.lift(19);
         assert_eq!(
-            [bars.until(1), bars.until(2), bars.until(3)],
+            [penalties.until(1), penalties.until(2), penalties.until(3)],
             [Some(20), Some(30), None]
         );
-        bars.lift(20);
-        assert_eq!([bars.until(1), bars.until(2)], [None, Some(30)]);
+        penalties.lift(20);
+        assert_eq!([penalties.until(1), penalties.until(2)], [None, Some(30)]);
     }
 }

@@ -17,7 +17,7 @@ use super::{
 
 /// A share of the viewers of a scene, by the cell in which they are at home.
 #[derive(Clone, Debug)]
-pub struct Lookouts {
+pub struct ViewerIndex {
     share: Share,
     columns: u16,
     viewers: Vec<Members>,
@@ -27,7 +27,7 @@ pub struct Lookouts {
     open_places: Vec<[u32; UNCAPPED]>,
 }
 
-impl Lookouts {
+impl ViewerIndex {
     /// Nobody yet, on the cells of this grid.
     #[must_use]
     pub fn new(share: Share, grid: &SceneGrid) -> Self {
@@ -195,27 +195,27 @@ mod tests {
     #[test]
     fn who_moves_stays_open_and_who_leaves_is_in_no_cell() {
         let grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
-        let mut lookouts = Lookouts::new(Share::default(), &grid);
+        let mut viewer_index = ViewerIndex::new(Share::default(), &grid);
         let standing = Standing::default();
         let (first, third) = (GridCell { x: 0, y: 0 }, GridCell { x: 2, y: 0 });
-        lookouts.grow(8);
+        viewer_index.grow(8);
         for id in 0..3 {
-            lookouts.add(id, first, &standing);
-            lookouts.set_open(id, 1, first, id != 1);
+            viewer_index.add(id, first, &standing);
+            viewer_index.set_open(id, 1, first, id != 1);
         }
-        assert_eq!(lookouts.open(1, first), [0, 2]);
-        lookouts.settle(0, (first, third), &standing);
-        assert_eq!(lookouts.viewers(third).ids(), [0]);
-        let open = [first, third].map(|cell| lookouts.open(1, cell));
+        assert_eq!(viewer_index.open(1, first), [0, 2]);
+        viewer_index.settle(0, (first, third), &standing);
+        assert_eq!(viewer_index.viewers(third).ids(), [0]);
+        let open = [first, third].map(|cell| viewer_index.open(1, cell));
         assert_eq!(open, [[2], [0]]);
-        lookouts.remove(2, first);
-        assert!(lookouts.open(1, first).is_empty());
-        lookouts.set_open(2, 1, first, true);
-        assert!(lookouts.open(1, first).is_empty(), "it is not in");
+        viewer_index.remove(2, first);
+        assert!(viewer_index.open(1, first).is_empty());
+        viewer_index.set_open(2, 1, first, true);
+        assert!(viewer_index.open(1, first).is_empty(), "it is not in");
         for (id, cell, is_in) in [(0, third, true), (1, first, true), (2, first, false)] {
-            assert_eq!(lookouts.validate(id, cell, is_in), Ok(()));
+            assert_eq!(viewer_index.validate(id, cell, is_in), Ok(()));
         }
-        assert!(lookouts.validate(0, first, true).is_err());
-        assert_eq!(lookouts.viewer_count(), 2);
+        assert!(viewer_index.validate(0, first, true).is_err());
+        assert_eq!(viewer_index.viewer_count(), 2);
     }
 }
