@@ -14,7 +14,7 @@
 use bevy_app::{PluginGroup, PluginGroupBuilder};
 
 pub mod aoi;
-#[cfg(feature = "program")]
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod crowd;
 pub mod inbox;

@@ -1,6 +1,7 @@
 //! The promises of the crate, kept through its public API and its program: one file a promise.
 
 mod battles;
+mod circles;
 mod conserved;
 mod determinism;
 mod fuzzed;

@@ -1,0 +1,1 @@
+//! Nothing: the features that this package asks for are what it is for.
