@@ -371,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(draws!(64))]
 
         #[test]
         fn every_word_holds_the_64_tiles_it_names((plane, tiles) in planes()) {

@@ -94,6 +94,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn eroded_maps_agree_with_the_definition_and_follow_edits(
             (width, height) in (1u32..150, 1u32..40),

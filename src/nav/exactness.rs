@@ -219,7 +219,7 @@ fn map_and_tiles(side_max: u32, tiles: usize) -> impl Strategy<Value = (TileMap,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(1500))]
 
     #[test]
     fn every_algorithm_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
@@ -235,7 +235,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(120))]
 
     /// Wide enough that straight scans cross from word to word in both planes.
     #[test]
@@ -427,10 +427,7 @@ fn what_is_prepared_says_what_walking_tile_by_tile_finds() {
         }
     }
 
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 100,
-        ..ProptestConfig::default()
-    });
+    let mut runner = proptest::test_runner::TestRunner::new(draws!(100));
     let maps = prop_oneof![map_and_tiles(20, 1), map_and_tiles(400, 1)];
     runner
         .run(&maps, |(map, _)| {

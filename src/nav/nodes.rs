@@ -343,6 +343,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// The model is a map from key to number, emptied where the index is reset.
         #[test]
         fn the_index_agrees_with_a_map(

@@ -134,6 +134,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// The model is a plain list, searched for the least at each pop.
         #[test]
         fn entries_come_out_as_from_a_sorted_list(

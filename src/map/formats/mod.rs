@@ -143,7 +143,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
+        #![proptest_config(draws!(256))]
 
         #[test]
         fn every_format_gives_back_the_map_it_was_given(map in maps()) {

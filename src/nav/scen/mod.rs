@@ -568,6 +568,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn no_text_makes_the_parser_panic(text in "(version [0-9.]*\n)?([0-9a-z\t .\r\n-]|\\PC){0,80}") {
             if let Err(error) = parse_scen("a.scen", &text) {
