@@ -3,9 +3,7 @@
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
 
-use super::graph::JumpGraph;
-use super::planes::SignPlanes;
-use super::table::StepTable;
+use super::prepared::{JumpGraph, SignPlanes, StepTable};
 use super::{
     Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, SharedSearch, Steps,
 };
@@ -355,9 +353,8 @@ proptest! {
 /// The definitions, tile by tile: what every sign, every entry and the graph must say.
 #[test]
 fn what_is_prepared_says_what_walking_tile_by_tile_finds() {
-    use super::jump::Walks;
-    use super::planes::SignWalks;
-    use super::tiles::Tiles;
+    use super::prepared::SignWalks;
+    use super::walks::{Tiles, Walks};
 
     fn compare<const CUT: bool>(map: &TileMap) {
         let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };

@@ -11,8 +11,8 @@
 //!
 //! Cost: O(log n) for each change, 16 bytes an entry.
 
-use super::cost::Cost;
 use super::nodes::NodeId;
+use crate::nav::cost::Cost;
 
 /// Children of a heap node.
 const ARITY: usize = 4;
