@@ -3,11 +3,13 @@
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
 
-use super::prepared::{JumpGraph, SignPlanes, StepTable};
+use super::prepared::{SignPlanes, StepTable};
 use super::{
     Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, SharedSearch, Steps,
 };
 use crate::map::{TileEdit, TileMap, TileRect};
+
+mod walks;
 
 /// The movement rules, word for word.
 fn may_step(map: &TileMap, diagonal: Diagonal, tile: IVec2, step: IVec2) -> bool {
@@ -348,97 +350,6 @@ proptest! {
             }
         }
     }
-}
-
-/// The definitions, tile by tile: what every sign, every entry and the graph must say.
-#[test]
-fn what_is_prepared_says_what_walking_tile_by_tile_finds() {
-    use super::prepared::SignWalks;
-    use super::walks::{Tiles, Walks};
-
-    fn compare<const CUT: bool>(map: &TileMap) {
-        let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
-        let (planes, table) = (
-            SignPlanes::build(map, diagonal),
-            StepTable::build(map, diagonal),
-        );
-        let by_tiles = Tiles(map.rows());
-        let by_planes = SignWalks {
-            tiles: map,
-            planes: &planes,
-        };
-        let by_table = table.walks(map.rows());
-        macro_rules! directions {
-            ($walks:ident, $x:ident, $y:ident, $name:ident) => {
-                [
-                    format!("{:?}", Walks::<CUT>::$name::<1, 1>(&$walks, $x, $y)),
-                    format!("{:?}", Walks::<CUT>::$name::<1, -1>(&$walks, $x, $y)),
-                    format!("{:?}", Walks::<CUT>::$name::<-1, 1>(&$walks, $x, $y)),
-                    format!("{:?}", Walks::<CUT>::$name::<-1, -1>(&$walks, $x, $y)),
-                ]
-            };
-        }
-        macro_rules! straights {
-            ($walks:ident, $x:ident, $y:ident) => {
-                [
-                    Walks::<CUT>::straight::<1, 0>(&$walks, $x, $y),
-                    Walks::<CUT>::straight::<-1, 0>(&$walks, $x, $y),
-                    Walks::<CUT>::straight::<0, 1>(&$walks, $x, $y),
-                    Walks::<CUT>::straight::<0, -1>(&$walks, $x, $y),
-                ]
-            };
-        }
-        for tile in (0..map.height() as i32)
-            .flat_map(|y| (0..map.width() as i32).map(move |x| IVec2::new(x, y)))
-        {
-            let IVec2 { x, y } = tile;
-            if !map.is_free(tile) {
-                continue;
-            }
-            let expected = straights!(by_tiles, x, y);
-            assert_eq!(
-                straights!(by_planes, x, y),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-            assert_eq!(
-                straights!(by_table, x, y),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-            let expected = directions!(by_tiles, x, y, diagonal);
-            assert_eq!(
-                directions!(by_planes, x, y, diagonal),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-            assert_eq!(
-                directions!(by_table, x, y, diagonal),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-        }
-    }
-
-    let mut runner = proptest::test_runner::TestRunner::new(draws!(100));
-    let maps = prop_oneof![map_and_tiles(20, 1), map_and_tiles(400, 1)];
-    runner
-        .run(&maps, |(map, _)| {
-            compare::<false>(&map);
-            compare::<true>(&map);
-            let planes = SignPlanes::build(&map, Diagonal::NoCut);
-            let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX)
-                .expect("there is no limit");
-            let bytes = graph.memory_bytes();
-            assert!(JumpGraph::build(&map, Diagonal::NoCut, &planes, bytes).is_some());
-            assert!(JumpGraph::build(&map, Diagonal::NoCut, &planes, bytes - 1).is_none());
-            Ok(())
-        })
-        .expect("everything prepared says the same");
 }
 
 /// Shapes that break jump point searches, every pair of tiles of each.
