@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest};
+use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
     Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
@@ -329,9 +329,8 @@ fn renew_path(world: &mut World, entity: Entity) {
     }
     let request = path.request();
     path.clear();
-    let is_walker = world.get::<Walker>(entity).is_some();
-    if is_walker && world.get::<PathRequest>(entity).is_none() {
-        world.entity_mut(entity).insert(request);
+    if world.get::<Walker>(entity).is_some() {
+        ask_again(&mut world.entity_mut(entity), request);
     }
 }
 
@@ -436,7 +435,6 @@ fn walk(
     maps: Maps,
     settings: Res<MovementSettings>,
     time: Res<Time<Fixed>>,
-    asking: Query<(), With<PathRequest>>,
     navigator: Res<Navigator>,
     mut stats: ResMut<MovementStats>,
     mut told: Local<Vec<(u64, Entity, Told)>>,
@@ -509,9 +507,11 @@ fn walk(
             }
             Told::Blocked(request) => {
                 stats.blocked += 1;
-                if !asking.contains(entity) {
-                    commands.entity(entity).try_insert(request);
-                }
+                commands
+                    .entity(entity)
+                    .queue_silenced(move |mut entity: EntityWorldMut| {
+                        ask_again(&mut entity, request);
+                    });
             }
         }
     }

@@ -46,7 +46,7 @@ pub use cost::{Cost, Steps, octile, to_tiles};
 pub use direction::Direction;
 pub use plugin::{
     NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathClass, PathFailed,
-    PathFailure, PathFound, PathRequest, SearchTimes,
+    PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
 };
 pub use prepared::NavMap;
 pub use rule::Diagonal;

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 
-use super::PathFailure;
+use super::request::PathFailure;
 
 /// Times of searches that are kept for percentiles.
 const TIMES_KEPT: usize = 1 << 14;
