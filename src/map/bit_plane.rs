@@ -13,7 +13,7 @@
 //!
 //! Cost: a read of 64 unaligned tiles is two loads and three shifts.
 
-use super::TileRect;
+use super::rect::TileRect;
 
 /// One bit a tile, 1 = blocked, the lowest x in the lowest bit, padded by one row and 64 bits on every side.
 ///

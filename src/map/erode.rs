@@ -8,7 +8,7 @@
 use super::TileMap;
 use super::bit_plane::BitPlane;
 use super::edits::{TileEdit, TilePattern};
-use super::tiles::TileRect;
+use super::rect::TileRect;
 
 impl TileMap {
     /// The map for bodies that need `clearance` tiles free on every side of theirs. O(tiles).

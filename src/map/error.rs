@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tiles::{SIDE_MAX, TILES_MAX, TileRect};
+use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 
 /// Where in its source an error was found.
 ///

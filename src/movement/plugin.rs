@@ -72,7 +72,8 @@ pub enum MovementSystems {
     Rest,
 }
 
-/// What may be tuned.
+/// How strictly players' moves are checked, and how much work walkers may make. A `Resource`; all may change while the
+/// server runs and holds from the next tick on.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MovementSettings {
@@ -116,7 +117,7 @@ impl MovementSettings {
     }
 }
 
-/// What happened so far.
+/// What movement has done since the server began: counters that only grow.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovementStats {
     /// Steps of walkers, one a walker and tick.

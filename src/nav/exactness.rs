@@ -1,5 +1,7 @@
 //! Every algorithm against brute force on small maps, where anything wrong shrinks to a picture of a few tiles.
 
+use std::collections::VecDeque;
+
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
 
@@ -31,40 +33,36 @@ fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
     nav_map
 }
 
-/// The cost from one tile to all others by relaxing every step until nothing changes; `None` where no walk leads.
+/// The cost from one tile to all others by relaxing every step out of what got cheaper, until nothing does; `None` where
+/// no walk leads.
 fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<Cost>> {
     let (width, height) = (map.width() as i32, map.height() as i32);
     let index = |tile: IVec2| (tile.y * width + tile.x) as usize;
     let mut costs = vec![None; (width * height) as usize];
+    let mut cheaper = VecDeque::new();
     if map.is_free(from) {
         costs[index(from)] = Some(Cost::ZERO);
+        cheaper.push_back(from);
     }
-    loop {
-        let mut is_changed = false;
-        for tile in (0..height).flat_map(|y| (0..width).map(move |x| IVec2::new(x, y))) {
-            let Some(cost) = costs[index(tile)] else {
-                continue;
+    while let Some(tile) = cheaper.pop_front() {
+        let cost = costs[index(tile)].unwrap_or(Cost::MAX);
+        for direction in Direction::ALL
+            .into_iter()
+            .filter(|direction| may_step(map, diagonal, tile, direction.step()))
+        {
+            let step_cost = if direction.is_diagonal() {
+                Cost::DIAGONAL
+            } else {
+                Cost::STRAIGHT
             };
-            for direction in Direction::ALL
-                .into_iter()
-                .filter(|direction| may_step(map, diagonal, tile, direction.step()))
-            {
-                let step_cost = if direction.is_diagonal() {
-                    Cost::DIAGONAL
-                } else {
-                    Cost::STRAIGHT
-                };
-                let (next, next_cost) = (index(tile + direction.step()), cost + step_cost);
-                if costs[next].is_none_or(|known| next_cost < known) {
-                    costs[next] = Some(next_cost);
-                    is_changed = true;
-                }
+            let (next, next_cost) = (tile + direction.step(), cost + step_cost);
+            if costs[index(next)].is_none_or(|known| next_cost < known) {
+                costs[index(next)] = Some(next_cost);
+                cheaper.push_back(next);
             }
         }
-        if !is_changed {
-            return costs;
-        }
     }
+    costs
 }
 
 /// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::TileMap;
 use super::bit_plane::{BitPlane, TileRun};
 use super::error::{MapError, SourcePlace};
-use super::tiles::{SIDE_MAX, TILES_MAX, check_size};
+use super::rect::{SIDE_MAX, TILES_MAX};
+use super::tiles::check_size;
 
 /// What kind of map to make. All sizes are in tiles, shares from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

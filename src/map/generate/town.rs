@@ -14,7 +14,7 @@ use super::{Canvas, Chance, TownRecipe, between, check_range, check_sides, close
 use crate::map::TileMap;
 use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::MapError;
-use crate::map::tiles::SIDE_MAX;
+use crate::map::rect::SIDE_MAX;
 
 /// A courtyard whose door a neighbour's house has walled up, and gaps between houses, are smaller than this.
 const POCKET_TILES: u64 = 400;
