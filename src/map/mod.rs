@@ -51,7 +51,7 @@ pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, SourcePlace};
 pub use formats::{MapFormat, decode, decode_patches, encode};
 pub use generate::{
-    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
+    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate, survey,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
 pub(crate) use plugin::settle_share;
