@@ -13,6 +13,11 @@
 
 use bevy_app::{PluginGroup, PluginGroupBuilder};
 
+#[cfg(test)]
+#[macro_use]
+#[path = "../tests/draws.rs"]
+mod draws;
+
 pub mod aoi;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -586,6 +586,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// For each layer and each pair of cells, the two ways round a cell agree with `in_range`.
         #[test]
         fn both_ways_round_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {

@@ -630,6 +630,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn both_ends_follow_a_plain_set_of_pairs(
             ops in prop::collection::vec((0u32..6, 0u32..6, 0u8..4, 0usize..5), 0..120),

@@ -208,6 +208,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn ties_are_found_among_members_that_come_go_and_change(
             ops in prop::collection::vec((0u32..40, 0u8..4, prop::array::uniform5(0u32..6)), 0..120),

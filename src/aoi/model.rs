@@ -658,7 +658,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(512))]
 
     #[test]
     fn views_are_exact_on_every_tick(

@@ -142,6 +142,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn it_behaves_as_a_deque_without_duplicates(ops in prop::collection::vec(op(), 0..80)) {
             let mut queue = RefillQueue::default();

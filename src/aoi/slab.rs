@@ -189,6 +189,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn lists_keep_apart(ops in prop::collection::vec((0usize..5, 0usize..7, any::<u8>()), 0..900)) {
             let mut slab = ListArena::<u8>::default();

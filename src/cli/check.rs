@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use super::escape::escaped;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
@@ -23,8 +24,14 @@ impl Check {
         let mut outcome = ExitStatus::Done;
         for file in &self.files {
             match check(file) {
-                Ok(summary) if !quiet => print(&format!("{file}: ok, {summary}"))?,
-                Ok(_) => {}
+                Ok(found) => {
+                    for warning in &found.warnings {
+                        printer.warning(&format!("{file}: {warning}"));
+                    }
+                    if !quiet {
+                        print(&format!("{}: ok, {}", escaped(file), found.summary))?;
+                    }
+                }
                 Err(failure) => {
                     printer.error(&failure);
                     outcome = ExitStatus::Bad;
@@ -35,38 +42,53 @@ impl Check {
     }
 }
 
+/// What a good file holds.
+#[derive(Debug)]
+struct Checked {
+    summary: String,
+    /// What is allowed and probably not meant.
+    warnings: Vec<String>,
+}
+
 /// Checks one file, and says what is in it.
-fn check(file: &str) -> Result<String, Failure> {
+fn check(file: &str) -> Result<Checked, Failure> {
     if MapFormat::of(Path::new(file)).is_ok() {
         let start = Instant::now();
         let map = map::load(file)?;
         let ms = start.elapsed().as_secs_f64() * 1e3;
-        return Ok(format!(
+        let summary = format!(
             "{} × {} tiles, {} regions, {ms:.1} ms",
             map.width(),
             map.height(),
             map.region_count()
-        ));
+        );
+        let is_solid = map.free_count() == 0;
+        let warnings = is_solid.then(|| "the map has no free tile".to_owned());
+        return Ok(Checked {
+            summary,
+            warnings: warnings.into_iter().collect(),
+        });
     }
     let loaded = scenario::load(file)?;
     loaded.check(ATTRIBUTE_NAMES)?;
-    loaded.check_maps()?;
+    let warnings = loaded.check_maps()?;
     let scenario = &loaded.scenario;
     let objects: u64 = scenario
         .cast
         .iter()
         .map(|crowd| u64::from(crowd.count))
         .sum();
-    Ok(format!(
+    let summary = format!(
         "scenario `{}`, {} s, {}, {}, {}, {}, {}",
-        scenario.name,
+        escaped(&scenario.name),
         scenario.duration_s,
         counted(scenario.scenes.len() as u64, "scene"),
         counted(objects, "object"),
         counted(scenario.queues.len() as u64, "queue"),
         counted(scenario.script.len() as u64, "cue"),
         counted(scenario.expect.len() as u64, "expectation"),
-    ))
+    );
+    Ok(Checked { summary, warnings })
 }
 
 fn counted(count: u64, what: &str) -> String {

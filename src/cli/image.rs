@@ -1,6 +1,9 @@
-//! Images that the program writes: PNG, row by row, so that memory does not grow with the image.
+//! Images that the program writes: PNG, row by row, so that memory does not grow with the image. Without the feature `png`
+//! asking for one is an error that names the feature.
 
+#[cfg(feature = "png")]
 use std::fs::File;
+#[cfg(feature = "png")]
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -18,6 +21,7 @@ pub(super) const FREE: Color = [245, 245, 240];
 /// Writes an image. `fill(y, row)` appends the colours of the pixels of row y to an empty list.
 ///
 /// Errors: a name that does not end in .png; a file that cannot be written.
+#[cfg(feature = "png")]
 pub(super) fn write(
     output: &Path,
     width: u32,
@@ -43,11 +47,28 @@ pub(super) fn write(
     stream.finish().map_err(|error| failed(&error))
 }
 
-/// Fails unless a file's name is that of an image.
+/// Fails: there is nothing to write images with.
+#[cfg(not(feature = "png"))]
+pub(super) fn write(
+    output: &Path,
+    _: u32,
+    _: u32,
+    _: impl FnMut(u32, &mut Vec<u8>),
+) -> Result<(), Failure> {
+    check_name(output)
+}
+
+/// Fails unless a file's name is that of an image, and images are in this build.
 pub(super) fn check_name(output: &Path) -> Result<(), Failure> {
     let is_png = output
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
+    if is_png && !cfg!(feature = "png") {
+        return Err(Failure::new(format!(
+            "{}: PNG images need the feature `png`, which this build of throng is without",
+            output.display()
+        )));
+    }
     if is_png {
         return Ok(());
     }

@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use glam::IVec2;
 
+use super::escape::escaped;
+use super::files::check_output;
 use super::{ExitStatus, Failure, image, print};
 use crate::map::{self, RegionId, TileMap};
 
@@ -54,8 +56,14 @@ impl Map {
     pub(super) fn run(&self) -> Result<ExitStatus, Failure> {
         match &self.action {
             MapAction::Info { file, json } => info(file, *json)?,
-            MapAction::Convert { input, output } => map::save(output, &map::load(input)?)?,
-            MapAction::Render { input, output } => render(&map::load(input)?, output)?,
+            MapAction::Convert { input, output } => {
+                check_output(output, &[input])?;
+                map::save(output, &map::load(input)?)?;
+            }
+            MapAction::Render { input, output } => {
+                check_output(output, &[input])?;
+                render(&map::load(input)?, output)?;
+            }
         }
         Ok(ExitStatus::Done)
     }
@@ -94,7 +102,10 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
         100.0 * largest as f64 / map.free_count() as f64
     };
     let regions = map.region_count();
-    print(&format!("map             {}", file.display()))?;
+    print(&format!(
+        "map             {}",
+        escaped(&file.to_string_lossy())
+    ))?;
     print(&format!(
         "size            {} × {} tiles",
         map.width(),

@@ -5,12 +5,22 @@
 //!                                     │     └──▶ stderr: everything else
 //!                                     └──▶ [`ExitStatus`] ──▶ exit code
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `run`, `bench/`, `check`, `map`, `path/` | a subcommand each |
+//! | `report` | [`Failure`]: how errors are shown |
+//! | `escape` | names from outside, made fit to be shown |
+//! | `files` | outputs that would overwrite inputs |
+//! | `image` | PNG files |
+//!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold, 2 bad usage or bad input.
 //!
 //! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
 
 mod bench;
 mod check;
+mod escape;
+mod files;
 mod image;
 mod map;
 mod path;

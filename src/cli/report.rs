@@ -8,14 +8,15 @@
 //!    |                                   ^^^^^^^^^
 //!    = help: …
 //! ```
-//! A long line is shown around the wrong words only; control characters are shown as spaces, so that no file can steer
-//! the terminal.
+//! A long line is shown around the wrong words only; control characters are shown as spaces there and as escapes in
+//! names and messages, so that no file can steer the terminal.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
 
+use super::escape::{escaped, escaped_lines};
 use crate::map::MapError;
 use crate::nav::ScenError;
 use crate::scenario::{Mistake, ScenarioError};
@@ -57,7 +58,7 @@ impl Failure {
         // The message begins with the place, which is shown below it.
         let place = format!("{file}:{line}:{column}: ");
         Self {
-            message: message.strip_prefix(&place).unwrap_or(message).to_owned(),
+            message: named(message.strip_prefix(&place).unwrap_or(message), file),
             excerpt: Some(Excerpt {
                 file: file.to_owned(),
                 line: line as usize,
@@ -109,7 +110,7 @@ impl From<MapError> for Failure {
     fn from(error: MapError) -> Self {
         match (error.file(), error.location()) {
             (Some(file), Some(place)) => Self::in_file(&error.to_string(), file, place),
-            _ => Self::new(error.to_string()),
+            (file, _) => Self::new(named(&error.to_string(), file.unwrap_or_default())),
         }
     }
 }
@@ -118,6 +119,14 @@ impl From<ScenError> for Failure {
     fn from(error: ScenError) -> Self {
         Self::in_file(&error.to_string(), error.file(), error.location())
     }
+}
+
+/// A message that names a file, with the name on one line whatever is in it.
+fn named(message: &str, file: &str) -> String {
+    if file.is_empty() {
+        return message.to_owned();
+    }
+    message.replace(file, &escaped(file))
 }
 
 /// A line of a text file, if it is within the first mebibytes.
@@ -166,6 +175,13 @@ impl Printer {
             .write_all(self.render(failure).as_bytes());
     }
 
+    /// Shows what is allowed and probably not meant.
+    pub fn warning(&self, message: &str) {
+        let word = self.paint(AnsiColor::Yellow.on_default().bold(), "warning:");
+        let line = format!("{word} {}\n", escaped(message));
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    }
+
     /// The text of an error, with its colours.
     #[must_use]
     pub fn render(&self, failure: &Failure) -> String {
@@ -174,7 +190,7 @@ impl Printer {
         let mut out = format!(
             "{} {}\n",
             self.paint(red, "error:"),
-            failure.message.trim_end()
+            escaped_lines(failure.message.trim_end())
         );
         let mut margin = 0;
         if let Some(excerpt) = &failure.excerpt {
@@ -186,8 +202,9 @@ impl Printer {
             let arrow = self.paint(blue, "-->");
             let _ = writeln!(
                 out,
-                "{:width$}{arrow} {file}:{line}:{column}",
+                "{:width$}{arrow} {}:{line}:{column}",
                 "",
+                escaped(file),
                 width = margin
             );
             if !excerpt.text.trim().is_empty() {
@@ -199,6 +216,7 @@ impl Printer {
             }
         }
         if let Some(help) = &failure.help {
+            let help = escaped_lines(help);
             let _ = writeln!(out, "{:margin$} {} help: {help}", "", self.paint(blue, "="));
         }
         out

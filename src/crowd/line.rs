@@ -158,6 +158,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn reliable_packets_all_arrive_in_order_and_the_others_as_it_happens(
             seed: u64, loss in 0.0..1.0f32, duplicate in 0.0..1.0f32, delay_ms in 0..300u32, jitter_ms in 0..300u32,

@@ -195,6 +195,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn what_is_accepted_comes_out_once_in_order(script in prop::collection::vec((0..4u32, any::<bool>()), 0..200)) {
             let mut queue = MessageQueue::default();

@@ -13,7 +13,7 @@
 //!
 //! Cost: a read of 64 unaligned tiles is two loads and three shifts.
 
-use super::TileRect;
+use super::rect::TileRect;
 
 /// One bit a tile, 1 = blocked, the lowest x in the lowest bit, padded by one row and 64 bits on every side.
 ///
@@ -371,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(draws!(64))]
 
         #[test]
         fn every_word_holds_the_64_tiles_it_names((plane, tiles) in planes()) {

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::TileMap;
 use super::bit_plane::{BitPlane, TileRun};
 use super::error::{MapError, SourcePlace};
-use super::tiles::{TileRect, check_size, parse_ascii, row_fingerprint};
+use super::rect::TileRect;
+use super::tiles::{check_size, parse_ascii, row_fingerprint};
 
 /// What happens to the tiles of a rectangle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@
 use super::TileMap;
 use super::bit_plane::BitPlane;
 use super::edits::{TileEdit, TilePattern};
-use super::tiles::TileRect;
+use super::rect::TileRect;
 
 impl TileMap {
     /// The map for bodies that need `clearance` tiles free on every side of theirs. O(tiles).
@@ -94,6 +94,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn eroded_maps_agree_with_the_definition_and_follow_edits(
             (width, height) in (1u32..150, 1u32..40),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tiles::{SIDE_MAX, TILES_MAX, TileRect};
+use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 
 /// Where in its source an error was found.
 ///
@@ -215,6 +215,16 @@ pub enum MapError {
         /// What it said.
         found: String,
     },
+    /// What was asked for was left out when this was built.
+    #[error("{place}: {what} need the feature `{feature}`, which this build of throng is without")]
+    Feature {
+        /// The file.
+        place: SourcePlace,
+        /// What is left out.
+        what: &'static str,
+        /// The feature of the crate that brings it.
+        feature: &'static str,
+    },
     /// A rectangle that does not lie in the map, or is empty.
     #[error(
         "rectangle {rect}, expected at least one tile and all of it within the map's {width} × {height} tiles"
@@ -267,7 +277,8 @@ impl MapError {
             | Self::RawSize { place, .. }
             | Self::Length { place, .. }
             | Self::Checksum { place, .. }
-            | Self::Png { place, .. } => Some(place),
+            | Self::Png { place, .. }
+            | Self::Feature { place, .. } => Some(place),
             Self::Rect { .. } | Self::Pattern { .. } | Self::Recipe { .. } => None,
         }
     }

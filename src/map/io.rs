@@ -118,6 +118,7 @@ mod tests {
         let folder = folder("saved");
         let map = TileMap::from_ascii("..@\n@..").unwrap();
         let names = ["a.map", "b.3x2.raw", "c.tmap", "d.png"];
+        let names = &names[..if cfg!(feature = "png") { 4 } else { 3 }];
         for name in names {
             save(folder.join(name), &TileMap::new(3, 2, true).unwrap()).unwrap();
             save(folder.join(name), &map).unwrap();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
+        #![proptest_config(draws!(256))]
 
         #[test]
         fn lines_agree_with_the_tiles_they_touch(

@@ -5,6 +5,20 @@
 //!  recipe + seed ──────▶ [generate] ────┼──▶ [`TileMap`] ────┤
 //!  rectangle ──────────▶ [edit] ────────┘                    └──▶ regions: reachability in O(1)
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `tiles` | [`TileMap`]: the tiles, row by row and column by column |
+//! | `rect` | [`TileRect`], and how large a map may be |
+//! | `bit_plane` | a bit a tile, 64 a read |
+//! | `regions/` | which free tiles are connected |
+//! | `edits` | [`TileEdit`]: what may be done to the tiles of a rectangle |
+//! | `erode` | maps for bodies wider than a tile |
+//! | `nearest`, `line` | the nearest free tile; lines of sight |
+//! | `formats/`, `io` | file formats, between bytes and maps; files |
+//! | `generate/` | maps from a recipe and a seed |
+//! | `error` | [`MapError`] |
+//! | `plugin` | [`SceneMap`]: the map of a scene, and its edits in the tick |
+//!
 //! A tile is a square of the map, x to the right and y down. Everything outside a map is blocked. Heights, doors that
 //! open one way and costs of terrain are deliberately absent: a tile is free or it is not.
 //!
@@ -27,6 +41,7 @@ mod io;
 mod line;
 mod nearest;
 mod plugin;
+mod rect;
 mod regions;
 mod tiles;
 
@@ -36,10 +51,11 @@ pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, SourcePlace};
 pub use formats::{MapFormat, decode, decode_patches, encode};
 pub use generate::{
-    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
+    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate, survey,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
 pub(crate) use plugin::settle_share;
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
+pub use rect::{SIDE_MAX, TILES_MAX, TileRect};
 pub use regions::RegionId;
-pub use tiles::{MapMemory, SIDE_MAX, TILES_MAX, TileMap, TileRect};
+pub use tiles::{MapMemory, TileMap};

@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
+        #![proptest_config(draws!(256))]
 
         #[test]
         fn the_nearest_tile_is_the_nearest_of_all(

@@ -260,6 +260,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn short_lists_of_splits_give_the_smallest_gap(
             group_size in prop::sample::select(vec![1u8, 5, 6, 10]),

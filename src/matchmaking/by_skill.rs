@@ -302,6 +302,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn the_order_agrees_with_a_sorted_vector(
             script in prop::collection::vec((-40i32..40, 1u8..=5, 0usize..3, any::<prop::sample::Index>()), 0..1500),

@@ -343,6 +343,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn fits_agrees_with_the_list_of_compositions(
             k in 1u8..=12,

@@ -222,6 +222,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn sets_share_no_party_and_fit_two_groups_and_the_repair_reaches_the_optimum(
             ten in any::<bool>(),

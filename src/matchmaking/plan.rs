@@ -289,6 +289,8 @@ pub(super) mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn plans_are_the_optimum_for_groups_of_five_and_ten(
             five in prop::array::uniform5(0u32..12),

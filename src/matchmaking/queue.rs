@@ -279,6 +279,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn the_queue_agrees_with_a_sorted_vector(
             script in prop::collection::vec((0u64..12, any::<bool>(), 0usize..40, 1u8..=5), 0..60),

@@ -634,6 +634,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn a_match_is_found_exactly_when_there_is_one_and_no_window_is_tighter(
             group_size in 1u8..=6,

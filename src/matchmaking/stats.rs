@@ -181,6 +181,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn quantiles_lie_within_a_32nd_above_the_sorted_values(
             mut values in prop::collection::vec((any::<u64>(), 0u32..64).prop_map(|(v, shift)| v >> shift), 1..80),

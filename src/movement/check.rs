@@ -198,6 +198,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// However moves are cut up, nobody comes farther than speed, tolerance, a full credit and one slack allow.
         #[test]
         fn no_sequence_of_messages_is_faster_than_allowed(

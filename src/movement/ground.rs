@@ -156,6 +156,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn tiles_are_those_of_the_scene_map(
             (x, y) in (-1.0f32..10.0, -1.0f32..10.0), tile_m in 0.1f32..3.0, snap in any::<bool>(),

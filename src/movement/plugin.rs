@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest};
+use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
     Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
@@ -72,7 +72,8 @@ pub enum MovementSystems {
     Rest,
 }
 
-/// What may be tuned.
+/// How strictly players' moves are checked, and how much work walkers may make. A `Resource`; all may change while the
+/// server runs and holds from the next tick on.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MovementSettings {
@@ -116,7 +117,7 @@ impl MovementSettings {
     }
 }
 
-/// What happened so far.
+/// What movement has done since the server began: counters that only grow.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovementStats {
     /// Steps of walkers, one a walker and tick.
@@ -329,9 +330,8 @@ fn renew_path(world: &mut World, entity: Entity) {
     }
     let request = path.request();
     path.clear();
-    let is_walker = world.get::<Walker>(entity).is_some();
-    if is_walker && world.get::<PathRequest>(entity).is_none() {
-        world.entity_mut(entity).insert(request);
+    if world.get::<Walker>(entity).is_some() {
+        ask_again(&mut world.entity_mut(entity), request);
     }
 }
 
@@ -436,7 +436,6 @@ fn walk(
     maps: Maps,
     settings: Res<MovementSettings>,
     time: Res<Time<Fixed>>,
-    asking: Query<(), With<PathRequest>>,
     navigator: Res<Navigator>,
     mut stats: ResMut<MovementStats>,
     mut told: Local<Vec<(u64, Entity, Told)>>,
@@ -509,9 +508,11 @@ fn walk(
             }
             Told::Blocked(request) => {
                 stats.blocked += 1;
-                if !asking.contains(entity) {
-                    commands.entity(entity).try_insert(request);
-                }
+                commands
+                    .entity(entity)
+                    .queue_silenced(move |mut entity: EntityWorldMut| {
+                        ask_again(&mut entity, request);
+                    });
             }
         }
     }

@@ -229,6 +229,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// The oracle is the path smoothed at once: same length, whatever the length of the steps.
         #[test]
         fn a_walk_in_steps_is_as_long_as_the_smoothed_path_and_never_touches_a_blocked_tile(

@@ -143,6 +143,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn costs_order_as_the_true_lengths_do(a in steps(), b in steps()) {
             prop_assert_eq!(a.cost().cmp(&b.cost()), compare_true_lengths(a, b));

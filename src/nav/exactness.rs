@@ -1,15 +1,17 @@
 //! Every algorithm against brute force on small maps, where anything wrong shrinks to a picture of a few tiles.
 
+use std::collections::VecDeque;
+
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
 
-use super::graph::JumpGraph;
-use super::planes::SignPlanes;
-use super::table::StepTable;
+use super::prepared::{SignPlanes, StepTable};
 use super::{
     Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, SharedSearch, Steps,
 };
 use crate::map::{TileEdit, TileMap, TileRect};
+
+mod walks;
 
 /// The movement rules, word for word.
 fn may_step(map: &TileMap, diagonal: Diagonal, tile: IVec2, step: IVec2) -> bool {
@@ -31,40 +33,36 @@ fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
     nav_map
 }
 
-/// The cost from one tile to all others by relaxing every step until nothing changes; `None` where no walk leads.
+/// The cost from one tile to all others by relaxing every step out of what got cheaper, until nothing does; `None` where
+/// no walk leads.
 fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<Cost>> {
     let (width, height) = (map.width() as i32, map.height() as i32);
     let index = |tile: IVec2| (tile.y * width + tile.x) as usize;
     let mut costs = vec![None; (width * height) as usize];
+    let mut cheaper = VecDeque::new();
     if map.is_free(from) {
         costs[index(from)] = Some(Cost::ZERO);
+        cheaper.push_back(from);
     }
-    loop {
-        let mut is_changed = false;
-        for tile in (0..height).flat_map(|y| (0..width).map(move |x| IVec2::new(x, y))) {
-            let Some(cost) = costs[index(tile)] else {
-                continue;
+    while let Some(tile) = cheaper.pop_front() {
+        let cost = costs[index(tile)].unwrap_or(Cost::MAX);
+        for direction in Direction::ALL
+            .into_iter()
+            .filter(|direction| may_step(map, diagonal, tile, direction.step()))
+        {
+            let step_cost = if direction.is_diagonal() {
+                Cost::DIAGONAL
+            } else {
+                Cost::STRAIGHT
             };
-            for direction in Direction::ALL
-                .into_iter()
-                .filter(|direction| may_step(map, diagonal, tile, direction.step()))
-            {
-                let step_cost = if direction.is_diagonal() {
-                    Cost::DIAGONAL
-                } else {
-                    Cost::STRAIGHT
-                };
-                let (next, next_cost) = (index(tile + direction.step()), cost + step_cost);
-                if costs[next].is_none_or(|known| next_cost < known) {
-                    costs[next] = Some(next_cost);
-                    is_changed = true;
-                }
+            let (next, next_cost) = (tile + direction.step(), cost + step_cost);
+            if costs[index(next)].is_none_or(|known| next_cost < known) {
+                costs[index(next)] = Some(next_cost);
+                cheaper.push_back(next);
             }
         }
-        if !is_changed {
-            return costs;
-        }
     }
+    costs
 }
 
 /// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.
@@ -219,7 +217,7 @@ fn map_and_tiles(side_max: u32, tiles: usize) -> impl Strategy<Value = (TileMap,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(1500))]
 
     #[test]
     fn every_algorithm_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
@@ -235,7 +233,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(120))]
 
     /// Wide enough that straight scans cross from word to word in both planes.
     #[test]
@@ -350,101 +348,6 @@ proptest! {
             }
         }
     }
-}
-
-/// The definitions, tile by tile: what every sign, every entry and the graph must say.
-#[test]
-fn what_is_prepared_says_what_walking_tile_by_tile_finds() {
-    use super::jump::Walks;
-    use super::planes::SignWalks;
-    use super::tiles::Tiles;
-
-    fn compare<const CUT: bool>(map: &TileMap) {
-        let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
-        let (planes, table) = (
-            SignPlanes::build(map, diagonal),
-            StepTable::build(map, diagonal),
-        );
-        let by_tiles = Tiles(map.rows());
-        let by_planes = SignWalks {
-            tiles: map,
-            planes: &planes,
-        };
-        let by_table = table.walks(map.rows());
-        macro_rules! directions {
-            ($walks:ident, $x:ident, $y:ident, $name:ident) => {
-                [
-                    format!("{:?}", Walks::<CUT>::$name::<1, 1>(&$walks, $x, $y)),
-                    format!("{:?}", Walks::<CUT>::$name::<1, -1>(&$walks, $x, $y)),
-                    format!("{:?}", Walks::<CUT>::$name::<-1, 1>(&$walks, $x, $y)),
-                    format!("{:?}", Walks::<CUT>::$name::<-1, -1>(&$walks, $x, $y)),
-                ]
-            };
-        }
-        macro_rules! straights {
-            ($walks:ident, $x:ident, $y:ident) => {
-                [
-                    Walks::<CUT>::straight::<1, 0>(&$walks, $x, $y),
-                    Walks::<CUT>::straight::<-1, 0>(&$walks, $x, $y),
-                    Walks::<CUT>::straight::<0, 1>(&$walks, $x, $y),
-                    Walks::<CUT>::straight::<0, -1>(&$walks, $x, $y),
-                ]
-            };
-        }
-        for tile in (0..map.height() as i32)
-            .flat_map(|y| (0..map.width() as i32).map(move |x| IVec2::new(x, y)))
-        {
-            let IVec2 { x, y } = tile;
-            if !map.is_free(tile) {
-                continue;
-            }
-            let expected = straights!(by_tiles, x, y);
-            assert_eq!(
-                straights!(by_planes, x, y),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-            assert_eq!(
-                straights!(by_table, x, y),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-            let expected = directions!(by_tiles, x, y, diagonal);
-            assert_eq!(
-                directions!(by_planes, x, y, diagonal),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-            assert_eq!(
-                directions!(by_table, x, y, diagonal),
-                expected,
-                "{diagonal:?} {tile}\n{}",
-                picture(map)
-            );
-        }
-    }
-
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 100,
-        ..ProptestConfig::default()
-    });
-    let maps = prop_oneof![map_and_tiles(20, 1), map_and_tiles(400, 1)];
-    runner
-        .run(&maps, |(map, _)| {
-            compare::<false>(&map);
-            compare::<true>(&map);
-            let planes = SignPlanes::build(&map, Diagonal::NoCut);
-            let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX)
-                .expect("there is no limit");
-            let bytes = graph.memory_bytes();
-            assert!(JumpGraph::build(&map, Diagonal::NoCut, &planes, bytes).is_some());
-            assert!(JumpGraph::build(&map, Diagonal::NoCut, &planes, bytes - 1).is_none());
-            Ok(())
-        })
-        .expect("everything prepared says the same");
 }
 
 /// Shapes that break jump point searches, every pair of tiles of each.

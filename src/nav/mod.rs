@@ -5,23 +5,18 @@
 //! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ Outcome + waypoints
 //!   edit ─▶ follow_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
 //! ```
-//! | file | what it holds |
+//! | file | holds |
 //! |---|---|
 //! | `algorithm` | the seven algorithms by name |
 //! | `rule` | the two movement rules, and where walks turn under each |
-//! | `cost`, `direction` | exact integer costs; the eight steps |
-//! | `search` | queries, answers, the scratch of a thread, what all algorithms share |
-//! | `shared` | one search for many starts with one goal |
-//! | `nodes`, `open_list` | node pool and index; the heap |
-//! | `astar` | A*, the reference |
-//! | `jump` | Jump Point Search over whatever tells it where walks end |
-//! | `tiles`, `bits`, `planes`, `table` | … which are these: by tile, by 64 tiles, with sign planes, from a table of steps |
-//! | `graph` | the graph of jump points, with all successors listed |
-//! | `nav_map` | what is prepared of a map, and how it follows edits |
+//! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
+//! | `walks/` | where walks over a map end, and the successors that follow |
+//! | `prepared/` | what is built of a map once: sign planes, step tables, the graph of jump points |
+//! | `search/` | queries, answers, the scratch of a thread, A* and Jump Point Search |
 //! | `smooth` | shorter walks along a path, and which paths an edit crosses |
+//! | `scen/` | benchmark files with known lengths |
 //! | `workload` | the queries that searches are measured with |
-//! | `scen` | benchmark files with known lengths |
-//! | `plugin` | requests, queue, answers and [`Path`]s in the tick; builds in the background |
+//! | `plugin/` | requests, queue, answers and [`Path`]s in the tick; builds in the background |
 //!
 //! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
 //! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map
@@ -32,38 +27,29 @@
 //! maps of any size.
 
 mod algorithm;
-mod astar;
-mod bits;
 mod cost;
 mod direction;
 #[cfg(test)]
 mod exactness;
-mod graph;
-mod jump;
-mod nav_map;
-mod nodes;
-mod open_list;
-mod planes;
+mod key;
 mod plugin;
+mod prepared;
 mod rule;
 mod scen;
 mod search;
-mod shared;
 mod smooth;
-mod table;
-mod tiles;
+mod walks;
 pub mod workload;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use cost::{Cost, Steps, octile, to_tiles};
 pub use direction::Direction;
-pub use nav_map::NavMap;
 pub use plugin::{
     NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathClass, PathFailed,
-    PathFailure, PathFound, PathRequest, SearchTimes,
+    PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
 };
+pub use prepared::NavMap;
 pub use rule::Diagonal;
 pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
-pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search};
-pub use shared::SharedSearch;
+pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search, SharedSearch};
 pub use smooth::{farthest_in_sight, path_crosses, smooth};

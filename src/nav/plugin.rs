@@ -5,6 +5,18 @@
 //!     ▲       └▶ travels ▶ a few at once ─────────▶ searched in slices ───┴▶ PathFailed
 //! MapEdited ─▶ what is prepared follows; live paths that the edit breaks are asked for anew
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `request` | what is asked and answered: [`PathRequest`], [`Path`], the messages |
+//! | `settings`, `stats` | [`NavSettings`]; [`NavStats`] |
+//! | `navigator` | [`Navigator`]: what is kept from tick to tick |
+//! | `waiting` | a request in the queue |
+//! | `ground`, `maps`, `erosion` | what a path is searched on; what is prepared of it; the same for wide bodies |
+//! | `background` | work beside the ticks |
+//! | `job`, `groups`, `travels` | a search; those of a tick with one goal; those that take many ticks |
+//! | `answers` | where answers go |
+//! | `queue`, `answer`, `travel`, `broken` | the systems: taking requests in, answering the short and the long ones, asking again for paths that broke |
+//!
 //! Invariants: every [`PathRequest`] is removed with its answer, a [`PathFound`] or a [`PathFailed`], and counted once in
 //! [`NavStats`]; an object waits in the queue at most once; what is answered in which tick follows from the requests alone,
 //! never from time or threads, unless a budget in milliseconds is set.
@@ -15,33 +27,40 @@
 //! object that has a path.
 
 use bevy_app::{App, FixedUpdate, Plugin};
-use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
-use serde::{Deserialize, Serialize};
 
-use self::answer::{SearchJob, answer_requests};
-use self::edits::notice_edits;
-use self::groups::{GoalGroups, GroupScratch};
-use self::maps::{Edit, NavMaps};
-use self::queue::{RequestQueue, take_requests};
-use self::travel::{Travels, answer_travels};
-use super::{Algorithm, Search};
-use crate::map::{MapEdited, MapPlugin, SceneMap, TileMap};
+use self::answer::answer_requests;
+use self::broken::notice_edits;
+use self::ground::Edit;
+use self::queue::take_requests;
+use self::request::AskedEntities;
+use self::travel::answer_travels;
+use crate::map::{MapEdited, MapPlugin, SceneMap};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
 mod answer;
+mod answers;
 mod background;
-mod edits;
+mod broken;
 mod erosion;
+mod ground;
 mod groups;
+mod job;
 mod maps;
+mod navigator;
 mod queue;
 mod request;
+mod settings;
 mod stats;
 mod travel;
+mod travels;
+mod waiting;
 
+pub use broken::ask_again;
+pub use navigator::Navigator;
 pub use request::{Path, PathClass, PathFailed, PathFailure, PathFound, PathRequest};
+pub use settings::NavSettings;
 pub use stats::{NavStats, SearchTimes};
 
 /// Answers path requests. Adds [`MapPlugin`] when it is missing.
@@ -62,6 +81,7 @@ impl Plugin for NavPlugin {
         app.add_plugins(MapPlugin);
         app.init_resource::<NavSettings>()
             .init_resource::<NavStats>()
+            .init_resource::<AskedEntities>()
             .init_resource::<Navigator>()
             .add_message::<PathFound>()
             .add_message::<PathFailed>()
@@ -97,144 +117,6 @@ pub enum NavSystems {
     /// Within [`SimSystems::Move`]: objects that were put elsewhere since Navigate lose their paths. Whoever walks along
     /// paths runs behind it.
     ClearStale,
-}
-
-/// What may be tuned.
-#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct NavSettings {
-    /// How paths are searched, by its name. Until what it reads is built, `jps-bit-prune` answers.
-    #[serde(with = "algorithm_by_name")]
-    pub algorithm: Algorithm,
-    /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
-    pub build_ticks: u32,
-    /// Whether a tick waits for a build that is due then, so that runs are deterministic: for some 15 ns a tile of a map
-    /// just opened. A server in real time switches it off: a build that is late is adopted when it is done.
-    pub wait_for_builds: bool,
-    /// Bytes a tile that the graph of jump points may take; a map that needs more is searched with sign planes.
-    pub graph_bytes_per_tile_max: f32,
-    /// Nodes that a search of [`PathClass::Npc`] may generate before it gives up as `capped`.
-    pub npc_nodes_max: u32,
-    /// The same for [`PathClass::Travel`].
-    pub travel_nodes_max: u32,
-    /// Searches of [`PathClass::Travel`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1.
-    pub travels_at_once_max: u32,
-    /// Expansions a tick of all of them together; the rest of their way they go in the next.
-    pub travel_expansions_per_tick: u64,
-    /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
-    pub travel_slice_expansions: u32,
-    /// The widest bodies provided for, by [`PathRequest::clearance`]; requests for wider ones fail as `blocked`. Every
-    /// clearance in use takes an eroded map a scene.
-    pub clearance_max: u8,
-    /// Tiles that an end of a path may be moved at most, whatever the request says.
-    pub snap_tiles_max: u32,
-    /// Searches a tick; further requests wait. 0 counts as 1.
-    pub searches_per_tick_max: u32,
-    /// Expansions a tick, by the estimate made before the search: requests are admitted, oldest first, until theirs come to
-    /// this. At least one is.
-    pub expansions_per_tick_max: u64,
-    /// Milliseconds a tick, after which no further search is begun, though one always is; `None` in deterministic runs.
-    pub budget_ms: Option<f32>,
-    /// Requests that may wait; a further one is `cancelled` at once.
-    pub queue_max: u32,
-    /// Whether each search is timed for [`NavStats::times`].
-    pub time_searches: bool,
-}
-
-impl Default for NavSettings {
-    fn default() -> Self {
-        Self {
-            algorithm: Algorithm::default(),
-            build_ticks: 10,
-            wait_for_builds: true,
-            graph_bytes_per_tile_max: 4.0,
-            npc_nodes_max: 800,
-            travel_nodes_max: 1_000_000,
-            travels_at_once_max: 8,
-            travel_expansions_per_tick: 40_000,
-            travel_slice_expansions: 2_000,
-            clearance_max: 4,
-            snap_tiles_max: 64,
-            searches_per_tick_max: 1_000,
-            expansions_per_tick_max: 40_000,
-            budget_ms: None,
-            queue_max: 16_384,
-            time_searches: false,
-        }
-    }
-}
-
-impl NavSettings {
-    const fn nodes_max(&self, class: PathClass) -> u32 {
-        match class {
-            PathClass::Npc => self.npc_nodes_max,
-            PathClass::Travel => self.travel_nodes_max,
-        }
-    }
-}
-
-mod algorithm_by_name {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    use crate::nav::Algorithm;
-
-    pub fn serialize<S: Serializer>(
-        algorithm: &Algorithm,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(algorithm.name())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Algorithm, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
-    }
-}
-
-/// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`Search`] a worker.
-#[derive(Resource, Debug, Default)]
-pub struct Navigator {
-    /// Who was given a request since the queue was last looked at, in that order.
-    asked: Vec<Entity>,
-    /// The short ones.
-    queue: RequestQueue,
-    travels: Travels,
-    maps: NavMaps,
-    jobs: Vec<SearchJob>,
-    searches: Vec<Search>,
-    groups: GoalGroups,
-    group_searches: Vec<GroupScratch>,
-    teleported: MessageCursor<Teleported>,
-    changed_scene: MessageCursor<SceneChanged>,
-}
-
-impl Navigator {
-    /// Bytes of everything prepared of all scenes' maps for an algorithm; scenes that share it count it each.
-    pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
-        self.maps.bytes(algorithm)
-    }
-
-    /// Bytes that the scratch of all workers holds.
-    pub fn scratch_bytes(&self) -> usize {
-        let searches = self.searches.iter().map(Search::memory_bytes);
-        let of_groups = self.group_searches.iter().map(GroupScratch::memory_bytes);
-        searches.chain(of_groups).sum::<usize>() + self.travels.scratch_bytes()
-    }
-
-    /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else
-    /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`] has first asked for them.
-    pub fn tiles<'a>(
-        &'a self,
-        map: &'a SceneMap,
-        scene: Entity,
-        clearance: u8,
-    ) -> Option<&'a TileMap> {
-        match clearance {
-            0 => Some(map.tiles()),
-            _ => self.maps.eroded(scene, clearance).map(|tiles| &**tiles),
-        }
-    }
 }
 
 /// Empties the paths of objects that were put elsewhere. It runs twice a tick with the same cursors: a jump before
@@ -281,23 +163,4 @@ fn prepare_maps(
         .filter_map(|(_, scene)| Some((scene, maps.get(scene).ok()?)))
         .collect();
     navigator.maps.update(tick.0, &settings, &mut edits, &maps);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_read_by_name_and_refuse_unknown_ones() {
-        let settings: NavSettings =
-            ron::from_str("(algorithm: \"astar\", npc_nodes_max: 9)").unwrap();
-        assert_eq!(
-            (settings.algorithm, settings.npc_nodes_max),
-            (Algorithm::AStar, 9)
-        );
-        let written = ron::to_string(&settings).unwrap();
-        assert_eq!(ron::from_str::<NavSettings>(&written).unwrap(), settings);
-        assert!(ron::from_str::<NavSettings>("(algorithm: \"dijkstra\")").is_err());
-        assert!(ron::from_str::<NavSettings>("(npc_node_max: 9)").is_err());
-    }
 }

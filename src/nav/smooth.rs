@@ -144,6 +144,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// The oracle: with just the rectangle blocked, the lines of the walk are free or they are not.
         #[test]
         fn a_walk_crosses_a_rectangle_if_blocking_it_breaks_a_line(

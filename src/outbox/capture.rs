@@ -197,6 +197,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn any_bytes_read_or_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let broken = [&CAPTURE_MAGIC[..], &bytes].concat();

@@ -493,6 +493,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// Whatever the ring's size and the reader's pace: what is reliable arrives whole and in order, or its client is closed.
         #[test]
         fn nothing_reliable_is_lost_but_for_clients_that_are_closed(

@@ -266,6 +266,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn all_that_is_reliable_arrives_in_order_at_the_pace_of_the_line(
             rate in 20..400u32,

@@ -257,6 +257,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn the_ring_is_a_bounded_queue_of_messages(capacity in 5..150_usize, steps in steps()) {
             let (mut writer, mut reader) = ring(capacity);

@@ -120,10 +120,34 @@ impl Loaded {
     /// # Errors
     /// [`ScenarioError::Map`], pointing at the scene's `map`.
     pub fn open_map(&self, scene: &ScenarioScene) -> Result<TileMap, ScenarioError> {
-        let opened = match &scene.map {
-            MapSource::File(named) => map::load(self.map_path(named)),
-            MapSource::Generate(recipe) => map::generate(recipe, self.scenario.seed),
-        };
+        self.point_at_map(
+            scene,
+            match &scene.map {
+                MapSource::File(named) => map::load(self.map_path(named)),
+                MapSource::Generate(recipe) => map::generate(recipe, self.scenario.seed),
+            },
+        )
+    }
+
+    /// The tiles of a scene's map, and how many of them are free: of a generated one without what only searches need.
+    fn survey_map(&self, scene: &ScenarioScene) -> Result<(TileRect, u64), ScenarioError> {
+        match &scene.map {
+            MapSource::File(_) => {
+                let map = self.open_map(scene)?;
+                Ok((map.rect(), map.free_count()))
+            }
+            MapSource::Generate(recipe) => {
+                self.point_at_map(scene, map::survey(recipe, self.scenario.seed))
+            }
+        }
+    }
+
+    /// Points at a scene's map in the text where it could not be opened.
+    fn point_at_map<T>(
+        &self,
+        scene: &ScenarioScene,
+        opened: Result<T, MapError>,
+    ) -> Result<T, ScenarioError> {
         opened.map_err(|error| {
             let place = scenes_with_places(&self.scenario)
                 .into_iter()
@@ -147,11 +171,12 @@ impl Loaded {
     }
 
     /// Reads or generates every map that the scenario names, each once, and checks that grids and the edits of the script
-    /// fit them. Holds one map at a time.
+    /// fit them. Holds one map at a time. Gives warnings: what is allowed and probably not meant.
     ///
     /// # Errors
     /// As [`Loaded::open_map`], and [`ScenarioError::Invalid`] for a grid or an edit that does not fit.
-    pub fn check_maps(&self) -> Result<(), ScenarioError> {
+    pub fn check_maps(&self) -> Result<Vec<String>, ScenarioError> {
+        let mut warnings = Vec::new();
         let mut seen: Vec<(&MapSource, TileRect)> = Vec::new();
         let mut tiles = 0;
         for (place, scene) in scenes_with_places(&self.scenario) {
@@ -159,7 +184,13 @@ impl Loaded {
             let size = match known {
                 Some(&(_, size)) => size,
                 None => {
-                    let size = self.open_map(scene)?.rect();
+                    let (size, free_tiles) = self.survey_map(scene)?;
+                    if free_tiles == 0 {
+                        warnings.push(format!(
+                            "the map of scene `{}` has no free tile",
+                            scene.name
+                        ));
+                    }
                     self.point_at(add_tiles(&mut tiles, &place, size))?;
                     seen.push((&scene.map, size));
                     size
@@ -168,7 +199,7 @@ impl Loaded {
             self.point_at(grid_fits(scene, &place, size))?;
             self.point_at(edits_fit(&self.scenario, scene, size))?;
         }
-        Ok(())
+        Ok(warnings)
     }
 
     /// Points into the text at what does not make sense there.

@@ -429,6 +429,8 @@ Scenario(
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn any_text_has_an_outline_within_it(text in "[a-c0-9é:,()\\[\\]{}\"'#!/*r\\\\ \n.-]{0,60}", byte in 0_usize..70) {
             let outline = Outline::new(&text);

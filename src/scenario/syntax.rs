@@ -594,7 +594,7 @@ Scenario(
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #![proptest_config(draws!(1000))]
 
         #[test]
         fn no_mutation_panics_and_every_error_lies_in_the_text(

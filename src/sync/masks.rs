@@ -192,6 +192,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn masks_are_sets_of_pairs(steps in steps()) {
             let mut masks = SlotMasks::default();

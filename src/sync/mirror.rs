@@ -492,6 +492,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn any_packet_is_taken_or_is_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let mut mirror = greeted();

@@ -228,6 +228,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// Whatever an object does, clients that were told everything are off by the tolerance and a quantum at most
         /// whenever it moved, and not at all at rest.
         #[test]

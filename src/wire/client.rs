@@ -101,6 +101,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn what_is_encoded_decodes(message in messages(), extra: u8) {
             let mut bytes = Vec::new();

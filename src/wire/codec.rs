@@ -211,6 +211,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn a_varint_reads_back(value: u64) {
             let mut bytes = Vec::new();

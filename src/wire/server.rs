@@ -522,6 +522,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn every_message_reads_back(id: u32, generation: u32, kind: u16, motion in motions(), values in values()) {
             let mut bytes = Vec::new();

@@ -203,6 +203,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn what_fits_reads_back((encoding, value) in fitting()) {
             let bytes = written(encoding, &value);

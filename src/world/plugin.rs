@@ -352,7 +352,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(draws!(64))]
         #[test]
         fn ids_are_unique_dense_and_never_mistaken(steps in steps()) {
             let mut app = app();

@@ -1,5 +1,9 @@
 //! The promises of the crate, kept through its public API and its program: one file a promise.
 
+#[macro_use]
+#[path = "../draws.rs"]
+mod draws;
+
 mod battles;
 mod circles;
 mod conserved;

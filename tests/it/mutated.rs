@@ -225,7 +225,7 @@ fn the_scenario_that_is_mutated_is_sound() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(400))]
 
     #[test]
     fn no_mutated_scenario_panics_in_the_reader_the_check_or_the_tick(changes in changes()) {
@@ -249,7 +249,7 @@ fn mutate(bytes: &mut Vec<u8>, (kind, at, value): (u8, Index, u8)) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(draws!(400))]
 
     #[test]
     fn no_mutated_map_panics_and_what_is_read_is_a_map(

@@ -90,38 +90,164 @@ fn a_corner_may_be_cut_on_demand() {
 #[test]
 fn what_has_no_path_is_an_answer_and_what_gave_up_is_none() {
     let folder = Folder::new();
-    let map = folder.write("a.map", MAP);
-    for (to, more, result) in [
-        ("2,0", "none", "blocked"),
-        ("-1,0", "none", "out_of_bounds"),
-        ("3,0", "1", "capped"),
-    ] {
-        let told = path(&[
-            "--map",
-            &map,
-            "--from",
-            "0,0",
-            "--to",
-            to,
-            "--node-limit",
-            more,
-            "--json",
-        ]);
+    let map = folder.write("a.map", &MAP.replace("....", "..@."));
+    for (to, more, code, result) in [("3,0", "none", 0, "unreachable"), ("1,1", "1", 0, "found")] {
+        let limit = ["--node-limit", more, "--json"];
+        let told = path(&[&["--map", &map, "--from", "0,0", "--to", to], &limit[..]].concat());
         let one = &told.json()["algorithms"][0];
-        assert_eq!((told.code, one["result"].as_str()), (0, Some(result)));
-        assert_eq!(
-            (&one["length"], &one["waypoints"]),
-            (&Value::Null, &json!([]))
+        assert_eq!((told.code, one["result"].as_str()), (code, Some(result)));
+        assert_eq!(one["length"].is_null(), result == "unreachable");
+        let found = u64::from(result == "found");
+        let counts = numbers(one, &["answered", "unreachable", "capped", "optimal"]);
+        assert_eq!(counts, [found, 1 - found, 0, 1]);
+    }
+}
+
+#[test]
+fn an_end_outside_the_map_or_on_a_blocked_tile_is_bad_input_that_names_the_end() {
+    let folder = Folder::new();
+    let map = folder.write("a.map", MAP);
+    for (from, to, parts) in [
+        (
+            "-1,0",
+            "0,0",
+            ["--from -1,0", "outside the map's 4 × 3 tiles"],
+        ),
+        ("0,0", "4,0", ["--to 4,0", "outside the map's 4 × 3 tiles"]),
+        ("0,0", "0,3", ["--to 0,3", "outside the map's 4 × 3 tiles"]),
+        ("2,0", "0,0", ["--from 2,0", "blocked"]),
+        ("0,0", "1,2", ["--to 1,2", "blocked"]),
+    ] {
+        let told = path(&["--map", &map, "--from", from, "--to", to, "--json"]);
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{from} {to}");
+        for part in parts {
+            assert!(told.err.contains(part), "{part}: {}", told.err);
+        }
+    }
+}
+
+#[test]
+fn where_nothing_was_answered_nothing_is_called_optimal() {
+    let folder = Folder::new();
+    let map = folder.write("a.map", MAP);
+    let empty = folder.write("empty.scen", "version 1\n");
+    let single = ["--from", "0,0", "--to", "3,0", "--node-limit", "1"];
+    for (asked, capped) in [(&single[..], 1), (&["--scen", &empty], 0)] {
+        let asked = [&["--map", &map], asked].concat();
+        let told = path(&[&asked[..], &["--json"]].concat());
+        assert_eq!(told.code, 1, "{asked:?}: {}", told.err);
+        let one = &told.json()["algorithms"][0];
+        let counts = numbers(one, &["answered", "unreachable", "capped", "optimal"]);
+        assert_eq!(counts, [0, 0, capped, 0]);
+        let told = path(&asked);
+        assert!(told.out.contains("no query was answered"), "{}", told.out);
+        assert_eq!(told.code, 1);
+    }
+    // The rest says nothing about those that gave up, and nothing against those that were answered.
+    let hard = "1\ta.map\t4\t3\t0\t0\t3\t0\t4.41421\n";
+    let some = folder.write("some.scen", format!("{SCEN}{hard}"));
+    let told = path(&[
+        "--map",
+        &map,
+        "--scen",
+        &some,
+        "--node-limit",
+        "1",
+        "--json",
+    ]);
+    let counts = numbers(
+        &told.json()["algorithms"][0],
+        &["answered", "capped", "optimal"],
+    );
+    assert_eq!((told.code, counts), (0, vec![2, 1, 2]));
+}
+
+#[test]
+fn a_size_that_does_not_fit_is_told_with_the_line_that_gives_it() {
+    let folder = Folder::new();
+    let map = folder.write("a.map", MAP);
+    folder.write("d.patch", PATCHES);
+    let other = folder.write("other.scen", SCEN.replace("\t4\t3\t", "\t5\t3\t"));
+    let dynamic = folder.write("d.scen", DYNAMIC);
+    let none = folder.write("none.scen", SCEN.replace("\t4\t3\t", "\t4\t0\t"));
+    let empty = folder.write("empty.scen", DYNAMIC.replace("width 3", "width 0"));
+    let large = DYNAMIC
+        .replace("width 3", "width 65536")
+        .replace("height 3", "height 65536");
+    let large = folder.write("large.scen", large);
+    for (arguments, parts) in [
+        (
+            vec!["--map", &map, "--scen", &other],
+            ["other.scen:2:", "5 × 3"],
+        ),
+        (
+            vec!["--map", &map, "--scen", &dynamic],
+            ["d.scen:3:", "3 × 3"],
+        ),
+        (
+            vec!["--map", &map, "--scen", &none],
+            ["none.scen:2:", "4 × 0"],
+        ),
+        (vec!["--scen", &empty], ["empty.scen:3:", "0 × 3"]),
+        (vec!["--scen", &large], ["large.scen:3:", "65536 × 65536"]),
+    ] {
+        let told = path(&arguments);
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        for part in parts {
+            assert!(told.err.contains(part), "{part}: {}", told.err);
+        }
+    }
+}
+
+#[test]
+fn files_may_begin_with_a_byte_order_mark() {
+    let folder = Folder::new();
+    let map = folder.write("a.map", format!("\u{feff}{MAP}"));
+    let scen = folder.write("a.scen", format!("\u{feff}{SCEN}"));
+    let told = path(&["--map", &map, "--scen", &scen]);
+    assert_eq!((told.code, told.err.as_str()), (0, ""));
+    folder.write("d.patch", format!("\u{feff}{PATCHES}"));
+    let dynamic = folder.write("d.scen", format!("\u{feff}{DYNAMIC}"));
+    let told = path(&["--scen", &dynamic]);
+    assert_eq!((told.code, told.err.as_str()), (0, ""));
+}
+
+#[test]
+fn an_image_does_not_take_the_place_of_what_was_read() {
+    let folder = Folder::new();
+    let map = folder.write("a.map", MAP);
+    let image = folder.path("a.png");
+    assert_eq!(throng(&["map", "convert", &map, &image]).code, 0);
+    let before = fs::read(&image).unwrap();
+    let asked = ["--map", &image, "--from", "0,0", "--to", "3,0", "--render"];
+    let same = image.replace("a.png", "./a.png");
+    let told = path(&[&asked[..], &[&same]].concat());
+    assert_eq!((told.code, told.out.as_str()), (2, ""));
+    assert!(told.err.contains("would overwrite"), "{}", told.err);
+    assert_eq!(fs::read(&image).unwrap(), before);
+}
+
+#[test]
+fn control_characters_in_names_are_shown_and_not_sent_to_the_terminal() {
+    let folder = Folder::new();
+    let map = folder.write("a\u{1b}[31m.map", MAP);
+    let asked = ["--map", &map, "--from", "0,0", "--to"];
+    let scen = folder.write("a\u{7}.scen", SCEN.replace("3.41421", "3\u{1b}[2J"));
+    for told in [
+        path(&[&asked[..], &["3,0"]].concat()),
+        path(&["--map", &map, "--scen", &scen]),
+        path(&["--map", &folder.path("none\u{1b}.map"), "--scen", &scen]),
+        throng(&["map", "info", &map]),
+        throng(&["check", &map]),
+        throng(&["check", &folder.path("none\u{1b}\n.map")]),
+    ] {
+        let shown = told.out + &told.err;
+        assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
+        assert!(
+            shown.contains("\\u{1b}") || shown.contains("\\u{7}"),
+            "{shown:?}"
         );
-        let expected = if result == "capped" {
-            [0, 0, 1]
-        } else {
-            [0, 1, 0]
-        };
-        assert_eq!(
-            numbers(one, &["answered", "unreachable", "capped"]),
-            expected
-        );
+        assert!(!shown.contains("\n.map"), "{shown:?}");
     }
 }
 

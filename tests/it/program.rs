@@ -402,6 +402,46 @@ fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
 }
 
 #[test]
+fn a_map_without_a_free_tile_is_warned_of() {
+    let folder = Folder::new();
+    let solid = folder.write("solid.map", "type octile\nheight 1\nwidth 2\nmap\n@T\n");
+    let told = throng(&["check", &solid]);
+    assert_eq!(told.code, 0);
+    assert!(told.out.contains("2 × 1 tiles"), "{}", told.out);
+    assert!(
+        told.err.contains("warning") && told.err.contains("no free tile"),
+        "{}",
+        told.err
+    );
+    let scenario =
+        "Scenario(name: \"solid\", scenes: [Scene(name: \"a\", map: File(\"solid.map\"))])";
+    let scenario = folder.write("solid.ron", scenario);
+    let told = throng(&["check", &scenario]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.err.contains("no free tile"), "{}", told.err);
+}
+
+#[test]
+fn a_map_is_not_written_over_the_one_it_was_read_from() {
+    let folder = Folder::new();
+    let map = folder.write("a.map", "type octile\nheight 1\nwidth 2\nmap\n@.\n");
+    let image = folder.path("a.png");
+    assert_eq!(throng(&["map", "convert", &map, &image]).code, 0);
+    let dotted = image.replace("a.png", "./a.png");
+    for arguments in [
+        ["map", "convert", &map, &map],
+        ["map", "convert", &image, &dotted],
+        ["map", "render", &image, &dotted],
+    ] {
+        let before = fs::read(arguments[2]).unwrap();
+        let told = throng(&arguments);
+        assert_eq!(told.code, 2, "{arguments:?}");
+        assert!(told.err.contains("would overwrite"), "{}", told.err);
+        assert_eq!(fs::read(arguments[2]).unwrap(), before);
+    }
+}
+
+#[test]
 fn maps_are_shown_converted_and_drawn() {
     let folder = Folder::new();
     let drawn = folder.write(

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::measure::{MeasuredAnswers, PlanStep, QueryPlan, TimedAnswer};
 use crate::cli::bench::number;
+use crate::cli::escape::escaped;
 use crate::nav::Outcome;
 
 /// The answers of all algorithms to a plan.
@@ -27,6 +28,12 @@ impl Findings<'_> {
     pub(super) fn has_wrong(&self) -> bool {
         let mut all = self.all.iter();
         all.any(|one| wrong(self.plan, one).next().is_some())
+    }
+
+    /// Whether every algorithm has answered at least one query, be it that there is no path.
+    pub(super) fn has_answers(&self) -> bool {
+        let answered = |one: &MeasuredAnswers| Sums::of(self.plan, one).answers() > 0;
+        self.all.iter().all(answered)
     }
 
     /// One object, as scripts read it.
@@ -74,9 +81,10 @@ impl Findings<'_> {
     /// For a person, in 80 columns.
     pub(super) fn table(&self) -> String {
         let Self { plan, all, .. } = *self;
-        let map = self
-            .map
-            .map_or_else(|| "free ground".to_owned(), |map| map.display().to_string());
+        let map = self.map.map_or_else(
+            || "free ground".to_owned(),
+            |map| escaped(&map.to_string_lossy()),
+        );
         let edits = plan.steps.iter();
         let edits = edits
             .filter(|step| matches!(step, PlanStep::Edit { .. }))
@@ -113,6 +121,11 @@ impl Findings<'_> {
                 "{name}: {} paths, {} unreachable, {} capped",
                 sums.answered, sums.unreachable, sums.capped
             ));
+            if sums.answers() == 0 {
+                lines.push(format!(
+                    "{name}: no query was answered, so nothing is known to be optimal"
+                ));
+            }
             if one.prepared_bytes() > 0 {
                 lines.push(format!(
                     "{name}: prepared in {:.1} ms, {} bytes",
@@ -175,6 +188,11 @@ struct Sums {
 }
 
 impl Sums {
+    /// Queries of which it is known whether there is a path.
+    const fn answers(&self) -> usize {
+        self.answered + self.unreachable
+    }
+
     fn of(plan: &QueryPlan, one: &MeasuredAnswers) -> Self {
         let answers: Vec<TimedAnswer> = one.answers.iter().flatten().copied().collect();
         let count =

@@ -6,7 +6,8 @@
 //! ```
 //! The reference is what the `.scen` file says, whose lengths are those without cut corners; for a single query, and where
 //! corners may be cut, it is the first algorithm's answer. Exit code 1 when any answer differs. A search that gave up at the
-//! node limit is counted apart and judged by nobody.
+//! node limit is counted apart and judged by nobody. Where an algorithm has answered nothing at all, nothing is known to be
+//! optimal: exit code 1 as well.
 
 mod findings;
 mod measure;
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
-use glam::IVec2;
+use glam::{IVec2, UVec2};
 
 use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
+use super::files::check_output;
 use super::{Failure, image, listen_for_interrupt, print, progress};
 use crate::cli::ExitStatus as Exit;
 use crate::map::{self, TileEdit, TileMap};
@@ -120,6 +122,11 @@ impl Paths {
     pub(super) fn run(&self, quiet: bool) -> Result<Exit, Failure> {
         if let Some(output) = &self.render {
             image::check_name(output)?;
+            let inputs: Vec<&Path> = [&self.map, &self.scen]
+                .into_iter()
+                .filter_map(Option::as_deref)
+                .collect();
+            check_output(output, &inputs)?;
         }
         let mut plan = self.plan()?;
         let threads = usize::from(self.threads);
@@ -151,8 +158,8 @@ impl Paths {
         if let Some(output) = &self.render {
             draw(output, &plan, &all)?;
         }
-        let is_wrong = findings.has_wrong();
-        Ok(if is_wrong { Exit::Unmet } else { Exit::Done })
+        let is_met = !findings.has_wrong() && findings.has_answers();
+        Ok(if is_met { Exit::Done } else { Exit::Unmet })
     }
 
     /// Whether the right answers are in a file.
@@ -184,17 +191,21 @@ impl Paths {
         let map = self.map.as_deref().map(map::load).transpose()?;
         match (&self.scen, map, self.from, self.to) {
             (Some(scen), map, ..) => self.plan_of(scen, map),
-            (None, Some(map), Some(from), Some(to)) => Ok(QueryPlan {
-                map: Arc::new(map),
-                diagonal: self.diagonal,
-                patches: Vec::new(),
-                steps: vec![PlanStep::Ask(0..1)],
-                tasks: vec![Task {
-                    index: 0,
-                    query: self.query(from, to),
-                    expected: None,
-                }],
-            }),
+            (None, Some(map), Some(from), Some(to)) => {
+                check_end("--from", &map, from)?;
+                check_end("--to", &map, to)?;
+                Ok(QueryPlan {
+                    map: Arc::new(map),
+                    diagonal: self.diagonal,
+                    patches: Vec::new(),
+                    steps: vec![PlanStep::Ask(0..1)],
+                    tasks: vec![Task {
+                        index: 0,
+                        query: self.query(from, to),
+                        expected: None,
+                    }],
+                })
+            }
             _ => Err(Failure::new(
                 "expected --map FILE and --scen FILE, or --map FILE, --from X,Y and --to X,Y",
             )),
@@ -262,6 +273,26 @@ impl Paths {
     }
 }
 
+/// Fails where nobody can stand at an end of a path.
+fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), Failure> {
+    if !map.rect().contains(tile) {
+        return Err(Failure::new(format!(
+            "{name} {},{} lies outside the map's {} × {} tiles",
+            tile.x,
+            tile.y,
+            map.width(),
+            map.height()
+        )));
+    }
+    if !map.is_free(tile) {
+        return Err(Failure::new(format!(
+            "{name} {},{} is a blocked tile, expected a free one",
+            tile.x, tile.y
+        )));
+    }
+    Ok(())
+}
+
 /// The text of a `.scen` file, which is never as large as the largest map.
 fn read(file: &Path) -> Result<String, Failure> {
     let mut text = String::new();
@@ -280,21 +311,10 @@ fn read(file: &Path) -> Result<String, Failure> {
 fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failure> {
     let is_static = scen.patch_file.is_none();
     match (map, scen.size) {
-        (Some(map), Some(size)) if (map.width(), map.height()) != (size.x, size.y) => {
-            let ground = if is_static {
-                ""
-            } else {
-                ", or no --map to start on free ground"
-            };
-            Err(Failure::new(format!(
-                "{name}: expected a map of {} × {} tiles{ground}, found {} × {}",
-                size.x,
-                size.y,
-                map.width(),
-                map.height()
-            )))
+        (Some(map), _) => {
+            scen.check_size(name, UVec2::new(map.width(), map.height()))?;
+            Ok(map)
         }
-        (Some(map), _) => Ok(map),
         (None, Some(size)) if !is_static => Ok(TileMap::new(size.x, size.y, false)?),
         (None, _) => Err(Failure::new(format!(
             "{name}: expected --map FILE as well, since the file has no patches that draw one"

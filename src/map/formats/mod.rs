@@ -14,6 +14,10 @@
 
 mod movingai;
 mod patch;
+#[cfg(feature = "png")]
+mod png;
+#[cfg(not(feature = "png"))]
+#[path = "no_png.rs"]
 mod png;
 mod raw;
 mod tmap;
@@ -23,7 +27,7 @@ pub use patch::decode_patches;
 use super::TileMap;
 use super::error::{MapError, SourcePlace};
 
-/// A file format of maps.
+/// A file format of maps. All are known in every build; [`MapFormat::Png`] is read and written with the feature `png` only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapFormat {
     /// MovingAI text, `.map`.
@@ -76,7 +80,8 @@ impl MapFormat {
 /// Reads a map from the bytes of a file.
 ///
 /// `name` stands for the file in errors; for [`MapFormat::Raw`] it may also carry the size, as in `town.300x200.raw`.
-/// Errors say where the bytes are wrong, what was found and what would be right.
+/// Errors say where the bytes are wrong, what was found and what would be right; [`MapError::Feature`] when the format is
+/// not in this build.
 pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     match format {
         MapFormat::MovingAi => movingai::decode(name, bytes),
@@ -91,7 +96,7 @@ pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, Ma
 /// A [`MapFormat::Raw`] file of a map that is not square must carry the size in its name, which
 /// [`save`](super::save) checks.
 ///
-/// Errors: [`MapError::Png`] when the encoder refuses.
+/// Errors: [`MapError::Png`] when the encoder refuses, [`MapError::Feature`] when the format is not in this build.
 pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
     match format {
         MapFormat::MovingAi => Ok(movingai::encode(map)),
@@ -115,6 +120,27 @@ mod tests {
 
     use super::*;
     use crate::map::tiles::mix;
+
+    /// The formats that this build can read and write.
+    fn built() -> impl Iterator<Item = MapFormat> {
+        let is_built = |format: &MapFormat| cfg!(feature = "png") || *format != MapFormat::Png;
+        MapFormat::ALL.into_iter().filter(is_built)
+    }
+
+    #[cfg(not(feature = "png"))]
+    #[test]
+    fn an_image_without_its_feature_is_an_error_that_names_the_feature() {
+        let map = TileMap::new(2, 2, false).unwrap();
+        let refused = [
+            encode(MapFormat::Png, &map).unwrap_err(),
+            decode(MapFormat::Png, "a.png", &[]).unwrap_err(),
+        ];
+        assert!(
+            refused
+                .iter()
+                .all(|error| error.to_string().contains("feature `png`"))
+        );
+    }
 
     fn maps() -> impl Strategy<Value = TileMap> {
         (1u32..150, 1u32..20, any::<u64>()).prop_map(|(width, height, seed)| {
@@ -143,11 +169,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(256))]
+        #![proptest_config(draws!(256))]
 
         #[test]
         fn every_format_gives_back_the_map_it_was_given(map in maps()) {
-            for format in MapFormat::ALL {
+            for format in built() {
                 let name = format!("test.{}x{}.{}", map.width(), map.height(), format.extension());
                 let decoded = decode(format, &name, &encode(format, &map).unwrap());
                 prop_assert_eq!(decoded.unwrap(), map.clone(), "{:?}", format);
@@ -159,7 +185,7 @@ mod tests {
             map in maps(),
             mutations in prop::collection::vec((0u8..5, any::<usize>(), any::<u8>()), 1..5),
         ) {
-            for format in MapFormat::ALL {
+            for format in built() {
                 let mut bytes = encode(format, &map).unwrap();
                 mutate(&mut bytes, &mutations);
                 match decode(format, "damaged.raw", &bytes) {
@@ -171,7 +197,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            for format in MapFormat::ALL {
+            for format in built() {
                 let _ = decode(format, "noise", &bytes);
                 // Behind a right beginning, so that the noise gets further than the first check.
                 let mut known = encode(format, &TileMap::new(9, 5, true).unwrap()).unwrap();

@@ -10,7 +10,8 @@
 //! ```
 //! Free are `.` and `G` (ground). Blocked are `@` and `O` (out of bounds), `T` (trees), `W` (water) and `S` (swamp),
 //! which some tools let units wade through: the benchmark's path lengths hold with swamps blocked. The three header
-//! lines come in any order, keywords in capitals or not; lines may end in CR LF; empty lines may follow the rows.
+//! lines come in any order, keywords in capitals or not; lines may end in CR LF; empty lines may follow the rows; a byte
+//! order mark may stand at the beginning.
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
@@ -29,7 +30,8 @@ impl<'a> MapLines<'a> {
     pub(super) fn new(file: &'a str, bytes: &'a [u8]) -> Self {
         Self {
             file,
-            rest: bytes,
+            // Some editors begin a text with a byte order mark.
+            rest: bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes),
             number: 0,
         }
     }

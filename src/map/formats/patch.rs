@@ -111,6 +111,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn no_damage_makes_the_decoder_panic(
             changes in prop::collection::vec((any::<prop::sample::Index>(), "[a-z0-9 .@\n]{0,3}", 0usize..4), 1..6),

@@ -5,7 +5,8 @@
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::{MapError, SourcePlace};
-use crate::map::tiles::{TILES_MAX, check_size};
+use crate::map::rect::TILES_MAX;
+use crate::map::tiles::check_size;
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     let place = SourcePlace::file(file);

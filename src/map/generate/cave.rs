@@ -4,11 +4,10 @@
 use rand_pcg::Pcg64Mcg;
 
 use super::{CaveRecipe, Chance, check_range, check_sides, close_pockets, noise};
-use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::MapError;
 
-pub(super) fn generate(recipe: &CaveRecipe, rng: &mut Pcg64Mcg) -> Result<TileMap, MapError> {
+pub(super) fn generate(recipe: &CaveRecipe, rng: &mut Pcg64Mcg) -> Result<BitPlane, MapError> {
     let (width, height) = (recipe.width_tiles, recipe.height_tiles);
     check_sides(width, height)?;
     let fill = Chance::new("fill", recipe.fill)?;
@@ -24,10 +23,7 @@ pub(super) fn generate(recipe: &CaveRecipe, rng: &mut Pcg64Mcg) -> Result<TileMa
         }
         std::mem::swap(&mut plane, &mut next);
     }
-    let map = TileMap::from_rows(plane);
-    let largest = map.largest_region().map_or(0, |(_, tiles)| tiles);
-    let largest_only = close_pockets(map, largest);
-    Ok(largest_only)
+    Ok(close_pockets(plane, u64::MAX))
 }
 
 /// For 64 tiles from (x, y) on, whether five or more of the nine tiles around and including each are blocked.

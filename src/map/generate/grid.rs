@@ -6,23 +6,22 @@
 use rand_pcg::Pcg64Mcg;
 
 use super::{Canvas, Chance, MazeRecipe, RoomsRecipe, between, check_range, check_sides};
-use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::MapError;
 
-pub(super) fn generate_maze(recipe: &MazeRecipe, rng: &mut Pcg64Mcg) -> Result<TileMap, MapError> {
+pub(super) fn generate_maze(recipe: &MazeRecipe, rng: &mut Pcg64Mcg) -> Result<BitPlane, MapError> {
     let (width, height) = (recipe.width_tiles, recipe.height_tiles);
     check_sides(width, height)?;
     let grid = Grid::new("corridor_tiles", width, height, recipe.corridor_tiles)?;
     let mut canvas = grid.carve_cells();
     let _closed = grid.open_tree(&mut canvas, grid.cell, rng);
-    Ok(TileMap::from_rows(canvas.plane))
+    Ok(canvas.plane)
 }
 
 pub(super) fn generate_rooms(
     recipe: &RoomsRecipe,
     rng: &mut Pcg64Mcg,
-) -> Result<TileMap, MapError> {
+) -> Result<BitPlane, MapError> {
     let (width, height) = (recipe.width_tiles, recipe.height_tiles);
     check_sides(width, height)?;
     let grid = Grid::new("room_tiles", width, height, recipe.room_tiles)?;
@@ -36,7 +35,7 @@ pub(super) fn generate_rooms(
             grid.open_wall(&mut canvas, cell, side, door, rng);
         }
     }
-    Ok(TileMap::from_rows(canvas.plane))
+    Ok(canvas.plane)
 }
 
 /// A side of a cell: the step to the cell behind it.

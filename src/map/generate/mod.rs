@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::TileMap;
 use super::bit_plane::{BitPlane, TileRun};
 use super::error::{MapError, SourcePlace};
-use super::tiles::{SIDE_MAX, TILES_MAX, check_size};
+use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
+use super::regions::run_components;
+use super::tiles::check_size;
 
 /// What kind of map to make. All sizes are in tiles, shares from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -178,6 +180,23 @@ impl Default for RandomRecipe {
 ///
 /// Errors: [`MapError::Recipe`] names the first field whose value makes no map.
 pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
+    tiles_of(recipe, seed).map(TileMap::from_rows)
+}
+
+/// What the map of a recipe would be: its tiles as a rectangle, and how many of them are free. The tiles are made and
+/// thrown away; what a map keeps beside them for searches is never built, which is most of the time and the memory.
+///
+/// Errors: as [`generate`].
+pub fn survey(recipe: &MapRecipe, seed: u64) -> Result<(TileRect, u64), MapError> {
+    let rows = tiles_of(recipe, seed)?;
+    let free_tiles = (0..rows.height())
+        .flat_map(|y| rows.runs(y))
+        .map(|run| u64::from(run.len()));
+    let free_tiles = free_tiles.sum();
+    Ok((TileRect::new(0, 0, rows.width(), rows.height()), free_tiles))
+}
+
+fn tiles_of(recipe: &MapRecipe, seed: u64) -> Result<BitPlane, MapError> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     match recipe {
         MapRecipe::Town(recipe) => town::generate(recipe, &mut rng),
@@ -187,12 +206,12 @@ pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
         MapRecipe::Random(recipe) => {
             check_sides(recipe.width_tiles, recipe.height_tiles)?;
             let chance = Chance::new("fill", recipe.fill)?;
-            Ok(TileMap::from_rows(noise(
+            Ok(noise(
                 recipe.width_tiles,
                 recipe.height_tiles,
                 chance,
                 &mut rng,
-            )))
+            ))
         }
     }
 }
@@ -201,25 +220,25 @@ fn noise(width: u32, height: u32, blocked: Chance, rng: &mut Pcg64Mcg) -> BitPla
     BitPlane::from_fn(width, height, |_, _| blocked.draw(rng))
 }
 
-/// Blocks all regions with fewer tiles than the given number.
-fn close_pockets(map: TileMap, tiles_min: u64) -> TileMap {
-    let mut rows = map.rows.clone();
-    for y in 0..map.height() {
-        for run in map.rows.runs(y) {
-            if map
-                .regions
-                .at(&map.rows, run.start, y)
-                .is_some_and(|region| map.region_size(region) < tiles_min)
-            {
+/// Blocks all regions with fewer tiles than the given number, but for the largest.
+///
+/// Works on the runs of the rows, so that what is built of a map is built once, of the tiles that it keeps.
+fn close_pockets(mut rows: BitPlane, tiles_min: u64) -> BitPlane {
+    let (numbers, tiles) = run_components(&rows);
+    let largest = tiles.iter().copied().max().unwrap_or_default();
+    let tiles_min = tiles_min.min(u64::from(largest));
+    let mut numbers = numbers.into_iter();
+    let mut runs = Vec::new();
+    for y in 0..rows.height() {
+        runs.clear();
+        runs.extend(rows.runs(y));
+        for (&run, number) in runs.iter().zip(numbers.by_ref()) {
+            if u64::from(tiles[number as usize]) < tiles_min {
                 rows.set_run(run, true);
             }
         }
     }
-    if rows == map.rows {
-        map
-    } else {
-        TileMap::from_rows(rows)
-    }
+    rows
 }
 
 /// A chance in steps of 2⁻³², so that draws compare integers.

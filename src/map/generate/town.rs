@@ -11,10 +11,9 @@
 use rand_pcg::Pcg64Mcg;
 
 use super::{Canvas, Chance, TownRecipe, between, check_range, check_sides, close_pockets};
-use crate::map::TileMap;
 use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::MapError;
-use crate::map::tiles::SIDE_MAX;
+use crate::map::rect::SIDE_MAX;
 
 /// A courtyard whose door a neighbour's house has walled up, and gaps between houses, are smaller than this.
 const POCKET_TILES: u64 = 400;
@@ -118,7 +117,7 @@ struct Town<'a> {
     park: Chance,
 }
 
-pub(super) fn generate(recipe: &TownRecipe, rng: &mut Pcg64Mcg) -> Result<TileMap, MapError> {
+pub(super) fn generate(recipe: &TownRecipe, rng: &mut Pcg64Mcg) -> Result<BitPlane, MapError> {
     check_sides(recipe.width_tiles, recipe.height_tiles)?;
     for (field, tiles) in [
         ("avenue_tiles", recipe.avenue_tiles),
@@ -164,9 +163,7 @@ pub(super) fn generate(recipe: &TownRecipe, rng: &mut Pcg64Mcg) -> Result<TileMa
         town.build_wall();
     }
     town.clear_middle();
-    let map = TileMap::from_rows(town.canvas.plane);
-    let largest = map.largest_region().map_or(0, |(_, tiles)| tiles);
-    Ok(close_pockets(map, POCKET_TILES.min(largest)))
+    Ok(close_pockets(town.canvas.plane, POCKET_TILES))
 }
 
 impl Town<'_> {

@@ -81,23 +81,7 @@ pub(super) struct Regions {
 impl Regions {
     /// Labels all free tiles of a plane.
     pub(super) fn build(rows: &BitPlane) -> Self {
-        let mut sets = DisjointSets::default();
-        let mut lengths = Vec::new();
-        let (mut above, mut row): (Vec<TileRun>, Vec<TileRun>) = Default::default();
-        for y in 0..rows.height() {
-            std::mem::swap(&mut above, &mut row);
-            row.clear();
-            row.extend(rows.runs(y));
-            let first = sets.extend_by(row.len());
-            sets.join_rows(&above, first - above.len(), &row, first);
-            lengths.extend(row.iter().map(|run| run.len()));
-        }
-        let (numbers, count) = sets.into_numbers();
-
-        let mut tiles = vec![0u32; count as usize];
-        for (length, number) in lengths.iter().zip(&numbers) {
-            tiles[*number as usize] += length;
-        }
+        let (numbers, tiles) = run_components(rows);
         let mut regions = Self {
             width: rows.width() as usize,
             labels: Labels::zeroed(0, 0),
@@ -222,6 +206,27 @@ impl Regions {
     fn label_run(&mut self, run: TileRun, label: u32) {
         self.labels.fill(run, self.width, label);
     }
+}
+
+/// For each run, row by row, the number of its region, counted from 0 by their first tiles, and the tiles of each region.
+pub(super) fn run_components(rows: &BitPlane) -> (Vec<u32>, Vec<u32>) {
+    let mut sets = DisjointSets::default();
+    let mut lengths = Vec::new();
+    let (mut above, mut row): (Vec<TileRun>, Vec<TileRun>) = Default::default();
+    for y in 0..rows.height() {
+        std::mem::swap(&mut above, &mut row);
+        row.clear();
+        row.extend(rows.runs(y));
+        let first = sets.extend_by(row.len());
+        sets.join_rows(&above, first - above.len(), &row, first);
+        lengths.extend(row.iter().map(|run| run.len()));
+    }
+    let (numbers, count) = sets.into_numbers();
+    let mut tiles = vec![0u32; count as usize];
+    for (length, number) in lengths.iter().zip(&numbers) {
+        tiles[*number as usize] += length;
+    }
+    (numbers, tiles)
 }
 
 /// Calls `visit` with each run that touches a stretch of tiles from above or below.

@@ -163,7 +163,7 @@ fn edits() -> impl Strategy<Value = Vec<EditOp>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(draws!(192))]
 
     #[test]
     fn built_regions_are_those_of_a_flood_in_order_of_first_tile(map in maps()) {
@@ -245,7 +245,7 @@ fn check_unsettled(map: &TileMap) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(draws!(512))]
 
     #[test]
     fn edits_and_slices_in_turn_end_in_regions_as_those_built(

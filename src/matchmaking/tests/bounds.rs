@@ -188,6 +188,8 @@ fn an_uneven_match_is_no_reason_not_to_seek_another() {
 }
 
 proptest! {
+    #![proptest_config(draws!())]
+
     #[test]
     fn nothing_is_left_that_is_within_the_limit_on_gaps(
         group_size in 1u8..=4,

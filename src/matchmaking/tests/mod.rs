@@ -475,6 +475,8 @@ fn check_match(made: &Match, matcher: &Matcher, now_tick: u64) -> Result<(), Tes
 }
 
 proptest! {
+    #![proptest_config(draws!())]
+
     #[test]
     fn scripts_keep_the_books_and_give_the_same_matches_again(settings in script_mode(), script in steps()) {
         let first = play(&settings, &script)?;

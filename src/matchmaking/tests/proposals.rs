@@ -241,6 +241,8 @@ fn of_those_who_could_join_the_nearest_in_power_and_role_do() {
 }
 
 proptest! {
+    #![proptest_config(draws!())]
+
     #[test]
     fn answers_in_any_order_keep_the_books(answers in prop::collection::vec((0u64..120, 0u8..8), 0..200)) {
         let mut matcher = asking();

@@ -277,6 +277,8 @@ fn a_mode_of_rooms_is_read_from_ron() {
 }
 
 proptest! {
+    #![proptest_config(draws!())]
+
     #[test]
     fn rooms_keep_the_books_the_sizes_and_the_bound(
         side_size in 1u8..=3,

@@ -204,6 +204,8 @@ fn opponents_of_late_can_be_on_one_side() {
 }
 
 proptest! {
+    #![proptest_config(draws!())]
+
     #[test]
     fn after_a_heartbeat_nothing_is_left_that_the_terms_allow(
         group_size in 1u8..=5,

@@ -327,7 +327,7 @@ fn step() -> impl Strategy<Value = WalkStep> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(draws!(48))]
 
     #[test]
     fn nobody_stands_on_a_blocked_tile_or_jumps_whatever_is_toggled(

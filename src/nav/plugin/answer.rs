@@ -1,213 +1,21 @@
-//! Searching for what was asked, and giving the answers.
+//! Answering the short requests.
 
 use bevy_ecs::prelude::*;
-use bevy_ecs::system::SystemParam;
-use glam::IVec2;
 use indexmap::IndexMap;
 use indexmap::map::Entry;
 
-use super::maps::{MapGround, NavMaps, NoGround};
-use super::queue::{Asking, Waiting};
-use super::{
-    NavSettings, NavStats, Navigator, Path, PathFailed, PathFailure, PathFound, PathRequest,
-};
+use super::answers::Answers;
+use super::job::{JobState, SearchJob, begin};
+use super::navigator::Navigator;
+use super::request::PathRequest;
+use super::settings::NavSettings;
+use super::waiting::Asking;
 use crate::map::SceneMap;
-use crate::nav::{FoundPath, Outcome, Search};
 use crate::sim::Workers;
 use crate::sim::clock::Stopwatch;
 
 /// A chunk for another thread has at least this many searches.
 const CHUNK_SEARCHES_MIN: usize = 2;
-
-/// A search of this tick: a slot that its worker alone writes to.
-#[derive(Debug)]
-pub(super) struct SearchJob {
-    pub(super) waiting: Waiting,
-    pub(super) work: JobState,
-    pub(super) waypoints: Vec<IVec2>,
-    pub(super) map_version: u64,
-    pub(super) expanded: u32,
-    pub(super) generated: u32,
-    pub(super) ns: u64,
-    /// Whether the search was another job's too, which counts it.
-    pub(super) is_shared: bool,
-}
-
-/// How far a job has come.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum JobState {
-    /// Not begun, or not done, for want of time.
-    Waits,
-    /// The ground for a body that wide is being made.
-    NoGround,
-    /// What asked is no more.
-    Cancelled,
-    /// An earlier job of the tick asks the same.
-    SameAs(usize),
-    /// Searched with others to the same goal.
-    InGroup,
-    Done(Outcome),
-}
-
-impl SearchJob {
-    pub(super) const fn new(waiting: Waiting, work: JobState, waypoints: Vec<IVec2>) -> Self {
-        Self {
-            waiting,
-            work,
-            waypoints,
-            map_version: 0,
-            expanded: 0,
-            generated: 0,
-            ns: 0,
-            is_shared: false,
-        }
-    }
-
-    /// Takes the place of an older job and its buffer.
-    fn replace(&mut self, waiting: Waiting, work: JobState) {
-        *self = Self::new(waiting, work, std::mem::take(&mut self.waypoints));
-    }
-
-    /// Searches on for so many expansions.
-    pub(super) fn run(
-        &mut self,
-        search: &mut Search,
-        ground: &MapGround,
-        settings: &NavSettings,
-        expansions: u32,
-    ) {
-        let stopwatch = settings.time_searches.then(Stopwatch::start);
-        let &MapGround {
-            tiles,
-            nav_map,
-            version,
-        } = ground;
-        let (algorithm, query) = (settings.algorithm, self.waiting.query(settings));
-        let waypoints = &mut self.waypoints;
-        let outcome = search.resume(tiles, nav_map, algorithm, query, expansions, waypoints);
-        if outcome == Some(Outcome::Capped) && self.waiting.request.partial {
-            search.write_partial(tiles, nav_map, algorithm, query, waypoints);
-        }
-        self.work = outcome.map_or(JobState::Waits, JobState::Done);
-        self.ns += stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
-        (self.expanded, self.generated) = (search.expanded(), search.generated());
-        self.map_version = version;
-    }
-
-    pub(super) const fn is_answered(&self) -> bool {
-        matches!(self.work, JobState::Done(_) | JobState::Cancelled)
-    }
-}
-
-/// Where answers go.
-#[derive(SystemParam)]
-pub(super) struct Answers<'w, 's> {
-    pub(super) commands: Commands<'w, 's>,
-    pub(super) stats: ResMut<'w, NavStats>,
-    paths: Query<'w, 's, &'static mut Path>,
-    found: MessageWriter<'w, PathFound>,
-    failed: MessageWriter<'w, PathFailed>,
-}
-
-impl Answers<'_, '_> {
-    /// Tells of a request that leaves the queue unanswered.
-    pub(super) fn cancel(&mut self, waiting: &Waiting) {
-        self.stats.count_failed(PathFailure::Cancelled);
-        self.failed.write(waiting.failed(PathFailure::Cancelled));
-    }
-
-    /// Gives the answer of a job, if it has one.
-    pub(super) fn give(&mut self, job: &SearchJob) {
-        let outcome = match job.work {
-            JobState::Waits | JobState::NoGround | JobState::SameAs(_) | JobState::InGroup => {
-                return;
-            }
-            JobState::Cancelled => None,
-            JobState::Done(outcome) => Some(outcome),
-        };
-        let waiting = &job.waiting;
-        self.stats.expanded += u64::from(job.expanded);
-        self.stats.generated += u64::from(job.generated);
-        self.stats.shared += u64::from(job.is_shared);
-        if job.ns > 0 {
-            self.stats.times.add(job.ns);
-        }
-        self.remove_request(waiting.entity, waiting.request);
-        match verdict(outcome) {
-            Ok(path) => {
-                self.stats.found += 1;
-                self.found.write(PathFound {
-                    entity: waiting.entity,
-                    object: waiting.object,
-                    from: waiting.from,
-                    to: waiting.to,
-                    length_tiles: path.length_tiles(),
-                    class: waiting.request.class,
-                });
-            }
-            Err(reason) => {
-                self.stats.count_failed(reason);
-                self.failed.write(waiting.failed(reason));
-            }
-        }
-        if outcome.is_some() {
-            self.apply(job);
-        }
-    }
-
-    /// Removes the request that was answered, and not one that has taken its place meanwhile.
-    fn remove_request(&mut self, entity: Entity, answered: PathRequest) {
-        if let Ok(mut entity) = self.commands.get_entity(entity) {
-            entity.queue_silenced(move |mut entity: EntityWorldMut| {
-                if entity
-                    .get::<PathRequest>()
-                    .is_some_and(|request| request.is_same(&answered))
-                {
-                    entity.remove::<PathRequest>();
-                }
-            });
-        }
-    }
-
-    /// Puts an answer into the object's path.
-    fn apply(&mut self, job: &SearchJob) {
-        let SearchJob {
-            waiting,
-            waypoints,
-            map_version,
-            ..
-        } = job;
-        let request = waiting.request;
-        match self.paths.get_mut(waiting.entity) {
-            Ok(mut path) if !waypoints.is_empty() => {
-                path.waypoints.clone_from(waypoints);
-                (path.next, path.request, path.map_version) = (0, request, *map_version);
-            }
-            Err(_) if !waypoints.is_empty() => {
-                let path = Path {
-                    waypoints: waypoints.clone(),
-                    next: 0,
-                    request,
-                    map_version: *map_version,
-                };
-                self.commands.entity(waiting.entity).try_insert(path);
-            }
-            Ok(mut path) if !path.is_empty() => path.clear(),
-            _ => {}
-        }
-    }
-}
-
-const fn verdict(outcome: Option<Outcome>) -> Result<FoundPath, PathFailure> {
-    match outcome {
-        Some(Outcome::Found(path)) => Ok(path),
-        Some(Outcome::Unreachable) => Err(PathFailure::Unreachable),
-        Some(Outcome::Blocked) => Err(PathFailure::Blocked),
-        Some(Outcome::OutOfBounds) => Err(PathFailure::OutOfBounds),
-        Some(Outcome::Capped) => Err(PathFailure::Capped),
-        None => Err(PathFailure::Cancelled),
-    }
-}
 
 /// Admits short requests, searches in parallel, and applies the answers in the order of the queue.
 pub(super) fn answer_requests(
@@ -333,25 +141,6 @@ fn admit(
         admitted += 1;
     }
     admitted
-}
-
-/// A request as it stands when its turn comes, its ends where the search is to have them.
-pub(super) fn begin(
-    waiting: &Waiting,
-    nav_maps: &NavMaps,
-    settings: &NavSettings,
-    asking: &Asking,
-    maps: &Query<&SceneMap>,
-) -> (Waiting, JobState) {
-    let Some(now) = waiting.now(asking, maps) else {
-        return (*waiting, JobState::Cancelled);
-    };
-    match nav_maps.ground(&now, maps) {
-        Ok(ground) => (now.snapped(ground.tiles, settings), JobState::Waits),
-        Err(NoGround::NoMap) => (now, JobState::Done(Outcome::OutOfBounds)),
-        Err(NoGround::TooWide) => (now, JobState::Done(Outcome::Blocked)),
-        Err(NoGround::NotYet) => (now, JobState::NoGround),
-    }
 }
 
 /// Copies the answer of an earlier job that asks the same.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::background::Background;
-use super::maps::{Edit, MapKey, NoGround, edits_between};
+use super::ground::{Edit, MapKey, NoGround, edits_between};
 use crate::map::{TileMap, TileRect, settle_share};
 
 /// The eroded maps, in the order of asking.

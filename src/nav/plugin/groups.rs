@@ -3,9 +3,9 @@
 use glam::IVec2;
 use indexmap::IndexMap;
 
-use super::NavSettings;
-use super::answer::{JobState, SearchJob};
-use super::maps::{MapGround, MapKey};
+use super::ground::{MapGround, MapKey};
+use super::job::{JobState, SearchJob};
+use super::settings::NavSettings;
 use crate::nav::{Outcome, SharedSearch};
 use crate::sim::clock::Stopwatch;
 

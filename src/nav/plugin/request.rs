@@ -5,7 +5,6 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::{IVec2, Vec2};
 
-use super::Navigator;
 use crate::sim::StateHasher;
 use crate::world::{Object, StateHashed};
 
@@ -90,10 +89,14 @@ impl PathRequest {
 }
 
 fn asked(mut world: DeferredWorld, context: HookContext) {
-    if let Some(mut navigator) = world.get_resource_mut::<Navigator>() {
-        navigator.asked.push(context.entity);
+    if let Some(mut asked) = world.get_resource_mut::<AskedEntities>() {
+        asked.0.push(context.entity);
     }
 }
+
+/// Who was given a request since the queue was last looked at, in that order.
+#[derive(Resource, Debug, Default)]
+pub(super) struct AskedEntities(pub(super) Vec<Entity>);
 
 /// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

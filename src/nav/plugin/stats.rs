@@ -2,12 +2,12 @@
 
 use bevy_ecs::prelude::*;
 
-use super::PathFailure;
+use super::request::PathFailure;
 
 /// Times of searches that are kept for percentiles.
 const TIMES_KEPT: usize = 1 << 14;
 
-/// What happened so far. `requested` is the sum of the six results and of what waits.
+/// What navigation has done since the server began: counters that only grow, but for `waiting`. `requested` is the sum of the six results and of what waits.
 #[derive(Resource, Clone, Debug, Default, PartialEq)]
 pub struct NavStats {
     /// Requests, those for broken paths included.

@@ -18,13 +18,15 @@ mod version2;
 use glam::{IVec2, UVec2};
 use thiserror::Error;
 
-use crate::map::{TilePattern, TileRect};
+use crate::map::{SIDE_MAX, TILES_MAX, TilePattern, TileRect};
 
 /// A `.scen` file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scen {
     /// Width and height of the map in tiles; `None` for a version 1 file without a query, which does not say.
     pub size: Option<UVec2>,
+    /// The line that gives the size, from 1; 0 where there is no size.
+    pub size_line: u32,
     /// The name of the file with the patches, without a folder: it lies beside the `.scen` file. Version 2 only.
     pub patch_file: Option<String>,
     /// What to do, in order.
@@ -38,6 +40,19 @@ impl Scen {
             ScenCommand::Query(query) => Some(query),
             ScenCommand::Patch(_) => None,
         })
+    }
+
+    /// Checks that a map of so many tiles is the one that the file is about. `file` is the name that errors show.
+    pub fn check_size(&self, file: &str, found: UVec2) -> Result<(), ScenError> {
+        match self.size {
+            Some(expected) if expected != found => Err(ScenError {
+                file: file.into(),
+                line: self.size_line,
+                column: 1,
+                problem: ScenProblem::OtherMap { expected, found },
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that every edit names one of these patches and lies in the map. `file` is the name that errors show.
@@ -188,6 +203,20 @@ pub enum ScenProblem {
         /// The line's text in backquotes, or what there is instead.
         found: String,
     },
+    /// A size that no map has.
+    #[error("expected a map of 1 to {SIDE_MAX} tiles a side and at most {TILES_MAX} in all, found {} × {}", found.x, found.y)]
+    Size {
+        /// Width and height in the file.
+        found: UVec2,
+    },
+    /// A map of another size than the file says.
+    #[error("expected a map of {} × {} tiles, as this line says, found one of {} × {}", expected.x, expected.y, found.x, found.y)]
+    OtherMap {
+        /// Width and height in the file.
+        expected: UVec2,
+        /// Those of the map.
+        found: UVec2,
+    },
     /// An edit with a patch that the file of patches does not have.
     #[error("expected one of the {count} patches from 0, found {found}")]
     UnknownPatch {
@@ -206,7 +235,8 @@ pub enum ScenProblem {
     },
 }
 
-/// Reads a `.scen` file's text, version 1 or 2. `file` is the name that errors show. LF and CRLF are both accepted.
+/// Reads a `.scen` file's text, version 1 or 2. `file` is the name that errors show. LF and CRLF are both accepted, and a
+/// byte order mark at the beginning.
 ///
 /// Without a `version` line the file is of version 1, as old ones are. Cost: O(length of the text).
 ///
@@ -219,6 +249,7 @@ pub enum ScenProblem {
 /// # Ok::<(), throng::nav::ScenError>(())
 /// ```
 pub fn parse_scen(file: &str, text: &str) -> Result<Scen, ScenError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = ScenLines::new(text);
     let first = text.lines().next().unwrap_or_default();
     let parsed = match first.strip_prefix("version").map(str::trim) {
@@ -309,6 +340,16 @@ impl<'a> ScenLine<'a> {
         }
     }
 
+    /// Fails where the size that this line gives is no map's.
+    fn check_size(&self, size: UVec2) -> Result<(), Fault> {
+        let is_side = |side| (1..=SIDE_MAX).contains(&side);
+        if is_side(size.x) && is_side(size.y) && u64::from(size.x) * u64::from(size.y) <= TILES_MAX
+        {
+            return Ok(());
+        }
+        Err(self.fault(1, ScenProblem::Size { found: size }))
+    }
+
     fn unexpected(&self, expected: &'static str) -> Fault {
         let found = format!("`{}`", excerpt(self.text.trim()));
         self.fault(1, ScenProblem::Line { expected, found })
@@ -383,7 +424,7 @@ impl<const N: usize> Fields<'_, N> {
         self.texts[index]
             .parse::<u32>()
             .ok()
-            .filter(|tiles| *tiles <= crate::map::SIDE_MAX)
+            .filter(|tiles| *tiles <= SIDE_MAX)
             .ok_or_else(|| self.wrong(index, "a whole number from 0 to 65536"))
     }
 
@@ -429,6 +470,7 @@ mod tests {
         let size = Some(UVec2::new(10, 20));
         let expected = Scen {
             size,
+            size_line: 2,
             patch_file: None,
             commands: vec![first, query(7, (9, 19), (0, 0), Some(30.0))],
         };
@@ -440,6 +482,7 @@ mod tests {
         });
         let expected_dynamic = Scen {
             size,
+            size_line: 3,
             patch_file: Some("a.patch".into()),
             commands: vec![first, patch, query(1, (9, 19), (0, 0), None)],
         };
@@ -568,6 +611,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         #[test]
         fn no_text_makes_the_parser_panic(text in "(version [0-9.]*\n)?([0-9a-z\t .\r\n-]|\\PC){0,80}") {
             if let Err(error) = parse_scen("a.scen", &text) {
@@ -598,20 +643,20 @@ mod tests {
 
         #[test]
         fn a_written_query_is_read_back(
-            (bucket, width, height) in (any::<u32>(), 0..65_537u32, 0..65_537u32),
+            (bucket, width, height) in (any::<u32>(), 1..65_537u32, 1..4_097u32),
             (x, y, goal_x, goal_y) in any::<(u16, u16, u16, u16)>(),
             length in 0.0..1e8f64,
         ) {
             let commands = vec![query(bucket, (x.into(), y.into()), (goal_x.into(), goal_y.into()), Some(length))];
             let size = Some(UVec2::new(width, height));
             let line = format!("{bucket}\tm\t{width}\t{height}\t{x}\t{y}\t{goal_x}\t{goal_y}\t{length}\n");
-            let scen = Scen { size, patch_file: None, commands: commands.clone() };
+            let scen = Scen { size, size_line: 1, patch_file: None, commands: commands.clone() };
             prop_assert_eq!(parse_scen("a.scen", &line), Ok(scen));
             let text = format!(
                 "version 2\nwidth {width}\nheight {height}\ncost 1 octile\ncommands\n\
                  Q {bucket} {x} {y} {goal_x} {goal_y} {length}\n"
             );
-            prop_assert_eq!(parse_scen("a.scen", &text), Ok(Scen { size, patch_file: None, commands }));
+            prop_assert_eq!(parse_scen("a.scen", &text), Ok(Scen { size, size_line: 3, patch_file: None, commands }));
         }
     }
 }

@@ -15,7 +15,14 @@ pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, Fault> {
     while let Some(line) = lines.next() {
         let fields = line.fields(&FIELDS)?;
         let size = fields.tile(2)?;
-        let expected = *scen.size.get_or_insert(size);
+        let expected = match scen.size {
+            Some(expected) => expected,
+            None => {
+                line.check_size(size)?;
+                (scen.size, scen.size_line) = (Some(size), line.number);
+                size
+            }
+        };
         for (index, expected, found) in [(2, expected.x, size.x), (3, expected.y, size.y)] {
             if found != expected {
                 return Err(fields.wrong(index, format!("{expected} as in the first query")));

@@ -43,14 +43,24 @@ pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, Fault> {
 fn header(lines: &mut ScenLines) -> Result<Scen, Fault> {
     let (mut width, mut height, mut patch_file) = (None, None, None);
     let mut has_cost = false;
+    // The later of the two lines that give the size.
+    let mut size_line = None;
     while let Some(line) = lines.next() {
         let is_new = match line.text.split_whitespace().next() {
-            Some("height") => height
-                .replace(line.fields(&["height", "height"])?.tiles(1)?)
-                .is_none(),
-            Some("width") => width
-                .replace(line.fields(&["width", "width"])?.tiles(1)?)
-                .is_none(),
+            Some(side @ ("height" | "width")) => {
+                size_line = Some(line);
+                let fields = line.fields(if side == "height" {
+                    &["height", "height"]
+                } else {
+                    &["width", "width"]
+                })?;
+                let kept = if side == "height" {
+                    &mut height
+                } else {
+                    &mut width
+                };
+                kept.replace(fields.tiles(1)?).is_none()
+            }
             Some("cost") if line.text.split_whitespace().skip(1).eq(["1", "octile"]) => {
                 !std::mem::replace(&mut has_cost, true)
             }
@@ -65,11 +75,17 @@ fn header(lines: &mut ScenLines) -> Result<Scen, Fault> {
                         Err(line.unexpected("`height` and a whole number before `commands`"))
                     }
                     (.., false) => Err(line.unexpected("`cost 1 octile` before `commands`")),
-                    (Some(width), Some(height), true) => Ok(Scen {
-                        size: Some(UVec2::new(width, height)),
-                        patch_file,
-                        commands: Vec::new(),
-                    }),
+                    (Some(width), Some(height), true) => {
+                        let (size, size_line) =
+                            (UVec2::new(width, height), size_line.unwrap_or(line));
+                        size_line.check_size(size)?;
+                        Ok(Scen {
+                            size: Some(size),
+                            size_line: size_line.number,
+                            patch_file,
+                            commands: Vec::new(),
+                        })
+                    }
                 };
             }
             _ => {

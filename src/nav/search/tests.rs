@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::map::{TileEdit, TileRect};
+use crate::nav::Direction;
 
 fn prepared(tiles: &TileMap) -> NavMap {
     let mut nav_map = NavMap::new(Diagonal::NoCut);
@@ -105,7 +106,7 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
         let mut search = Search::new();
         let nav_map = NavMap::default();
         search.reset(&SearchGround::new(&map, &nav_map, Algorithm::AStar), 1);
-        let mut run = SearchRun::new(&mut search, &map, goal, 1, u32::MAX);
+        let mut run = search.run(&map, goal, 1, u32::MAX);
         run.reach(NONE, start, Cost::ZERO, None);
         let current = run.next().unwrap();
         run.reach_goal(current.node, Cost::straight(steps));

@@ -318,7 +318,7 @@ fn steps() -> impl Strategy<Value = Vec<SyncStep>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(draws!(48))]
     #[test]
     fn mirrors_follow_whatever_happens(
         cap in 1..6u16,

@@ -247,6 +247,8 @@ fn a_new_epoch_ends_what_was_pending() {
 }
 
 proptest! {
+    #![proptest_config(draws!())]
+
     #[test]
     fn packets_of_any_size_give_the_messages_back(
         mtu in prop_oneof![Just(500_usize), Just(1_200), Just(65_507), 500..2_000_usize],

@@ -22,10 +22,10 @@
 
 use glam::IVec2;
 
-use super::bits::{TileBits, diagonal_turns_in_word, turns_in_word};
-use super::jump::{Reach, Stop, Walks};
-use super::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
 use crate::map::{BitPlane, TileMap, TileRect, transpose_block};
+use crate::nav::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
+use crate::nav::walks::{Reach, Stop, Walks};
+use crate::nav::walks::{TileBits, diagonal_turns_in_word, turns_in_word};
 
 /// Which word of a line.
 const STEP: usize = 0;
@@ -39,7 +39,7 @@ const LINES_MORE: usize = 65;
 
 /// The sign planes of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SignPlanes {
+pub(in crate::nav) struct SignPlanes {
     /// Diagonals from the top left to the bottom right.
     falling: Skewed,
     /// Diagonals from the bottom left to the top right.
@@ -57,7 +57,7 @@ struct Skewed {
 
 impl SignPlanes {
     /// The planes of a map. O(tiles).
-    pub(super) fn build(map: &TileMap, diagonal: Diagonal) -> Self {
+    pub(in crate::nav) fn build(map: &TileMap, diagonal: Diagonal) -> Self {
         match diagonal {
             Diagonal::NoCut => Self::build_with::<false>(map),
             Diagonal::Cut => Self::build_with::<true>(map),
@@ -65,7 +65,7 @@ impl SignPlanes {
     }
 
     /// Makes the planes those of the map again after tiles in a rectangle have changed.
-    pub(super) fn repair(&mut self, map: &TileMap, diagonal: Diagonal, rect: TileRect) {
+    pub(in crate::nav) fn repair(&mut self, map: &TileMap, diagonal: Diagonal, rect: TileRect) {
         match diagonal {
             Diagonal::NoCut => self.repair_with::<false>(map, rect),
             Diagonal::Cut => self.repair_with::<true>(map, rect),
@@ -73,7 +73,7 @@ impl SignPlanes {
     }
 
     /// Bytes held on the heap.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::nav) fn memory_bytes(&self) -> usize {
         [&self.falling, &self.rising]
             .map(|family| size_of_val(&family.words[..]) + size_of_val(&family.turns[..]))
             .iter()
@@ -363,9 +363,9 @@ impl Skewed {
 
 /// Tells where walks end from bitmaps and sign planes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SignWalks<'m> {
-    pub(super) tiles: &'m TileMap,
-    pub(super) planes: &'m SignPlanes,
+pub(in crate::nav) struct SignWalks<'m> {
+    pub(in crate::nav) tiles: &'m TileMap,
+    pub(in crate::nav) planes: &'m SignPlanes,
 }
 
 impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {

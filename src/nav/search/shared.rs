@@ -26,18 +26,17 @@
 
 use glam::IVec2;
 
-use super::bits::TileBits;
-use super::cost::{Cost, octile};
-use super::direction::Directions;
-use super::graph::JumpGraph;
-use super::jump::{Walks, for_each_successor};
-use super::nav_map::NavMap;
-use super::nodes::{Index, Key, NONE, Node, NodeId, Nodes};
+use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use super::planes::SignWalks;
-use super::rule::{Diagonal, directions_on};
-use super::search::{FoundPath, NODES_MAX, Outcome, is_inside, push_turn};
+use super::query::{FoundPath, NODES_MAX, Outcome, answer_at_once};
+use super::waypoints::push_turn;
 use crate::map::TileMap;
+use crate::nav::cost::{Cost, octile};
+use crate::nav::direction::Directions;
+use crate::nav::key::Key;
+use crate::nav::prepared::{JumpGraph, NavMap, SignWalks};
+use crate::nav::rule::{Diagonal, directions_on};
+use crate::nav::walks::{TileBits, Walks, for_each_successor};
 
 /// The side of a cell of starts, as a power of two.
 const CELL_BITS: u32 = 4;
@@ -110,7 +109,7 @@ impl SharedSearch {
         self.order.clear();
         answers.clear();
         for (nth, &start) in (0..).zip(starts) {
-            let trivial = trivial_answer(tiles, goal, start);
+            let trivial = answer_at_once(tiles, goal, start);
             answers.push(trivial.unwrap_or(Outcome::Capped));
             self.ends.push(GroupEnd {
                 start,
@@ -348,21 +347,6 @@ impl SharedSearch {
     }
 }
 
-/// The answer that needs no search, if there is one.
-fn trivial_answer(tiles: &TileMap, goal: IVec2, start: IVec2) -> Option<Outcome> {
-    if !is_inside(tiles, goal) || !is_inside(tiles, start) {
-        Some(Outcome::OutOfBounds)
-    } else if !tiles.is_free(goal) || !tiles.is_free(start) {
-        Some(Outcome::Blocked)
-    } else if !tiles.connected(goal, start) {
-        Some(Outcome::Unreachable)
-    } else if goal == start {
-        Some(found(Cost::ZERO))
-    } else {
-        None
-    }
-}
-
 fn found(cost: Cost) -> Outcome {
     Outcome::Found(FoundPath {
         steps: cost.steps(),
@@ -400,7 +384,7 @@ mod tests {
 
     #[test]
     fn starts_cut_off_are_unreachable_before_the_tiles_are_settled() {
-        let (tiles, [left, right, far_left]) = crate::nav::search::tests::comb_just_cut();
+        let (tiles, [left, right, far_left]) = crate::nav::search::find::tests::comb_just_cut();
         let mut shared = SharedSearch::new();
         let starts = [right, far_left, right + IVec2::Y];
         let mut nav_map = NavMap::default();

@@ -17,19 +17,17 @@
 
 use glam::IVec2;
 
-use super::bits::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
-use super::cost::octile;
-use super::direction::{Direction, Directions};
-use super::jump::{Walks, for_each_successor};
-use super::nodes::{Key, NONE};
 use super::planes::{SignPlanes, SignWalks};
-use super::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
-use super::search::SearchRun;
 use crate::map::{BitPlane, TileMap};
+use crate::nav::direction::{Direction, Directions};
+use crate::nav::key::Key;
+use crate::nav::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
+use crate::nav::walks::for_each_successor;
+use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
 /// The graph of jump points of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct JumpGraph {
+pub(in crate::nav) struct JumpGraph {
     /// One bit a tile, row by row, whole words a row.
     is_jump_point: Vec<u64>,
     /// For each of those words how many jump points come before it.
@@ -48,7 +46,7 @@ pub(super) struct JumpGraph {
 
 /// The number of a jump point above the three bits of the direction in which it is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Successor(u32);
+pub(in crate::nav) struct Successor(u32);
 
 impl Successor {
     #[inline(always)]
@@ -57,12 +55,12 @@ impl Successor {
     }
 
     #[inline(always)]
-    fn number(self) -> u32 {
+    pub(in crate::nav) fn number(self) -> u32 {
         self.0 >> 3
     }
 
     #[inline(always)]
-    fn direction(self) -> Direction {
+    pub(in crate::nav) fn direction(self) -> Direction {
         Direction::ALL[self.0 as usize & 7]
     }
 }
@@ -70,7 +68,7 @@ impl Successor {
 impl JumpGraph {
     /// The graph of a map.
     /// `None` if it takes more than so many bytes.
-    pub(super) fn build(
+    pub(in crate::nav) fn build(
         map: &TileMap,
         diagonal: Diagonal,
         planes: &SignPlanes,
@@ -84,18 +82,18 @@ impl JumpGraph {
 
     /// How many jump points there are.
     #[inline(always)]
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::nav) fn len(&self) -> u32 {
         self.tiles.len() as u32
     }
 
     /// The tile of a jump point.
     #[inline(always)]
-    pub(super) fn tile(&self, number: u32) -> IVec2 {
+    pub(in crate::nav) fn tile(&self, number: u32) -> IVec2 {
         self.tiles[number as usize].tile()
     }
 
     /// Bytes held on the heap.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::nav) fn memory_bytes(&self) -> usize {
         size_of_val(&self.is_jump_point[..])
             + size_of_val(&self.before[..])
             + size_of_val(&self.tiles[..])
@@ -166,7 +164,7 @@ impl JumpGraph {
 
     /// The number of a jump point by its tile.
     #[inline]
-    fn number(&self, tile: IVec2) -> u32 {
+    pub(in crate::nav) fn number(&self, tile: IVec2) -> u32 {
         let word = tile.y as usize * self.words_per_row + (tile.x as usize >> 6);
         let lower = self.is_jump_point[word] & ((1 << (tile.x & 63)) - 1);
         self.before[word] + lower.count_ones()
@@ -174,7 +172,7 @@ impl JumpGraph {
 
     /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
     #[inline]
-    pub(super) fn for_each_successor(
+    pub(in crate::nav) fn for_each_successor(
         &self,
         tile: IVec2,
         direction: Direction,
@@ -188,62 +186,14 @@ impl JumpGraph {
 
     /// The directions in which a jump point reached in a direction goes on, and what it meets there.
     #[inline(always)]
-    fn onward(&self, number: u32, direction: Direction) -> (Directions, &[Successor]) {
+    pub(in crate::nav) fn onward(
+        &self,
+        number: u32,
+        direction: Direction,
+    ) -> (Directions, &[Successor]) {
         let way = (number * self.ways + direction as u32) as usize;
         let successors = self.first[way] as usize..self.first[way + 1] as usize;
         (self.onward[way], &self.successors[successors])
-    }
-}
-
-/// Opens the jump points to which the start leads, or finds the goal from there.
-pub(super) fn open_start<const CUT: bool>(
-    run: &mut SearchRun,
-    graph: &JumpGraph,
-    planes: &SignPlanes,
-    from: IVec2,
-) {
-    let walks = SignWalks {
-        tiles: run.map,
-        planes,
-    };
-    let goal = run.goal;
-    if Walks::<CUT>::is_clear(&walks, from, goal) {
-        run.reach_goal(NONE, octile(from, goal));
-        return;
-    }
-    for_each_successor::<_, CUT, true>(&walks, from, Directions::ALL, |tile, direction| {
-        let key = Key(graph.number(tile));
-        run.reach_key(NONE, key, tile, octile(from, tile), Some(direction));
-    });
-}
-
-/// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
-pub(super) fn expand_all<const CUT: bool>(
-    run: &mut SearchRun,
-    graph: &JumpGraph,
-    planes: &SignPlanes,
-) {
-    let walks = SignWalks {
-        tiles: run.map,
-        planes,
-    };
-    let goal = run.goal;
-    while let Some(current) = run.next() {
-        let tile = graph.tile(current.key.0);
-        let Some(direction) = current.direction else {
-            continue;
-        };
-        let (directions, successors) = graph.onward(current.key.0, direction);
-        if directions.lead_to(tile, goal) && Walks::<CUT>::is_clear(&walks, tile, goal) {
-            run.reach_goal(current.node, current.g + octile(tile, goal));
-            return;
-        }
-        for &successor in successors {
-            let key = Key(successor.number());
-            let to = graph.tile(key.0);
-            let g = current.g + octile(tile, to);
-            run.reach_key(current.node, key, to, g, Some(successor.direction()));
-        }
     }
 }
 

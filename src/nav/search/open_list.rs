@@ -11,8 +11,8 @@
 //!
 //! Cost: O(log n) for each change, 16 bytes an entry.
 
-use super::cost::Cost;
 use super::nodes::NodeId;
+use crate::nav::cost::Cost;
 
 /// Children of a heap node.
 const ARITY: usize = 4;
@@ -134,6 +134,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// The model is a plain list, searched for the least at each pop.
         #[test]
         fn entries_come_out_as_from_a_sorted_list(

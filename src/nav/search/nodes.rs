@@ -21,10 +21,9 @@
 //! for its slots; 4 kB a chunk touched and 4 bytes a chunk of the largest map seen; 4 bytes a jump point. It is kept from
 //! search to search, so that a warm search allocates nothing.
 
-use glam::IVec2;
-
-use super::cost::Cost;
-use super::direction::Direction;
+use crate::nav::cost::Cost;
+use crate::nav::direction::Direction;
+use crate::nav::key::Key;
 
 /// The number of a node in the order of generation.
 pub(super) type NodeId = u32;
@@ -43,30 +42,6 @@ const EMPTY: NodeId = NodeId::MAX;
 const PARENT_BITS: u32 = 27;
 const DIRECTION_BITS: u32 = 4;
 const CLOSED: u32 = 1 << (PARENT_BITS + DIRECTION_BITS);
-
-/// Which tile or jump point a node stands for.
-///
-/// A tile's coordinates lie in one word, y above x: sides are at most 65,536.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(pub(super) u32);
-
-impl Key {
-    /// The key of a tile on a map.
-    #[inline]
-    pub(super) fn of_tile(tile: IVec2) -> Self {
-        debug_assert!(
-            (0..65_536).contains(&tile.x) && (0..65_536).contains(&tile.y),
-            "{tile} lies on no map"
-        );
-        Self((tile.y as u32) << 16 | tile.x as u32)
-    }
-
-    /// The tile of this key.
-    #[inline]
-    pub(super) fn tile(self) -> IVec2 {
-        IVec2::new((self.0 & 0xFFFF) as i32, (self.0 >> 16) as i32)
-    }
-}
 
 /// What a search knows of a tile or jump point that it has reached.
 #[derive(Clone, Copy, Debug)]
@@ -334,6 +309,8 @@ pub(super) struct Vacancy(usize);
 
 #[cfg(test)]
 mod tests {
+    use glam::IVec2;
+
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -343,6 +320,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
         /// The model is a map from key to number, emptied where the index is reset.
         #[test]
         fn the_index_agrees_with_a_map(

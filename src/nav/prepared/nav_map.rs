@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::algorithm::Algorithm;
 use super::graph::JumpGraph;
 use super::planes::SignPlanes;
-use super::rule::Diagonal;
 use super::table::StepTable;
 use crate::map::{TileMap, TileRect};
+use crate::nav::algorithm::Algorithm;
+use crate::nav::rule::Diagonal;
 
 /// The movement rule on a map, and the structures that were prepared of the map for it.
 ///
@@ -44,20 +44,20 @@ impl NavMap {
         self.diagonal
     }
 
-    pub(super) fn planes(&self) -> Option<&SignPlanes> {
+    pub(in crate::nav) fn planes(&self) -> Option<&SignPlanes> {
         self.planes.as_deref()
     }
 
-    pub(super) fn table(&self) -> Option<&StepTable> {
+    pub(in crate::nav) fn table(&self) -> Option<&StepTable> {
         self.table.as_deref()
     }
 
-    pub(super) fn graph(&self) -> Option<&JumpGraph> {
+    pub(in crate::nav) fn graph(&self) -> Option<&JumpGraph> {
         self.graph.as_deref()
     }
 
     /// Whether what is prepared was prepared of these tiles.
-    pub(super) fn is_of(&self, tiles: &TileMap) -> bool {
+    pub(in crate::nav) fn is_of(&self, tiles: &TileMap) -> bool {
         self.fingerprint == tiles.fingerprint() && self.size == (tiles.width(), tiles.height())
     }
 

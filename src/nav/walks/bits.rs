@@ -13,12 +13,12 @@
 //!
 //! Tried without gain: testing a diagonal step in two words rather than three tiles.
 
-use super::jump::{Reach, Walks};
+use super::walk::{Reach, Walks};
 use crate::map::{BitPlane, TileMap};
 
 /// Tells where walks end from the two bitmaps of a map.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TileBits<'m>(pub(super) &'m TileMap);
+pub(in crate::nav) struct TileBits<'m>(pub(in crate::nav) &'m TileMap);
 
 impl<const CUT: bool> Walks<CUT> for TileBits<'_> {
     #[inline(always)]
@@ -98,7 +98,7 @@ fn reach_at(stop: u32, is_wall: bool) -> Reach {
 /// Which of 64 tiles of a line are jump points of walks by `FORWARD` along it, unless they are blocked. Everything is read
 /// at its own offset, so every bit counts; `position` may lie up to 63 tiles before the line.
 #[inline]
-pub(super) fn turns_in_word<const CUT: bool, const FORWARD: i32>(
+pub(in crate::nav) fn turns_in_word<const CUT: bool, const FORWARD: i32>(
     plane: &BitPlane,
     position: i32,
     line: i32,
@@ -121,7 +121,7 @@ pub(super) fn turns_in_word<const CUT: bool, const FORWARD: i32>(
 
 /// Which of 64 tiles of a row are jump points of walks by `dy` up or down, unless they are blocked; from `x` = 0 on.
 #[inline]
-pub(super) fn upright_turns_in_word<const CUT: bool>(
+pub(in crate::nav) fn upright_turns_in_word<const CUT: bool>(
     rows: &BitPlane,
     x: i32,
     y: i32,
@@ -145,7 +145,12 @@ pub(super) fn upright_turns_in_word<const CUT: bool>(
 
 /// Which of 64 tiles of a row are tiles where a diagonal walk under `Cut` may have to turn; from `x` = 0 on.
 #[inline]
-pub(super) fn diagonal_turns_in_word(rows: &BitPlane, x: i32, y: i32, (dx, dy): (i32, i32)) -> u64 {
+pub(in crate::nav) fn diagonal_turns_in_word(
+    rows: &BitPlane,
+    x: i32,
+    y: i32,
+    (dx, dy): (i32, i32),
+) -> u64 {
     let turns = |back: (i32, i32), on: (i32, i32)| {
         rows.word_at(x + back.0, y + back.1)
             & !rows.word_at(x + on.0, y + on.1)

@@ -19,11 +19,11 @@
 
 use glam::{IVec2, Vec2Swizzles as _};
 
-use super::bits::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
-use super::direction::Direction;
-use super::jump::{Reach, Stop, Walks};
-use super::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
 use crate::map::{BitPlane, TileMap, TileRect};
+use crate::nav::direction::Direction;
+use crate::nav::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
+use crate::nav::walks::{Reach, Stop, Walks};
+use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
 /// What fits into an entry; one more means further.
 const HOP: i32 = 126;
@@ -34,7 +34,7 @@ const REPAIR_LOOKS_MAX: u32 = 50_000;
 
 /// The step table of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StepTable {
+pub(in crate::nav) struct StepTable {
     width: i32,
     /// Row by row, in the order of [`Direction::ALL`].
     entries: Vec<[i8; 8]>,
@@ -42,7 +42,7 @@ pub(super) struct StepTable {
 
 impl StepTable {
     /// The table of a map.
-    pub(super) fn build(map: &TileMap, diagonal: Diagonal) -> Self {
+    pub(in crate::nav) fn build(map: &TileMap, diagonal: Diagonal) -> Self {
         match diagonal {
             Diagonal::NoCut => build::<false>(map),
             Diagonal::Cut => build::<true>(map),
@@ -52,7 +52,12 @@ impl StepTable {
     /// Makes the table that of the map again after tiles in a rectangle have changed. Gives up when that takes too many
     /// looks; the table is of no use then.
     #[must_use]
-    pub(super) fn repair(&mut self, map: &TileMap, diagonal: Diagonal, rect: TileRect) -> bool {
+    pub(in crate::nav) fn repair(
+        &mut self,
+        map: &TileMap,
+        diagonal: Diagonal,
+        rect: TileRect,
+    ) -> bool {
         let repair = match diagonal {
             Diagonal::NoCut => repair::<false>,
             Diagonal::Cut => repair::<true>,
@@ -61,12 +66,12 @@ impl StepTable {
     }
 
     /// Bytes held on the heap.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::nav) fn memory_bytes(&self) -> usize {
         size_of_val(&self.entries[..])
     }
 
     /// Tells where walks end.
-    pub(super) fn walks<'m>(&'m self, rows: &'m BitPlane) -> TableWalks<'m> {
+    pub(in crate::nav) fn walks<'m>(&'m self, rows: &'m BitPlane) -> TableWalks<'m> {
         TableWalks { rows, table: self }
     }
 
@@ -112,7 +117,7 @@ const fn direction_of(dx: i32, dy: i32) -> Direction {
 
 /// Tells where walks end from a step table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TableWalks<'m> {
+pub(in crate::nav) struct TableWalks<'m> {
     rows: &'m BitPlane,
     table: &'m StepTable,
 }

@@ -1,106 +1,26 @@
-//! One search: what is asked, what is answered, and the scratch that a thread keeps between searches.
+//! Finding a path: the scratch that a thread keeps between searches, and which algorithm reads what of a map.
 //!
 //! ```text
-//! Query ──▶ bounds, blocked, region ──▶ Run (open list, nodes, best way to the goal) ──▶ Outcome + waypoints
-//!                                        ▲ astar, jump, graph: which successors a node has     └▶ paused, to be resumed
+//! Query ──▶ bounds, blocked, region ──▶ SearchRun (open list, nodes, best way to the goal) ──▶ Outcome + waypoints
+//!                                        ▲ astar, jump, jump_graph: which successors a node has   └▶ paused, to be resumed
 //! ```
-//! Every algorithm is best-first search over [`SearchRun`] and differs only in the successors it offers. The goal is kept
-//! apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can beat it.
-//!
-//! Two tiles are connected exactly if they are connected by straight steps, under both movement rules, so an unreachable
-//! goal is known from the regions before any search; while the tiles are not settled after a cut, it may take a search of
-//! all that can be reached.
-//!
-//! Invariants: estimates are consistent and nodes leave the open list in the order of f, so a closed node never gets
-//! cheaper; waypoints are turning points of a walk whose length is the answer's.
+//! Invariant: waypoints are turning points of a walk whose length is the answer's.
 
 use glam::IVec2;
 
-use super::algorithm::Algorithm;
-use super::bits::TileBits;
-use super::cost::{Cost, Steps, octile};
-use super::direction::Direction;
-use super::graph::JumpGraph;
-use super::nav_map::NavMap;
-use super::nodes::{Index, Key, NONE, Node, NodeId, Nodes};
+use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use super::planes::{SignPlanes, SignWalks};
-use super::rule::Diagonal;
-use super::table::StepTable;
-use super::tiles::Tiles;
-use super::{astar, graph, jump};
+use super::query::{FoundPath, NODES_MAX, Outcome, Query, answer_at_once};
+use super::run::{SearchEnd, SearchProgress, SearchRun};
+use super::waypoints::push_turn;
+use super::{astar, jump, jump_graph};
 use crate::map::TileMap;
-
-/// No search generates more nodes than this, whatever its query says: about 2 GB of scratch.
-pub const NODES_MAX: u32 = 1 << 26;
-
-const _: () = assert!(NODES_MAX < NONE);
-
-/// A question for a path between two tiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Query {
-    /// The tile where the walk starts.
-    pub from: IVec2,
-    /// The tile where it ends.
-    pub to: IVec2,
-    /// How many nodes may be generated, the start included, before the search gives up; `None` for [`NODES_MAX`].
-    pub node_limit: Option<u32>,
-}
-
-impl Query {
-    /// A question without a limit.
-    pub const fn new(from: IVec2, to: IVec2) -> Self {
-        Self {
-            from,
-            to,
-            node_limit: None,
-        }
-    }
-
-    /// The same question, given up after `nodes` generated nodes.
-    pub const fn with_node_limit(self, nodes: u32) -> Self {
-        Self {
-            node_limit: Some(nodes),
-            ..self
-        }
-    }
-}
-
-/// The answer to a [`Query`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// A shortest path; its turning points are in the list given to [`Search::find`].
-    Found(FoundPath),
-    /// Start and goal are free, and no walk joins them.
-    Unreachable,
-    /// The start or the goal is blocked.
-    Blocked,
-    /// The start or the goal lies outside the map.
-    OutOfBounds,
-    /// The search gave up at its node limit: there is a path, if the tiles are [settled](TileMap::is_settled), and it was
-    /// not found. [`Search::write_partial`] gives the
-    /// way to the tile nearest to the goal that was reached.
-    Capped,
-}
-
-/// The length of a shortest path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct FoundPath {
-    /// How many straight and diagonal steps the path takes.
-    pub steps: Steps,
-}
-
-impl FoundPath {
-    /// The exact cost, to compare paths by.
-    pub const fn cost(&self) -> Cost {
-        self.steps.cost()
-    }
-
-    /// The length in tiles.
-    pub fn length_tiles(&self) -> f64 {
-        self.steps.length_tiles()
-    }
-}
+use crate::nav::algorithm::Algorithm;
+use crate::nav::cost::{Cost, Steps, octile};
+use crate::nav::key::Key;
+use crate::nav::prepared::{JumpGraph, NavMap, SignPlanes, SignWalks, StepTable};
+use crate::nav::rule::Diagonal;
+use crate::nav::walks::{TileBits, Tiles};
 
 /// The scratch of a thread: made once, used for search after search on maps of any size, never shared.
 ///
@@ -189,7 +109,7 @@ impl Search {
             return Some(Outcome::Unreachable);
         }
         let pause_at = self.expanded.saturating_add(expansions);
-        let mut run = SearchRun::new(self, tiles, to, node_limit, pause_at);
+        let mut run = self.run(tiles, to, node_limit, pause_at);
         match nav_map.diagonal() {
             Diagonal::NoCut => expand::<false>(&mut run, &ground, (!is_begun).then_some(from)),
             Diagonal::Cut => expand::<true>(&mut run, &ground, (!is_begun).then_some(from)),
@@ -212,6 +132,26 @@ impl Search {
                 Outcome::Unreachable
             }
         })
+    }
+
+    /// The search under way, from where it stands.
+    fn run<'a>(
+        &'a mut self,
+        map: &'a TileMap,
+        goal: IVec2,
+        node_limit: u32,
+        pause_at: u32,
+    ) -> SearchRun<'a> {
+        SearchRun {
+            map,
+            goal,
+            nodes: &mut self.nodes,
+            open: &mut self.open,
+            expanded: &mut self.expanded,
+            progress: self.progress,
+            node_limit,
+            pause_at,
+        }
     }
 
     fn reset(&mut self, ground: &SearchGround, node_limit: u32) {
@@ -368,26 +308,13 @@ impl<'m> SearchGround<'m> {
     }
 }
 
-/// What is known without a search.
-fn answer_at_once(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<Outcome> {
-    if !is_inside(tiles, from) || !is_inside(tiles, to) {
-        Some(Outcome::OutOfBounds)
-    } else if !tiles.is_free(from) || !tiles.is_free(to) {
-        Some(Outcome::Blocked)
-    } else if !tiles.connected(from, to) {
-        Some(Outcome::Unreachable)
-    } else {
-        (from == to).then(|| Outcome::Found(FoundPath::default()))
-    }
-}
-
 /// Which algorithm reads what of the ground. A search that begins is given its start.
 fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchGround, start: Option<IVec2>) {
     if let Some((graph, planes)) = ground.graph {
         if let Some(start) = start {
-            graph::open_start::<CUT>(run, graph, planes, start);
+            jump_graph::open_start::<CUT>(run, graph, planes, start);
         }
-        graph::expand_all::<CUT>(run, graph, planes);
+        jump_graph::expand_all::<CUT>(run, graph, planes);
         return;
     }
     if let Some(start) = start {
@@ -411,199 +338,6 @@ fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchGround, start: Op
     }
 }
 
-/// Appends a point, which replaces the last one when the walk goes straight on through that, or stands on it.
-pub(super) fn push_turn(waypoints: &mut Vec<IVec2>, point: IVec2) {
-    match waypoints[..] {
-        [.., last] if last == point => {}
-        [.., before, last] if (last - before).signum() == (point - last).signum() => {
-            waypoints.pop();
-            waypoints.push(point);
-        }
-        _ => waypoints.push(point),
-    }
-}
-
-pub(super) fn is_inside(map: &TileMap, tile: IVec2) -> bool {
-    tile.x >= 0 && tile.y >= 0 && (tile.x as u32) < map.width() && (tile.y as u32) < map.height()
-}
-
-/// How a run ended.
-enum SearchEnd {
-    Goal { cost: Cost, parent: NodeId },
-    Exhausted,
-    Capped,
-}
-
-/// A node that was taken off the open list to be expanded.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Current {
-    pub(super) node: NodeId,
-    pub(super) key: Key,
-    pub(super) g: Cost,
-    pub(super) direction: Option<Direction>,
-}
-
-/// How far a search has come, besides its nodes.
-#[derive(Clone, Copy, Debug)]
-struct SearchProgress {
-    is_capped: bool,
-    /// The f of the node being expanded: no path is shorter.
-    least_f: Cost,
-    /// The cost of the best way to the goal so far, and the node it comes from.
-    goal_cost: Cost,
-    goal_parent: NodeId,
-}
-
-impl Default for SearchProgress {
-    fn default() -> Self {
-        Self {
-            is_capped: false,
-            least_f: Cost::ZERO,
-            goal_cost: Cost::MAX,
-            goal_parent: NONE,
-        }
-    }
-}
-
-impl SearchProgress {
-    /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
-    fn end(&self) -> SearchEnd {
-        let is_settled = self.goal_cost <= self.least_f;
-        if self.is_capped && !is_settled {
-            SearchEnd::Capped
-        } else if self.goal_cost < Cost::MAX {
-            SearchEnd::Goal {
-                cost: self.goal_cost,
-                parent: self.goal_parent,
-            }
-        } else {
-            SearchEnd::Exhausted
-        }
-    }
-}
-
-/// A search under way: what an algorithm uses to take nodes and to offer their successors.
-pub(super) struct SearchRun<'a> {
-    pub(super) map: &'a TileMap,
-    pub(super) goal: IVec2,
-    nodes: &'a mut Nodes,
-    open: &'a mut OpenList,
-    expanded: &'a mut u32,
-    progress: SearchProgress,
-    node_limit: u32,
-    pause_at: u32,
-}
-
-impl<'a> SearchRun<'a> {
-    fn new(
-        search: &'a mut Search,
-        map: &'a TileMap,
-        goal: IVec2,
-        node_limit: u32,
-        pause_at: u32,
-    ) -> Self {
-        Self {
-            map,
-            goal,
-            nodes: &mut search.nodes,
-            open: &mut search.open,
-            expanded: &mut search.expanded,
-            progress: search.progress,
-            node_limit,
-            pause_at,
-        }
-    }
-
-    /// Whether nothing that waits can be part of the answer.
-    #[inline]
-    fn is_over(&self) -> bool {
-        let SearchProgress {
-            is_capped,
-            goal_cost,
-            ..
-        } = self.progress;
-        is_capped || self.open.least_f().is_none_or(|f| f >= goal_cost)
-    }
-
-    /// Takes the next node to expand; `None` when the search is over or is to pause.
-    #[inline]
-    pub(super) fn next(&mut self) -> Option<Current> {
-        loop {
-            if self.is_over() || *self.expanded >= self.pause_at {
-                return None;
-            }
-            let (id, f) = self.open.pop()?;
-            let node = self.nodes.get_mut(id);
-            if node.is_closed() {
-                continue;
-            }
-            debug_assert!(f >= self.progress.least_f);
-            self.progress.least_f = f;
-            *self.expanded += 1;
-            let current = Current {
-                node: id,
-                key: node.key,
-                g: node.g,
-                direction: node.direction(),
-            };
-            node.close();
-            return Some(current);
-        }
-    }
-
-    /// Offers a way of cost `g` from a node to a tile that is not the goal.
-    #[inline]
-    pub(super) fn reach(
-        &mut self,
-        parent: NodeId,
-        tile: IVec2,
-        g: Cost,
-        direction: Option<Direction>,
-    ) {
-        self.reach_key(parent, Key::of_tile(tile), tile, g, direction);
-    }
-
-    /// The same for a tile with a key of its own.
-    #[inline]
-    pub(super) fn reach_key(
-        &mut self,
-        parent: NodeId,
-        key: Key,
-        tile: IVec2,
-        g: Cost,
-        direction: Option<Direction>,
-    ) {
-        let f = g + octile(tile, self.goal);
-        if f >= self.progress.goal_cost {
-            return;
-        }
-        match self.nodes.find(key) {
-            Ok(id) => {
-                let node = self.nodes.get_mut(id);
-                if g < node.g {
-                    debug_assert!(!node.is_closed(), "a closed node got cheaper");
-                    *node = Node::new(key, g, parent, direction);
-                    self.open.push(id, f);
-                }
-            }
-            Err(_) if self.nodes.len() >= self.node_limit => self.progress.is_capped = true,
-            Err(vacancy) => {
-                let id = self
-                    .nodes
-                    .add(vacancy, Node::new(key, g, parent, direction));
-                self.open.push(id, f);
-            }
-        }
-    }
-
-    /// Offers a way of cost `g` from a node to the goal.
-    #[inline]
-    pub(super) fn reach_goal(&mut self, parent: NodeId, g: Cost) {
-        if g < self.progress.goal_cost {
-            (self.progress.goal_cost, self.progress.goal_parent) = (g, parent);
-        }
-    }
-}
-
 #[cfg(test)]
+#[path = "tests.rs"]
 pub(super) mod tests;

@@ -1,12 +1,12 @@
 //! Walks by looking at one tile after the other: Jump Point Search as its authors wrote it down.
 
-use super::jump::{Reach, Walks};
-use super::rule::is_straight_turn;
+use super::walk::{Reach, Walks};
 use crate::map::BitPlane;
+use crate::nav::rule::is_straight_turn;
 
 /// Tells where walks end from the tiles alone. Cost: a look at up to seven tiles a step of a straight walk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tiles<'m>(pub(super) &'m BitPlane);
+pub(in crate::nav) struct Tiles<'m>(pub(in crate::nav) &'m BitPlane);
 
 impl<const CUT: bool> Walks<CUT> for Tiles<'_> {
     fn rows(&self) -> &BitPlane {

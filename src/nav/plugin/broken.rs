@@ -1,12 +1,23 @@
-//! Live paths that an edit of the map breaks.
+//! Paths that broke: an edit crosses one, its object was put elsewhere or ran into a wall. All are asked for again here.
 
 use bevy_ecs::prelude::*;
 use glam::IVec2;
 
-use super::{NavStats, Navigator, Path, PathRequest};
+use super::navigator::Navigator;
+use super::request::{Path, PathRequest};
+use super::stats::NavStats;
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::path_crosses;
 use crate::world::{Object, Position};
+
+/// Asks once more for a path that broke, as it was asked for. An object that has asked for another way meanwhile keeps that
+/// request. Whoever moves objects along [`Path`]s calls this where the way is no longer free; edits of the map that break
+/// a path are noticed by navigation itself.
+pub fn ask_again(entity: &mut EntityWorldMut, request: PathRequest) {
+    if !entity.contains::<PathRequest>() {
+        entity.insert(request);
+    }
+}
 
 /// Asks anew for the paths that an edit broke, unless their objects have asked for another way already.
 ///
@@ -56,6 +67,8 @@ pub(super) fn notice_edits(
     broken.sort_unstable_by_key(|&(key, ..)| key);
     stats.renewed += broken.len() as u64;
     for &(_, entity, request) in &*broken {
-        commands.entity(entity).try_insert(request);
+        commands
+            .entity(entity)
+            .queue_silenced(move |mut entity: EntityWorldMut| ask_again(&mut entity, request));
     }
 }

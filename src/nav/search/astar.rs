@@ -3,9 +3,9 @@
 //! It shares their open list, node index, integer costs and estimate, and reads the 3×3 tiles around a node as three
 //! words, so that what it loses by is the number of nodes it opens and nothing else.
 
-use super::cost::Cost;
-use super::direction::Direction;
-use super::search::SearchRun;
+use super::run::SearchRun;
+use crate::nav::cost::Cost;
+use crate::nav::direction::Direction;
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
 pub(super) fn expand_all<const CUT: bool>(run: &mut SearchRun) {

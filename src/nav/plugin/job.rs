@@ -1,0 +1,111 @@
+//! A search that is due, and how far it has come.
+
+use bevy_ecs::prelude::*;
+use glam::IVec2;
+
+use super::ground::{MapGround, NoGround};
+use super::maps::NavMaps;
+use super::settings::NavSettings;
+use super::waiting::{Asking, Waiting};
+use crate::map::SceneMap;
+use crate::nav::{Outcome, Search};
+use crate::sim::clock::Stopwatch;
+
+/// A search of this tick: a slot that its worker alone writes to.
+#[derive(Debug)]
+pub(super) struct SearchJob {
+    pub(super) waiting: Waiting,
+    pub(super) work: JobState,
+    pub(super) waypoints: Vec<IVec2>,
+    pub(super) map_version: u64,
+    pub(super) expanded: u32,
+    pub(super) generated: u32,
+    pub(super) ns: u64,
+    /// Whether the search was another job's too, which counts it.
+    pub(super) is_shared: bool,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum JobState {
+    /// Not begun, or not done, for want of time.
+    Waits,
+    /// The ground for a body that wide is being made.
+    NoGround,
+    /// What asked is no more.
+    Cancelled,
+    /// An earlier job of the tick asks the same.
+    SameAs(usize),
+    /// Searched with others to the same goal.
+    InGroup,
+    Done(Outcome),
+}
+
+impl SearchJob {
+    pub(super) const fn new(waiting: Waiting, work: JobState, waypoints: Vec<IVec2>) -> Self {
+        Self {
+            waiting,
+            work,
+            waypoints,
+            map_version: 0,
+            expanded: 0,
+            generated: 0,
+            ns: 0,
+            is_shared: false,
+        }
+    }
+
+    /// Takes the place of an older job and its buffer.
+    pub(super) fn replace(&mut self, waiting: Waiting, work: JobState) {
+        *self = Self::new(waiting, work, std::mem::take(&mut self.waypoints));
+    }
+
+    /// Searches on for so many expansions.
+    pub(super) fn run(
+        &mut self,
+        search: &mut Search,
+        ground: &MapGround,
+        settings: &NavSettings,
+        expansions: u32,
+    ) {
+        let stopwatch = settings.time_searches.then(Stopwatch::start);
+        let &MapGround {
+            tiles,
+            nav_map,
+            version,
+        } = ground;
+        let (algorithm, query) = (settings.algorithm, self.waiting.query(settings));
+        let waypoints = &mut self.waypoints;
+        let outcome = search.resume(tiles, nav_map, algorithm, query, expansions, waypoints);
+        if outcome == Some(Outcome::Capped) && self.waiting.request.partial {
+            search.write_partial(tiles, nav_map, algorithm, query, waypoints);
+        }
+        self.work = outcome.map_or(JobState::Waits, JobState::Done);
+        self.ns += stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
+        (self.expanded, self.generated) = (search.expanded(), search.generated());
+        self.map_version = version;
+    }
+
+    pub(super) const fn is_answered(&self) -> bool {
+        matches!(self.work, JobState::Done(_) | JobState::Cancelled)
+    }
+}
+
+/// A request as it stands when its turn comes, its ends where the search is to have them.
+pub(super) fn begin(
+    waiting: &Waiting,
+    nav_maps: &NavMaps,
+    settings: &NavSettings,
+    asking: &Asking,
+    maps: &Query<&SceneMap>,
+) -> (Waiting, JobState) {
+    let Some(now) = waiting.now(asking, maps) else {
+        return (*waiting, JobState::Cancelled);
+    };
+    match nav_maps.ground(&now, maps) {
+        Ok(ground) => (now.snapped(ground.tiles, settings), JobState::Waits),
+        Err(NoGround::NoMap) => (now, JobState::Done(Outcome::OutOfBounds)),
+        Err(NoGround::TooWide) => (now, JobState::Done(Outcome::Blocked)),
+        Err(NoGround::NotYet) => (now, JobState::NoGround),
+    }
+}

@@ -1,0 +1,56 @@
+//! What navigation keeps from tick to tick.
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+
+use super::groups::{GoalGroups, GroupScratch};
+use super::job::SearchJob;
+use super::maps::NavMaps;
+use super::travels::Travels;
+use super::waiting::RequestQueue;
+use crate::map::{SceneMap, TileMap};
+use crate::nav::{Algorithm, Search};
+use crate::world::{SceneChanged, Teleported};
+
+/// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`Search`] a worker.
+#[derive(Resource, Debug, Default)]
+pub struct Navigator {
+    /// The short ones.
+    pub(super) queue: RequestQueue,
+    pub(super) travels: Travels,
+    pub(super) maps: NavMaps,
+    pub(super) jobs: Vec<SearchJob>,
+    pub(super) searches: Vec<Search>,
+    pub(super) groups: GoalGroups,
+    pub(super) group_searches: Vec<GroupScratch>,
+    pub(super) teleported: MessageCursor<Teleported>,
+    pub(super) changed_scene: MessageCursor<SceneChanged>,
+}
+
+impl Navigator {
+    /// Bytes of everything prepared of all scenes' maps for an algorithm; scenes that share it count it each.
+    pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
+        self.maps.bytes(algorithm)
+    }
+
+    /// Bytes that the scratch of all workers holds.
+    pub fn scratch_bytes(&self) -> usize {
+        let searches = self.searches.iter().map(Search::memory_bytes);
+        let of_groups = self.group_searches.iter().map(GroupScratch::memory_bytes);
+        searches.chain(of_groups).sum::<usize>() + self.travels.scratch_bytes()
+    }
+
+    /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else
+    /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`] has first asked for them.
+    pub fn tiles<'a>(
+        &'a self,
+        map: &'a SceneMap,
+        scene: Entity,
+        clearance: u8,
+    ) -> Option<&'a TileMap> {
+        match clearance {
+            0 => Some(map.tiles()),
+            _ => self.maps.eroded(scene, clearance).map(|tiles| &**tiles),
+        }
+    }
+}

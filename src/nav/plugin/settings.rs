@@ -1,0 +1,119 @@
+//! What may be tuned of navigation.
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::request::PathClass;
+use crate::nav::Algorithm;
+
+/// How paths are searched for, and how much a tick spends on it. A `Resource`; a scenario sets it as `settings: (nav: …)`.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NavSettings {
+    /// How paths are searched, by its name. Until what it reads is built, `jps-bit-prune` answers.
+    #[serde(with = "algorithm_by_name")]
+    pub algorithm: Algorithm,
+    /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
+    pub build_ticks: u32,
+    /// Whether a tick waits for a build that is due then, so that runs are deterministic: for some 15 ns a tile of a map
+    /// just opened. A server in real time switches it off: a build that is late is adopted when it is done.
+    pub wait_for_builds: bool,
+    /// Bytes a tile that the graph of jump points may take; a map that needs more is searched with sign planes.
+    pub graph_bytes_per_tile_max: f32,
+    /// Nodes that a search of [`PathClass::Npc`] may generate before it gives up as `capped`.
+    pub npc_nodes_max: u32,
+    /// The same for [`PathClass::Travel`].
+    pub travel_nodes_max: u32,
+    /// Searches of [`PathClass::Travel`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1.
+    pub travels_at_once_max: u32,
+    /// Expansions a tick of all of them together; the rest of their way they go in the next.
+    pub travel_expansions_per_tick: u64,
+    /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
+    pub travel_slice_expansions: u32,
+    /// The widest bodies provided for, by [`PathRequest::clearance`]; requests for wider ones fail as `blocked`. Every
+    /// clearance in use takes an eroded map a scene.
+    pub clearance_max: u8,
+    /// Tiles that an end of a path may be moved at most, whatever the request says.
+    pub snap_tiles_max: u32,
+    /// Searches a tick; further requests wait. 0 counts as 1.
+    pub searches_per_tick_max: u32,
+    /// Expansions a tick, by the estimate made before the search: requests are admitted, oldest first, until theirs come to
+    /// this. At least one is.
+    pub expansions_per_tick_max: u64,
+    /// Milliseconds a tick, after which no further search is begun, though one always is; `None` in deterministic runs.
+    pub budget_ms: Option<f32>,
+    /// Requests that may wait; a further one is `cancelled` at once.
+    pub queue_max: u32,
+    /// Whether each search is timed for [`NavStats::times`].
+    pub time_searches: bool,
+}
+
+impl Default for NavSettings {
+    fn default() -> Self {
+        Self {
+            algorithm: Algorithm::default(),
+            build_ticks: 10,
+            wait_for_builds: true,
+            graph_bytes_per_tile_max: 4.0,
+            npc_nodes_max: 800,
+            travel_nodes_max: 1_000_000,
+            travels_at_once_max: 8,
+            travel_expansions_per_tick: 40_000,
+            travel_slice_expansions: 2_000,
+            clearance_max: 4,
+            snap_tiles_max: 64,
+            searches_per_tick_max: 1_000,
+            expansions_per_tick_max: 40_000,
+            budget_ms: None,
+            queue_max: 16_384,
+            time_searches: false,
+        }
+    }
+}
+
+impl NavSettings {
+    pub(super) const fn nodes_max(&self, class: PathClass) -> u32 {
+        match class {
+            PathClass::Npc => self.npc_nodes_max,
+            PathClass::Travel => self.travel_nodes_max,
+        }
+    }
+}
+
+mod algorithm_by_name {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::nav::Algorithm;
+
+    pub fn serialize<S: Serializer>(
+        algorithm: &Algorithm,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(algorithm.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Algorithm, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_by_name_and_refuse_unknown_ones() {
+        let settings: NavSettings =
+            ron::from_str("(algorithm: \"astar\", npc_nodes_max: 9)").unwrap();
+        assert_eq!(
+            (settings.algorithm, settings.npc_nodes_max),
+            (Algorithm::AStar, 9)
+        );
+        let written = ron::to_string(&settings).unwrap();
+        assert_eq!(ron::from_str::<NavSettings>(&written).unwrap(), settings);
+        assert!(ron::from_str::<NavSettings>("(algorithm: \"dijkstra\")").is_err());
+        assert!(ron::from_str::<NavSettings>("(npc_node_max: 9)").is_err());
+    }
+}

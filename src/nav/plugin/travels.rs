@@ -1,0 +1,161 @@
+//! Travel: requests of any length, searched in slices until a tick's expansions are spent, a few at once, each with scratch
+//! of its own. What is not done then goes on in the next tick.
+//!
+//! A search begins anew when its object was put elsewhere or its map was edited, so that the answer is exact when it is
+//! given; each edit doubles its slice, so that it ends also on a map that is edited every tick.
+
+use bevy_ecs::prelude::*;
+
+use super::answers::Answers;
+use super::job::{JobState, SearchJob, begin};
+use super::maps::NavMaps;
+use super::settings::NavSettings;
+use super::waiting::{Asking, RequestQueue, Waiting};
+use crate::map::SceneMap;
+use crate::nav::Search;
+use crate::sim::StateHasher;
+
+/// What taking up a search counts for, so that one that needs no expansion counts too.
+const EXPANSIONS_OF_A_BEGIN: u64 = 8;
+
+/// Times that edits double a slice.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// The requests that wait, and those that are being searched, which keep their place in the queue.
+#[derive(Debug, Default)]
+pub(super) struct Travels {
+    pub(super) queue: RequestQueue,
+    pub(super) slots: Vec<TravelSlot>,
+}
+
+/// A search under way, or scratch for the next one.
+#[derive(Debug, Default)]
+pub(super) struct TravelSlot {
+    job: Option<SearchJob>,
+    search: Search,
+    is_begun: bool,
+    map_version: u64,
+    edits: u32,
+    /// Expansions of the last slice.
+    pub(super) spent: u64,
+}
+
+impl Travels {
+    /// Begins anew from where the object is now and for what it asks now.
+    pub(super) fn begin_anew(&mut self, entity: Entity) {
+        let mut slots = self.slots.iter_mut();
+        if let Some(slot) = slots.find(|slot| slot.is_of(entity)) {
+            slot.is_begun = false;
+        }
+    }
+
+    /// Forgets a request.
+    pub(super) fn remove(&mut self, entity: Entity) -> Option<Waiting> {
+        let removed = self.queue.shift_remove(&entity)?;
+        if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_of(entity)) {
+            slot.job = None;
+        }
+        Some(removed)
+    }
+
+    /// Bytes of the slots' scratch.
+    pub(super) fn scratch_bytes(&self) -> usize {
+        let searches = self.slots.iter().map(|slot| slot.search.memory_bytes());
+        searches.sum()
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for waiting in self.queue.values() {
+            waiting.hash(hasher);
+        }
+        for (slot, job) in self
+            .slots
+            .iter()
+            .filter_map(|slot| Some((slot, slot.job.as_ref()?)))
+        {
+            job.waiting.hash(hasher);
+            hasher.write_u64(u64::from(slot.search.expanded()));
+        }
+    }
+
+    /// Gives free slots to the oldest that have none.
+    pub(super) fn fill(&mut self, slots_max: usize) {
+        let mut waiting = self.queue.values();
+        while self.slots.iter().filter(|slot| slot.job.is_some()).count() < slots_max {
+            let Some(next) =
+                waiting.find(|next| !self.slots.iter().any(|slot| slot.is_of(next.entity)))
+            else {
+                return;
+            };
+            let free = match self.slots.iter().position(|slot| slot.job.is_none()) {
+                Some(free) => free,
+                None => {
+                    self.slots.push(TravelSlot::default());
+                    self.slots.len() - 1
+                }
+            };
+            let slot = &mut self.slots[free];
+            slot.job = Some(SearchJob::new(*next, JobState::Waits, Vec::new()));
+            (slot.is_begun, slot.edits) = (false, 0);
+        }
+    }
+}
+
+impl Travels {
+    /// Gives the answers that are there, and frees their slots.
+    pub(super) fn give(&mut self, answers: &mut Answers) {
+        let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
+        let mut answered: Vec<_> = jobs.filter(|job| job.is_answered()).collect();
+        answered.sort_unstable_by_key(|job| self.queue.get_index_of(&job.waiting.entity));
+        answered.iter().for_each(|job| answers.give(job));
+        for slot in &mut self.slots {
+            if let Some(job) = slot.job.take_if(|job| job.is_answered()) {
+                self.queue.shift_remove(&job.waiting.entity);
+            }
+        }
+    }
+}
+
+impl TravelSlot {
+    /// Begins, if it has not, and searches for a slice.
+    pub(super) fn search_on(
+        &mut self,
+        nav_maps: &NavMaps,
+        settings: &NavSettings,
+        asking: &Asking,
+        maps: &Query<&SceneMap>,
+    ) {
+        self.spent = 0;
+        let Some(job) = &mut self.job else { return };
+        let is_asking = job.waiting.now(asking, maps).is_some();
+        let ground = nav_maps.ground(&job.waiting, maps);
+        let version = ground.map_or(0, |ground| ground.version);
+        let is_edited = self.is_begun && version != self.map_version;
+        if !self.is_begun || !is_asking || is_edited {
+            (job.waiting, job.work) = begin(&job.waiting, nav_maps, settings, asking, maps);
+            self.search.abandon();
+            (self.is_begun, self.map_version) = (true, version);
+            self.edits += u32::from(is_edited);
+        }
+        let slice = settings.travel_slice_expansions.max(1);
+        let slice = slice.saturating_mul(1 << self.edits.min(DOUBLINGS_MAX));
+        match (job.work, nav_maps.ground(&job.waiting, maps)) {
+            (JobState::Waits, Ok(ground)) => {
+                let before = self.search.expanded();
+                job.run(&mut self.search, &ground, settings, slice);
+                let after = self.search.expanded();
+                // A search that began anew counts from zero.
+                let expanded = after.checked_sub(before).unwrap_or(after);
+                self.spent = EXPANSIONS_OF_A_BEGIN + u64::from(expanded);
+            }
+            (JobState::NoGround, _) => self.is_begun = false,
+            _ => self.spent = EXPANSIONS_OF_A_BEGIN,
+        }
+    }
+
+    fn is_of(&self, entity: Entity) -> bool {
+        self.job
+            .as_ref()
+            .is_some_and(|job| job.waiting.entity == entity)
+    }
+}

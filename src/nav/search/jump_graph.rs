@@ -1,0 +1,65 @@
+//! Search over the graph of jump points: nodes are numbers, and successors are read from lists.
+//!
+//! The start is no jump point as a rule, so it alone walks over the map.
+
+use glam::IVec2;
+
+use super::nodes::NONE;
+use super::run::SearchRun;
+use crate::nav::cost::octile;
+use crate::nav::direction::Directions;
+use crate::nav::key::Key;
+use crate::nav::prepared::{JumpGraph, SignPlanes, SignWalks};
+use crate::nav::walks::{Walks, for_each_successor};
+
+/// Opens the jump points to which the start leads, or finds the goal from there.
+pub(super) fn open_start<const CUT: bool>(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    planes: &SignPlanes,
+    from: IVec2,
+) {
+    let walks = SignWalks {
+        tiles: run.map,
+        planes,
+    };
+    let goal = run.goal;
+    if Walks::<CUT>::is_clear(&walks, from, goal) {
+        run.reach_goal(NONE, octile(from, goal));
+        return;
+    }
+    for_each_successor::<_, CUT, true>(&walks, from, Directions::ALL, |tile, direction| {
+        let key = Key(graph.number(tile));
+        run.reach_key(NONE, key, tile, octile(from, tile), Some(direction));
+    });
+}
+
+/// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
+pub(super) fn expand_all<const CUT: bool>(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    planes: &SignPlanes,
+) {
+    let walks = SignWalks {
+        tiles: run.map,
+        planes,
+    };
+    let goal = run.goal;
+    while let Some(current) = run.next() {
+        let tile = graph.tile(current.key.0);
+        let Some(direction) = current.direction else {
+            continue;
+        };
+        let (directions, successors) = graph.onward(current.key.0, direction);
+        if directions.lead_to(tile, goal) && Walks::<CUT>::is_clear(&walks, tile, goal) {
+            run.reach_goal(current.node, current.g + octile(tile, goal));
+            return;
+        }
+        for &successor in successors {
+            let key = Key(successor.number());
+            let to = graph.tile(key.0);
+            let g = current.g + octile(tile, to);
+            run.reach_key(current.node, key, to, g, Some(successor.direction()));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Searches: one start and one goal, or many starts with one goal.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `query` | what is asked and what is answered |
+//! | `find` | [`Search`]: the scratch of a thread, and which algorithm reads what |
+//! | `shared` | [`SharedSearch`]: one search for many starts with one goal |
+//! | `run` | a search under way: what all algorithms share |
+//! | `astar` | A*, the reference |
+//! | `jump` | Jump Point Search over whatever tells where walks end |
+//! | `jump_graph` | the same over the graph of jump points |
+//! | `nodes`, `open_list` | node pool and index; the heap |
+//! | `waypoints` | turning points of a walk |
+
+mod astar;
+mod find;
+mod jump;
+mod jump_graph;
+mod nodes;
+mod open_list;
+mod query;
+mod run;
+mod shared;
+mod waypoints;
+
+pub use find::Search;
+pub use query::{FoundPath, NODES_MAX, Outcome, Query};
+pub use shared::SharedSearch;

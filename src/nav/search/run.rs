@@ -1,0 +1,177 @@
+//! A search under way: the loop that all algorithms share. They differ only in the successors they offer.
+//!
+//! The goal is kept apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can
+//! beat it.
+//!
+//! Invariants: estimates are consistent and nodes leave the open list in the order of f, so a closed node never gets
+//! cheaper.
+
+use glam::IVec2;
+
+use super::nodes::{NONE, Node, NodeId, Nodes};
+use super::open_list::OpenList;
+use crate::map::TileMap;
+use crate::nav::cost::{Cost, octile};
+use crate::nav::direction::Direction;
+use crate::nav::key::Key;
+
+/// How a run ended.
+pub(super) enum SearchEnd {
+    Goal { cost: Cost, parent: NodeId },
+    Exhausted,
+    Capped,
+}
+
+/// A node that was taken off the open list to be expanded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Current {
+    pub(super) node: NodeId,
+    pub(super) key: Key,
+    pub(super) g: Cost,
+    pub(super) direction: Option<Direction>,
+}
+
+/// How far a search has come, besides its nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SearchProgress {
+    is_capped: bool,
+    /// The f of the node being expanded: no path is shorter.
+    least_f: Cost,
+    /// The cost of the best way to the goal so far, and the node it comes from.
+    goal_cost: Cost,
+    goal_parent: NodeId,
+}
+
+impl Default for SearchProgress {
+    fn default() -> Self {
+        Self {
+            is_capped: false,
+            least_f: Cost::ZERO,
+            goal_cost: Cost::MAX,
+            goal_parent: NONE,
+        }
+    }
+}
+
+impl SearchProgress {
+    /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
+    pub(super) fn end(&self) -> SearchEnd {
+        let is_settled = self.goal_cost <= self.least_f;
+        if self.is_capped && !is_settled {
+            SearchEnd::Capped
+        } else if self.goal_cost < Cost::MAX {
+            SearchEnd::Goal {
+                cost: self.goal_cost,
+                parent: self.goal_parent,
+            }
+        } else {
+            SearchEnd::Exhausted
+        }
+    }
+}
+
+/// A search under way: what an algorithm uses to take nodes and to offer their successors.
+pub(super) struct SearchRun<'a> {
+    pub(super) map: &'a TileMap,
+    pub(super) goal: IVec2,
+    pub(super) nodes: &'a mut Nodes,
+    pub(super) open: &'a mut OpenList,
+    pub(super) expanded: &'a mut u32,
+    pub(super) progress: SearchProgress,
+    /// How many nodes may be generated.
+    pub(super) node_limit: u32,
+    /// How many may have been expanded before the run pauses.
+    pub(super) pause_at: u32,
+}
+
+impl SearchRun<'_> {
+    /// Whether nothing that waits can be part of the answer.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        let SearchProgress {
+            is_capped,
+            goal_cost,
+            ..
+        } = self.progress;
+        is_capped || self.open.least_f().is_none_or(|f| f >= goal_cost)
+    }
+
+    /// Takes the next node to expand; `None` when the search is over or is to pause.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Current> {
+        loop {
+            if self.is_over() || *self.expanded >= self.pause_at {
+                return None;
+            }
+            let (id, f) = self.open.pop()?;
+            let node = self.nodes.get_mut(id);
+            if node.is_closed() {
+                continue;
+            }
+            debug_assert!(f >= self.progress.least_f);
+            self.progress.least_f = f;
+            *self.expanded += 1;
+            let current = Current {
+                node: id,
+                key: node.key,
+                g: node.g,
+                direction: node.direction(),
+            };
+            node.close();
+            return Some(current);
+        }
+    }
+
+    /// Offers a way of cost `g` from a node to a tile that is not the goal.
+    #[inline]
+    pub(super) fn reach(
+        &mut self,
+        parent: NodeId,
+        tile: IVec2,
+        g: Cost,
+        direction: Option<Direction>,
+    ) {
+        self.reach_key(parent, Key::of_tile(tile), tile, g, direction);
+    }
+
+    /// The same for a tile with a key of its own.
+    #[inline]
+    pub(super) fn reach_key(
+        &mut self,
+        parent: NodeId,
+        key: Key,
+        tile: IVec2,
+        g: Cost,
+        direction: Option<Direction>,
+    ) {
+        let f = g + octile(tile, self.goal);
+        if f >= self.progress.goal_cost {
+            return;
+        }
+        match self.nodes.find(key) {
+            Ok(id) => {
+                let node = self.nodes.get_mut(id);
+                if g < node.g {
+                    debug_assert!(!node.is_closed(), "a closed node got cheaper");
+                    *node = Node::new(key, g, parent, direction);
+                    self.open.push(id, f);
+                }
+            }
+            Err(_) if self.nodes.len() >= self.node_limit => self.progress.is_capped = true,
+            Err(vacancy) => {
+                let id = self
+                    .nodes
+                    .add(vacancy, Node::new(key, g, parent, direction));
+                self.open.push(id, f);
+            }
+        }
+    }
+
+    /// Offers a way of cost `g` from a node to the goal.
+    #[inline]
+    pub(super) fn reach_goal(&mut self, parent: NodeId, g: Cost) {
+        if g < self.progress.goal_cost {
+            (self.progress.goal_cost, self.progress.goal_parent) = (g, parent);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Turning points of a walk.
+
+use glam::IVec2;
+
+/// Appends a point, which replaces the last one when the walk goes straight on through that, or stands on it.
+pub(super) fn push_turn(waypoints: &mut Vec<IVec2>, point: IVec2) {
+    match waypoints[..] {
+        [.., last] if last == point => {}
+        [.., before, last] if (last - before).signum() == (point - last).signum() => {
+            waypoints.pop();
+            waypoints.push(point);
+        }
+        _ => waypoints.push(point),
+    }
+}
