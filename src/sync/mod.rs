@@ -24,7 +24,9 @@
 //! does not see is worked out anew for a client when its party, its view or the scene's public objects change.
 
 mod announce;
+mod attribute_set;
 mod client;
+mod counters;
 pub mod masks;
 mod mirror;
 mod motion;
@@ -34,7 +36,7 @@ pub mod reference;
 mod remotes;
 pub mod workload;
 
-pub use client::{SentCount, SentCounters};
+pub use counters::{SentCount, SentCounters};
 pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{
     Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks,

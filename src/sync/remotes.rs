@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::client::SentCounters;
+use super::counters::SentCounters;
 use super::records::{LinkNews, SceneRecords, Variant};
 use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{RemoteId, write_forget};
@@ -134,7 +134,7 @@ impl Remotes {
     }
 }
 
-/// The objects of each party, by its number in a [`Affiliation`](super::records::Standing).
+/// The objects of each party, by its number in a [`Affiliation`](super::records::Affiliation).
 #[derive(Clone, Debug, Default)]
 pub struct PartyObjects {
     members: BTreeMap<u32, Vec<ObjectRef>>,

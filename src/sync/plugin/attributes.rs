@@ -3,82 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bevy_app::{App, FixedUpdate};
-use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
-use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::SyncSystems;
-use super::dirty::{DirtyMasks, MaskSlot};
-use crate::sync::masks::{WORD_BITS, bits};
+use super::audience::Audience;
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, ATTRIBUTES_MAX, AttributeSet};
+use crate::sync::masks::WORD_BITS;
 use crate::sync::records::Variant;
-use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding, Value};
-
-/// Words of an [`AttributeSet`].
-pub const ATTRIBUTE_WORDS: usize = 4;
-
-/// Attributes that can be registered. Masks are as many words of 64 as are needed for those that there are.
-pub const ATTRIBUTES_MAX: usize = ATTRIBUTE_WORDS * WORD_BITS;
-
-/// A set of attributes, a bit each.
-pub(in crate::sync) type AttributeSet = [u64; ATTRIBUTE_WORDS];
-
-/// A component that is an attribute as a whole. For one of its fields see [`ReplicateAppExt::replicate_field`].
-pub trait Replicate: Component<Mutability = Mutable> {
-    /// What clients learn.
-    fn value(&self) -> Value;
-}
-
-/// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Audience(u8);
-
-impl Audience {
-    /// The client that controls the object.
-    pub const OWNER: Self = Self(1);
-    /// Clients of its party, wherever they are: also those that do not see it, and those in other scenes.
-    pub const PARTY: Self = Self(1 << 1);
-    /// Clients of its team that see it.
-    pub const TEAM: Self = Self(1 << 2);
-    /// Clients of its guild that see it.
-    pub const GUILD: Self = Self(1 << 3);
-    /// Everybody who sees it.
-    pub const VIEWERS: Self = Self(1 << 4);
-    /// Everybody whose own object is in its scene, whether they see it or not. The scene's entity itself has attributes of
-    /// this audience too: weather, gates, scores.
-    pub const SCENE: Self = Self(1 << 5);
-    /// Both of two.
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` is in this.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    const fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
-impl fmt::Debug for Audience {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [
-            (Self::OWNER, "owner"),
-            (Self::PARTY, "party"),
-            (Self::TEAM, "team"),
-            (Self::GUILD, "guild"),
-            (Self::VIEWERS, "viewers"),
-            (Self::SCENE, "scene"),
-        ];
-        let of = names.iter().filter(|(bit, _)| self.contains(*bit));
-        f.debug_set().entries(of.map(|(_, name)| name)).finish()
-    }
-}
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding};
 
 /// All relations that a client can have to an object: combinations of the six audiences.
 const RELATIONS: usize = 1 << 6;
@@ -177,13 +109,13 @@ pub enum RegisterError {
 }
 
 /// Appends the value of an entity; `false` when it has none.
-type Encode = Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> bool + Send + Sync>;
+pub(super) type Encode = Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> bool + Send + Sync>;
 
 /// An attribute with the function that encodes it.
 #[derive(Clone)]
 pub(in crate::sync) struct Registered {
     pub spec: AttributeSpec,
-    encode: Encode,
+    pub(super) encode: Encode,
 }
 
 impl Registered {
@@ -244,6 +176,11 @@ impl Attributes {
         u32::try_from(place).ok()
     }
 
+    /// Words that a mask of all attributes takes.
+    pub(super) const fn mask_words(&self) -> usize {
+        self.table.len().div_ceil(WORD_BITS)
+    }
+
     /// The attribute of a bit.
     pub(in crate::sync) fn get(&self, bit: usize) -> Option<&Registered> {
         self.table.get(bit)
@@ -299,7 +236,7 @@ impl Attributes {
         due
     }
 
-    fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
+    pub(super) fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
         let AttributeSpec {
             name, id, encoding, ..
         } = registered.spec;
@@ -374,127 +311,6 @@ impl Attributes {
     }
 }
 
-/// The values that clients hold, encoded, by bit; `None` for attributes that the object does not have.
-#[derive(Component, Clone, Debug, Default)]
-pub(in crate::sync) struct SentValues(Vec<Option<SmallVec<[u8; 8]>>>);
-
-impl SentValues {
-    /// Keeps a value; whether it differs from the one before.
-    pub fn set(&mut self, bit: usize, value: &[u8]) -> bool {
-        if self.0.len() <= bit {
-            self.0.resize(bit + 1, None);
-        }
-        let changed = self.0[bit].as_deref() != Some(value);
-        if changed {
-            self.0[bit] = Some(SmallVec::from_slice(value));
-        }
-        changed
-    }
-
-    /// Those of the values that are in a set, with their bits, ascending.
-    pub fn of<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
-        bits(set)
-            .map_while(|bit| Some((bit, self.0.get(bit)?)))
-            .filter_map(|(bit, value)| Some((bit, value.as_deref()?)))
-    }
-}
-
-/// Registers attributes.
-///
-/// An object's first values are sent with its snapshot. Once an attribute was replicated, an object keeps it: that its
-/// component is removed is not told.
-pub trait ReplicateAppExt {
-    /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
-    /// which looks at every such object once a tick.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError>;
-
-    /// The same for what a function makes of a component: one of its fields, say.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate_field<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError>;
-
-    /// The same without change detection: nothing is ever scanned, and whoever writes the component marks the returned bit
-    /// with [`DirtyMasks::mark`]. What is not marked is not sent.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate_marked<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError>;
-}
-
-impl ReplicateAppExt for App {
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError> {
-        self.replicate_field(spec, C::value)
-    }
-
-    fn replicate_field<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError> {
-        let bit = register(self, spec, field)?;
-        let mark = move |changed: Query<&MaskSlot, Changed<C>>, mut masks: ResMut<DirtyMasks>| {
-            changed.iter().for_each(|&slot| masks.mark(slot, bit));
-        };
-        // Each sets a bit of its own, so their order cannot show.
-        let mark = mark
-            .in_set(SyncSystems::Mark)
-            .ambiguous_with(SyncSystems::Mark);
-        self.add_systems(FixedUpdate, mark);
-        Ok(bit)
-    }
-
-    fn replicate_marked<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError> {
-        let bit = register(self, spec, field)?;
-        self.add_observer(
-            move |inserted: On<Insert<C>>,
-                  slots: Query<&MaskSlot>,
-                  mut masks: ResMut<DirtyMasks>| {
-                if let Ok(&slot) = slots.get(inserted.entity) {
-                    masks.mark(slot, bit);
-                }
-            },
-        );
-        Ok(bit)
-    }
-}
-
-fn register<C: Component, V: Into<Value>>(
-    app: &mut App,
-    spec: AttributeSpec,
-    field: impl Fn(&C) -> V + Send + Sync + 'static,
-) -> Result<u32, RegisterError> {
-    let encode = move |entity: EntityRef, encoding: Encoding, bytes: &mut Vec<u8>| {
-        let value = entity.get::<C>().map(|component| field(component).into());
-        value.is_some_and(|value| {
-            encoding.write(&value, bytes);
-            true
-        })
-    };
-    let encode: Encode = Arc::new(encode);
-    let mut attributes = app.world_mut().get_resource_or_init::<Attributes>();
-    let bit = attributes.register(Registered { spec, encode })?;
-    let words = attributes.table.len().div_ceil(WORD_BITS);
-    let mut masks = app.world_mut().get_resource_or_init::<DirtyMasks>();
-    masks.widen(words);
-    Ok(bit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -560,13 +376,5 @@ mod tests {
         assert_eq!(due(5, 1, false), 0b110);
         assert_eq!(due(6, 1, false), 0b010);
         assert_eq!(due(6, 1, true), 0b011);
-    }
-
-    #[test]
-    fn an_equal_value_is_no_change() {
-        let mut sent = SentValues::default();
-        assert!(sent.set(3, b"abc") && !sent.set(3, b"abc") && sent.set(3, b"abd"));
-        let all = [!0; ATTRIBUTE_WORDS];
-        assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(3, b"abd".as_slice())]);
     }
 }

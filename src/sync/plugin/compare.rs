@@ -2,8 +2,11 @@
 
 use bevy_ecs::prelude::*;
 
-use super::attributes::{Attributes, Audience, SentValues};
-use super::{Replicator, moving_of, relation, words};
+use super::attributes::Attributes;
+use super::audience::{Audience, relation};
+use super::motions::moving_of;
+use super::replicator::{Replicator, words};
+use super::sent_values::SentValues;
 use crate::aoi::SceneInterest;
 use crate::session::Sessions;
 use crate::sync::masks::bits;
@@ -66,7 +69,7 @@ pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Resul
         let variant = if id == own.id().0 {
             attributes.variant(Attributes::OWN)
         } else {
-            relation(attributes, standing, records.standing(id))
+            attributes.variant(relation(standing, records.standing(id)))
         };
         compare_object(world, entity, mirror, records, variant)
             .map_err(|what| format!("object {id}: {what}"))?;

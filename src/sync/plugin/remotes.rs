@@ -2,8 +2,10 @@
 
 use bevy_ecs::prelude::*;
 
-use super::Replicator;
-use super::attributes::{Attributes, Audience, SentValues};
+use super::attributes::Attributes;
+use super::audience::Audience;
+use super::replicator::Replicator;
+use super::sent_values::SentValues;
 use crate::sync::client::ClientState;
 use crate::sync::records::{LinkNews, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
@@ -12,7 +14,7 @@ use crate::world::{
     TeamId,
 };
 
-/// A party in a [`Affiliation`](crate::sync::records::Standing).
+/// A party in a [`Affiliation`](crate::sync::records::Affiliation).
 pub(super) const fn party_number(party: PartyId) -> u32 {
     party.0.wrapping_add(1)
 }
