@@ -86,6 +86,16 @@ impl Inbox {
         self.queue.take(tick.0)
     }
 
+    /// Takes a client of which a message was refused while none of it waited, with the number of the last that came.
+    pub fn take_refused(&mut self) -> Option<(ClientId, u16)> {
+        self.queue.take_refused()
+    }
+
+    /// A client's connection ended: its messages are counted no more. What waits is still handled.
+    pub fn forget(&mut self, client: ClientId) {
+        self.queue.forget(client);
+    }
+
     /// How many messages wait.
     #[must_use]
     pub fn backlog(&self) -> usize {

@@ -28,6 +28,7 @@ mod attribute_set;
 mod client;
 mod counters;
 pub mod masks;
+mod membership;
 mod mirror;
 mod motion;
 mod plugin;
@@ -37,9 +38,11 @@ mod remotes;
 pub mod workload;
 
 pub use counters::{SentCount, SentCounters};
+pub use membership::{AUDIENCES_MAX, Membership};
 pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{
-    Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks,
-    MaskSlot, RegisterError, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin,
-    SyncSettings, SyncStats, SyncSystems, compare_mirror,
+    Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, AudienceAppExt,
+    AudienceError, Cadence, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
+    SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
+    compare_mirror_exactly,
 };

@@ -170,6 +170,12 @@ impl Tier {
         Self(tier.saturating_sub(u8::from(class > 1)))
     }
 
+    /// The binary logarithm of the ticks between turns.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
     /// Whether the tier's turn is in this tick; objects take turns by their id.
     #[must_use]
     pub const fn is_due(self, tick: u64, id: u32) -> bool {

@@ -7,7 +7,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `order`, `settings`, `stats` | the sets of a tick's replication; what may be set; what is counted |
-//! | `audience` | who learns an attribute |
+//! | `audience`, `audiences` | who learns an attribute: what a client is to an object; audiences of an embedder's own |
 //! | `attributes`, `replicate` | the table of attributes and what follows from it; how components come into it |
 //! | `sent_values` | what clients hold of an object |
 //! | `dirty` | what changed of each object since it was last collected |
@@ -23,6 +23,7 @@
 mod announce;
 mod attributes;
 mod audience;
+mod audiences;
 mod clients;
 mod collect;
 mod compare;
@@ -48,7 +49,8 @@ mod views;
 pub use announce::{Announce, AnnounceScope, Announced};
 pub use attributes::{AttributeSpec, Attributes, Cadence, RegisterError};
 pub use audience::Audience;
-pub use compare::compare_mirror;
+pub use audiences::{AudienceAppExt, AudienceError};
+pub use compare::{compare_mirror, compare_mirror_exactly};
 pub use dirty::{DirtyMasks, MaskSlot};
 pub use order::SyncSystems;
 pub use replicate::{Replicate, ReplicateAppExt};
@@ -60,12 +62,13 @@ pub use stats::SyncStats;
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
+use self::audiences::Audiences;
 use self::replicator::Replicator;
 use self::sent_values::SentValues;
 use crate::aoi::AoiPlugin;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
-use crate::sim::{self, HashAppExt, HeartbeatSystems, SimSystems};
+use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::{Object, Scene};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
@@ -93,16 +96,23 @@ impl Plugin for SyncPlugin {
         app.add_message::<Announce>()
             .add_message::<Announced>()
             .init_resource::<Attributes>()
+            .init_resource::<Audiences>()
             .init_resource::<DirtyMasks>()
             .init_resource::<SyncSettings>()
             .init_resource::<SyncStats>()
             .init_resource::<Replicator>()
             .configure_sets(
                 FixedUpdate,
-                SyncSystems::Mark
-                    .in_set(SimSystems::Heartbeat)
-                    .after(HeartbeatSystems::Match)
-                    .before(HeartbeatSystems::Collect),
+                (
+                    SyncSystems::Mark,
+                    SyncSystems::Follow,
+                    SyncSystems::Collect,
+                    SyncSystems::Save,
+                    SyncSystems::Encode,
+                    SyncSystems::Tell,
+                )
+                    .chain()
+                    .in_set(SimSystems::Replicate),
             )
             .add_systems(
                 FixedUpdate,
@@ -111,19 +121,20 @@ impl Plugin for SyncPlugin {
                         views::begin_tick,
                         remotes::follow_standing,
                         views::follow_views,
-                        collect::collect,
                     )
                         .chain()
-                        .in_set(HeartbeatSystems::Collect),
+                        .in_set(SyncSystems::Follow),
+                    collect::collect.in_set(SyncSystems::Collect),
                     (
                         motions::record_motions,
                         gather::gather,
                         snapshots::record_snapshots,
-                        lines::write_lines,
-                        gather::report,
                     )
                         .chain()
-                        .in_set(SimSystems::Replicate),
+                        .in_set(SyncSystems::Encode),
+                    (lines::write_lines, gather::report)
+                        .chain()
+                        .in_set(SyncSystems::Tell),
                 ),
             )
             .hash_part("dirty", |world, hasher| {
@@ -131,10 +142,7 @@ impl Plugin for SyncPlugin {
             })
             .hash_part("clients", |world, hasher| {
                 for state in &world.resource::<Replicator>().clients {
-                    hasher.write_u64(u64::from(state.client.0) << 8 | u64::from(state.epoch));
-                    hasher.write_u64((state.links.len() as u64) << 32 | state.waiting.len() as u64);
-                    hasher.write_u64(state.credit as u64);
-                    hasher.write_u64(state.remotes.len() as u64);
+                    state.digest(&mut |word| hasher.write_u64(word));
                 }
             });
         save::install(app);

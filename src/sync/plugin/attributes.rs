@@ -12,9 +12,6 @@ use crate::sync::masks::WORD_BITS;
 use crate::sync::records::Variant;
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding};
 
-/// All relations that a client can have to an object: combinations of the six audiences.
-const RELATIONS: usize = 1 << 6;
-
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Cadence {
@@ -131,7 +128,10 @@ pub struct Attributes {
     table: Vec<Registered>,
     /// By [`Variant`].
     told: Vec<AttributeSet>,
-    variants: [Variant; RELATIONS],
+    /// By what a client is to an object.
+    variants: Vec<Variant>,
+    /// How many audiences of an embedder's own there are.
+    audiences: usize,
     /// Variants of those who see an object, its owner included.
     seen: Vec<Variant>,
     /// Variants with any attributes of which a client can be told without seeing the object.
@@ -146,7 +146,8 @@ impl Default for Attributes {
         let mut attributes = Self {
             table: Vec::new(),
             told: Vec::new(),
-            variants: [Variant(0); RELATIONS],
+            variants: Vec::new(),
+            audiences: 0,
             seen: Vec::new(),
             remotes: Vec::new(),
             cadences: Vec::new(),
@@ -187,8 +188,9 @@ impl Attributes {
     }
 
     /// What a client of this relation is told.
-    pub(in crate::sync) const fn variant(&self, relation: Audience) -> Variant {
-        self.variants[relation.0 as usize]
+    pub(in crate::sync) fn variant(&self, relation: Audience) -> Variant {
+        // There are as many relations as a power of two says, and of `OWN` all bits are set.
+        self.variants[usize::from(relation.0) & (self.variants.len() - 1)]
     }
 
     /// The attributes of each variant.
@@ -218,7 +220,7 @@ impl Attributes {
     }
 
     /// What a client is to the object that it controls.
-    pub(in crate::sync) const OWN: Audience = Audience(RELATIONS as u8 - 1);
+    pub(in crate::sync) const OWN: Audience = Audience(u16::MAX);
 
     /// The attributes of an object that are sent in this tick if they changed.
     pub(in crate::sync) fn due(&self, tick: u64, id: u32, in_heartbeat: bool) -> AttributeSet {
@@ -258,7 +260,50 @@ impl Attributes {
         Ok(self.table.len() as u32 - 1)
     }
 
-    /// Works out what follows from the table.
+    /// There is one more audience.
+    pub(super) fn add_audience(&mut self) {
+        self.audiences += 1;
+        self.derive();
+    }
+
+    /// The sets of attributes that clients can be told, and which of them it is by what a client is to an object.
+    ///
+    /// Of what one can be to an object, few are possible: its owner, who is all to it; who sees it, and so is in its scene,
+    /// with any of the audiences of those who see; and who is told of it unseen. So a byte is enough for the variants, with
+    /// as many audiences as there may be.
+    fn variants_of(
+        &self,
+        set_of: impl Fn(&dyn Fn(AttributeSpec) -> bool) -> AttributeSet,
+    ) -> (Vec<AttributeSet>, Vec<Variant>) {
+        let relations = 1_usize << (Audience::BUILT_IN + self.audiences);
+        let all = Audience((relations - 1) as u16);
+        let sight = Audience::VIEWERS.or(Audience::SCENE);
+        let unseen = Audience::PARTY.or(Audience::SCENE);
+        let (mut told, mut variants) = (Vec::new(), vec![Variant(0); relations]);
+        let relation_of = |relation: usize| {
+            let relation = Audience(relation as u16);
+            if relation.meets(Audience::OWNER) {
+                all
+            } else if unseen.contains(relation) {
+                relation
+            } else {
+                relation.or(sight)
+            }
+        };
+        for (relation, variant) in variants.iter_mut().enumerate() {
+            let relation = relation_of(relation);
+            let set = set_of(&|spec| spec.audience.meets(relation));
+            let place = told.iter().position(|&other| other == set);
+            *variant = Variant(place.unwrap_or(told.len()) as u8);
+            if place.is_none() {
+                told.push(set);
+            }
+        }
+        debug_assert!(told.len() <= 256, "{} variants", told.len());
+        (told, variants)
+    }
+
+    /// Works out what follows from the table. O(relations × attributes).
     fn derive(&mut self) {
         let set_of = |choose: &dyn Fn(AttributeSpec) -> bool| {
             let mut set = [0; ATTRIBUTE_WORDS];
@@ -272,22 +317,14 @@ impl Attributes {
             Cadence::EveryTick => 1,
             Cadence::EveryNth(ticks) => u64::from(ticks.max(1)),
         };
-        let mut told = Vec::new();
-        for relation in 0..RELATIONS {
-            let relation = Audience(relation as u8);
-            let set = set_of(&|spec| spec.audience.meets(relation));
-            let place = told.iter().position(|&other| other == set);
-            self.variants[usize::from(relation.0)] = Variant(place.unwrap_or(told.len()) as u8);
-            if place.is_none() {
-                told.push(set);
-            }
-        }
-        // Who sees an object is in its scene; the owner is all that one can be to it.
+        let (told, variants) = self.variants_of(set_of);
+        self.variants = variants;
         let sight = Audience::VIEWERS.or(Audience::SCENE);
-        let seen = (0..RELATIONS as u8).map(Audience).filter(|&relation| {
-            relation == Self::OWN || relation.contains(sight) && !relation.meets(Audience::OWNER)
-        });
-        let mut seen: Vec<Variant> = seen.map(|relation| self.variant(relation)).collect();
+        let relations = (0..self.variants.len() as u16).map(Audience);
+        let mut seen: Vec<Variant> = relations
+            .filter(|relation| relation.contains(sight))
+            .map(|relation| self.variant(relation))
+            .collect();
         seen.sort_unstable();
         seen.dedup();
         let mut remotes = [

@@ -1,12 +1,15 @@
-//! Audiences: who learns an attribute. This is the one place where they are defined.
+//! Audiences: who learns an attribute. This is the one place where it is said what a client is to an object.
 
 use std::fmt;
 
-use crate::sync::records::Affiliation;
+use crate::sync::records::SceneRecords;
 
 /// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
+///
+/// Beside these there are up to [`AUDIENCES_MAX`](crate::sync::AUDIENCES_MAX) of an embedder's own: see
+/// [`AudienceAppExt`](crate::sync::AudienceAppExt).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Audience(pub(super) u8);
+pub struct Audience(pub(super) u16);
 
 impl Audience {
     /// The client that controls the object.
@@ -22,6 +25,15 @@ impl Audience {
     /// Everybody whose own object is in its scene, whether they see it or not. The scene's entity itself has attributes of
     /// this audience too: weather, gates, scores.
     pub const SCENE: Self = Self(1 << 5);
+
+    /// How many there always are.
+    pub(super) const BUILT_IN: usize = 6;
+
+    /// One of an embedder's own, by the order in which they were registered.
+    pub(super) const fn registered(nth: usize) -> Self {
+        Self(1 << (Self::BUILT_IN + nth))
+    }
+
     /// Both of two.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
@@ -48,22 +60,31 @@ impl fmt::Debug for Audience {
             (Self::GUILD, "guild"),
             (Self::VIEWERS, "viewers"),
             (Self::SCENE, "scene"),
+            (Self::registered(0), "registered 0"),
+            (Self::registered(1), "registered 1"),
+            (Self::registered(2), "registered 2"),
+            (Self::registered(3), "registered 3"),
         ];
         let of = names.iter().filter(|(bit, _)| self.contains(*bit));
         f.debug_set().entries(of.map(|(_, name)| name)).finish()
     }
 }
 
-/// What a client is to an object that it sees, by whom its own belongs to.
-pub(super) fn relation(own: Affiliation, other: Affiliation) -> Audience {
-    let both = |nth: usize| own[nth] != 0 && own[nth] == other[nth];
+/// What the client that controls the object `own` is to another one that it sees.
+pub(super) fn relation(records: &SceneRecords, own: u32, other: u32) -> Audience {
+    let (mine, theirs) = (records.standing(own), records.standing(other));
     let mut relation = Audience::VIEWERS.or(Audience::SCENE);
-    for (nth, audience) in [Audience::TEAM, Audience::PARTY, Audience::GUILD]
-        .into_iter()
-        .enumerate()
-    {
-        if both(nth) {
+    // In the order of an affiliation.
+    let audiences = [Audience::TEAM, Audience::PARTY, Audience::GUILD];
+    for ((mine, theirs), audience) in mine.into_iter().zip(theirs).zip(audiences) {
+        if mine != 0 && mine == theirs {
             relation = relation.or(audience);
+        }
+    }
+    let (mine, theirs) = (records.memberships(own), records.memberships(other));
+    for (nth, (mine, theirs)) in mine.into_iter().zip(theirs).enumerate() {
+        if mine.learns_of(theirs) {
+            relation = relation.or(Audience::registered(nth));
         }
     }
     relation

@@ -76,8 +76,8 @@ pub(super) fn jobs<'w>(
                 scene,
                 interest,
             }),
-            // Who controls nothing now misses what happens, and begins anew when that changes.
-            None => state.own = None,
+            // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
+            None => state.end(),
         }
     }
     jobs

@@ -1,5 +1,7 @@
 //! Announcements are gathered, and who was reached is told.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 
 use super::announce::{Announce, AnnounceScope, Announced};
@@ -7,10 +9,12 @@ use super::remotes::party_number;
 use super::replicator::{Replicator, own_of};
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
-use crate::outbox::Outbox;
+use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::SimTick;
-use crate::sync::announce;
-use crate::sync::records::LinkNews;
+use crate::sync::announce::PlacedAnnounce;
+use crate::sync::client::ClientState;
+use crate::sync::records::{LinkNews, SceneRecords};
+use crate::sync::remotes::PartyObjects;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, write_announce};
 use crate::world::{ObjectRef, SceneId};
 
@@ -35,10 +39,14 @@ pub(super) fn gather(
         ..
     } = &mut *replicator;
     announcing.clear();
-    // The clients by the objects that they know to control; made for the first party that is spoken to.
-    let mut by_own: Option<Vec<(ObjectRef, usize)>> = None;
     // Of a client without an object nobody takes them, and they hold for this tick only.
     clients.iter_mut().for_each(|state| state.announced.clear());
+    let mut receivers = Receivers {
+        scenes,
+        clients,
+        parties,
+        by_own: None,
+    };
     for announce in announces.read() {
         let length = announce.bytes.len();
         if length > ANNOUNCE_BYTES_MAX || length > left {
@@ -59,30 +67,60 @@ pub(super) fn gather(
             let batch = outbox.batch_mut();
             batch.share(|bytes| write_announce(bytes, from, &announce.bytes))
         };
-        let announced = announce::PlacedAnnounce {
+        let announced = PlacedAnnounce {
             span: share(from),
             from,
             reliable: announce.class == Channel::Reliable,
             expires: tick.0 + u64::from(announce.ttl_ticks),
             nth: announcing.len() as u32,
         };
+        announcing.push(Announced {
+            from: announce.from,
+            scope: announce.scope,
+            receivers: 0,
+        });
+        receivers.place(announce, announced, share);
+    }
+    for records in scenes.values_mut() {
+        records.announcements.sort();
+    }
+}
+
+/// Who there is to be told.
+struct Receivers<'a> {
+    scenes: &'a mut BTreeMap<SceneId, SceneRecords>,
+    clients: &'a mut [ClientState],
+    parties: &'a PartyObjects,
+    /// The clients by the objects that they know to control; made for the first party that is spoken to.
+    by_own: Option<Vec<(ObjectRef, usize)>>,
+}
+
+impl Receivers<'_> {
+    /// Puts an announcement where those find it whom it concerns.
+    fn place(
+        &mut self,
+        announce: &Announce,
+        announced: PlacedAnnounce,
+        mut share: impl FnMut(Option<(u32, u32)>) -> MessageSpan,
+    ) {
+        let Self {
+            scenes,
+            clients,
+            parties,
+            by_own,
+        } = self;
         let mut anonymous = None;
         let mut for_who_is_in = |scene: SceneId| {
             if announce.from.is_none_or(|from| from.scene == scene) {
                 return announced;
             }
             let span = *anonymous.get_or_insert_with(|| share(None));
-            announce::PlacedAnnounce {
+            PlacedAnnounce {
                 span,
                 from: None,
                 ..announced
             }
         };
-        announcing.push(Announced {
-            from: announce.from,
-            scope: announce.scope,
-            receivers: 0,
-        });
         match announce.scope {
             AnnounceScope::Viewers(of) => {
                 // Of an id that has another bearer by now, nobody is told.
@@ -119,13 +157,7 @@ pub(super) fn gather(
                 }
             }
             AnnounceScope::Party(party) => {
-                let by_own = by_own.get_or_insert_with(|| {
-                    let own = clients.iter().zip(0..);
-                    let own = own.filter_map(|(state, place)| Some((own_of(state)?, place)));
-                    let mut by_own: Vec<_> = own.collect();
-                    by_own.sort_unstable();
-                    by_own
-                });
+                let by_own = by_own.get_or_insert_with(|| clients_by_own(clients));
                 for &member in parties.of(party_number(party)) {
                     if let Ok(nth) = by_own.binary_search_by_key(&member, |&(own, _)| own) {
                         let (own, place) = by_own[nth];
@@ -135,9 +167,15 @@ pub(super) fn gather(
             }
         }
     }
-    scenes
-        .values_mut()
-        .for_each(|records| records.announcements.sort());
+}
+
+/// The objects that clients know to control, ascending, with the clients' places.
+fn clients_by_own(clients: &[ClientState]) -> Vec<(ObjectRef, usize)> {
+    let own = clients.iter().zip(0..);
+    let own = own.filter_map(|(state, place)| Some((own_of(state)?, place)));
+    let mut by_own: Vec<_> = own.collect();
+    by_own.sort_unstable();
+    by_own
 }
 
 /// Says how many each announcement reached.

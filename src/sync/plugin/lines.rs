@@ -1,5 +1,7 @@
 //! Each client's line of the batch.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
@@ -15,10 +17,10 @@ use crate::aoi::SceneInterest;
 use crate::outbox::{CloseReason, Outbox, OutboxSettings};
 use crate::session::Sessions;
 use crate::sim::{SimTick, Workers};
-use crate::sync::client::{ClientState, Link, Surroundings};
-use crate::sync::records::Variant;
-use crate::wire::{ClientId, Hello};
-use crate::world::{Object, ObjectId, Scene, SceneObjects};
+use crate::sync::client::{Allowance, ClientState, Link, Surroundings};
+use crate::sync::records::{SceneRecords, Variant};
+use crate::wire::Hello;
+use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
 
 /// Each client's line: what of all that it is sent.
 pub(super) fn write_lines(
@@ -31,8 +33,8 @@ pub(super) fn write_lines(
     pool: Res<Workers>,
     objects: Query<&Object>,
     scenes: Query<(&Scene, &SceneInterest)>,
-    ids: Query<&SceneObjects>,
-    values: Query<&SentValues>,
+    ids: Query<&'static SceneObjects>,
+    values: Query<&'static SentValues>,
 ) {
     let Replicator {
         scenes: records,
@@ -42,88 +44,112 @@ pub(super) fn write_lines(
         ..
     } = &mut *replicator;
     let tick_s = time.timestep().as_secs_f32();
-    let allowance = settings.allowance(tick_s);
-    let mtu_bytes = packing.mtu_bytes as u32;
-    let hello = |client: ClientId| Hello {
-        client: client.0,
-        tick_millihertz: (1000.0 / tick_s).round() as u32,
-        tick: tick.0,
-        mtu_bytes,
+    let news = TickNews {
+        scenes: records,
+        shared: &outbox.batch_mut().shared,
+        allowance: settings.allowance(tick_s),
+        hello: Hello {
+            client: 0,
+            tick_millihertz: (1000.0 / tick_s).round() as u32,
+            tick: tick.0,
+            mtu_bytes: packing.mtu_bytes as u32,
+        },
+        sessions: &sessions,
+        attributes: &attributes,
+        ids: &ids,
+        values: &values,
     };
-    let all_records = &*records;
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
-    let shared = &*outbox.batch_mut().shared;
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
-        let FillWorker {
-            scratch,
-            part,
-            sent,
-            ..
-        } = worker;
-        for ClientJob {
-            state,
-            own,
-            records,
-            scene,
-            ..
-        } in jobs
-        {
-            // It was given control in the middle of the tick, and begins in the next one.
-            if state.own != Some(words(own.reference())) {
-                continue;
-            }
-            let standing = records.standing(own.id().0);
-            let values_of = |id| {
-                let ids = ids.get(own.scene_entity()).ok()?;
-                values.get(ids.entity(ObjectId(id))?).ok()
-            };
-            let around = Surroundings {
-                records,
-                scenes: all_records,
-                shared,
-                size_m: scene.size_m(),
-                tick: tick.0,
-                allowance,
-                hello: hello(state.client),
-                relation: |id| {
-                    if id == own.id().0 {
-                        attributes.variant(Attributes::OWN)
-                    } else {
-                        attributes.variant(relation(standing, records.standing(id)))
-                    }
-                },
-                catch_up: |link: &Link, to: Variant, bytes: &mut Vec<u8>| {
-                    let told = |variant: Variant| attributes.told()[usize::from(variant.0)];
-                    let (mut more, before) = (told(to), told(link.variant));
-                    more.iter_mut()
-                        .zip(before)
-                        .for_each(|(more, had)| *more &= !had);
-                    if let Some(sent) = values_of(link.id) {
-                        let (id, generation) = (link.id, link.generation);
-                        write_delta(bytes, id, generation, &attributes, (sent, &more));
-                    }
-                },
-            };
-            let input = sessions
-                .get(state.client)
-                .map_or(0, |session| session.inputs);
-            part.begin(state.client, state.epoch, input);
-            state.fill(part, &around, scratch, sent);
-            part.end();
-        }
+        jobs.iter_mut()
+            .for_each(|job| write_line(job, &news, worker));
     });
-    let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
-    stats.links = count(|state| state.links.len());
-    stats.waiting = count(|state| state.waiting.len());
+    // Chunks are consecutive, so their parts are too; those who control nothing any more, or are gone, follow them.
     let last = outbox.batch_mut().part(workers.len());
+    for state in clients.iter_mut().filter(|state| state.is_to_part()) {
+        let input = sessions.input(state.client);
+        state.fill_parting(last, input, &mut stats.sent);
+    }
     for client in gone.drain(..) {
         last.begin(client, 0, 0);
         last.close(CloseReason::Ended);
     }
     last.end();
-    // Chunks are consecutive, so their parts are too.
+    let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
+    stats.links = count(|state| state.links.len());
+    stats.waiting = count(|state| state.waiting.len());
     for (nth, worker) in workers.iter_mut().enumerate() {
         std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
         stats.sent.add(std::mem::take(&mut worker.sent));
     }
+}
+
+/// What all lines of a tick are made from.
+struct TickNews<'a, 'w, 's> {
+    scenes: &'a BTreeMap<SceneId, SceneRecords>,
+    shared: &'a [u8],
+    allowance: Allowance,
+    /// The greeting, but for whom it is.
+    hello: Hello,
+    sessions: &'a Sessions,
+    attributes: &'a Attributes,
+    ids: &'a Query<'w, 's, &'static SceneObjects>,
+    values: &'a Query<'w, 's, &'static SentValues>,
+}
+
+fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
+    let ClientJob {
+        state,
+        own,
+        records,
+        scene,
+        ..
+    } = job;
+    // It was given control in the middle of the tick, and begins in the next one.
+    if state.own != Some(words(own.reference())) {
+        return;
+    }
+    let (own_id, attributes, records) = (own.id().0, news.attributes, *records);
+    let values_of = |id| {
+        let ids = news.ids.get(own.scene_entity()).ok()?;
+        news.values.get(ids.entity(ObjectId(id))?).ok()
+    };
+    let around = Surroundings {
+        records,
+        scenes: news.scenes,
+        shared: news.shared,
+        size_m: scene.size_m(),
+        tick: news.hello.tick,
+        input: news.sessions.input(state.client),
+        allowance: news.allowance,
+        hello: Hello {
+            client: state.client.0,
+            ..news.hello
+        },
+        relation: |id| {
+            if id == own_id {
+                attributes.variant(Attributes::OWN)
+            } else {
+                attributes.variant(relation(records, own_id, id))
+            }
+        },
+        catch_up: |link: &Link, to: Variant, bytes: &mut Vec<u8>| {
+            let told = |variant: Variant| attributes.told()[usize::from(variant.0)];
+            let (mut more, before) = (told(to), told(link.variant));
+            more.iter_mut()
+                .zip(before)
+                .for_each(|(more, had)| *more &= !had);
+            if let Some(sent) = values_of(link.id) {
+                let (id, generation) = (link.id, link.generation);
+                write_delta(bytes, id, generation, attributes, (sent, &more));
+            }
+        },
+    };
+    let FillWorker {
+        scratch,
+        part,
+        sent,
+        ..
+    } = worker;
+    state.fill(part, &around, scratch, sent);
 }

@@ -7,6 +7,7 @@ use super::audience::Audience;
 use super::replicator::Replicator;
 use super::sent_values::SentValues;
 use crate::sync::client::ClientState;
+use crate::sync::membership::Memberships;
 use crate::sync::records::{LinkNews, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::world::{
@@ -44,6 +45,7 @@ pub(super) fn follow_standing(
         if let Some(records) = scenes.get_mut(&object.scene) {
             records.retire(object.id.0, object.generation.0);
             let before = records.stand(object.id.0, [0; 3]);
+            records.join(object.id.0, Memberships::default());
             parties.change(object, before[PARTY], 0);
         }
     }

@@ -30,8 +30,8 @@ pub(in crate::sync) struct Replicator {
     pub gone: Vec<ClientId>,
     /// The objects that clients know to control, by scene: of the others' views nobody is told.
     pub followed: BTreeMap<SceneId, FixedBitSet>,
-    /// Viewer, target and class of what changed in view lists of those, by scene, ascending.
-    pub changed: BTreeMap<SceneId, Vec<(u32, u32, u8)>>,
+    /// What changed in the view lists of those, by scene: each pair once, ascending.
+    pub changed: BTreeMap<SceneId, Vec<ViewChange>>,
     pub workers: Vec<FillWorker>,
 }
 
@@ -55,6 +55,19 @@ pub(in crate::sync) struct Wanted {
     pub variant: Variant,
     /// Whether it is for somebody who need not see it.
     pub remote: bool,
+}
+
+/// What became of a pair in this tick's View.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sync) struct ViewChange {
+    /// Who sees, or saw.
+    pub viewer: u32,
+    /// Who is seen, or was.
+    pub target: u32,
+    /// The place of the event among those of its scene.
+    pub nth: u32,
+    /// The class of the pair; none when it ended.
+    pub class: Option<u8>,
 }
 
 /// What one worker needs and makes.

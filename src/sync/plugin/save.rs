@@ -14,10 +14,11 @@ use tracing::error;
 
 use super::attributes::Attributes;
 use super::dirty::{DirtyMasks, MaskSlot};
+use super::order::SyncSystems;
 use super::save_request::{SaveRequest, bearer, request_of};
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
-use crate::sim::{HeartbeatSystems, SimTick};
+use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::world::ObjectRef;
 
@@ -35,10 +36,7 @@ pub(super) fn install(app: &mut App) {
         .add_message::<SaveFailed>()
         .add_systems(
             FixedUpdate,
-            (take_back, request)
-                .chain()
-                .after(super::collect::collect)
-                .in_set(HeartbeatSystems::Collect),
+            (take_back, request).chain().in_set(SyncSystems::Save),
         );
 }
 

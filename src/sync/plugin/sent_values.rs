@@ -23,6 +23,11 @@ impl SentValues {
         changed
     }
 
+    /// The value of an attribute, if it has one.
+    pub fn get(&self, bit: usize) -> Option<&[u8]> {
+        self.0.get(bit)?.as_deref()
+    }
+
     /// Those of the values that are in a set, with their bits, ascending.
     pub fn of<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
         bits(set)

@@ -1,7 +1,9 @@
 //! Whole servers whose mirrors must follow whatever happens.
 
 mod announces;
+mod audiences;
 mod following;
+mod gone;
 mod links;
 mod remotes;
 mod saves;
@@ -19,7 +21,7 @@ use crate::outbox::{CloseReason, Outbox, Sink};
 use crate::session::{ControlledBy, LogoutReason, Sessions, control, disconnect};
 use crate::sim::{SimTick, Workers};
 use crate::sync::{Mirror, SentCounters};
-use crate::wire::{Channel, ClientId, Encoding, Value};
+use crate::wire::{Channel, ClientId, Encoding, PacketHeader, Reader, Value};
 use crate::world::{
     KindId, ObjectRef, PartyId, Position, SceneSpec, TeamId, Velocity, change_scene, close_scene,
     open_scene, spawn_object, teleport,
@@ -43,6 +45,10 @@ struct Stance(u32);
 /// Told to the party, wherever it is.
 #[derive(Component, Clone, Copy)]
 struct Vigour(u32);
+
+/// Told to the guild.
+#[derive(Component, Clone, Copy)]
+struct Rank(u32);
 
 /// Told to all in the scene: of the scene itself, or of somebody who carries a flag, say.
 #[derive(Component, Clone, Copy)]
@@ -76,6 +82,8 @@ struct FarEnd {
     random: u64,
     late: Vec<(ClientId, Vec<u8>)>,
     closed: Vec<(ClientId, CloseReason)>,
+    /// The epochs of each client's reliable packets, each once.
+    epochs: BTreeMap<ClientId, Vec<u8>>,
 }
 
 impl FarEnd {
@@ -109,6 +117,11 @@ impl Sink for Mirrors {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         let mut end = self.0.lock().unwrap();
         if channel == Channel::Reliable {
+            let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
+            let epochs = end.epochs.entry(client).or_default();
+            if epochs.last() != Some(&header.epoch) {
+                epochs.push(header.epoch);
+            }
             return end.arrive(client, packet);
         }
         if end.is_bad() {
@@ -151,6 +164,8 @@ impl Rig {
         let vigour = spec("vigour", 5).to(Audience::PARTY);
         app.replicate_field(vigour, |vigour: &Vigour| vigour.0)
             .unwrap();
+        let rank = spec("rank", 7).to(Audience::GUILD);
+        app.replicate_field(rank, |rank: &Rank| rank.0).unwrap();
         app.replicate::<Score>(spec("score", 6).to(Audience::SCENE))
             .unwrap();
         let stance = spec("stance", 4).at(Cadence::EveryTick);
@@ -182,6 +197,7 @@ impl Rig {
             Mana(nth),
             Vigour(nth),
             Stance(1),
+            Rank(nth),
             TeamId(nth % 2),
         );
         let world = self.app.world_mut();
@@ -192,15 +208,19 @@ impl Rig {
     }
 
     fn rest_and_compare(&mut self) {
+        self.rest_and(compare_mirror);
+    }
+
+    fn rest_and_compare_exactly(&mut self) {
+        self.rest_and(compare_mirror_exactly);
+    }
+
+    fn rest_and(&mut self, compare: fn(&World, ClientId, &Mirror) -> Result<(), String>) {
         (0..12).for_each(|_| self.app.update());
         for (client, (mirror, result)) in &self.mirrors.0.lock().unwrap().mirrors {
             assert_eq!(*result, Ok(()), "client {}", client.0);
-            assert_eq!(
-                compare_mirror(self.app.world(), *client, mirror),
-                Ok(()),
-                "client {}",
-                client.0
-            );
+            let compared = compare(self.app.world(), *client, mirror);
+            assert_eq!(compared, Ok(()), "client {}", client.0);
         }
     }
 
@@ -250,8 +270,17 @@ fn slay(mut commands: Commands, doomed: Query<Entity, With<Doomed>>) {
 }
 
 fn despawn_in(set: SimSystems) -> Rig {
+    despawn_by(|app| app.add_systems(FixedUpdate, slay.in_set(set)))
+}
+
+/// Despawned by a system between two sets of replication.
+fn despawn_between(after: SyncSystems, before: SyncSystems) -> Rig {
+    despawn_by(|app| app.add_systems(FixedUpdate, slay.after(after).before(before)))
+}
+
+fn despawn_by(add: impl FnOnce(&mut App) -> &mut App) -> Rig {
     let mut rig = Rig::new(10);
-    rig.app.add_systems(FixedUpdate, slay.in_set(set));
+    add(&mut rig.app);
     rig.rest_and_compare();
     rig
 }

@@ -34,13 +34,19 @@ fn an_equal_value_written_again_sends_nothing_and_only_owners_learn_what_is_thei
 
 #[test]
 fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
-    for set in [
+    let sets = [
         SimSystems::Think,
         SimSystems::Move,
         SimSystems::Heartbeat,
         SimSystems::Last,
-    ] {
-        let mut rig = despawn_in(set);
+    ];
+    let within = [
+        (SyncSystems::Mark, SyncSystems::Follow),
+        (SyncSystems::Follow, SyncSystems::Collect),
+        (SyncSystems::Encode, SyncSystems::Tell),
+    ];
+    let within = within.map(|(after, before)| despawn_between(after, before));
+    for mut rig in sets.map(despawn_in).into_iter().chain(within) {
         for _ in 0..4 {
             let entity = rig.players.remove(2);
             rig.app.world_mut().entity_mut(entity).insert(Doomed);
@@ -54,12 +60,16 @@ fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
 
 #[test]
 fn who_comes_and_goes_within_a_tick_is_never_told() {
-    let mut rig = despawn_in(SimSystems::Heartbeat);
-    rig.join(10, 3);
-    let entity = rig.players.pop().unwrap();
-    rig.app.world_mut().entity_mut(entity).insert(Doomed);
-    rig.app.update();
-    rig.rest_and_compare();
+    let within = despawn_between(SyncSystems::Follow, SyncSystems::Collect);
+    for mut rig in [despawn_in(SimSystems::Heartbeat), within] {
+        rig.join(10, 3);
+        let entity = rig.players.pop().unwrap();
+        let client = rig.client_of(entity);
+        rig.app.world_mut().entity_mut(entity).insert(Doomed);
+        rig.app.update();
+        rig.rest_and_compare();
+        assert!(!rig.mirrors.0.lock().unwrap().mirrors.contains_key(&client));
+    }
 }
 
 #[test]
@@ -173,7 +183,8 @@ fn who_leaves_before_it_was_told_of_is_never_told_of() {
     }
     rig.players.truncate(4);
     (0..12).for_each(|_| rig.app.update());
-    assert_eq!(rig.sent().despawns.messages - before.despawns.messages, 0);
+    let despawns = rig.sent().despawns.messages - before.despawns.messages;
+    assert_eq!(despawns, 2, "of their own");
     rig.rest_and_compare();
 }
 
@@ -218,4 +229,45 @@ fn whose_session_ends_is_closed_once() {
     rig.rest_and_compare();
     let end = rig.mirrors.0.lock().unwrap();
     assert_eq!(end.closed, [(client, CloseReason::Ended)]);
+}
+
+#[test]
+fn no_more_snapshots_are_sent_than_the_byte_budget_has_room_for_and_one_at_least() {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        bytes_per_client_s: 400,
+        ..SyncSettings::default()
+    });
+    // The budget is a few bytes a tick: less than a snapshot. It sees five others.
+    for known in [2, 3, 4, 5, 6, 6] {
+        rig.app.update();
+        let end = rig.mirrors.0.lock().unwrap();
+        let mirror = &end.mirrors[&rig.client_of(rig.players[0])].0;
+        assert_eq!(mirror.ids().len(), known);
+    }
+    rig.rest_and_compare();
+}
+
+#[test]
+fn each_scene_and_each_resume_has_the_next_epoch_and_the_first_is_1() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (entity, to) = (rig.players[0], rig.scenes[1]);
+    let client = rig.client_of(entity);
+    let epochs = |rig: &Rig| rig.mirrors.0.lock().unwrap().epochs[&client].clone();
+    assert_eq!(epochs(&rig), [1]);
+    change_scene(rig.app.world_mut(), entity, to, Vec2::splat(50.0)).unwrap();
+    rig.rest_and_compare();
+    assert_eq!(epochs(&rig), [1, 2]);
+    let mut object = rig.app.world_mut().entity_mut(entity);
+    object.remove::<ControlledBy>();
+    rig.rest_and_compare();
+    assert_eq!(
+        epochs(&rig),
+        [1, 2],
+        "what it controlled is gone in its own epoch"
+    );
+    control(rig.app.world_mut(), client, entity);
+    rig.rest_and_compare();
+    assert_eq!(epochs(&rig), [1, 2, 3]);
 }
