@@ -67,8 +67,8 @@ fn who_comes_back_begins_anew() {
     rig.rest_and_compare();
     let others = rig.sent().despawns.messages - despawns;
     assert_eq!(
-        others, 5,
-        "four others see one less, and two lost control to others"
+        others, 4,
+        "three see one less, and one lost what it controlled"
     );
 }
 
