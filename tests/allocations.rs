@@ -193,5 +193,5 @@ fn a_whole_app_allocates_nothing_that_grows_with_its_objects() {
         many <= few + 20,
         "in 100 ticks: {few} with 200 players, {many} with 600"
     );
-    assert!(few < 100 * 60, "{few} in 100 ticks");
+    assert!(few < 100 * 30, "{few} in 100 ticks");
 }

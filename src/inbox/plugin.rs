@@ -34,7 +34,7 @@ impl Plugin for InboxPlugin {
     }
 }
 
-/// Limits of the inbox.
+/// How many messages may wait, and how many are handled a tick.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InboxSettings {
@@ -102,7 +102,7 @@ impl Inbox {
         self.queue.len()
     }
 
-    /// What happened so far.
+    /// What became of messages so far.
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.queue.counters()

@@ -53,7 +53,7 @@ pub struct InboundMessage {
     pub number: u16,
 }
 
-/// What happened so far.
+/// What became of messages since the queue was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InboxCounters {
     /// Messages offered.
@@ -216,7 +216,7 @@ impl MessageQueue {
         self.waiting.iter()
     }
 
-    /// What happened so far.
+    /// What became of messages so far.
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.counters

@@ -58,7 +58,7 @@ impl Plugin for SessionPlugin {
     }
 }
 
-/// Limits of the sessions.
+/// How many sessions there may be.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
@@ -74,7 +74,7 @@ impl Default for SessionSettings {
     }
 }
 
-/// What happened so far.
+/// Logins, logouts and refusals since the app began.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStats {
     /// Players that logged in.

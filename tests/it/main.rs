@@ -1,5 +1,6 @@
 //! The promises of the crate, kept through its public API and its program: one file a promise.
 
+mod audiences;
 mod battles;
 mod conserved;
 mod determinism;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sync::client::Allowance;
 
-/// What may be tuned.
+/// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SyncSettings {

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use crate::sync::counters::SentCounters;
 
-/// What happened so far.
+/// What replication did since the app began, and how many links there are now.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncStats {
     /// Attributes found dirty at a collection.
