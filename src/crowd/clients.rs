@@ -427,18 +427,13 @@ pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
     let Some(synthetics) = world.get_resource::<SyntheticClients>() else {
         return (0, Vec::new());
     };
-    let has_object = |client| {
-        world
-            .resource::<Sessions>()
-            .get(client)
-            .is_some_and(|s| s.controls.is_some())
-    };
+    let is_open = |client| world.resource::<Sessions>().get(client).is_some();
     let compared = || {
         let receiving = synthetics
             .clients
             .iter()
             .filter(|synthetic| synthetic.receives);
-        receiving.filter_map(|s| Some((s, s.client.filter(|&client| has_object(client))?)))
+        receiving.filter_map(|s| Some((s, s.client.filter(|&client| is_open(client))?)))
     };
     let faults = synthetics
         .clients

@@ -34,7 +34,7 @@ impl Plugin for InboxPlugin {
     }
 }
 
-/// Limits of the inbox.
+/// How many messages may wait, and how many are handled a tick.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct InboxSettings {
@@ -86,13 +86,23 @@ impl Inbox {
         self.queue.take(tick.0)
     }
 
+    /// Takes a client of which a message was refused while none of it waited, with the number of the last that came.
+    pub fn take_refused(&mut self) -> Option<(ClientId, u16)> {
+        self.queue.take_refused()
+    }
+
+    /// A client's connection ended: its messages are counted no more. What waits is still handled.
+    pub fn forget(&mut self, client: ClientId) {
+        self.queue.forget(client);
+    }
+
     /// How many messages wait.
     #[must_use]
     pub fn backlog(&self) -> usize {
         self.queue.len()
     }
 
-    /// What happened so far.
+    /// What became of messages so far.
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.queue.counters()

@@ -1,5 +1,6 @@
 //! The queue itself, without the ECS.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use arrayvec::ArrayVec;
@@ -47,9 +48,12 @@ pub struct InboundMessage {
     pub tick: u64,
     /// Its bytes.
     pub bytes: ArrayVec<u8, MESSAGE_BYTES_MAX>,
+    /// Which of its client's messages it is, from 1 on and modulo 65,536: all that came count, refused ones too. When it is
+    /// taken and no other of its client waits, the last that came.
+    pub number: u16,
 }
 
-/// What happened so far.
+/// What became of messages since the queue was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InboxCounters {
     /// Messages offered.
@@ -64,11 +68,29 @@ pub struct InboxCounters {
     pub max_lag_ticks: u64,
 }
 
+/// Clients whose messages are counted, at most; of further ones all are refused.
+const CLIENTS_MAX: usize = 1 << 20;
+
+/// What of a client came and waits. Kept until the client is forgotten.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClientBacklog {
+    /// How many wait.
+    waiting: u32,
+    /// How many came, modulo 65,536.
+    came: u16,
+    /// Whether it stands in the list of those of which one was refused.
+    is_listed: bool,
+    /// Its connection ended.
+    is_gone: bool,
+}
+
 /// Messages that wait for the tick, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct MessageQueue {
     waiting: VecDeque<InboundMessage>,
-    by_client: BTreeMap<ClientId, u32>,
+    by_client: BTreeMap<ClientId, ClientBacklog>,
+    /// Clients of which a message was refused while none waited.
+    refused: Vec<ClientId>,
     counters: InboxCounters,
 }
 
@@ -99,24 +121,34 @@ impl MessageQueue {
         tick: u64,
         bytes: &[u8],
     ) -> Result<(), Refused> {
-        let bytes = bytes
-            .try_into()
-            .map_err(|_| Refused::TooLong(bytes.len()))?;
-        if self.waiting.len() >= limits.backlog_max {
-            return Err(Refused::Full(self.waiting.len()));
-        }
-        let waiting = self.by_client.entry(client).or_default();
-        if *waiting >= limits.client_backlog_max {
-            return Err(Refused::ClientFull {
+        let known = self.by_client.len();
+        let backlog = match self.by_client.entry(client) {
+            Entry::Occupied(backlog) => backlog.into_mut(),
+            Entry::Vacant(place) if known < CLIENTS_MAX => place.insert(ClientBacklog::default()),
+            Entry::Vacant(_) => return Err(Refused::Full(self.waiting.len())),
+        };
+        backlog.came = backlog.came.wrapping_add(1);
+        let bytes = match bytes.try_into() {
+            Err(_) => Err(Refused::TooLong(bytes.len())),
+            Ok(_) if self.waiting.len() >= limits.backlog_max => {
+                Err(Refused::Full(self.waiting.len()))
+            }
+            Ok(_) if backlog.waiting >= limits.client_backlog_max => Err(Refused::ClientFull {
                 client,
-                waiting: *waiting,
-            });
+                waiting: backlog.waiting,
+            }),
+            Ok(bytes) => Ok(bytes),
+        };
+        if bytes.is_err() && backlog.waiting == 0 && !backlog.is_listed {
+            backlog.is_listed = true;
+            self.refused.push(client);
         }
-        *waiting += 1;
+        backlog.waiting += u32::from(bytes.is_ok());
         self.waiting.push_back(InboundMessage {
             client,
             tick,
-            bytes,
+            bytes: bytes?,
+            number: backlog.came,
         });
         self.counters.max_backlog = self.counters.max_backlog.max(self.waiting.len());
         Ok(())
@@ -124,11 +156,14 @@ impl MessageQueue {
 
     /// Takes the oldest message, at tick `now`.
     pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
-        let message = self.waiting.pop_front()?;
-        if let Some(waiting) = self.by_client.get_mut(&message.client) {
-            *waiting -= 1;
-            if *waiting == 0 {
-                self.by_client.remove(&message.client);
+        let mut message = self.waiting.pop_front()?;
+        if let Some(backlog) = self.by_client.get_mut(&message.client) {
+            backlog.waiting -= 1;
+            if backlog.waiting == 0 {
+                message.number = backlog.came;
+                if backlog.is_gone {
+                    self.by_client.remove(&message.client);
+                }
             }
         }
         self.counters.handled += 1;
@@ -137,6 +172,31 @@ impl MessageQueue {
             .max_lag_ticks
             .max(now.saturating_sub(message.tick + 1));
         Some(message)
+    }
+
+    /// Takes a client of which a message was refused while none of it waited, with the number of the last that came: since
+    /// that it has nothing to wait for. None when there is none.
+    pub fn take_refused(&mut self) -> Option<(ClientId, u16)> {
+        while let Some(client) = self.refused.pop() {
+            let Some(backlog) = self.by_client.get_mut(&client) else {
+                continue;
+            };
+            backlog.is_listed = false;
+            if backlog.waiting == 0 {
+                return Some((client, backlog.came));
+            }
+        }
+        None
+    }
+
+    /// A client's connection ended: its messages are counted no more. What waits is still handled.
+    pub fn forget(&mut self, client: ClientId) {
+        if let Some(backlog) = self.by_client.get_mut(&client) {
+            backlog.is_gone = true;
+            if backlog.waiting == 0 {
+                self.by_client.remove(&client);
+            }
+        }
     }
 
     /// How many wait.
@@ -156,7 +216,7 @@ impl MessageQueue {
         self.waiting.iter()
     }
 
-    /// What happened so far.
+    /// What became of messages so far.
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.counters
@@ -192,6 +252,33 @@ mod tests {
             Err(Refused::TooLong(33))
         );
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
+        let mut queue = MessageQueue::default();
+        let client = ClientId(1);
+        let mut offer = |bytes: &[u8]| queue.offer(LIMITS, client, 0, bytes).is_ok();
+        assert!(offer(&[2]) && !offer(&[0; 33]));
+        assert!((0..3).all(|_| offer(&[2])) && !offer(&[2]));
+        let numbers = std::iter::from_fn(|| Some(queue.take(1)?.number));
+        // The second and the last were refused; the last counts with the one before it, since nothing else waits.
+        assert_eq!(numbers.collect::<Vec<_>>(), [1, 3, 4, 6]);
+        assert!(queue.offer(LIMITS, client, 0, &[0; 33]).is_err());
+        assert_eq!(queue.take_refused(), Some((client, 7)));
+        assert_eq!(queue.take_refused(), None);
+    }
+
+    #[test]
+    fn who_is_gone_is_forgotten_once_nothing_of_it_waits() {
+        let mut queue = MessageQueue::default();
+        let (one, other) = (ClientId(1), ClientId(2));
+        assert!(queue.offer(LIMITS, one, 0, &[2]).is_ok());
+        assert!(queue.offer(LIMITS, other, 0, &[0; 33]).is_err());
+        queue.forget(one);
+        queue.forget(other);
+        assert_eq!(queue.take(1).map(|message| message.number), Some(1));
+        assert!(queue.by_client.is_empty() && queue.take_refused().is_none());
     }
 
     proptest! {

@@ -11,6 +11,17 @@
 //! Without threads a client's line can be modelled in bytes a tick ([`Outbox::model_line`]): the same happens then, but in every
 //! run alike.
 //!
+//! | file | what it holds |
+//! |---|---|
+//! | `batch` | a tick's messages, each once, and a line of spans a client |
+//! | `assemble` | packets out of lines |
+//! | `sink`, `udp`, `capture` | where packets go: counted, kept, sent, written to a file |
+//! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; who waits when it is full |
+//! | `handover`, `sender` | how threads wait for each other; the threads |
+//! | `line_model` | a client's line, so many bytes a tick |
+//! | `plugin` | the outbox in the tick |
+//! | `reference`, `workload` | what it is measured beside and with |
+//!
 //! Invariants: a client's packets keep their order within a channel; everything that was accepted is delivered before the
 //! threads end, when the app is dropped, too; a sink does not block. A message that is lost because it is longer than its
 //! channel takes is counted.

@@ -48,7 +48,7 @@ impl Plugin for OutboxPlugin {
     }
 }
 
-/// What may be tuned. A change takes effect at the next Send; one of the threads waits until they have delivered everything.
+/// How packets are sent: by how many threads, how long, and how much may wait. A change takes effect at the next Send; one of the threads waits until they have delivered everything.
 #[derive(Resource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OutboxSettings {

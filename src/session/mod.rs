@@ -4,6 +4,11 @@
 //! connect ─▶ Session ─ Login ─▶ LoggedIn ─▶ (the game spawns an object) ─▶ control ─▶ Move, Face ─▶ MoveInput
 //!                     ─ Logout, disconnect, a second login ─▶ LoggedOut, object despawned
 //! ```
+//! | file | what it holds |
+//! |---|---|
+//! | `sessions` | the list of sessions |
+//! | `plugin` | sessions in the tick: logins, logouts, inputs, control |
+//!
 //! Invariants: a player has at most one session, the newest; a client controls at most one object, and an object has at most
 //! one client; what a client sends before its login, or what does not decode, is counted and changes nothing.
 

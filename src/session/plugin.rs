@@ -47,7 +47,7 @@ impl Plugin for SessionPlugin {
             )
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
-                    hasher.write_u64(u64::from(client.0));
+                    hasher.write_u64(u64::from(client.0) << 16 | u64::from(session.inputs));
                     hasher.write_u64(session.player.map_or(u64::MAX, |player| player.0));
                     let object = session
                         .controls
@@ -58,7 +58,7 @@ impl Plugin for SessionPlugin {
     }
 }
 
-/// Limits of the sessions.
+/// How many sessions there may be.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
@@ -74,7 +74,7 @@ impl Default for SessionSettings {
     }
 }
 
-/// What happened so far.
+/// Logins, logouts and refusals since the app began.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStats {
     /// Players that logged in.
@@ -153,6 +153,9 @@ pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
     else {
         return;
     };
+    if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
+        inbox.forget(client);
+    }
     if let Some(entity) = session.controls {
         // It may be gone already, and then there is nothing left to do.
         let _ = despawn_object(world, entity);
@@ -207,9 +210,18 @@ fn drain_inbox(world: &mut World) {
         let Some(inbound) = world.resource_mut::<Inbox>().take(tick) else {
             break;
         };
+        let mut sessions = world.resource_mut::<Sessions>();
+        if !sessions.settle(inbound.client, inbound.number) {
+            world.resource_mut::<Inbox>().forget(inbound.client);
+        }
         if let Err(reason) = handle(world, inbound.client, &inbound.bytes) {
             debug!(client = inbound.client.0, reason, "message refused");
             world.resource_mut::<SessionStats>().bad_messages += 1;
+        }
+    }
+    while let Some((client, number)) = world.resource_mut::<Inbox>().take_refused() {
+        if !world.resource_mut::<Sessions>().settle(client, number) {
+            world.resource_mut::<Inbox>().forget(client);
         }
     }
     let open = world.resource::<Sessions>().len();
@@ -223,7 +235,6 @@ fn handle(world: &mut World, client: ClientId, bytes: &[u8]) -> Result<(), &'sta
         .resource::<Sessions>()
         .get(client)
         .ok_or("no such session")?;
-    world.resource_mut::<Sessions>().count_input(client);
     match message {
         ClientMessage::Login { player } => log_in(world, client, PlayerId(player)),
         _ if session.player.is_none() => Err("not logged in"),
@@ -391,6 +402,62 @@ mod tests {
             reason: LogoutReason::Behind,
         };
         assert_eq!(written::<LoggedOut>(&app), [gone]);
+    }
+
+    fn inputs(app: &App, client: ClientId) -> u16 {
+        app.world().resource::<Sessions>().input(client)
+    }
+
+    #[test]
+    fn the_number_told_is_that_of_the_newest_message_that_came_whatever_became_of_it() {
+        let mut app = app();
+        let client = connect(&mut app);
+        send_bytes(&mut app, client, &[77]);
+        send(&mut app, client, ClientMessage::Login { player: 7 });
+        app.update();
+        assert_eq!(inputs(&app, client), 2, "one did not decode");
+        let settings = InboxSettings {
+            client_backlog_max: 2,
+            ..InboxSettings::default()
+        };
+        app.insert_resource(settings.clone());
+        let offer = |app: &mut App, bytes: &[u8]| {
+            let tick = *app.world().resource::<SimTick>();
+            let mut inbox = app.world_mut().resource_mut::<Inbox>();
+            inbox.offer(&settings, tick, client, bytes).is_ok()
+        };
+        assert!(offer(&mut app, &[4, 1]) && offer(&mut app, &[4, 2]));
+        assert!(!offer(&mut app, &[4, 3]));
+        app.update();
+        assert_eq!(inputs(&app, client), 5, "the fifth was refused");
+        assert!(!offer(&mut app, &[0; 40]));
+        app.update();
+        assert_eq!(
+            inputs(&app, client),
+            6,
+            "the sixth was refused, and nothing waited"
+        );
+    }
+
+    #[test]
+    fn no_more_messages_are_handled_in_a_tick_than_may_be() {
+        let mut app = app();
+        let client = connect(&mut app);
+        app.insert_resource(InboxSettings {
+            messages_per_tick_max: 2,
+            ..InboxSettings::default()
+        });
+        send(&mut app, client, ClientMessage::Login { player: 7 });
+        (0..4).for_each(|heading| send(&mut app, client, ClientMessage::Face { heading }));
+        for (handled, waiting) in [(2, 3), (4, 1), (5, 0), (5, 0)] {
+            app.update();
+            let inbox = app.world().resource::<Inbox>();
+            assert_eq!(
+                (inbox.counters().handled, inbox.backlog()),
+                (handled, waiting)
+            );
+            assert_eq!(u64::from(inputs(&app, client)), handled);
+        }
     }
 
     #[test]

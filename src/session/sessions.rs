@@ -15,8 +15,8 @@ pub struct Session {
     pub player: Option<PlayerId>,
     /// The object that this client controls, or watches through.
     pub controls: Option<Entity>,
-    /// Messages of it that were handled, modulo 65,536: packets say so, and a client that counts its own knows which of them
-    /// the server has seen.
+    /// The number of its newest message that was handled or refused, modulo 65,536: packets say so, and a client that counts
+    /// what it sent knows what the server has seen. Every message that came from it counts, whatever became of it.
     pub inputs: u16,
     /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
     pub receives: bool,
@@ -120,13 +120,19 @@ impl Sessions {
         self.open.is_empty()
     }
 
-    /// Gives a session its player. `false` when there is no such session, or it has a player already.
-    pub(super) fn count_input(&mut self, client: ClientId) {
-        if let Some(session) = self.open.get_mut(&client) {
-            session.inputs = session.inputs.wrapping_add(1);
-        }
+    /// The number of a client's newest message that was handled or refused; 0 of one that is not there.
+    #[must_use]
+    pub fn input(&self, client: ClientId) -> u16 {
+        self.get(client).map_or(0, |session| session.inputs)
     }
 
+    /// A client's messages up to this number were handled or refused. `false` when there is no such session.
+    pub(super) fn settle(&mut self, client: ClientId, number: u16) -> bool {
+        let session = self.open.get_mut(&client);
+        session.map(|session| session.inputs = number).is_some()
+    }
+
+    /// Gives a session its player. `false` when there is no such session, or it has a player already.
     pub(super) fn log_in(&mut self, client: ClientId, player: PlayerId) -> bool {
         let Some(session) = self
             .open

@@ -169,6 +169,24 @@ mod tests {
     }
 
     #[test]
+    fn every_bit_of_a_float_counts_and_both_zeros_are_one() {
+        let hash = |bits| {
+            let mut hasher = StateHasher::default();
+            hasher.write_f32(f32::from_bits(bits));
+            hasher.finish()
+        };
+        for value in [0.15_f32, 1000.5, -3.0e-7] {
+            let bits = value.to_bits();
+            let hashes: BTreeSet<u128> = (0..32).map(|bit| hash(bits ^ 1 << bit)).collect();
+            assert!(
+                hashes.len() == 32 && !hashes.contains(&hash(bits)),
+                "{value}"
+            );
+        }
+        assert_eq!(hash(0.0_f32.to_bits()), hash((-0.0_f32).to_bits()));
+    }
+
+    #[test]
     fn one_flipped_bit_changes_about_half_of_the_hash() {
         let hash = |word| {
             let mut hasher = StateHasher::default();

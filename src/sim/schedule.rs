@@ -31,7 +31,7 @@ pub enum SimSystems {
     View,
     /// The [`Heartbeat`] schedule, and per-object work phased over its ticks.
     Heartbeat,
-    /// What clients must learn is put into packets.
+    /// What changed is collected, and what clients must learn of it is listed for each.
     Replicate,
     /// Packets are handed over to be sent.
     Send,
@@ -84,13 +84,16 @@ pub struct Heartbeat;
 
 /// What a heartbeat does, in this order.
 ///
-/// The sets stand in the [`Heartbeat`] schedule and, for per-object work that is phased over the heartbeat's ticks, also
-/// in [`FixedUpdate`] behind it: a system there handles the objects whose id falls on [`HeartbeatPhase`].
+/// The sets stand in the [`Heartbeat`] schedule and, for an embedder's per-object work that is phased over the heartbeat's
+/// ticks, also in [`FixedUpdate`] behind it: a system there handles the objects whose id falls on [`HeartbeatPhase`].
+/// What runs in every tick is no part of it.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeartbeatSystems {
     /// Waiting parties become matches.
     Match,
-    /// Dirty masks become deltas.
+    /// What is gathered once a heartbeat, behind the matches; empty by default. Replication is no part of it: it collects
+    /// changed attributes in every tick, those of the heartbeat's cadence phased by object, within
+    /// [`SimSystems::Replicate`].
     Collect,
 }
 

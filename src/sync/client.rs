@@ -20,10 +20,11 @@ use std::collections::BTreeMap;
 use glam::Vec2;
 
 use super::announce::PlacedAnnounce;
+use super::counters::SentCounters;
 use super::motion::{MotionBase, Tier};
 use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
-use crate::outbox::BatchPart;
+use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
 
@@ -90,6 +91,8 @@ pub struct ClientState {
     pub credit: i64,
     /// It begins anew with the next line.
     begins: bool,
+    /// The object that it was last told to control, until it is told that this is gone: number and generation.
+    told_own: Option<(u32, u32)>,
     /// It was told which version this is.
     greeted: bool,
 }
@@ -114,6 +117,8 @@ pub struct Surroundings<'a, R, C> {
     pub size_m: Vec2,
     /// Now.
     pub tick: u64,
+    /// The number of the client's last input that was handled or refused.
+    pub input: u16,
     /// How much it may be told.
     pub allowance: Allowance,
     /// What it is told before anything else.
@@ -134,7 +139,7 @@ pub struct FillScratch {
     pub receivers: Vec<u32>,
 }
 
-/// What may be tuned, of the budget and the tiers.
+/// How much a client may be told: its byte budget, and what the tiers of motions are measured by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance {
     /// Bytes a client and tick.
@@ -145,64 +150,6 @@ pub struct Allowance {
     pub enters_per_tick: u32,
     /// Up to where an object is told of every tick, in metres.
     pub near_m: f32,
-}
-
-/// Messages of one kind, and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentCount {
-    /// Messages.
-    pub messages: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-impl SentCount {
-    /// Counts one message.
-    pub const fn one(&mut self, bytes: usize) {
-        self.messages += 1;
-        self.bytes += bytes as u64;
-    }
-
-    /// Adds another count.
-    pub const fn add(&mut self, other: Self) {
-        self.messages += other.messages;
-        self.bytes += other.bytes;
-    }
-}
-
-/// What clients were sent, by kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SentCounters {
-    /// Objects that came into sight, and what begins a scene.
-    pub snapshots: SentCount,
-    /// Objects that went out of sight.
-    pub despawns: SentCount,
-    /// Changed attributes.
-    pub deltas: SentCount,
-    /// What is told of objects that need not be in sight: parties, the scene.
-    pub remotes: SentCount,
-    /// Motions.
-    pub motions: SentCount,
-    /// Announcements.
-    pub announces: SentCount,
-    /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
-    pub expired: u64,
-    /// Motions that waited because of the budget, once a tick that they waited.
-    pub postponed: u64,
-}
-
-impl SentCounters {
-    /// Adds another count.
-    pub const fn add(&mut self, other: Self) {
-        self.snapshots.add(other.snapshots);
-        self.despawns.add(other.despawns);
-        self.deltas.add(other.deltas);
-        self.remotes.add(other.remotes);
-        self.motions.add(other.motions);
-        self.announces.add(other.announces);
-        self.expired += other.expired;
-        self.postponed += other.postponed;
-    }
 }
 
 impl ClientState {
@@ -222,6 +169,7 @@ impl ClientState {
             held: Vec::new(),
             credit: 0,
             begins: false,
+            told_own: None,
             greeted: false,
         }
     }
@@ -229,13 +177,10 @@ impl ClientState {
     /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
     pub fn begin(&mut self, own: (u32, u32, u32), variant: Variant) {
         self.own = Some(own);
-        self.begins = true;
-        self.epoch = self.epoch.wrapping_add(1);
-        self.links.clear();
-        self.waiting.clear();
-        self.despawns.clear();
-        self.held.clear();
-        self.remotes.clear();
+        if !std::mem::replace(&mut self.begins, true) {
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        self.forget();
         // It is told of itself whatever the view list holds, and before all others.
         self.links.push(Link {
             id: own.1,
@@ -246,6 +191,64 @@ impl ClientState {
             variant,
             class: u8::MAX,
         });
+    }
+
+    /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
+    /// ends; [`fill`](Self::fill) tells it so.
+    pub fn end(&mut self) {
+        if self.own.take().is_none() {
+            return;
+        }
+        if std::mem::take(&mut self.begins) {
+            // Of the scene that was to begin it was told nothing, so the number is not used up.
+            self.epoch = self.epoch.wrapping_sub(1);
+        }
+        self.forget();
+    }
+
+    /// Whether it controls nothing and was not told so yet.
+    #[must_use]
+    pub const fn is_to_part(&self) -> bool {
+        self.own.is_none() && self.told_own.is_some()
+    }
+
+    fn forget(&mut self) {
+        self.links.clear();
+        self.waiting.clear();
+        self.entering.clear();
+        self.despawns.clear();
+        self.held.clear();
+        self.announced.clear();
+        self.remotes.clear();
+    }
+
+    /// Shows all of the state that reaches later ticks, as words. O(links).
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        word(u64::from(self.client.0) << 8 | u64::from(self.epoch));
+        word(self.credit as u64);
+        let object = |id: u32, generation: u32| u64::from(id) << 32 | u64::from(generation);
+        let told = self.told_own.unwrap_or_default();
+        word(object(told.0, told.1));
+        let (scene, id, generation) = self.own.unwrap_or_default();
+        word(object(id, generation));
+        word(u64::from(scene) << 2 | u64::from(self.begins) << 1 | u64::from(self.greeted));
+        word((self.links.len() as u64) << 32 | self.waiting.len() as u64);
+        for link in &self.links {
+            word(object(link.id, link.generation));
+            word(
+                u64::from(link.motion) << 48
+                    | u64::from(link.sent) << 32
+                    | u64::from(link.tier.number()) << 16
+                    | u64::from(link.variant.0) << 8
+                    | u64::from(link.class),
+            );
+        }
+        for waiting in &self.waiting {
+            word(object(waiting.id, waiting.generation));
+            word(u64::from(waiting.class));
+        }
+        word(self.held.len() as u64);
+        self.remotes.digest(word);
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. O(links).
@@ -322,21 +325,18 @@ impl ClientState {
         R: Fn(u32) -> Variant,
         C: Fn(&Link, Variant, &mut Vec<u8>),
     {
-        let Surroundings {
-            records: scene,
-            tick,
-            allowance,
-            ..
-        } = *around;
-        let Some((_, own, _)) = self.own else { return };
-        let behind = &mut scratch.behind;
+        let greeting = self.greeting(around);
+        if self.begins && greeting.is_none() {
+            // It went away in the middle of the tick.
+            self.end();
+        }
+        if self.own.is_none() {
+            return self.fill_parting(part, around.input, counters);
+        }
+        part.begin(self.client, self.epoch, around.input);
         let mut spent = 0;
-        if self.begins {
-            let Some(bytes) = self.greet(part, around) else {
-                // It went away in the middle of the tick.
-                self.own = None;
-                return;
-            };
+        if let Some(snapshot) = greeting {
+            let bytes = self.greet(part, around, snapshot);
             counters.snapshots.one(bytes);
             spent += bytes;
         }
@@ -346,7 +346,43 @@ impl ClientState {
             spent += bytes;
         }
         spent += self.remotes.fill_forgotten(part, counters);
-        let (known, mut made) = (self.links.len(), 0);
+        let known = self.links.len();
+        spent += self.fill_snapshots(part, around, counters);
+        spent += self.remotes.fill(part, around.scenes, counters);
+        let (bytes, behind_count) = self.fill_deltas(known, part, around, scratch, counters);
+        spent += bytes;
+        spent += self.announce(part, around, &mut scratch.receivers, counters);
+        let behind = &mut scratch.behind[..behind_count];
+        spent += self.fill_motions(behind, spent, part, around, counters);
+        // Whatever came at once, motions go on after a second.
+        let least = -i64::from(around.allowance.bytes_max);
+        self.credit = (self.credit - spent as i64).max(least);
+        part.end();
+    }
+
+    /// The line of a client that controls nothing: once, that what it controlled is gone.
+    pub fn fill_parting(&mut self, part: &mut BatchPart, input: u16, counters: &mut SentCounters) {
+        let Some((id, generation)) = self.told_own.take() else {
+            return;
+        };
+        part.begin(self.client, self.epoch, input);
+        let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
+        counters.despawns.one(bytes);
+        part.end();
+    }
+
+    /// Those that come to be known; gives the bytes.
+    fn fill_snapshots<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        counters: &mut SentCounters,
+    ) -> usize
+    where
+        R: Fn(u32) -> Variant,
+    {
+        let scene = around.records;
+        let mut spent = 0;
         for waiting in self.entering.drain(..) {
             let variant = (around.relation)(waiting.id);
             let record = scene.snapshots[usize::from(variant.0)].get(waiting.id);
@@ -358,23 +394,44 @@ impl ClientState {
             part.reliable(span);
             counters.snapshots.one(span.len());
             spent += span.len();
-            made += 1;
             let base = &scene.bases[waiting.id as usize];
             self.links.push(Link {
                 id: waiting.id,
                 generation: waiting.generation,
                 motion: base.news,
-                sent: tick as u16,
+                sent: around.tick as u16,
                 tier: Tier::default(),
                 variant,
                 class: waiting.class,
             });
         }
-        debug_assert_eq!(self.links.len(), known + made);
-        spent += self.remotes.fill(part, around.scenes, counters);
+        spent
+    }
+
+    /// What changed of those `known` before this tick, and which announcements are about any; gives the bytes, and how many
+    /// links are behind in their motion, whose places are in the scratch.
+    fn fill_deltas<R, C>(
+        &mut self,
+        known: usize,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        scratch: &mut FillScratch,
+        counters: &mut SentCounters,
+    ) -> (usize, usize)
+    where
+        R: Fn(u32) -> Variant,
+        C: Fn(&Link, Variant, &mut Vec<u8>),
+    {
+        let Surroundings {
+            records: scene,
+            tick,
+            ..
+        } = *around;
+        let own = self.own.map_or(0, |(_, own, _)| own);
         let own_standing = scene.news(own).has(LinkNews::STANDING);
+        let behind = &mut scratch.behind;
         behind.resize(behind.len().max(known), 0);
-        let mut behind_count = 0;
+        let (mut spent, mut behind_count) = (0, 0);
         for (place, link) in self.links[..known].iter_mut().enumerate() {
             let news = scene.news(link.id);
             if news.has(LinkNews::STANDING) || own_standing {
@@ -409,16 +466,34 @@ impl ClientState {
                 self.announced.extend(scene.announcements.of(link.id));
             }
         }
-        spent += self.announce(part, around, &mut scratch.receivers, counters);
-        let behind = &mut behind[..behind_count];
+        (spent, behind_count)
+    }
+
+    /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
+    fn fill_motions<R, C>(
+        &mut self,
+        behind: &mut [u32],
+        spent_before: usize,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        counters: &mut SentCounters,
+    ) -> usize {
+        let Surroundings {
+            records: scene,
+            tick,
+            allowance,
+            ..
+        } = *around;
+        let mut spent = spent_before;
         let room = (self.credit - spent as i64) / MOTION_BYTES;
-        if behind_count as i64 > room {
+        if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {
                 let link = &self.links[place as usize];
                 let waited = u64::from((tick as u16).wrapping_sub(link.sent));
                 (Reverse(waited * (u64::from(link.class) + 1)), place)
             });
         }
+        let own = self.own.map_or(0, |(_, own, _)| own);
         let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
         for &place in &*behind {
             let link = &mut self.links[place as usize];
@@ -442,9 +517,7 @@ impl ClientState {
                 link.tier = Tier::of(distance, allowance.near_m, link.class);
             }
         }
-        // Whatever came at once, motions go on after a second.
-        let least = -i64::from(allowance.bytes_max);
-        self.credit = (self.credit - spent as i64).max(least);
+        spent - spent_before
     }
 
     /// Announcements, each after the snapshot of whom it is about.
@@ -528,15 +601,25 @@ impl ClientState {
         spent
     }
 
-    /// What stands before all else when the client begins: the scene, and its own object with all that an owner learns.
-    fn greet<R, C>(&mut self, part: &mut BatchPart, around: &Surroundings<R, C>) -> Option<usize> {
-        let (scene, id, generation) = self.own?;
-        let link = self.links.first_mut()?;
-        let snapshot = around
-            .records
-            .snapshots
-            .get(usize::from(link.variant.0))?
-            .get(id)?;
+    /// The snapshot of its own object with which a client begins that has to, if the object is there.
+    fn greeting<R, C>(&self, around: &Surroundings<R, C>) -> Option<MessageSpan> {
+        let (_, id, _) = self.own.filter(|_| self.begins)?;
+        let variant = usize::from(self.links.first()?.variant.0);
+        around.records.bases.get(id as usize)?;
+        around.records.snapshots.get(variant)?.get(id)
+    }
+
+    /// What stands before all else when the client begins: the scene, and its own object with all that an owner learns;
+    /// gives the bytes.
+    fn greet<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        snapshot: MessageSpan,
+    ) -> usize {
+        let (Some((scene, id, generation)), Some(link)) = (self.own, self.links.first_mut()) else {
+            return 0;
+        };
         let bytes = part.write_reliable(|bytes| {
             if !self.greeted {
                 around.hello.write(bytes);
@@ -545,9 +628,10 @@ impl ClientState {
             write_own(bytes, id, generation);
         });
         part.reliable(snapshot);
-        let base = around.records.bases.get(id as usize)?;
+        let base = &around.records.bases[id as usize];
         (link.motion, link.sent) = (base.news, around.tick as u16);
         (self.begins, self.greeted) = (false, true);
-        Some(bytes + snapshot.len())
+        self.told_own = Some((id, generation));
+        bytes + snapshot.len()
     }
 }

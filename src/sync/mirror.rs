@@ -174,14 +174,16 @@ impl Mirror {
         match message {
             ServerMessage::Hello(_) => {}
             ServerMessage::Scene { scene, size } => {
-                self.objects.clear();
-                self.remotes.clear();
-                (self.scene, self.size_m, self.own) = (Some(scene), size.metres(), None);
+                self.forget();
+                (self.scene, self.size_m) = (Some(scene), size.metres());
             }
             ServerMessage::Own { id, generation } => self.own = Some((id, generation)),
             ServerMessage::Despawn { id, generation } => {
                 self.known(id, generation)?;
                 self.objects.remove(&id);
+                if self.own == Some((id, generation)) {
+                    self.forget();
+                }
             }
             ServerMessage::Snapshot {
                 id,
@@ -190,24 +192,14 @@ impl Mirror {
                 motion,
                 attributes,
             } => {
-                let scene = self.scene.unwrap_or_default();
-                let remote = RemoteId {
-                    scene,
-                    id,
-                    generation,
-                };
-                if self.objects.contains_key(&id) || self.remotes.contains_key(&remote) {
-                    return Err(MirrorError::Known { id, generation });
-                }
-                let mut object = MirrorObject {
+                let object = MirrorObject {
                     generation,
                     kind,
                     motion,
                     motion_tick: held_at(motion),
                     attributes: Vec::new(),
                 };
-                set(&mut object.attributes, &attributes);
-                self.objects.insert(id, object);
+                self.meet(id, object, &attributes)?;
             }
             ServerMessage::Delta {
                 id,
@@ -220,18 +212,7 @@ impl Mirror {
                 of,
                 kind,
                 attributes,
-            } => {
-                let RemoteId { id, generation, .. } = of;
-                if self.scene == Some(of.scene) && self.known(id, generation).is_ok() {
-                    return Err(MirrorError::Known { id, generation });
-                }
-                let mut remote = MirrorRemote {
-                    kind,
-                    attributes: Vec::new(),
-                };
-                set(&mut remote.attributes, &attributes);
-                self.remotes.insert(of, remote);
-            }
+            } => self.be_told_of(of, kind, &attributes)?,
             ServerMessage::RemoteDelta { of, attributes } => {
                 let remote = self.remotes.get_mut(&of);
                 let remote = remote.ok_or(MirrorError::NotTold(of))?;
@@ -250,19 +231,62 @@ impl Mirror {
                 generation,
                 motion,
             } => match self.known(id, generation) {
-                Ok(object) => {
-                    let at = held_at(motion);
-                    if at > object.motion_tick {
-                        (object.motion, object.motion_tick) = (motion, at);
-                    } else {
-                        self.ignored += 1;
-                    }
+                Ok(object) if held_at(motion) > object.motion_tick => {
+                    (object.motion, object.motion_tick) = (motion, held_at(motion));
                 }
                 Err(error) if reliable => return Err(error),
-                Err(_) => self.ignored += 1,
+                Ok(_) | Err(_) => self.ignored += 1,
             },
         }
         Ok(())
+    }
+
+    /// An object comes into sight.
+    fn meet(
+        &mut self,
+        id: u32,
+        mut object: MirrorObject,
+        attributes: &[Attribute],
+    ) -> Result<(), MirrorError> {
+        let generation = object.generation;
+        let remote = RemoteId {
+            scene: self.scene.unwrap_or_default(),
+            id,
+            generation,
+        };
+        if self.objects.contains_key(&id) || self.remotes.contains_key(&remote) {
+            return Err(MirrorError::Known { id, generation });
+        }
+        set(&mut object.attributes, attributes);
+        self.objects.insert(id, object);
+        Ok(())
+    }
+
+    /// All that is told of an object that need not be in sight.
+    fn be_told_of(
+        &mut self,
+        of: RemoteId,
+        kind: u16,
+        attributes: &[Attribute],
+    ) -> Result<(), MirrorError> {
+        let RemoteId { id, generation, .. } = of;
+        if self.scene == Some(of.scene) && self.known(id, generation).is_ok() {
+            return Err(MirrorError::Known { id, generation });
+        }
+        let mut remote = MirrorRemote {
+            kind,
+            attributes: Vec::new(),
+        };
+        set(&mut remote.attributes, attributes);
+        self.remotes.insert(of, remote);
+        Ok(())
+    }
+
+    /// All that held in a scene.
+    fn forget(&mut self) {
+        self.objects.clear();
+        self.remotes.clear();
+        (self.scene, self.size_m, self.own) = (None, Vec2::ZERO, None);
     }
 
     fn known(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
@@ -292,13 +316,13 @@ impl Mirror {
         ids
     }
 
-    /// The object that this client controls: number and generation.
+    /// The object that this client controls: number and generation; none when it was despawned.
     #[must_use]
     pub const fn own(&self) -> Option<(u32, u32)> {
         self.own
     }
 
-    /// The scene that this client is in.
+    /// The scene that this client is in; none before the first one, and after its own object was despawned.
     #[must_use]
     pub const fn scene(&self) -> Option<u32> {
         self.scene
@@ -368,7 +392,8 @@ fn set(values: &mut AttributeValues, attributes: &[Attribute]) {
 mod tests {
     use super::*;
     use crate::wire::{
-        write_delta_head, write_despawn, write_motion, write_own, write_scene, write_snapshot_head,
+        write_delta_head, write_despawn, write_motion, write_own, write_remote_head, write_scene,
+        write_snapshot_head,
     };
     use proptest::prelude::*;
 
@@ -419,6 +444,27 @@ mod tests {
             (mirror.ids(), mirror.own(), mirror.scene()),
             (vec![], None, Some(5))
         );
+    }
+
+    #[test]
+    fn who_is_despawned_itself_forgets_all_until_the_next_scene() {
+        let mut mirror = greeted();
+        let remote = RemoteId {
+            scene: 9,
+            id: 1,
+            generation: 0,
+        };
+        let others = packet(1, 1, |bytes| {
+            write_snapshot_head(bytes, 8, 0, 1, Motion::default(), 0);
+            write_remote_head(bytes, remote, 0, 0);
+            write_despawn(bytes, 7, 0);
+        });
+        mirror.receive(&others).unwrap();
+        assert_eq!((mirror.ids(), mirror.remotes().count()), (vec![], 0));
+        assert_eq!((mirror.own(), mirror.scene()), (None, None));
+        let again = packet(2, 2, |bytes| write_scene(bytes, 4, Vec2::ONE));
+        mirror.receive(&again).unwrap();
+        assert_eq!(mirror.scene(), Some(4));
     }
 
     #[test]

@@ -3,13 +3,28 @@
 //! ```text
 //! Health, … ── marked by hand, or by change detection ─▶ DirtyMasks ─▶ [Collect] encoded once ─┐
 //! Position, … ─▶ a MotionBase an object, new when reckoning goes wrong ─▶ encoded once ────────┼─▶ a line a client ─▶ outbox
-//! Entered, Left ─▶ links and waiting of each client ─▶ Despawn, Snapshot (so many a tick) ─────┤    (a list of messages)
+//! events of views ─▶ links, waiting of each client ─▶ Despawn, Snapshot (so many a tick) ──────┤    (a list of messages)
 //! parties, scenes ─▶ remotes of each client, who are not in sight ─▶ Forget, Remote ────────────┘
 //! ```
 //! An attribute is told to an audience: the owner, the team or guild where they see the object, all viewers; its party
 //! wherever it is, or all in the scene, in sight or not. The scene itself is object 0, with attributes of its own. What
 //! different clients may learn of an object falls into few *variants*; each is encoded once. Attributes are collected at
 //! their cadence; all pending ones at once when somebody comes to know the object, so that all who know it hold the same.
+//!
+//! Audiences of an embedder's own are components, too ([`AudienceAppExt`]). A client that loses its object is told that, and
+//! nothing more until it has another.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `masks`, `attribute_set` | dirty bits of many objects; a set of attributes |
+//! | `records` | what a scene has to tell in a tick, each message once |
+//! | `motion`, `announce` | what clients reckon on from; what is said once |
+//! | `membership` | what an object is in audiences of an embedder's own |
+//! | `client`, `remotes` | what one client knows and is sent next; what of it that it does not see |
+//! | `counters` | what was sent, by kind |
+//! | `mirror` | a client in memory |
+//! | `plugin` | all that in the tick |
+//! | `reference`, `workload` | what replication is measured beside and with |
 //!
 //! Where things are is reckoned by clients from a base that all share. The byte budget of a client makes motions
 //! and snapshots wait and drops unreliable announcements; all else may overdraw it. What a client knows lies in an array of its
@@ -24,8 +39,11 @@
 //! does not see is worked out anew for a client when its party, its view or the scene's public objects change.
 
 mod announce;
+mod attribute_set;
 mod client;
+mod counters;
 pub mod masks;
+mod membership;
 mod mirror;
 mod motion;
 mod plugin;
@@ -34,10 +52,12 @@ pub mod reference;
 mod remotes;
 pub mod workload;
 
-pub use client::{SentCount, SentCounters};
+pub use counters::{SentCount, SentCounters};
+pub use membership::{AUDIENCES_MAX, Membership};
 pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{
-    Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, Cadence, DirtyMasks,
-    MaskSlot, RegisterError, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin,
-    SyncSettings, SyncStats, SyncSystems, compare_mirror,
+    Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, AudienceAppExt,
+    AudienceError, Cadence, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
+    SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
+    compare_mirror_exactly,
 };

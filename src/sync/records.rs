@@ -3,6 +3,7 @@
 use fixedbitset::FixedBitSet;
 
 use super::announce::Announcements;
+use super::membership::Memberships;
 use super::motion::{MotionBase, Moving, Reckoning};
 use crate::outbox::MessageSpan;
 use crate::wire::write_motion;
@@ -62,7 +63,7 @@ impl LinkNews {
     pub const REMOTE_DELTA: u16 = 1 << 1;
     /// Something is announced to those who see it.
     pub const ANNOUNCED: u16 = 1 << 2;
-    /// Its team, party or guild is another than in the last tick.
+    /// Its team, party, guild or place in another audience is another than in the last tick.
     pub const STANDING: u16 = 1 << 3;
 
     /// Whether there is this of it.
@@ -87,6 +88,8 @@ pub struct SceneRecords {
     pub bases: Vec<MotionBase>,
     /// The message of each base, encoded when it is made.
     encoded: Vec<Encoded>,
+    /// The motion in hand.
+    writing: Vec<u8>,
     /// Objects that come into somebody's sight, by variant.
     pub snapshots: Vec<Records>,
     /// Changed attributes, by variant.
@@ -103,6 +106,8 @@ pub struct SceneRecords {
     pub announcements: Announcements,
     /// Who belongs to whom.
     pub standing: Vec<Affiliation>,
+    /// What objects are in audiences of an embedder's own; empty while nobody is in any.
+    memberships: Vec<Memberships>,
     /// Objects of which something changed this tick.
     changed: Vec<u32>,
 }
@@ -184,7 +189,9 @@ impl SceneRecords {
         if self.encoded.len() <= place {
             self.encoded.resize(place + 1, Encoded::default());
         }
-        self.encoded[place].set(|bytes| write_motion(bytes, id, generation, motion));
+        self.writing.clear();
+        write_motion(&mut self.writing, id, generation, motion);
+        self.encoded[place].set(&self.writing);
         true
     }
 
@@ -204,6 +211,27 @@ impl SceneRecords {
     /// Who an object belongs to.
     pub fn standing(&self, id: u32) -> Affiliation {
         self.standing.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// Takes over what an object is in audiences of an embedder's own.
+    pub fn join(&mut self, id: u32, memberships: Memberships) {
+        let place = id as usize;
+        if self.memberships(id) == memberships {
+            return;
+        }
+        if self.memberships.len() <= place {
+            self.memberships.resize(place + 1, Memberships::default());
+        }
+        self.memberships[place] = memberships;
+        self.tell(id, LinkNews::STANDING);
+    }
+
+    /// What an object is in audiences of an embedder's own.
+    pub fn memberships(&self, id: u32) -> Memberships {
+        self.memberships
+            .get(id as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Appends the motion of an object as a message.
@@ -229,9 +257,7 @@ struct Encoded {
 }
 
 impl Encoded {
-    fn set(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut bytes = Vec::with_capacity(MOTION_BYTES_MAX);
-        write(&mut bytes);
+    fn set(&mut self, bytes: &[u8]) {
         debug_assert!(bytes.len() <= MOTION_BYTES_MAX, "{} bytes", bytes.len());
         let length = bytes.len().min(MOTION_BYTES_MAX);
         self.bytes[..length].copy_from_slice(&bytes[..length]);

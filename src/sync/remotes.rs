@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::client::SentCounters;
+use super::counters::SentCounters;
 use super::records::{LinkNews, SceneRecords, Variant};
 use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{RemoteId, write_forget};
@@ -45,16 +45,20 @@ pub struct Remotes {
 }
 
 impl Remotes {
-    /// How many it knows.
-    pub const fn len(&self) -> usize {
-        self.known.len()
-    }
-
     /// The client forgets all, and knows that.
     pub fn clear(&mut self) {
         self.known.clear();
         self.meeting.clear();
         self.forgotten.clear();
+    }
+
+    /// Shows what it knows, as words.
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        word((self.known.len() as u64) << 1 | u64::from(self.unsettled));
+        for Remote { object, variant } in &self.known {
+            word(u64::from(object.scene.0) << 32 | u64::from(object.id.0));
+            word(u64::from(object.generation.0) << 8 | u64::from(variant.0));
+        }
     }
 
     /// Follows the list as it should be, which ascends and has each object once. So many are told of in a tick at most; of
@@ -134,7 +138,7 @@ impl Remotes {
     }
 }
 
-/// The objects of each party, by its number in a [`Affiliation`](super::records::Standing).
+/// The objects of each party, by its number in a [`Affiliation`](super::records::Affiliation).
 #[derive(Clone, Debug, Default)]
 pub struct PartyObjects {
     members: BTreeMap<u32, Vec<ObjectRef>>,

@@ -1,11 +1,22 @@
 //! Bytes ↔ messages, in both directions. No game logic; a client can be written in another language from this page.
 //!
+//! | file | what it holds |
+//! |---|---|
+//! | `codec` | varints and fixed numbers, read with the place of whatever does not fit |
+//! | `packet` | headers, packets made from messages, long messages in parts |
+//! | `client`, `server` | the messages of either direction |
+//! | `value` | values of attributes, and how they are encoded |
+//!
 //! All integers are little endian. A *varint* is LEB128: seven bits a byte, lowest first, the high bit set on all bytes but
-//! the last; at most 5 bytes for 32 bits and 10 for 64, and no more bits than that. A *position* is two varints, x then y,
-//! in units of 1/64 m from the scene's top left corner.
+//! the last; at most 5 bytes for 32 bits and 10 for 64, and no more bits than that. Varints have 32 bits where nothing else is
+//! said.
+//!
+//! A *position* is two varints, x then y, in units of 1/64 m from the scene's top left corner, x to the right and y down. It is
+//! the nearest unit: metres × 64, rounded, halves up; what is negative becomes 0. It stands for that point and not for a
+//! square, so reading it is a division by 64, and it is off by at most 1/128 m on each axis.
 //!
 //! # Client to server
-//! One message a frame: a kind byte, then the body; bytes after it are an error.
+//! One message a frame: a kind byte, then the body; bytes after it are an error. A message has at most 32 bytes.
 //!
 //! | kind | message | body |
 //! |---|---|---|
@@ -14,20 +25,25 @@
 //! | 3 | [`Move`](ClientMessage::Move) | position where the own object now wants to be; heading: 1 byte |
 //! | 4 | [`Face`](ClientMessage::Face) | heading: 1 byte |
 //!
+//! Every message is an *input* and has a number: the first that comes from a connection is 1, whatever it says, and each that
+//! comes after it is the next, modulo 65,536. Those count too that do not decode, come before the login or are refused because
+//! too much waits; a message that is lost on its way counts not. Packets name the last input that was handled or refused
+//! with all before it: 0 before the first, and one that has to wait is not named before the tick that handles it.
+//!
 //! # Packets from the server
 //! What a client is told comes in packets of two channels. *Reliable*: every packet arrives, once and in order; the transport
 //! sees to that. *Unreliable*: a packet may get lost, come twice or late, and what is newest wins. A packet belongs to one
 //! channel; it has a header of 8 bytes, then whole messages until its end, without lengths between them: every message says
 //! itself where it ends. A packet is no longer than the limit in *Hello* (1,200 bytes unless the server is set otherwise, 500
-//! to 65,507).
+//! to 65,507), its header included.
 //!
 //! | bytes | header |
 //! |---|---|
 //! | 0 | flags. Bit 0: the channel, 0 reliable, 1 unreliable. All other bits are 0; a packet that has one of them set is an error and is not read further |
-//! | 1 | epoch: counts scene changes and resumes of this client, modulo 256 |
+//! | 1 | epoch: counts what begins with a *Scene* for this client, scene changes and resumes, modulo 256. The first is 1 |
 //! | 2–3 | sequence: counts the packets of this client and channel from 0 on, modulo 65,536; *a* is newer than *b* when (a − b) modulo 65,536 is 1 to 32,767 |
 //! | 4–5 | server tick modulo 65,536; the whole tick is the number nearest to the last one known that ends in these bits |
-//! | 6–7 | number of the client's last input that the server handled, modulo 65,536 |
+//! | 6–7 | number of the client's last input that the server handled or refused, modulo 65,536 |
 //!
 //! Two kinds of messages belong to the packets themselves; the channel is the reliable one:
 //!
@@ -47,20 +63,29 @@
 //! |---|---|---|
 //! | 1 | *Scene* | scene: varint; width, height: varints, in 1/64 m; the client forgets all objects, Remotes too |
 //! | 2 | *Own* | id, generation: varints; the object that this client controls |
-//! | 3 | *Despawn* | id, generation: varints |
+//! | 3 | *Despawn* | id, generation: varints; of the client's own object: see below |
 //! | 4 | *Snapshot* | id, generation, kind: varints; motion; number of attributes: varint; that many attributes |
 //! | 5 | *Delta* | id, generation: varints; number of attributes: varint; that many attributes |
 //! | 6 | *Motion* | id, generation: varints; motion |
-//! | 9 | *Announce* | id, generation of the object of the client's own scene that it is about: varints, 0 and 0 for none; length: varint, at most [`ANNOUNCE_BYTES_MAX`]; that many bytes, as the game defines them. May come on either channel |
+//! | 9 | *Announce* | id, generation of the object of the client's own scene that it is about: varints, 0 and 0 for none; length: varint, at most 1,048,512 ([`ANNOUNCE_BYTES_MAX`]); that many bytes, as the game defines them. May come on either channel |
 //! | 10 | *Remote* | scene, id, generation, kind: varints; number of attributes: varint; that many attributes. All that is told of an object that this client need not see; what was told of it by earlier ones is forgotten. Id 0 is the scene itself, of generation and kind 0 |
 //! | 11 | *RemoteDelta* | scene, id, generation: varints; number of attributes: varint; that many attributes |
 //! | 12 | *Forget* | scene, id, generation: varints; nothing more is told of a Remote |
 //!
+//! A *Despawn* of the client's own object says that the client controls nothing any more: the object is gone, its scene closed,
+//! or control of it was taken away. The client then forgets all objects and Remotes and is in no scene; the packet has the
+//! epoch that it was in. Nothing follows on either channel until the next *Scene*, which has the next epoch.
+//!
 //! A *motion* is the server tick at which it held, modulo 256 (1 byte), flags (1 byte; bit 0: a discontinuity, do not
 //! interpolate; bit 1: it moves; bit 2: it has a floor; others are an error), position, heading (1 byte, 256ths of a turn, 0 is
-//! +x, 64 is +y), if it moves velocity x and y (2 bytes each, signed, in 1/256 m/s), and if it has one its floor (1 byte, else
-//! 0). Where an object is later follows from position, velocity and the ticks since; of two motions the newer counts. An *attribute* is its number
-//! (varint), the length of its value (varint, at most [`ATTRIBUTE_BYTES_MAX`]) and the value, as its game defines it.
+//! +x, 64 is +y), if it moves velocity x and y (2 bytes each, signed, in 1/256 m/s, the
+//! nearest one, so up to ±128 m/s), and if it has one its floor (1 byte, else 0). The whole tick of a motion is the last one,
+//! not after its packet's, that ends in these eight bits: *t* − ((*t* − motion's byte) modulo 256), where *t* is the whole tick
+//! of the packet. What moves is never told with a tick that is 256 or more behind; of what rests the tick does not matter.
+//! Where an object is later follows from position, velocity and the ticks since; of two motions the newer counts.
+//!
+//! An *attribute* is its number (varint, 16 bits), the length of its value (varint, at most 255: [`ATTRIBUTE_BYTES_MAX`]) and the
+//! value, as its game defines it. There are at most 256 attributes.
 //!
 //! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Forgets,
 //! Snapshots, Remotes, RemoteDeltas, Deltas, Announces, Motions at rest or after a jump. A Delta never precedes its object's
@@ -96,3 +121,53 @@ pub const PROTOCOL_VERSION: u32 = 2;
 /// The number of a connection, never reused while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number as the page has it: with a comma for every thousand.
+    fn spelt(number: usize) -> String {
+        let digits = number.to_string();
+        let mut spelt = String::new();
+        for (nth, digit) in digits.chars().enumerate() {
+            if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
+                spelt.push(',');
+            }
+            spelt.push(digit);
+        }
+        spelt
+    }
+
+    #[test]
+    fn the_page_has_the_limits_and_the_version_as_they_are() {
+        let page = include_str!("mod.rs");
+        let page = page.split("mod client;").next().unwrap_or_default();
+        for (before, number, after) in [
+            ("of 8 bytes", PACKET_HEADER_BYTES, ""),
+            (
+                "",
+                MTU_DEFAULT_BYTES,
+                " bytes unless the server is set otherwise",
+            ),
+            ("otherwise, ", MTU_MIN_BYTES, "\n//! to "),
+            ("\n//! to ", MTU_MAX_BYTES, "), its header included"),
+            ("its length: varint, at most ", MESSAGE_BYTES_MAX, ";"),
+            ("at most ", ANNOUNCE_BYTES_MAX, " ([`ANNOUNCE_BYTES_MAX`])"),
+            (
+                "at most ",
+                ATTRIBUTE_BYTES_MAX as usize,
+                ": [`ATTRIBUTE_BYTES_MAX`]",
+            ),
+            ("version: varint, now ", PROTOCOL_VERSION as usize, ";"),
+        ] {
+            let expected = if after.is_empty() {
+                before.to_owned()
+            } else {
+                format!("{before}{}{after}", spelt(number))
+            };
+            assert!(page.contains(&expected), "{expected:?} is not on the page");
+        }
+        assert_eq!(PACKET_HEADER_BYTES, 8);
+    }
+}

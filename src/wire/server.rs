@@ -26,14 +26,15 @@ pub struct PositionQuantum {
 }
 
 impl PositionQuantum {
-    /// The middle of the quantum, in metres.
+    /// The point that it stands for, in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
     #[must_use]
     pub fn metres(self) -> Vec2 {
         Vec2::new(self.x as f32, self.y as f32) / UNITS_A_METRE
     }
 }
 
-/// The quantum nearest to a position in metres; what is negative or not a number becomes 0.
+/// The quantum nearest to a position in metres, of two that are as near the higher; what is negative or not a number becomes
+/// 0, and what is too large the largest there is.
 #[must_use]
 pub fn quantise(position: Vec2) -> PositionQuantum {
     let units = (position * UNITS_A_METRE).round();
@@ -519,6 +520,20 @@ mod tests {
             .iter()
             .map(|(id, value)| Attribute { id: *id, value })
             .collect()
+    }
+
+    #[test]
+    fn positions_are_the_nearest_unit_and_halves_go_up() {
+        let units = |metres: f32| quantise(Vec2::new(metres, 0.0)).x;
+        let of_unit = |unit: f32| units(unit / 64.0);
+        assert_eq!([0.49, 0.5, 1.49, 1.5, 2.5].map(of_unit), [0, 1, 1, 2, 3]);
+        assert_eq!([-3.0, f32::NAN, 1.0e12].map(units), [0, 0, u32::MAX]);
+        assert_eq!(
+            PositionQuantum { x: 3, y: 64 }.metres(),
+            Vec2::new(3.0 / 64.0, 1.0)
+        );
+        let fast = Motion::of(0, Vec2::ZERO, Vec2::new(1.0e6, -1.0e6), 0, 0);
+        assert_eq!(fast.velocity, [i16::MAX, i16::MIN]);
     }
 
     proptest! {

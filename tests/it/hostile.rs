@@ -197,6 +197,19 @@ fn scenes_that_close_with_everybody_in_them_leave_nothing_behind() {
 }
 
 #[test]
+fn players_that_are_despawned_while_their_clients_wait_keep_no_run_from_coming_to_rest() {
+    let report = play(
+        &format!("duration_s: 2, settings: (sync: (enters_per_tick: 1)), scenes: [Scene(name: \"a\", {SMALL}, view_cap: 40)], cast: [
+            Crowd(tag: \"p\", kind: \"player\", count: 60, clients: 1, behaviour: Wander(radius_m: 10)),
+            Crowd(tag: \"q\", kind: \"player\", count: 60, clients: 1, behaviour: Idle)], script: [
+            At(t_s: 0.5, run: Despawn(tag: \"p\")), At(t_s: 1.5, run: Despawn(tag: \"q\", count: 30))]"),
+        "MirrorsEqual",
+    );
+    assert_eq!(report.script_faults, Vec::<String>::new());
+    assert_eq!(report.objects.players, 30);
+}
+
+#[test]
 fn a_script_that_opens_scenes_without_end_is_stopped_at_the_limit_of_cells() {
     let report = play(
         "duration_s: 1, scenes: [Scene(name: \"a\")], script: [Every(t_s: 0.05, run: OpenScene(name: \"o\", cell_m: 1,

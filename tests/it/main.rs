@@ -4,6 +4,7 @@
 #[path = "../draws.rs"]
 mod draws;
 
+mod audiences;
 mod battles;
 mod circles;
 mod conserved;

@@ -1,20 +1,10 @@
-//! Announcements in the tick.
+//! What the game announces, to whom, and how many it reached.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::remotes::party_number;
-use super::{Replicator, SyncSettings, SyncStats};
-use crate::outbox::Outbox;
-use crate::sim::SimTick;
-use crate::sync::announce;
-use crate::sync::client::ClientState;
-use crate::sync::records::LinkNews;
-use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, ClientId, write_announce};
-use crate::world::{Generation, ObjectId, ObjectRef, PartyId, SceneId};
-
-/// Bytes that can be announced in a tick, whatever the settings: all messages of a tick together are numbered by 31 bits.
-const ANNOUNCED_BYTES_MAX: usize = 1 << 28;
+use crate::wire::{Channel, ClientId};
+use crate::world::{ObjectRef, PartyId, SceneId};
 
 /// Tells clients of something that happens once: damage, chat, a spell that is cast.
 ///
@@ -29,7 +19,8 @@ pub struct Announce {
     pub class: Channel,
     /// For how many ticks it is of use to a client that is to be told of the object first.
     pub ttl_ticks: u32,
-    /// What it says, as the game defines it; at most [`ANNOUNCE_BYTES_MAX`].
+    /// What it says, as the game defines it; at most
+    /// [`ANNOUNCE_BYTES_MAX`](crate::wire::ANNOUNCE_BYTES_MAX).
     pub bytes: Vec<u8>,
 }
 
@@ -64,152 +55,4 @@ pub enum AnnounceScope {
     Scene(SceneId),
     /// One client.
     Client(ClientId),
-}
-
-/// Encodes what is announced, and finds out whom it concerns.
-pub(super) fn gather(
-    mut announces: MessageReader<Announce>,
-    mut replicator: ResMut<Replicator>,
-    mut outbox: ResMut<Outbox>,
-    mut stats: ResMut<SyncStats>,
-    settings: Res<SyncSettings>,
-    tick: Res<SimTick>,
-) {
-    let mut left = (settings.announce_bytes_per_tick as usize).min(ANNOUNCED_BYTES_MAX);
-    let Replicator {
-        scenes,
-        clients,
-        parties,
-        announcing,
-        ..
-    } = &mut *replicator;
-    announcing.clear();
-    // The clients by the objects that they know to control; made for the first party that is spoken to.
-    let mut by_own: Option<Vec<(ObjectRef, usize)>> = None;
-    // Of a client without an object nobody takes them, and they hold for this tick only.
-    clients.iter_mut().for_each(|state| state.announced.clear());
-    for announce in announces.read() {
-        let length = announce.bytes.len();
-        if length > ANNOUNCE_BYTES_MAX || length > left {
-            stats.announces_refused += 1;
-            continue;
-        }
-        left -= length;
-        // Where the object is in another scene its number is another's.
-        let scene = match announce.scope {
-            AnnounceScope::Viewers(of) => Some(of.scene),
-            AnnounceScope::Radius { scene, .. } | AnnounceScope::Scene(scene) => Some(scene),
-            AnnounceScope::Client(_) | AnnounceScope::Party(_) => None,
-        };
-        let from = announce.from;
-        let from = from.filter(|from| scene.is_none_or(|scene| from.scene == scene));
-        let from = from.map(|from| (from.id.0, from.generation.0));
-        let mut share = |from| {
-            let batch = outbox.batch_mut();
-            batch.share(|bytes| write_announce(bytes, from, &announce.bytes))
-        };
-        let announced = announce::PlacedAnnounce {
-            span: share(from),
-            from,
-            reliable: announce.class == Channel::Reliable,
-            expires: tick.0 + u64::from(announce.ttl_ticks),
-            nth: announcing.len() as u32,
-        };
-        let mut anonymous = None;
-        let mut for_who_is_in = |scene: SceneId| {
-            if announce.from.is_none_or(|from| from.scene == scene) {
-                return announced;
-            }
-            let span = *anonymous.get_or_insert_with(|| share(None));
-            announce::PlacedAnnounce {
-                span,
-                from: None,
-                ..announced
-            }
-        };
-        announcing.push(Announced {
-            from: announce.from,
-            scope: announce.scope,
-            receivers: 0,
-        });
-        match announce.scope {
-            AnnounceScope::Viewers(of) => {
-                // Of an id that has another bearer by now, nobody is told.
-                let records = scenes.get_mut(&of.scene);
-                if let Some(records) = records
-                    && records
-                        .bases
-                        .get(of.id.0 as usize)
-                        .is_some_and(|base| base.generation == of.generation.0)
-                {
-                    records.announcements.add_to_viewers(of.id.0, announced);
-                    records.tell(of.id.0, LinkNews::ANNOUNCED);
-                }
-            }
-            AnnounceScope::Radius {
-                scene,
-                at,
-                radius_m,
-            } => {
-                if let Some(records) = scenes.get_mut(&scene) {
-                    records.announcements.add_near(at, radius_m, announced);
-                }
-            }
-            AnnounceScope::Scene(scene) => {
-                if let Some(records) = scenes.get_mut(&scene) {
-                    records.announcements.add_to_all(announced);
-                }
-            }
-            AnnounceScope::Client(client) => {
-                if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
-                    && let Some(own) = own_of(&clients[place])
-                {
-                    clients[place].announced.push(for_who_is_in(own.scene));
-                }
-            }
-            AnnounceScope::Party(party) => {
-                let by_own = by_own.get_or_insert_with(|| {
-                    let own = clients.iter().zip(0..);
-                    let own = own.filter_map(|(state, place)| Some((own_of(state)?, place)));
-                    let mut by_own: Vec<_> = own.collect();
-                    by_own.sort_unstable();
-                    by_own
-                });
-                for &member in parties.of(party_number(party)) {
-                    if let Ok(nth) = by_own.binary_search_by_key(&member, |&(own, _)| own) {
-                        let (own, place) = by_own[nth];
-                        clients[place].announced.push(for_who_is_in(own.scene));
-                    }
-                }
-            }
-        }
-    }
-    scenes
-        .values_mut()
-        .for_each(|records| records.announcements.sort());
-}
-
-/// The object that a client knows to control.
-fn own_of(state: &ClientState) -> Option<ObjectRef> {
-    state.own.map(|(scene, id, generation)| ObjectRef {
-        scene: SceneId(scene),
-        id: ObjectId(id),
-        generation: Generation(generation),
-    })
-}
-
-/// Says how many each announcement reached.
-pub(super) fn report(mut replicator: ResMut<Replicator>, mut told: MessageWriter<Announced>) {
-    let Replicator {
-        announcing,
-        workers,
-        ..
-    } = &mut *replicator;
-    for worker in workers {
-        let receivers = worker.scratch.receivers.drain(..);
-        for (announced, receivers) in announcing.iter_mut().zip(receivers) {
-            announced.receivers += receivers;
-        }
-    }
-    told.write_batch(announcing.drain(..));
 }

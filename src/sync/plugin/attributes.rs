@@ -3,85 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bevy_app::{App, FixedUpdate};
-use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
-use smallvec::SmallVec;
 use thiserror::Error;
 
-use super::SyncSystems;
-use super::dirty::{DirtyMasks, MaskSlot};
-use crate::sync::masks::{WORD_BITS, bits};
+use super::audience::Audience;
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, ATTRIBUTES_MAX, AttributeSet};
+use crate::sync::masks::WORD_BITS;
 use crate::sync::records::Variant;
-use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding, Value};
-
-/// Words of an [`AttributeSet`].
-pub const ATTRIBUTE_WORDS: usize = 4;
-
-/// Attributes that can be registered. Masks are as many words of 64 as are needed for those that there are.
-pub const ATTRIBUTES_MAX: usize = ATTRIBUTE_WORDS * WORD_BITS;
-
-/// A set of attributes, a bit each.
-pub(in crate::sync) type AttributeSet = [u64; ATTRIBUTE_WORDS];
-
-/// A component that is an attribute as a whole. For one of its fields see [`ReplicateAppExt::replicate_field`].
-pub trait Replicate: Component<Mutability = Mutable> {
-    /// What clients learn.
-    fn value(&self) -> Value;
-}
-
-/// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Audience(u8);
-
-impl Audience {
-    /// The client that controls the object.
-    pub const OWNER: Self = Self(1);
-    /// Clients of its party, wherever they are: also those that do not see it, and those in other scenes.
-    pub const PARTY: Self = Self(1 << 1);
-    /// Clients of its team that see it.
-    pub const TEAM: Self = Self(1 << 2);
-    /// Clients of its guild that see it.
-    pub const GUILD: Self = Self(1 << 3);
-    /// Everybody who sees it.
-    pub const VIEWERS: Self = Self(1 << 4);
-    /// Everybody whose own object is in its scene, whether they see it or not. The scene's entity itself has attributes of
-    /// this audience too: weather, gates, scores.
-    pub const SCENE: Self = Self(1 << 5);
-    /// Both of two.
-    #[must_use]
-    pub const fn or(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` is in this.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    const fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
-impl fmt::Debug for Audience {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [
-            (Self::OWNER, "owner"),
-            (Self::PARTY, "party"),
-            (Self::TEAM, "team"),
-            (Self::GUILD, "guild"),
-            (Self::VIEWERS, "viewers"),
-            (Self::SCENE, "scene"),
-        ];
-        let of = names.iter().filter(|(bit, _)| self.contains(*bit));
-        f.debug_set().entries(of.map(|(_, name)| name)).finish()
-    }
-}
-
-/// All relations that a client can have to an object: combinations of the six audiences.
-const RELATIONS: usize = 1 << 6;
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding};
 
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -177,13 +106,13 @@ pub enum RegisterError {
 }
 
 /// Appends the value of an entity; `false` when it has none.
-type Encode = Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> bool + Send + Sync>;
+pub(super) type Encode = Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> bool + Send + Sync>;
 
 /// An attribute with the function that encodes it.
 #[derive(Clone)]
 pub(in crate::sync) struct Registered {
     pub spec: AttributeSpec,
-    encode: Encode,
+    pub(super) encode: Encode,
 }
 
 impl Registered {
@@ -199,7 +128,10 @@ pub struct Attributes {
     table: Vec<Registered>,
     /// By [`Variant`].
     told: Vec<AttributeSet>,
-    variants: [Variant; RELATIONS],
+    /// By what a client is to an object.
+    variants: Vec<Variant>,
+    /// How many audiences of an embedder's own there are.
+    audiences: usize,
     /// Variants of those who see an object, its owner included.
     seen: Vec<Variant>,
     /// Variants with any attributes of which a client can be told without seeing the object.
@@ -214,7 +146,8 @@ impl Default for Attributes {
         let mut attributes = Self {
             table: Vec::new(),
             told: Vec::new(),
-            variants: [Variant(0); RELATIONS],
+            variants: Vec::new(),
+            audiences: 0,
             seen: Vec::new(),
             remotes: Vec::new(),
             cadences: Vec::new(),
@@ -244,14 +177,20 @@ impl Attributes {
         u32::try_from(place).ok()
     }
 
+    /// Words that a mask of all attributes takes.
+    pub(super) const fn mask_words(&self) -> usize {
+        self.table.len().div_ceil(WORD_BITS)
+    }
+
     /// The attribute of a bit.
     pub(in crate::sync) fn get(&self, bit: usize) -> Option<&Registered> {
         self.table.get(bit)
     }
 
     /// What a client of this relation is told.
-    pub(in crate::sync) const fn variant(&self, relation: Audience) -> Variant {
-        self.variants[relation.0 as usize]
+    pub(in crate::sync) fn variant(&self, relation: Audience) -> Variant {
+        // There are as many relations as a power of two says, and of `OWN` all bits are set.
+        self.variants[usize::from(relation.0) & (self.variants.len() - 1)]
     }
 
     /// The attributes of each variant.
@@ -281,7 +220,7 @@ impl Attributes {
     }
 
     /// What a client is to the object that it controls.
-    pub(in crate::sync) const OWN: Audience = Audience(RELATIONS as u8 - 1);
+    pub(in crate::sync) const OWN: Audience = Audience(u16::MAX);
 
     /// The attributes of an object that are sent in this tick if they changed.
     pub(in crate::sync) fn due(&self, tick: u64, id: u32, in_heartbeat: bool) -> AttributeSet {
@@ -299,7 +238,7 @@ impl Attributes {
         due
     }
 
-    fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
+    pub(super) fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
         let AttributeSpec {
             name, id, encoding, ..
         } = registered.spec;
@@ -321,7 +260,50 @@ impl Attributes {
         Ok(self.table.len() as u32 - 1)
     }
 
-    /// Works out what follows from the table.
+    /// There is one more audience.
+    pub(super) fn add_audience(&mut self) {
+        self.audiences += 1;
+        self.derive();
+    }
+
+    /// The sets of attributes that clients can be told, and which of them it is by what a client is to an object.
+    ///
+    /// Of what one can be to an object, few are possible: its owner, who is all to it; who sees it, and so is in its scene,
+    /// with any of the audiences of those who see; and who is told of it unseen. So a byte is enough for the variants, with
+    /// as many audiences as there may be.
+    fn variants_of(
+        &self,
+        set_of: impl Fn(&dyn Fn(AttributeSpec) -> bool) -> AttributeSet,
+    ) -> (Vec<AttributeSet>, Vec<Variant>) {
+        let relations = 1_usize << (Audience::BUILT_IN + self.audiences);
+        let all = Audience((relations - 1) as u16);
+        let sight = Audience::VIEWERS.or(Audience::SCENE);
+        let unseen = Audience::PARTY.or(Audience::SCENE);
+        let (mut told, mut variants) = (Vec::new(), vec![Variant(0); relations]);
+        let relation_of = |relation: usize| {
+            let relation = Audience(relation as u16);
+            if relation.meets(Audience::OWNER) {
+                all
+            } else if unseen.contains(relation) {
+                relation
+            } else {
+                relation.or(sight)
+            }
+        };
+        for (relation, variant) in variants.iter_mut().enumerate() {
+            let relation = relation_of(relation);
+            let set = set_of(&|spec| spec.audience.meets(relation));
+            let place = told.iter().position(|&other| other == set);
+            *variant = Variant(place.unwrap_or(told.len()) as u8);
+            if place.is_none() {
+                told.push(set);
+            }
+        }
+        debug_assert!(told.len() <= 256, "{} variants", told.len());
+        (told, variants)
+    }
+
+    /// Works out what follows from the table. O(relations × attributes).
     fn derive(&mut self) {
         let set_of = |choose: &dyn Fn(AttributeSpec) -> bool| {
             let mut set = [0; ATTRIBUTE_WORDS];
@@ -335,22 +317,14 @@ impl Attributes {
             Cadence::EveryTick => 1,
             Cadence::EveryNth(ticks) => u64::from(ticks.max(1)),
         };
-        let mut told = Vec::new();
-        for relation in 0..RELATIONS {
-            let relation = Audience(relation as u8);
-            let set = set_of(&|spec| spec.audience.meets(relation));
-            let place = told.iter().position(|&other| other == set);
-            self.variants[usize::from(relation.0)] = Variant(place.unwrap_or(told.len()) as u8);
-            if place.is_none() {
-                told.push(set);
-            }
-        }
-        // Who sees an object is in its scene; the owner is all that one can be to it.
+        let (told, variants) = self.variants_of(set_of);
+        self.variants = variants;
         let sight = Audience::VIEWERS.or(Audience::SCENE);
-        let seen = (0..RELATIONS as u8).map(Audience).filter(|&relation| {
-            relation == Self::OWN || relation.contains(sight) && !relation.meets(Audience::OWNER)
-        });
-        let mut seen: Vec<Variant> = seen.map(|relation| self.variant(relation)).collect();
+        let relations = (0..self.variants.len() as u16).map(Audience);
+        let mut seen: Vec<Variant> = relations
+            .filter(|relation| relation.contains(sight))
+            .map(|relation| self.variant(relation))
+            .collect();
         seen.sort_unstable();
         seen.dedup();
         let mut remotes = [
@@ -372,127 +346,6 @@ impl Attributes {
         (self.told, self.seen, self.remotes) = (told, seen, remotes);
         (self.cadences, self.persist) = (cadences, persist);
     }
-}
-
-/// The values that clients hold, encoded, by bit; `None` for attributes that the object does not have.
-#[derive(Component, Clone, Debug, Default)]
-pub(in crate::sync) struct SentValues(Vec<Option<SmallVec<[u8; 8]>>>);
-
-impl SentValues {
-    /// Keeps a value; whether it differs from the one before.
-    pub fn set(&mut self, bit: usize, value: &[u8]) -> bool {
-        if self.0.len() <= bit {
-            self.0.resize(bit + 1, None);
-        }
-        let changed = self.0[bit].as_deref() != Some(value);
-        if changed {
-            self.0[bit] = Some(SmallVec::from_slice(value));
-        }
-        changed
-    }
-
-    /// Those of the values that are in a set, with their bits, ascending.
-    pub fn of<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
-        bits(set)
-            .map_while(|bit| Some((bit, self.0.get(bit)?)))
-            .filter_map(|(bit, value)| Some((bit, value.as_deref()?)))
-    }
-}
-
-/// Registers attributes.
-///
-/// An object's first values are sent with its snapshot. Once an attribute was replicated, an object keeps it: that its
-/// component is removed is not told.
-pub trait ReplicateAppExt {
-    /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
-    /// which looks at every such object once a tick.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError>;
-
-    /// The same for what a function makes of a component: one of its fields, say.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate_field<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError>;
-
-    /// The same without change detection: nothing is ever scanned, and whoever writes the component marks the returned bit
-    /// with [`DirtyMasks::mark`]. What is not marked is not sent.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate_marked<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError>;
-}
-
-impl ReplicateAppExt for App {
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError> {
-        self.replicate_field(spec, C::value)
-    }
-
-    fn replicate_field<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError> {
-        let bit = register(self, spec, field)?;
-        let mark = move |changed: Query<&MaskSlot, Changed<C>>, mut masks: ResMut<DirtyMasks>| {
-            changed.iter().for_each(|&slot| masks.mark(slot, bit));
-        };
-        // Each sets a bit of its own, so their order cannot show.
-        let mark = mark
-            .in_set(SyncSystems::Mark)
-            .ambiguous_with(SyncSystems::Mark);
-        self.add_systems(FixedUpdate, mark);
-        Ok(bit)
-    }
-
-    fn replicate_marked<C: Component, V: Into<Value>>(
-        &mut self,
-        spec: AttributeSpec,
-        field: impl Fn(&C) -> V + Send + Sync + 'static,
-    ) -> Result<u32, RegisterError> {
-        let bit = register(self, spec, field)?;
-        self.add_observer(
-            move |inserted: On<Insert<C>>,
-                  slots: Query<&MaskSlot>,
-                  mut masks: ResMut<DirtyMasks>| {
-                if let Ok(&slot) = slots.get(inserted.entity) {
-                    masks.mark(slot, bit);
-                }
-            },
-        );
-        Ok(bit)
-    }
-}
-
-fn register<C: Component, V: Into<Value>>(
-    app: &mut App,
-    spec: AttributeSpec,
-    field: impl Fn(&C) -> V + Send + Sync + 'static,
-) -> Result<u32, RegisterError> {
-    let encode = move |entity: EntityRef, encoding: Encoding, bytes: &mut Vec<u8>| {
-        let value = entity.get::<C>().map(|component| field(component).into());
-        value.is_some_and(|value| {
-            encoding.write(&value, bytes);
-            true
-        })
-    };
-    let encode: Encode = Arc::new(encode);
-    let mut attributes = app.world_mut().get_resource_or_init::<Attributes>();
-    let bit = attributes.register(Registered { spec, encode })?;
-    let words = attributes.table.len().div_ceil(WORD_BITS);
-    let mut masks = app.world_mut().get_resource_or_init::<DirtyMasks>();
-    masks.widen(words);
-    Ok(bit)
 }
 
 #[cfg(test)]
@@ -560,13 +413,5 @@ mod tests {
         assert_eq!(due(5, 1, false), 0b110);
         assert_eq!(due(6, 1, false), 0b010);
         assert_eq!(due(6, 1, true), 0b011);
-    }
-
-    #[test]
-    fn an_equal_value_is_no_change() {
-        let mut sent = SentValues::default();
-        assert!(sent.set(3, b"abc") && !sent.set(3, b"abc") && sent.set(3, b"abd"));
-        let all = [!0; ATTRIBUTE_WORDS];
-        assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(3, b"abd".as_slice())]);
     }
 }

@@ -3,19 +3,20 @@
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
-use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes, Audience, SentValues};
-use super::dirty::{DirtyMasks, MaskSlot, bearer};
-use super::{Replicator, SyncStats};
+use super::attributes::Attributes;
+use super::audience::Audience;
+use super::dirty::{DirtyMasks, MaskSlot};
+use super::messages::{write_delta, write_remote_delta};
+use super::replicator::Replicator;
+use super::save_request::bearer;
+use super::sent_values::SentValues;
+use super::stats::SyncStats;
 use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::{HeartbeatPhase, SimTick};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
 use crate::sync::records::{LinkNews, PARTY};
-use crate::sync::remotes::remote_id;
-use crate::wire::{
-    Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
-    write_snapshot_head,
-};
-use crate::world::{Object, ObjectRef};
+use crate::world::ObjectRef;
 
 /// What is collected of one object.
 #[derive(Clone, Copy, Debug)]
@@ -184,9 +185,7 @@ fn tell(
                 continue;
             }
             let span = once(&mut written, outbox, set, |bytes| {
-                let count = sent.of(&set).count() as u16;
-                write_remote_delta_head(bytes, remote_id(due.object), count);
-                write_values(bytes, attributes, (sent, &set));
+                write_remote_delta(bytes, due.object, attributes, (sent, &set));
             });
             records.remote_deltas[variant].set(id, span);
             records.tell(id, LinkNews::REMOTE_DELTA);
@@ -217,66 +216,4 @@ fn once(
     let span = outbox.batch_mut().share(write);
     written.push((set, span));
     span
-}
-
-pub(super) fn is_empty(set: &AttributeSet) -> bool {
-    set.iter().all(|&word| word == 0)
-}
-
-pub(super) fn both(a: AttributeSet, b: AttributeSet) -> AttributeSet {
-    std::array::from_fn(|word| a[word] & b[word])
-}
-
-/// Appends a *Delta* of those values that are in a set; nothing without values.
-pub(super) fn write_delta(
-    bytes: &mut Vec<u8>,
-    id: u32,
-    generation: u32,
-    attributes: &Attributes,
-    values: (&SentValues, &AttributeSet),
-) {
-    let count = values.0.of(values.1).count() as u16;
-    if count > 0 {
-        write_delta_head(bytes, id, generation, count);
-        write_values(bytes, attributes, values);
-    }
-}
-
-/// Appends a *Snapshot* with those values that are in a set.
-pub(super) fn write_snapshot(
-    bytes: &mut Vec<u8>,
-    object: &Object,
-    motion: Motion,
-    attributes: &Attributes,
-    values: (&SentValues, &AttributeSet),
-) {
-    let (id, generation) = (object.id().0, object.generation().0);
-    let count = values.0.of(values.1).count() as u16;
-    write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
-    write_values(bytes, attributes, values);
-}
-
-/// Appends a *Remote* with those values that are in a set.
-pub(super) fn write_remote(
-    bytes: &mut Vec<u8>,
-    object: ObjectRef,
-    kind: u16,
-    attributes: &Attributes,
-    values: (&SentValues, &AttributeSet),
-) {
-    let count = values.0.of(values.1).count() as u16;
-    write_remote_head(bytes, remote_id(object), kind, count);
-    write_values(bytes, attributes, values);
-}
-
-fn write_values(
-    bytes: &mut Vec<u8>,
-    attributes: &Attributes,
-    (sent, set): (&SentValues, &AttributeSet),
-) {
-    for (bit, value) in sent.of(set) {
-        if let Some(registered) = attributes.get(bit) {
-            write_attribute(bytes, registered.spec.id, value);
-        }
-    }
 }

@@ -1,48 +1,78 @@
 //! A client's mirror beside the server.
+//!
+//! What a client may know is derived here anew from the components of the world and from what was said of each attribute when
+//! it was registered, and not from replication's own records: a fault there would be one here.
 
 use bevy_ecs::prelude::*;
 
-use super::attributes::{Attributes, Audience, SentValues};
-use super::{Replicator, moving_of, relation, words};
+use super::attributes::{AttributeSpec, Attributes};
+use super::audience::Audience;
+use super::audiences::Audiences;
+use super::motions::moving_of;
+use super::replicator::Replicator;
+use super::sent_values::SentValues;
 use crate::aoi::SceneInterest;
-use crate::session::Sessions;
-use crate::sync::masks::bits;
-use crate::sync::records::{SceneRecords, Variant};
+use crate::session::{ControlledBy, Sessions};
+use crate::sync::attribute_set::ATTRIBUTES_MAX;
+use crate::sync::mirror::{AttributeValues, Mirror};
 use crate::sync::remotes::remote_id;
-use crate::sync::{AttributeValues, Mirror};
-use crate::wire::ClientId;
+use crate::wire::{ClientId, RemoteId};
 use crate::world::{
-    Floor, Heading, Object, ObjectId, ObjectRef, PartyId, Position, Scene, SceneObjects, Scenes,
-    Velocity,
+    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, Scene, SceneObjects, Scenes,
+    TeamId, Velocity,
 };
 
-/// Compares what a client holds with what it should hold when nothing changes any more.
+/// Compares what a client holds with what it should hold when nothing changes any more: of a client that controls nothing,
+/// nothing. Attributes that it learnt while it belonged to somebody's team, party, guild or another audience it may keep.
+/// O(objects of all scenes).
 ///
 /// # Errors
 /// What differs first, for a person to read.
 pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Result<(), String> {
+    compare(world, client, mirror, false)
+}
+
+/// The same where nobody ever left a team, party, guild or other audience: the client holds no attribute of which it is not
+/// told now.
+///
+/// # Errors
+/// What differs first, for a person to read.
+pub fn compare_mirror_exactly(
+    world: &World,
+    client: ClientId,
+    mirror: &Mirror,
+) -> Result<(), String> {
+    compare(world, client, mirror, true)
+}
+
+fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Result<(), String> {
     let session = world
         .get_resource::<Sessions>()
         .and_then(|sessions| sessions.get(client));
-    let own = session.and_then(|session| world.get::<Object>(session.controls?));
-    let Some(own) = own else { return Ok(()) };
-    let reference = words(own.reference());
-    if (mirror.scene(), mirror.own()) != (Some(reference.0), Some((reference.1, reference.2))) {
+    // Whose session ended is told no more.
+    let Some(session) = session else {
+        return Ok(());
+    };
+    let own = session
+        .controls
+        .and_then(|entity| world.get_entity(entity).ok());
+    let Some((own, object)) = own.and_then(|own| Some((own, own.get::<Object>()?))) else {
+        return compare_nothing(mirror);
+    };
+    let reference = object.reference();
+    let (scene, id) = (reference.scene.0, reference.id.0);
+    let generation = reference.generation.0;
+    if (mirror.scene(), mirror.own()) != (Some(scene), Some((id, generation))) {
         return Err(format!(
             "it controls {:?} of scene {:?}, not {reference:?}",
             mirror.own(),
             mirror.scene()
         ));
     }
-    let interest = world.get::<SceneInterest>(own.scene_entity());
-    let mut expected: Vec<u32> = std::iter::once(own.id().0)
-        .chain(
-            interest
-                .into_iter()
-                .flat_map(|interest| interest.views().seen_by(own.id().0))
-                .map(|(id, _)| id),
-        )
-        .collect();
+    let interest = world.get::<SceneInterest>(object.scene_entity());
+    let seen = interest.into_iter();
+    let seen = seen.flat_map(|interest| interest.views().seen_by(id));
+    let mut expected: Vec<u32> = std::iter::once(id).chain(seen.map(|(id, _)| id)).collect();
     expected.sort_unstable();
     if mirror.ids() != expected {
         return Err(format!(
@@ -50,155 +80,202 @@ pub fn compare_mirror(world: &World, client: ClientId, mirror: &Mirror) -> Resul
             mirror.ids()
         ));
     }
-    let (ids, attributes) = (
-        world.get::<SceneObjects>(own.scene_entity()),
-        world.resource::<Attributes>(),
-    );
-    let Some(records) = world.resource::<Replicator>().scenes.get(&own.scene()) else {
-        return Err("nothing was replicated in its scene".into());
+    let claims = Claims {
+        world,
+        client,
+        own,
+        exact,
     };
-    let standing = records.standing(own.id().0);
-    compare_remotes(world, own, &expected, mirror)?;
+    claims.compare_remotes(object, &expected, mirror)?;
+    let ids = world.get::<SceneObjects>(object.scene_entity());
     for id in expected {
-        let Some(entity) = ids.and_then(|ids| ids.entity(ObjectId(id))) else {
+        let entity = ids.and_then(|ids| ids.entity(ObjectId(id)));
+        let entity = entity.and_then(|entity| world.get_entity(entity).ok());
+        let Some(entity) = entity else {
             return Err(format!("it knows object {id}, which does not exist"));
         };
-        let variant = if id == own.id().0 {
-            attributes.variant(Attributes::OWN)
-        } else {
-            relation(attributes, standing, records.standing(id))
-        };
-        compare_object(world, entity, mirror, records, variant)
+        claims
+            .compare_object(entity, mirror)
             .map_err(|what| format!("object {id}: {what}"))?;
     }
     Ok(())
 }
 
-/// Looks at every object of the world: whoever is of the party or of public interest is told of, unless it is seen.
-fn compare_remotes(
-    world: &World,
-    own: &Object,
-    seen: &[u32],
-    mirror: &Mirror,
-) -> Result<(), String> {
-    let attributes = world.resource::<Attributes>();
-    if attributes.remotes().is_empty() {
+/// Who controls nothing knows nothing.
+fn compare_nothing(mirror: &Mirror) -> Result<(), String> {
+    let (own, ids, remotes) = (mirror.own(), mirror.ids(), mirror.remotes().count());
+    if own.is_none() && mirror.scene().is_none() && ids.is_empty() && remotes == 0 {
         return Ok(());
     }
-    let own_entity = world.get::<SceneObjects>(own.scene_entity());
-    let own_entity = own_entity.and_then(|objects| objects.entity(own.id()));
-    let party_of = |entity: Entity| world.get::<PartyId>(entity);
-    let own_party = own_entity.and_then(party_of);
-    let mut expected = Vec::new();
-    let mut expect = |reference: ObjectRef, entity: Entity| -> Result<(), String> {
-        let here = reference.scene == own.scene();
-        if here && seen.contains(&reference.id.0) {
-            return Ok(());
+    Err(format!(
+        "it controls nothing, and believes to control {own:?} of scene {:?}, knows the objects {ids:?} and {remotes} unseen",
+        mirror.scene()
+    ))
+}
+
+/// What a client may claim to know.
+struct Claims<'w> {
+    world: &'w World,
+    client: ClientId,
+    /// The object that it controls.
+    own: EntityRef<'w>,
+    /// Whether it holds nothing that it may not learn now.
+    exact: bool,
+}
+
+impl Claims<'_> {
+    /// Whether the client may learn an attribute of an object or scene, by what was said of it when it was registered.
+    fn may_learn(&self, spec: AttributeSpec, of: EntityRef, is_seen: bool) -> bool {
+        let told_to = |audience| spec.audience.contains(audience);
+        let controller = of.get::<ControlledBy>();
+        if controller.is_some_and(|by| by.client() == self.client) {
+            return true;
         }
-        let entity = world
-            .get_entity(entity)
-            .map_err(|error| error.to_string())?;
-        let values = |relation| values_of(attributes, attributes.variant(relation), entity);
-        let is_member = own_party.is_some() && entity.get::<PartyId>() == own_party;
-        let is_member = is_member && attributes.remote(Audience::PARTY).is_some();
-        // Also when the component is gone by now: an object keeps what was told of it.
-        let public = attributes.remote(Audience::SCENE);
-        let public = public.map(|variant| &attributes.told()[usize::from(variant.0)]);
-        let sent = entity.get::<SentValues>();
-        let has_public =
-            public.is_some_and(|told| sent.is_some_and(|sent| sent.of(told).next().is_some()));
-        let is_public = here && has_public;
-        let values = match (is_member, is_public) {
-            (true, true) => values(Audience::PARTY.or(Audience::SCENE)),
-            (true, false) => values(Audience::PARTY),
-            (false, true) => values(Audience::SCENE),
-            (false, false) => return Ok(()),
+        let to_registered = || {
+            let audiences = self.world.get_resource::<Audiences>();
+            audiences.is_some_and(|audiences| {
+                let mine = audiences.memberships(self.own).into_iter();
+                mine.zip(audiences.memberships(of))
+                    .enumerate()
+                    .any(|(nth, (mine, theirs))| {
+                        let same = mine.learns.is_some() && mine.learns == theirs.tells;
+                        same && told_to(Audience::registered(nth))
+                    })
+            })
         };
-        let kind = entity.get::<Object>().map_or(0, |object| object.kind().0);
-        expected.push((remote_id(reference), kind, values));
-        Ok(())
-    };
-    for (scene, entity) in world.resource::<Scenes>().iter() {
-        if let Some(scene) = world.get::<Scene>(entity).filter(|_| scene == own.scene()) {
-            expect(scene.reference(), entity)?;
-        }
-        let objects = world.get::<SceneObjects>(entity).into_iter();
-        for (_, entity) in objects.flat_map(SceneObjects::iter) {
-            if let Some(object) = world.get::<Object>(entity) {
-                expect(object.reference(), entity)?;
+        let is_here = scene_of(of).is_some() && scene_of(of) == scene_of(self.own);
+        told_to(Audience::SCENE) && is_here
+            || told_to(Audience::PARTY) && self.shares::<PartyId>(of)
+            || is_seen
+                && (told_to(Audience::VIEWERS)
+                    || told_to(Audience::TEAM) && self.shares::<TeamId>(of)
+                    || told_to(Audience::GUILD) && self.shares::<GuildId>(of)
+                    || to_registered())
+    }
+
+    fn shares<C: Component + PartialEq>(&self, of: EntityRef) -> bool {
+        let mine = self.own.get::<C>();
+        mine.is_some() && mine == of.get::<C>()
+    }
+
+    /// Compares the attributes that the client holds of an entity with those that it has and may be learnt.
+    fn compare_attributes(
+        &self,
+        held: &AttributeValues,
+        of: EntityRef,
+        is_seen: bool,
+    ) -> Result<(), String> {
+        let attributes = self.world.resource::<Attributes>();
+        let mut expected = AttributeValues::new();
+        let mut told = Vec::new();
+        for attribute in (0..ATTRIBUTES_MAX).map_while(|bit| attributes.get(bit)) {
+            if !self.may_learn(attribute.spec, of, is_seen) {
+                continue;
+            }
+            told.push(attribute.spec.id);
+            let mut value = Vec::new();
+            if attribute.encode(of, &mut value) {
+                expected.push((attribute.spec.id, value));
             }
         }
-    }
-    let found: Vec<_> = mirror
-        .remotes()
-        .zip(&expected)
-        .map(|((of, remote), (_, _, expected))| {
-            let is_expected = |id| expected.iter().any(|&(other, _)| other == id);
-            let values = remote.attributes.iter().filter(|&&(id, _)| is_expected(id));
-            (
-                of,
-                remote.kind,
-                values.cloned().collect::<AttributeValues>(),
-            )
-        })
-        .collect();
-    if found == expected && mirror.remotes().count() == expected.len() {
-        Ok(())
-    } else {
-        Err(format!("it was told of {found:?} unseen, not {expected:?}"))
-    }
-}
-
-/// The values of a variant's attributes that an entity has, by number.
-fn values_of(attributes: &Attributes, variant: Variant, entity: EntityRef) -> AttributeValues {
-    let told = &attributes.told()[usize::from(variant.0)];
-    let mut values = AttributeValues::new();
-    for registered in bits(told).map_while(|bit| attributes.get(bit)) {
-        let mut value = Vec::new();
-        if registered.encode(entity, &mut value) {
-            values.push((registered.spec.id, value));
+        expected.sort_unstable();
+        let beyond = held.iter().find(|(id, _)| !told.contains(id));
+        if let Some((id, value)) = beyond.filter(|_| self.exact) {
+            return Err(format!("attribute {id} is told to others: {value:?}"));
+        }
+        // What it learnt while it belonged to the object's team or party, it keeps; so it does of components that are gone.
+        let is_expected = |id| expected.iter().any(|&(other, _)| other == id);
+        let held = held.iter().filter(|&&(id, _)| is_expected(id));
+        let held: Vec<_> = held.cloned().collect();
+        if held == expected {
+            Ok(())
+        } else {
+            Err(format!("attributes {held:?}, not {expected:?}"))
         }
     }
-    values.sort_unstable();
-    values
+
+    fn compare_object(&self, entity: EntityRef, mirror: &Mirror) -> Result<(), String> {
+        let object = entity.get::<Object>().ok_or("it is no object")?;
+        let known = mirror.object(object.id().0).ok_or("it is not known")?;
+        if (known.generation, known.kind) != (object.generation().0, object.kind().0) {
+            return Err(format!(
+                "generation and kind {:?}",
+                (known.generation, known.kind)
+            ));
+        }
+        let moving = moving_of(entity.components::<(&Position, &Velocity, &Heading, &Floor)>());
+        let mut expected = moving.motion(u64::from(known.motion.at));
+        expected.discontinuity = known.motion.discontinuity;
+        let records = &self.world.resource::<Replicator>().scenes;
+        let records = records.get(&object.scene());
+        let base = records.and_then(|records| records.bases.get(object.id().0 as usize));
+        // What moves is where it is reckoned to be; what rests is exactly where it is.
+        if known.motion != expected
+            && (expected.is_at_rest() || base.map(|b| b.motion) != Some(known.motion))
+        {
+            return Err(format!("motion {:?}, not {expected:?}", known.motion));
+        }
+        self.compare_attributes(&known.attributes, entity, true)
+    }
+
+    /// Looks at every object of the world: whoever is of the party or of public interest is told of, unless it is seen.
+    fn compare_remotes(&self, own: &Object, seen: &[u32], mirror: &Mirror) -> Result<(), String> {
+        let mut expected: Vec<(RemoteId, EntityRef)> = Vec::new();
+        for (scene, scene_entity) in self.world.resource::<Scenes>().iter() {
+            let is_here = scene == own.scene();
+            let entities = self.world.get::<SceneObjects>(scene_entity).into_iter();
+            let entities = entities.flat_map(SceneObjects::iter);
+            for entity in std::iter::once(scene_entity).chain(entities.map(|(_, entity)| entity)) {
+                let Ok(entity) = self.world.get_entity(entity) else {
+                    continue;
+                };
+                let reference = entity.get::<Object>().map(Object::reference);
+                let reference = reference.or(entity.get::<Scene>().map(Scene::reference));
+                let Some(reference) = reference else {
+                    continue;
+                };
+                let is_seen = is_here && seen.contains(&reference.id.0);
+                if !is_seen && self.is_told_unseen(entity, is_here) {
+                    expected.push((remote_id(reference), entity));
+                }
+            }
+        }
+        expected.sort_unstable_by_key(|&(of, _)| of);
+        let found: Vec<RemoteId> = mirror.remotes().map(|(of, _)| of).collect();
+        let told: Vec<RemoteId> = expected.iter().map(|&(of, _)| of).collect();
+        if found != told {
+            return Err(format!("it was told of {found:?} unseen, not {told:?}"));
+        }
+        for ((of, remote), (_, entity)) in mirror.remotes().zip(expected) {
+            let kind = entity.get::<Object>().map_or(0, |object| object.kind().0);
+            if remote.kind != kind {
+                return Err(format!("{of:?}, unseen: kind {}, not {kind}", remote.kind));
+            }
+            self.compare_attributes(&remote.attributes, entity, false)
+                .map_err(|what| format!("{of:?}, unseen: {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the client is told of an object or scene that it does not see: there is anything that its party learns, or it
+    /// has, or had, anything that all in the scene learn.
+    fn is_told_unseen(&self, entity: EntityRef, is_here: bool) -> bool {
+        let attributes = self.world.resource::<Attributes>();
+        let of = |audience: Audience| {
+            let all = (0..).map_while(|bit| Some((bit, attributes.get(bit)?)));
+            all.filter(move |(_, attribute)| attribute.spec.audience.contains(audience))
+        };
+        let to_party = self.shares::<PartyId>(entity) && of(Audience::PARTY).next().is_some();
+        // Also when the component is gone by now: an object keeps what was told of it.
+        let sent = entity.get::<SentValues>();
+        let has = |(bit, _)| sent.is_some_and(|sent| sent.get(bit).is_some());
+        to_party || is_here && of(Audience::SCENE).any(has)
+    }
 }
 
-fn compare_object(
-    world: &World,
-    entity: Entity,
-    mirror: &Mirror,
-    records: &SceneRecords,
-    variant: Variant,
-) -> Result<(), String> {
-    let entity = world
-        .get_entity(entity)
-        .map_err(|error| error.to_string())?;
-    let object = entity.get::<Object>().ok_or("it is no object")?;
-    let known = mirror.object(object.id().0).ok_or("it is not known")?;
-    if (known.generation, known.kind) != (object.generation().0, object.kind().0) {
-        return Err(format!(
-            "generation and kind {:?}",
-            (known.generation, known.kind)
-        ));
-    }
-    let moving = moving_of(entity.components::<(&Position, &Velocity, &Heading, &Floor)>());
-    let mut expected = moving.motion(u64::from(known.motion.at));
-    expected.discontinuity = known.motion.discontinuity;
-    let base = records.bases.get(object.id().0 as usize);
-    // What moves is where it is reckoned to be; what rests is exactly where it is.
-    if known.motion != expected
-        && (expected.is_at_rest() || base.map(|b| b.motion) != Some(known.motion))
-    {
-        return Err(format!("motion {:?}, not {expected:?}", known.motion));
-    }
-    let expected = values_of(world.resource::<Attributes>(), variant, entity);
-    // What it learnt while it belonged to the object's team or party, it keeps.
-    let told = |id| expected.iter().any(|&(other, _)| other == id);
-    let known = known.attributes.iter().filter(|&&(id, _)| told(id));
-    let known: Vec<_> = known.cloned().collect();
-    if known == expected {
-        Ok(())
-    } else {
-        Err(format!("attributes {known:?}, not {expected:?}"))
-    }
+/// The scene that an object is in, or a scene itself.
+fn scene_of(entity: EntityRef) -> Option<u32> {
+    let object = entity.get::<Object>().map(Object::scene);
+    let scene = object.or_else(|| entity.get::<Scene>().map(Scene::id));
+    scene.map(|scene| scene.0)
 }

@@ -4,11 +4,10 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use super::attributes::{ATTRIBUTE_WORDS, AttributeSet};
-use super::save::save_last;
+use super::save_request::save_last;
 use crate::sim::StateHasher;
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::sync::masks::{SlotMasks, WORD_BITS};
-use crate::world::{Object, ObjectRef, Scene};
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,12 +119,6 @@ fn drain(
     });
 }
 
-/// Whose attributes an entity bears: an object's, or a scene's.
-pub(super) fn bearer(entity: EntityRef) -> Option<ObjectRef> {
-    let object = entity.get::<Object>().map(Object::reference);
-    object.or_else(|| entity.get::<Scene>().map(Scene::reference))
-}
-
 fn came(mut world: DeferredWorld, context: HookContext) {
     let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() else {
         return;
@@ -140,7 +133,10 @@ fn went(mut world: DeferredWorld, context: HookContext) {
     let Some(slot) = world.get::<MaskSlot>(context.entity).copied() else {
         return;
     };
-    save_last(&mut world, context.entity, slot);
+    let masks = world.get_resource::<DirtyMasks>();
+    if let Some(unsaved) = masks.map(|masks| masks.of_both(slot)) {
+        save_last(&mut world, context.entity, unsaved);
+    }
     if let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() {
         masks.give_back(slot);
     }

@@ -2,9 +2,12 @@
 
 use bevy_ecs::prelude::*;
 
-use super::Replicator;
-use super::attributes::{Attributes, Audience, SentValues};
+use super::attributes::Attributes;
+use super::audience::Audience;
+use super::replicator::Replicator;
+use super::sent_values::SentValues;
 use crate::sync::client::ClientState;
+use crate::sync::membership::Memberships;
 use crate::sync::records::{LinkNews, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::world::{
@@ -12,7 +15,7 @@ use crate::world::{
     TeamId,
 };
 
-/// A party in a [`Affiliation`](crate::sync::records::Standing).
+/// A party in a [`Affiliation`](crate::sync::records::Affiliation).
 pub(super) const fn party_number(party: PartyId) -> u32 {
     party.0.wrapping_add(1)
 }
@@ -42,6 +45,7 @@ pub(super) fn follow_standing(
         if let Some(records) = scenes.get_mut(&object.scene) {
             records.retire(object.id.0, object.generation.0);
             let before = records.stand(object.id.0, [0; 3]);
+            records.join(object.id.0, Memberships::default());
             parties.change(object, before[PARTY], 0);
         }
     }

@@ -10,31 +10,17 @@
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
-use bevy_ecs::world::DeferredWorld;
 use tracing::error;
 
-use super::attributes::{ATTRIBUTE_WORDS, AttributeSet, Attributes};
-use super::collect::{both, is_empty};
-use super::dirty::{DirtyMasks, MaskSlot, bearer};
-use super::{SyncSettings, SyncStats};
-use crate::sim::{HeartbeatSystems, SimTick};
-use crate::sync::masks::bits;
-use crate::world::{ObjectRef, PlayerId};
-
-/// Values of an object that are to be stored.
-#[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct SaveRequest {
-    /// Whose; it may be gone.
-    pub entity: Entity,
-    /// Whose, as messages and files name it.
-    pub object: ObjectRef,
-    /// The player that controlled it.
-    pub player: Option<PlayerId>,
-    /// When the values held. A store that has a later one of this player keeps that.
-    pub tick: u64,
-    /// Attributes by ascending bit: their number and encoded value.
-    pub values: Vec<(u16, Vec<u8>)>,
-}
+use super::attributes::Attributes;
+use super::dirty::{DirtyMasks, MaskSlot};
+use super::order::SyncSystems;
+use super::save_request::{SaveRequest, bearer, request_of};
+use super::settings::SyncSettings;
+use super::stats::SyncStats;
+use crate::sim::SimTick;
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
+use crate::world::ObjectRef;
 
 /// The store could not take a request. Whoever stores writes it, and is asked again.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
@@ -50,10 +36,7 @@ pub(super) fn install(app: &mut App) {
         .add_message::<SaveFailed>()
         .add_systems(
             FixedUpdate,
-            (take_back, request)
-                .chain()
-                .after(super::collect::collect)
-                .in_set(HeartbeatSystems::Collect),
+            (take_back, request).chain().in_set(SyncSystems::Save),
         );
 }
 
@@ -119,50 +102,4 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     }
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
-}
-
-/// The values of an object as they are now.
-fn request_of(
-    object: EntityRef,
-    attributes: &Attributes,
-    set: &AttributeSet,
-    tick: u64,
-) -> Option<SaveRequest> {
-    let mut values = Vec::new();
-    for registered in bits(set).map_while(|bit| attributes.get(bit)) {
-        let mut value = Vec::new();
-        if registered.encode(object, &mut value) {
-            values.push((registered.spec.id, value));
-        }
-    }
-    (!values.is_empty()).then_some(SaveRequest {
-        entity: object.id(),
-        object: bearer(object)?,
-        player: object.get::<PlayerId>().copied(),
-        tick,
-        values,
-    })
-}
-
-/// An object goes: whatever of it is not stored yet is asked for now.
-pub(super) fn save_last(world: &mut DeferredWorld, entity: Entity, slot: MaskSlot) {
-    let (Some(masks), Some(attributes), Some(tick)) = (
-        world.get_resource::<DirtyMasks>(),
-        world.get_resource::<Attributes>(),
-        world.get_resource::<SimTick>(),
-    ) else {
-        return;
-    };
-    let set = both(masks.of_both(slot), *attributes.persistent());
-    if is_empty(&set) {
-        return;
-    }
-    let object = world.get_entity(entity).ok();
-    let request = object.and_then(|object| request_of(object, attributes, &set, tick.0));
-    if let Some(request) = request {
-        if let Some(mut stats) = world.get_resource_mut::<SyncStats>() {
-            stats.saves += 1;
-        }
-        world.write_message(request);
-    }
 }

@@ -117,9 +117,8 @@ fn a_scene_that_closes_takes_its_party_members_with_it() {
     let to = rig.scenes[1];
     change_scene(rig.app.world_mut(), b, to, Vec2::splat(50.0)).unwrap();
     rig.rest_and_compare();
-    let (client, of) = (rig.client_of(b), reference(&rig, b));
+    let of = reference(&rig, b);
     assert_eq!(told_of(&rig, a, of, 5), Some(vec![1]));
-    rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
     close_scene(rig.app.world_mut(), to).unwrap();
     rig.rest_and_compare();
     assert_eq!(told_of(&rig, a, of, 5), None);
@@ -129,8 +128,8 @@ fn a_scene_that_closes_takes_its_party_members_with_it() {
 fn who_goes_in_the_middle_of_a_tick_is_forgotten_whatever_was_told_of_it() {
     // Each sees one other, and is of the party of all.
     let mut rig = Rig::new(1);
-    let after_collecting = slay.after(SimSystems::Heartbeat);
-    let systems = after_collecting.before(SimSystems::Replicate);
+    let after_collecting = slay.after(SyncSystems::Collect);
+    let systems = after_collecting.before(SyncSystems::Save);
     rig.app.add_systems(FixedUpdate, systems);
     join(&mut rig, &[0, 1, 2, 3, 4, 5]);
     rig.rest_and_compare();

@@ -1,0 +1,59 @@
+//! What clients were sent, counted by kind of message.
+
+/// Messages of one kind, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCount {
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl SentCount {
+    /// Counts one message.
+    pub const fn one(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// Adds another count.
+    pub const fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What clients were sent, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentCounters {
+    /// Objects that came into sight, and what begins a scene.
+    pub snapshots: SentCount,
+    /// Objects that went out of sight.
+    pub despawns: SentCount,
+    /// Changed attributes.
+    pub deltas: SentCount,
+    /// What is told of objects that need not be in sight: parties, the scene.
+    pub remotes: SentCount,
+    /// Motions.
+    pub motions: SentCount,
+    /// Announcements.
+    pub announces: SentCount,
+    /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
+    pub expired: u64,
+    /// Motions that waited because of the budget, once a tick that they waited.
+    pub postponed: u64,
+}
+
+impl SentCounters {
+    /// Adds another count.
+    pub const fn add(&mut self, other: Self) {
+        self.snapshots.add(other.snapshots);
+        self.despawns.add(other.despawns);
+        self.deltas.add(other.deltas);
+        self.remotes.add(other.remotes);
+        self.motions.add(other.motions);
+        self.announces.add(other.announces);
+        self.expired += other.expired;
+        self.postponed += other.postponed;
+    }
+}

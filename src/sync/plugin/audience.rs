@@ -1,0 +1,91 @@
+//! Audiences: who learns an attribute. This is the one place where it is said what a client is to an object.
+
+use std::fmt;
+
+use crate::sync::records::SceneRecords;
+
+/// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
+///
+/// Beside these there are up to [`AUDIENCES_MAX`](crate::sync::AUDIENCES_MAX) of an embedder's own: see
+/// [`AudienceAppExt`](crate::sync::AudienceAppExt).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Audience(pub(super) u16);
+
+impl Audience {
+    /// The client that controls the object.
+    pub const OWNER: Self = Self(1);
+    /// Clients of its party, wherever they are: also those that do not see it, and those in other scenes.
+    pub const PARTY: Self = Self(1 << 1);
+    /// Clients of its team that see it.
+    pub const TEAM: Self = Self(1 << 2);
+    /// Clients of its guild that see it.
+    pub const GUILD: Self = Self(1 << 3);
+    /// Everybody who sees it.
+    pub const VIEWERS: Self = Self(1 << 4);
+    /// Everybody whose own object is in its scene, whether they see it or not. The scene's entity itself has attributes of
+    /// this audience too: weather, gates, scores.
+    pub const SCENE: Self = Self(1 << 5);
+
+    /// How many there always are.
+    pub(super) const BUILT_IN: usize = 6;
+
+    /// One of an embedder's own, by the order in which they were registered.
+    pub(super) const fn registered(nth: usize) -> Self {
+        Self(1 << (Self::BUILT_IN + nth))
+    }
+
+    /// Both of two.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is in this.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub(super) const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl fmt::Debug for Audience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = [
+            (Self::OWNER, "owner"),
+            (Self::PARTY, "party"),
+            (Self::TEAM, "team"),
+            (Self::GUILD, "guild"),
+            (Self::VIEWERS, "viewers"),
+            (Self::SCENE, "scene"),
+            (Self::registered(0), "registered 0"),
+            (Self::registered(1), "registered 1"),
+            (Self::registered(2), "registered 2"),
+            (Self::registered(3), "registered 3"),
+        ];
+        let of = names.iter().filter(|(bit, _)| self.contains(*bit));
+        f.debug_set().entries(of.map(|(_, name)| name)).finish()
+    }
+}
+
+/// What the client that controls the object `own` is to another one that it sees.
+pub(super) fn relation(records: &SceneRecords, own: u32, other: u32) -> Audience {
+    let (mine, theirs) = (records.standing(own), records.standing(other));
+    let mut relation = Audience::VIEWERS.or(Audience::SCENE);
+    // In the order of an affiliation.
+    let audiences = [Audience::TEAM, Audience::PARTY, Audience::GUILD];
+    for ((mine, theirs), audience) in mine.into_iter().zip(theirs).zip(audiences) {
+        if mine != 0 && mine == theirs {
+            relation = relation.or(audience);
+        }
+    }
+    let (mine, theirs) = (records.memberships(own), records.memberships(other));
+    for (nth, (mine, theirs)) in mine.into_iter().zip(theirs).enumerate() {
+        if mine.learns_of(theirs) {
+            relation = relation.or(Audience::registered(nth));
+        }
+    }
+    relation
+}

@@ -1,0 +1,84 @@
+//! The clients that replication has to do with: who is new, who is gone, and what each controls.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+
+use crate::aoi::SceneInterest;
+use crate::session::Sessions;
+use crate::sync::client::ClientState;
+use crate::sync::records::SceneRecords;
+use crate::wire::ClientId;
+use crate::world::{Object, Scene, SceneId};
+
+/// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.
+pub(super) fn follow_sessions(
+    clients: &mut Vec<ClientState>,
+    sessions: &Sessions,
+    gone: &mut Vec<ClientId>,
+) {
+    let receiving = || {
+        sessions
+            .iter()
+            .filter(|(_, session)| session.receives)
+            .map(|(client, _)| client)
+    };
+    let mut open = receiving().peekable();
+    clients.retain(|state| {
+        while open.next_if(|&client| client < state.client).is_some() {}
+        let stays = open.peek() == Some(&state.client);
+        if !stays {
+            gone.push(state.client);
+        }
+        stays
+    });
+    let last = clients.last().map(|state| state.client);
+    // Numbers only grow, so whoever is new stands behind all that are known.
+    let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
+    clients.extend(new.map(ClientState::new));
+}
+
+/// A client with what it needs of the world.
+pub(super) struct ClientJob<'w> {
+    pub state: &'w mut ClientState,
+    pub own: Object,
+    pub records: &'w SceneRecords,
+    pub scene: &'w Scene,
+    pub interest: &'w SceneInterest,
+}
+
+/// The clients that control an object, with the scenes that it is in.
+pub(super) fn jobs<'w>(
+    clients: &'w mut [ClientState],
+    records: &'w BTreeMap<SceneId, SceneRecords>,
+    sessions: &Sessions,
+    objects: &Query<&Object>,
+    scenes: &'w Query<(&Scene, &SceneInterest)>,
+) -> Vec<ClientJob<'w>> {
+    let mut jobs = Vec::with_capacity(clients.len());
+    let mut own_of = sessions.iter().peekable();
+    for state in clients {
+        while own_of
+            .next_if(|&(client, _)| client < state.client)
+            .is_some()
+        {}
+        let session = own_of.next_if(|&(client, _)| client == state.client);
+        let own = session.and_then(|(_, session)| objects.get(session.controls?).ok());
+        let around = own.and_then(|own| {
+            let (scene, interest) = scenes.get(own.scene_entity()).ok()?;
+            Some((*own, records.get(&own.scene())?, scene, interest))
+        });
+        match around {
+            Some((own, records, scene, interest)) => jobs.push(ClientJob {
+                state,
+                own,
+                records,
+                scene,
+                interest,
+            }),
+            // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
+            None => state.end(),
+        }
+    }
+    jobs
+}

@@ -1,0 +1,77 @@
+//! Messages that carry attributes.
+
+use super::attributes::Attributes;
+use super::sent_values::SentValues;
+use crate::sync::attribute_set::AttributeSet;
+use crate::sync::remotes::remote_id;
+use crate::wire::{
+    Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
+    write_snapshot_head,
+};
+use crate::world::{Object, ObjectRef};
+
+/// Appends a *Delta* of those values that are in a set; nothing without values.
+pub(super) fn write_delta(
+    bytes: &mut Vec<u8>,
+    id: u32,
+    generation: u32,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let count = values.0.of(values.1).count() as u16;
+    if count > 0 {
+        write_delta_head(bytes, id, generation, count);
+        write_values(bytes, attributes, values);
+    }
+}
+
+/// Appends a *Snapshot* with those values that are in a set.
+pub(super) fn write_snapshot(
+    bytes: &mut Vec<u8>,
+    object: &Object,
+    motion: Motion,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let (id, generation) = (object.id().0, object.generation().0);
+    let count = values.0.of(values.1).count() as u16;
+    write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
+    write_values(bytes, attributes, values);
+}
+
+/// Appends a *Remote* with those values that are in a set.
+pub(super) fn write_remote(
+    bytes: &mut Vec<u8>,
+    object: ObjectRef,
+    kind: u16,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let count = values.0.of(values.1).count() as u16;
+    write_remote_head(bytes, remote_id(object), kind, count);
+    write_values(bytes, attributes, values);
+}
+
+/// Appends a *RemoteDelta* of those values that are in a set.
+pub(super) fn write_remote_delta(
+    bytes: &mut Vec<u8>,
+    object: ObjectRef,
+    attributes: &Attributes,
+    values: (&SentValues, &AttributeSet),
+) {
+    let count = values.0.of(values.1).count() as u16;
+    write_remote_delta_head(bytes, remote_id(object), count);
+    write_values(bytes, attributes, values);
+}
+
+fn write_values(
+    bytes: &mut Vec<u8>,
+    attributes: &Attributes,
+    (sent, set): (&SentValues, &AttributeSet),
+) {
+    for (bit, value) in sent.of(set) {
+        if let Some(registered) = attributes.get(bit) {
+            write_attribute(bytes, registered.spec.id, value);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What replication keeps from tick to tick.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use fixedbitset::FixedBitSet;
+
+use super::announce::Announced;
+use crate::outbox::BatchPart;
+use crate::sync::client::{ClientState, FillScratch};
+use crate::sync::counters::SentCounters;
+use crate::sync::records::{SceneRecords, Variant};
+use crate::sync::remotes::{PartyObjects, Remote};
+use crate::wire::ClientId;
+use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
+
+/// The records of each scene, and what each client knows.
+#[derive(Resource, Debug, Default)]
+pub(in crate::sync) struct Replicator {
+    pub scenes: BTreeMap<SceneId, SceneRecords>,
+    /// By ascending client.
+    pub clients: Vec<ClientState>,
+    /// What somebody needs to be told in full this tick, ascending and once each.
+    pub wanted: Vec<Wanted>,
+    /// Who is in which party.
+    pub parties: PartyObjects,
+    /// The announcements of this tick.
+    pub announcing: Vec<Announced>,
+    /// Clients whose sessions ended since the last tick's lines.
+    pub gone: Vec<ClientId>,
+    /// The objects that clients know to control, by scene: of the others' views nobody is told.
+    pub followed: BTreeMap<SceneId, FixedBitSet>,
+    /// What changed in the view lists of those, by scene: each pair once, ascending.
+    pub changed: BTreeMap<SceneId, Vec<ViewChange>>,
+    pub workers: Vec<FillWorker>,
+}
+
+impl Replicator {
+    /// Whether somebody needs to be told all of this object.
+    pub fn is_wanted(&self, scene: SceneId, id: u32) -> bool {
+        let key = |wanted: &Wanted| (wanted.scene, wanted.id);
+        let start = self
+            .wanted
+            .partition_point(|wanted| key(wanted) < (scene, id));
+        let found = self.wanted.get(start);
+        found.is_some_and(|wanted| key(wanted) == (scene, id))
+    }
+}
+
+/// An object of which somebody needs to be told all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::sync) struct Wanted {
+    pub scene: SceneId,
+    pub id: u32,
+    pub variant: Variant,
+    /// Whether it is for somebody who need not see it.
+    pub remote: bool,
+}
+
+/// What became of a pair in this tick's View.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sync) struct ViewChange {
+    /// Who sees, or saw.
+    pub viewer: u32,
+    /// Who is seen, or was.
+    pub target: u32,
+    /// The place of the event among those of its scene.
+    pub nth: u32,
+    /// The class of the pair; none when it ended.
+    pub class: Option<u8>,
+}
+
+/// What one worker needs and makes.
+#[derive(Debug, Default)]
+pub(in crate::sync) struct FillWorker {
+    pub scratch: FillScratch,
+    pub part: BatchPart,
+    pub sent: SentCounters,
+    pub wanted: Vec<Wanted>,
+    /// A client's remotes as they should be.
+    pub expected: Vec<Remote>,
+}
+
+pub(super) const fn words(reference: ObjectRef) -> (u32, u32, u32) {
+    (reference.scene.0, reference.id.0, reference.generation.0)
+}
+
+/// The object that a client knows to control.
+pub(super) fn own_of(state: &ClientState) -> Option<ObjectRef> {
+    state.own.map(|(scene, id, generation)| ObjectRef {
+        scene: SceneId(scene),
+        id: ObjectId(id),
+        generation: Generation(generation),
+    })
+}

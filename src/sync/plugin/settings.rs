@@ -1,0 +1,54 @@
+//! What of replication may be set.
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::sync::client::Allowance;
+
+/// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SyncSettings {
+    /// How far from its place clients may believe an object to be, in metres, beside the 1.6 cm of the wire.
+    pub motion_tolerance_m: f32,
+    /// Up to this distance in metres a client is told of an object's motion in every tick; from there on every second, from
+    /// twice as far every fourth, and from four times as far every eighth.
+    pub near_m: f32,
+    /// Objects that a client comes to see in a tick, at most, and as many again that it is told of unseen; at least 1.
+    pub enters_per_tick: u32,
+    /// Bytes of announcements encoded in a tick, for all clients together, at most 256 MiB; what is beyond is told nobody, and
+    /// counted.
+    pub announce_bytes_per_tick: u32,
+    /// Bytes of messages a client and second, at most; what it must know to stay right may overdraw it. Also how much it can
+    /// save up.
+    pub bytes_per_client_s: u32,
+    /// After how many ticks what changed of an object is stored; 0 counts as 1.
+    pub save_every_ticks: u32,
+    /// Objects that are gone and that the store could not take, kept for another try, at most.
+    pub orphans_max: u32,
+}
+
+impl Default for SyncSettings {
+    fn default() -> Self {
+        Self {
+            motion_tolerance_m: 0.05,
+            near_m: 20.0,
+            enters_per_tick: 16,
+            announce_bytes_per_tick: 16 << 20,
+            bytes_per_client_s: 8_000,
+            save_every_ticks: 200,
+            orphans_max: 100_000,
+        }
+    }
+}
+
+impl SyncSettings {
+    pub(super) fn allowance(&self, tick_s: f32) -> Allowance {
+        Allowance {
+            bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
+            bytes_max: self.bytes_per_client_s,
+            enters_per_tick: self.enters_per_tick.max(1),
+            near_m: self.near_m,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What replication counts.
+
+use bevy_ecs::prelude::*;
+
+use crate::sync::counters::SentCounters;
+
+/// What replication did since the app began, and how many links there are now.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncStats {
+    /// Attributes found dirty at a collection.
+    pub attributes_dirty: u64,
+    /// Of those, how many had really changed.
+    pub attributes_changed: u64,
+    /// Motion bases made, and told again.
+    pub bases: u64,
+    /// What clients were sent.
+    pub sent: SentCounters,
+    /// Pairs of a client and an object that it knows, now.
+    pub links: u64,
+    /// Pairs of a client and an object that it sees and does not know yet, now.
+    pub waiting: u64,
+    /// Announcements that nobody was told of because they, or those of their tick together, are too long.
+    pub announces_refused: u64,
+    /// Requests to store values.
+    pub saves: u64,
+    /// Of those, how many the store could not take while too many others waited.
+    pub saves_lost: u64,
+}

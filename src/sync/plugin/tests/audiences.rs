@@ -1,0 +1,135 @@
+//! Who learns what: each client holds what its audiences are told, and nothing else.
+
+use super::*;
+use crate::sim::state_hash;
+use crate::sync::{AUDIENCES_MAX, Membership};
+use crate::world::GuildId;
+
+/// Teams are those of the rig: odd and even. A party across teams, one within a team; a guild across parties.
+fn belong(rig: &mut Rig) {
+    let belongings = [
+        (0, 1, 5),
+        (1, 1, 6),
+        (2, 2, 5),
+        (3, 3, 6),
+        (4, 2, 5),
+        (5, 4, 7),
+    ];
+    for (nth, party, guild) in belongings {
+        let mut entity = rig.app.world_mut().entity_mut(rig.players[nth]);
+        entity.insert((PartyId(party), GuildId(guild)));
+    }
+}
+
+#[test]
+fn each_client_holds_what_its_audiences_are_told_and_nothing_else() {
+    for cap in [10, 2] {
+        let mut rig = Rig::new(cap);
+        belong(&mut rig);
+        let scene = rig.scenes[0];
+        rig.app.world_mut().entity_mut(scene).insert(Score(3));
+        rig.rest_and_compare_exactly();
+        for nth in 0..rig.players.len() {
+            let entity = rig.players[nth];
+            let world = rig.app.world_mut();
+            world.get_mut::<Vigour>(entity).unwrap().0 += 10;
+            world.get_mut::<Mana>(entity).unwrap().0 += 10;
+            world.get_mut::<Rank>(entity).unwrap().0 += 10;
+        }
+        rig.rest_and_compare_exactly();
+    }
+}
+
+#[test]
+fn the_exact_comparison_finds_what_was_learnt_and_is_told_no_more() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare_exactly();
+    let (by, of) = (rig.players[0], rig.players[2]);
+    rig.app.world_mut().entity_mut(by).remove::<TeamId>();
+    rig.rest_and_compare();
+    let (client, end) = (rig.client_of(by), rig.mirrors.0.lock().unwrap());
+    let found = compare_mirror_exactly(rig.app.world(), client, &end.mirrors[&client].0);
+    let id = reference(&rig, of).id.0;
+    let expected = format!("object {id}: attribute 3 is told to others: [2]");
+    assert_eq!(found, Err(expected));
+}
+
+#[test]
+fn the_state_hash_sees_which_links_a_client_knows_and_not_only_how_many() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let before = state_hash(rig.app.world_mut());
+    let mut replicator = rig.app.world_mut().resource_mut::<Replicator>();
+    let link = &mut replicator.clients[0].links[1];
+    link.generation += 1;
+    assert_ne!(state_hash(rig.app.world_mut()), before);
+}
+
+/// A raid: members tell of themselves, and those who lead learn it.
+#[derive(Component, Clone, Copy)]
+struct Raid {
+    number: u32,
+    leads: bool,
+}
+
+#[derive(Component, Clone, Copy)]
+struct Threat(u32);
+
+#[test]
+fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_it() {
+    let mut rig = Rig::new(10);
+    let leaders = rig.app.audience("leaders", |raid: &Raid| Membership {
+        tells: Some(raid.number),
+        learns: raid.leads.then_some(raid.number),
+    });
+    let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders.unwrap());
+    rig.app
+        .replicate_field(threat, |threat: &Threat| threat.0)
+        .unwrap();
+    for nth in 0..6 {
+        let mut entity = rig.app.world_mut().entity_mut(rig.players[nth]);
+        let (number, leads) = (nth as u32 % 2, nth < 2);
+        entity.insert((Raid { number, leads }, Threat(nth as u32)));
+    }
+    rig.rest_and_compare_exactly();
+    let (leader, member, stranger) = (rig.players[0], rig.players[2], rig.players[3]);
+    assert_eq!(rig.known(leader, member, 40), Some(vec![2]));
+    assert_eq!(rig.known(leader, stranger, 40), None);
+    assert_eq!(rig.known(member, leader, 40), None, "it leads nobody");
+    assert_eq!(rig.known(stranger, stranger, 40), Some(vec![3]), "its own");
+
+    rig.app.world_mut().get_mut::<Raid>(member).unwrap().leads = true;
+    rig.app.update();
+    assert_eq!(rig.known(member, leader, 40), Some(vec![0]));
+    rig.rest_and_compare_exactly();
+
+    // Whoever leaves tells no more, and what others learnt they keep.
+    rig.app.world_mut().entity_mut(member).remove::<Raid>();
+    rig.app.update();
+    rig.app.world_mut().get_mut::<Threat>(member).unwrap().0 = 77;
+    rig.rest_and_compare();
+    assert_eq!(rig.known(leader, member, 40), Some(vec![2]));
+
+    // In another scene it is still of its raid.
+    let to = rig.scenes[1];
+    for entity in [leader, rig.players[4]] {
+        change_scene(rig.app.world_mut(), entity, to, Vec2::splat(50.0)).unwrap();
+    }
+    rig.rest_and_compare();
+    assert_eq!(rig.known(leader, rig.players[4], 40), Some(vec![4]));
+}
+
+#[test]
+fn audiences_have_names_of_their_own_and_there_are_only_so_many() {
+    let mut rig = Rig::new(10);
+    let mut add = |name| rig.app.audience(name, |_: &Raid| Membership::NONE);
+    assert!(add("a").is_ok());
+    assert_eq!(add("a"), Err(AudienceError::Taken("a")));
+    let more = ["b", "c", "d", "e"].map(|name| add(name).err());
+    assert_eq!(
+        more,
+        [None, None, None, Some(AudienceError::TooMany("e"))],
+        "{AUDIENCES_MAX}"
+    );
+    rig.rest_and_compare();
+}

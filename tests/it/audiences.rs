@@ -1,0 +1,122 @@
+//! Who learns what is what was registered, also for audiences of an embedder's own, with any number of players.
+
+use bevy_app::{App, TaskPoolPlugin};
+use bevy_ecs::prelude::*;
+use bevy_time::TimePlugin;
+use glam::Vec2;
+use throng::outbox::{MemorySink, Outbox};
+use throng::prelude::*;
+use throng::sync::{AudienceAppExt, Membership, Mirror, compare_mirror_exactly};
+use throng::wire::{ClientId, Encoding};
+use throng::world::KindId;
+
+/// Whom somebody trades with: both have the number of the trade.
+#[derive(Component)]
+struct Trade(u32);
+
+/// The quarter of the town that somebody stands in.
+#[derive(Component)]
+struct Quarter(u32);
+
+/// What is laid on the table; for those who trade.
+#[derive(Component)]
+struct Offer(u32);
+
+/// What is said aloud; for those in the same quarter.
+#[derive(Component)]
+struct Noise(u32);
+
+struct Town {
+    app: App,
+    sink: MemorySink,
+    people: Vec<(ClientId, Entity, Mirror)>,
+}
+
+impl Town {
+    fn new() -> Self {
+        let mut app = App::new();
+        app.add_plugins((TaskPoolPlugin::default(), TimePlugin, SyncPlugin));
+        let trading = app
+            .audience("trading", |trade: &Trade| Membership::of(trade.0))
+            .unwrap();
+        let quarter = app
+            .audience("quarter", |quarter: &Quarter| Membership::of(quarter.0))
+            .unwrap();
+        let offer = AttributeSpec::new("offer", 1, Encoding::Varint).to(trading);
+        app.replicate_field(offer, |offer: &Offer| offer.0).unwrap();
+        let noise = AttributeSpec::new("noise", 2, Encoding::Varint)
+            .to(quarter.or(trading))
+            .at(Cadence::EveryTick);
+        app.replicate_field(noise, |noise: &Noise| noise.0).unwrap();
+        throng::sim::clock::one_tick_an_update(&mut app);
+        let sink = MemorySink::default();
+        let mut outbox = app.world_mut().resource_mut::<Outbox>();
+        outbox.set_sink(Box::new(sink.clone()));
+        let scene = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
+        let people = (0..4).map(|nth| {
+            let world = app.world_mut();
+            let sight = (Viewer::new(ViewCaps::all(10)), Viewable::default());
+            let values = (Offer(10 + nth), Noise(20 + nth), Quarter(nth % 2));
+            let at = Vec2::new(20.0 + nth as f32, 20.0);
+            let entity = spawn_object(world, scene, KindId(0), at, (sight, values)).unwrap();
+            let mut sessions = world.resource_mut::<Sessions>();
+            let client = sessions.connect(10, true).unwrap();
+            assert!(control(world, client, entity));
+            (client, entity, Mirror::default())
+        });
+        let people = people.collect();
+        Self { app, sink, people }
+    }
+
+    fn rest(&mut self) {
+        for _ in 0..20 {
+            self.app.update();
+            for (client, packet) in self.sink.take().frames.iter() {
+                let mut people = self.people.iter_mut();
+                let (.., mirror) = people.find(|person| person.0 == client).unwrap();
+                mirror.receive(packet).unwrap();
+            }
+        }
+    }
+
+    /// The values of an attribute that one holds of all, in the order of the people.
+    fn held(&self, by: usize, attribute: u16) -> Vec<Option<u8>> {
+        let of = |&(_, entity, _): &(ClientId, Entity, Mirror)| {
+            let id = self.app.world().get::<Object>(entity)?.id().0;
+            let object = self.people[by].2.object(id)?;
+            let mut values = object.attributes.iter();
+            let (_, value) = values.find(|&&(number, _)| number == attribute)?;
+            value.first().copied()
+        };
+        self.people.iter().map(of).collect()
+    }
+}
+
+#[test]
+fn audiences_of_an_embedder_learn_what_is_theirs_and_nobody_else_does() {
+    let mut town = Town::new();
+    town.rest();
+    assert_eq!(town.held(0, 1), [Some(10), None, None, None]);
+    assert_eq!(town.held(0, 2), [Some(20), None, Some(22), None]);
+    for (client, _, mirror) in &town.people {
+        assert_eq!(
+            compare_mirror_exactly(town.app.world(), *client, mirror),
+            Ok(())
+        );
+    }
+    // Two of other quarters trade, and learn each other's from then on.
+    for nth in [0, 1] {
+        let entity = town.people[nth].1;
+        town.app.world_mut().entity_mut(entity).insert(Trade(7));
+    }
+    town.rest();
+    assert_eq!(town.held(0, 1), [Some(10), Some(11), None, None]);
+    assert_eq!(town.held(1, 2), [Some(20), Some(21), None, Some(23)]);
+    assert_eq!(town.held(2, 1), [None, None, Some(12), None]);
+    for (client, _, mirror) in &town.people {
+        assert_eq!(
+            compare_mirror_exactly(town.app.world(), *client, mirror),
+            Ok(())
+        );
+    }
+}
