@@ -37,7 +37,7 @@ mod frame;
 mod handover;
 mod line_model;
 mod plugin;
-#[cfg(feature = "program")]
+#[cfg(feature = "bench")]
 pub mod reference;
 mod ring;
 mod sender;
