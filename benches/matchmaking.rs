@@ -5,9 +5,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
-use throng::matchmaking::by_skill::SkillEntry;
-use throng::matchmaking::reference::Arrival;
-use throng::matchmaking::sweep::{Seat, Sweeper};
+use throng::matchmaking::pack::arrival::Arrival;
+use throng::matchmaking::pack::sweep::{Seat, Sweeper};
+use throng::matchmaking::queue::by_skill::SkillEntry;
 use throng::matchmaking::workload::{Churn, Power, queued, tickets};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 
@@ -43,7 +43,7 @@ pub fn bench(criterion: &mut Criterion) {
         .collect();
     seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));
     let (mut sweeper, mut arrival) = (Sweeper::default(), Arrival::default());
-    criterion.bench_function(&format!("matchmaking::sweep/{PARTIES}"), |bencher| {
+    criterion.bench_function(&format!("matchmaking::pack::sweep/{PARTIES}"), |bencher| {
         bencher.iter(|| black_box(sweeper.sweep(black_box(&seats), 5, None).len()));
     });
     criterion.bench_function(&format!("matchmaking::arrival_pack/{PARTIES}"), |bencher| {

@@ -17,15 +17,15 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::backfill::Backfill;
 use super::mode::{ModeError, ModeId, QueueMode};
 use super::open_mode::OpenMode;
+use super::pack::backfill::Backfill;
+use super::pack::wait_reason::WaitReason;
 use super::penalties::Penalties;
 use super::proposals::Proposals;
 use super::quality::Quality;
 use super::stats::ModeStats;
 use super::ticket::{Ticket, TicketError};
-use super::why::WaitReason;
 
 /// Two groups that are to fight each other.
 #[derive(Clone, Debug, PartialEq)]

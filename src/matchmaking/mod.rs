@@ -8,7 +8,7 @@
 //!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
 //! ```
 //! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
-//! wait bound above all, stands in [`groups`].
+//! wait bound above all, stands in [`groups`](pack::groups).
 //!
 //! Invariants, after every heartbeat:
 //! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
@@ -19,46 +19,30 @@
 //! All files but `plugin.rs`, which puts the matcher into the tick, know nothing of the ECS.
 //!
 //! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
-//! few: see [`groups`].
+//! few: see [`groups`](pack::groups).
 
-pub mod backfill;
-pub mod balance;
-pub mod by_skill;
-pub mod compositions;
-pub mod exact;
-pub mod groups;
 pub mod matcher;
 pub mod mode;
 pub mod open_mode;
 pub mod pack;
-pub mod pauses;
 pub mod penalties;
-pub mod plan;
 pub mod plugin;
-pub mod pool;
 pub mod proposals;
 pub mod quality;
 pub mod queue;
-pub mod reference;
 pub mod rematch;
-pub mod room_settings;
 pub mod rooms;
-pub mod seek;
 pub mod stats;
-pub mod sweep;
-pub mod terms;
 pub mod ticket;
-pub mod tighten;
-pub mod trade;
-pub mod why;
 #[doc(hidden)]
 pub mod workload;
 
-pub use backfill::Backfill;
-pub use groups::Groups;
 pub use matcher::{HeartbeatOutcome, Match, Matcher};
 pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
 pub use open_mode::OpenMode;
+pub use pack::backfill::Backfill;
+pub use pack::groups::Groups;
+pub use pack::wait_reason::WaitReason;
 pub(crate) use plugin::tick_mhz;
 pub use plugin::{
     AnswerRequest, BackfillRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed,
@@ -66,10 +50,9 @@ pub use plugin::{
     QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
 };
 pub use quality::Quality;
-pub use room_settings::RoomSettings;
+pub use rooms::settings::RoomSettings;
 pub use stats::{Distribution, ModeStats};
 pub use ticket::{Ticket, TicketError, Wishes, whole_power};
-pub use why::WaitReason;
 
 #[cfg(test)]
 mod tests;

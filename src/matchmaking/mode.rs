@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::room_settings::RoomSettings;
+use super::rooms::settings::RoomSettings;
 use super::ticket::{PARTY_SIZE_MAX, ROLES};
 
 /// The largest group: players.

@@ -1,13 +1,13 @@
 //! A mode at work, of whichever kind.
 
-use super::groups::Groups;
 use super::matcher::Match;
 use super::mode::{ModeError, ModeId, ModeRules, QueueMode};
-use super::queue::TicketQueue;
-use super::rooms::Rooms;
+use super::pack::groups::Groups;
+use super::pack::wait_reason::WaitReason;
+use super::queue::ticket_queue::TicketQueue;
+use super::rooms::gather::Rooms;
 use super::stats::ModeStats;
 use super::ticket::Ticket;
-use super::why::WaitReason;
 
 /// A mode at work.
 #[derive(Clone, Debug)]

@@ -29,10 +29,10 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::backfill::Backfill;
 use super::matcher::{HeartbeatOutcome, Match, Matcher};
 use super::mode::{ModeError, ModeId, QueueMode};
 use super::open_mode::OpenMode;
+use super::pack::backfill::Backfill;
 use super::ticket::{Ticket, TicketError};
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 

@@ -3,10 +3,10 @@
 
 use super::Failure;
 use super::rows::BenchRow;
-use crate::matchmaking::by_skill::SkillEntry;
-use crate::matchmaking::exact::PARTIES_MAX;
-use crate::matchmaking::reference::Arrival;
-use crate::matchmaking::sweep::{Seat, Sweeper};
+use crate::matchmaking::pack::arrival::Arrival;
+use crate::matchmaking::pack::exact::PARTIES_MAX;
+use crate::matchmaking::pack::sweep::{Seat, Sweeper};
+use crate::matchmaking::queue::by_skill::SkillEntry;
 use crate::matchmaking::workload::{
     Churn, PartySource, Power, best_by_brute_force, least_spreads, percentile, queued, tickets,
     tickets_of_levels,

@@ -10,9 +10,9 @@ mod terms;
 
 use proptest::prelude::*;
 
-use super::compositions::{CompositionTable, Counts};
-use super::mode::{GROUP_SIZE_MAX, ModeRules, OPEN};
 use super::*;
+use crate::matchmaking::mode::{GROUP_SIZE_MAX, ModeRules, OPEN};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
 
 /// A mode named "arena" without expiry and without a gap limit, with a narrow window.
 pub(super) fn mode(group_size: u8) -> ModeSettings {
@@ -512,7 +512,7 @@ proptest! {
             let skill = (party as i32 * skew) % 3000;
             matcher.queue(ticket(party, size, skill, u64::from(party))).unwrap();
         }
-        let most = plan::tests::most_groups(&counts(&waiting(&matcher)), group_size) / 2;
+        let most = super::pack::plan::tests::most_groups(&counts(&waiting(&matcher)), group_size) / 2;
         prop_assert_eq!(run(&mut matcher, 100).0.len(), most as usize);
     }
 

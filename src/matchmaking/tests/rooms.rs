@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::matchmaking::RoomSettings;
-use crate::matchmaking::rooms::SPECTATORS_MAX;
+use crate::matchmaking::rooms::gather::SPECTATORS_MAX;
 
 fn rooms(settings: RoomSettings) -> Matcher {
     Matcher::new(&[QueueMode::Rooms(settings)], 20.0).expect("valid settings")

@@ -1,7 +1,7 @@
 //! Wishes, levels, roles and rematches against brute force.
 
 use super::*;
-use crate::matchmaking::exact::PARTIES_MAX;
+use crate::matchmaking::pack::exact::PARTIES_MAX;
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::ticket::{ROLES, Wishes};
 
@@ -227,7 +227,7 @@ proptest! {
             let _ = matcher.queue(ticket_of(party, drawn));
         }
         // Parties that nobody can meet make the pool too large to be solved exactly.
-        for stray in 0..if large { exact::PARTIES_MAX as u32 + 1 } else { 0 } {
+        for stray in 0..if large { PARTIES_MAX as u32 + 1 } else { 0 } {
             let skill = 100_000 * (stray as i32 + 1);
             matcher.queue(ticket(STRAY + stray, 1, skill, 1100)).unwrap();
         }

@@ -12,12 +12,12 @@
 //! set that is refused for a pair in it stays refused with more parties.
 
 use super::balance::{GroupSplit, Weight, balance_where};
-use super::by_skill::SkillEntry;
-use super::compositions::CompositionTable;
-use super::mode::ModeRules;
-use super::pool::Pool;
-use super::rematch::Rematches;
-use super::ticket::{ROLES, Ticket};
+use crate::matchmaking::mode::ModeRules;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::CompositionTable;
+use crate::matchmaking::queue::pool::Pool;
+use crate::matchmaking::rematch::Rematches;
+use crate::matchmaking::ticket::{ROLES, Ticket};
 
 /// The limits of a party at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,18 +232,18 @@ fn is_rematch(opponents: &[u128], first: u128) -> bool {
 }
 
 /// Players of each role, with those of one more party.
-pub(super) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
+pub(in crate::matchmaking) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
     std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
 }
 
 /// Where a party can play.
-pub(super) fn regions(ticket: &Ticket) -> u32 {
+pub(in crate::matchmaking) fn regions(ticket: &Ticket) -> u32 {
     let wished = ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions);
     if wished == 0 { u32::MAX } else { wished }
 }
 
 /// How many of a party's players play each role.
-pub(super) fn roles(ticket: &Ticket) -> [u8; ROLES] {
+pub(in crate::matchmaking) fn roles(ticket: &Ticket) -> [u8; ROLES] {
     ticket
         .wishes
         .as_ref()

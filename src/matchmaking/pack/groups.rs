@@ -11,7 +11,7 @@
 //! fills the roles, repeats no match of late, and has a gap within that party's limit.
 //!
 //! Invariants after a heartbeat in which neither matches, looks nor the bounds in [`seek`](super::seek) stopped
-//! anything, and in which nobody [pauses](super::pauses):
+//! anything, and in which nobody [pauses](crate::matchmaking::queue::search_backoff):
 //! - no allowed match is left among those that wait;
 //! - parties that are first in line are in no composition of all that wait, regions, roles and rematches aside;
 //! - if every window held the whole pool, nobody was first in line, nobody had wishes and there was no limit on
@@ -34,25 +34,25 @@
 //! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
 //! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
 
+use super::arrival::Arrival;
 use super::backfill::{self, Backfill};
 use super::balance::GroupSplit;
-use super::by_skill::SkillEntry;
-use super::compositions::{CompositionTable, Counts};
 use super::exact;
-use super::matcher::Match;
-use super::mode::{ModeId, ModeRules, OPEN, Packing};
-use super::pack::Packer;
-use super::pauses::SearchBackoff;
-use super::pool::{Measure, Pool};
-use super::quality::Quality;
-use super::queue::{Age, TicketQueue};
-use super::reference::Arrival;
-use super::rematch::Rematches;
+use super::packer::Packer;
 use super::seek::{Seeker, only};
-use super::stats::ModeStats;
 use super::terms::Terms;
-use super::ticket::Ticket;
-use super::why::WaitReason;
+use super::wait_reason::WaitReason;
+use crate::matchmaking::matcher::Match;
+use crate::matchmaking::mode::{ModeId, ModeRules, OPEN, Packing};
+use crate::matchmaking::quality::Quality;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::matchmaking::queue::pool::{Measure, Pool};
+use crate::matchmaking::queue::search_backoff::SearchBackoff;
+use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
+use crate::matchmaking::rematch::Rematches;
+use crate::matchmaking::stats::ModeStats;
+use crate::matchmaking::ticket::Ticket;
 
 /// Parties that are packed, whatever the limit on matches.
 pub const PACKED_MIN: usize = 20_000;
@@ -67,7 +67,7 @@ pub struct Groups {
     rules: ModeRules,
     pool: Pool,
     /// What happened so far.
-    pub(super) stats: ModeStats,
+    pub(in crate::matchmaking) stats: ModeStats,
     rematches: Rematches,
     table: CompositionTable,
     packer: Packer,
@@ -78,7 +78,7 @@ pub struct Groups {
 }
 
 /// Where the matches of a heartbeat go.
-pub(super) struct MatchWriter<'a> {
+pub(in crate::matchmaking) struct MatchWriter<'a> {
     pub now_tick: u64,
     pub next_match: &'a mut u64,
     pub matches: &'a mut Vec<Match>,
@@ -166,22 +166,22 @@ impl Groups {
 
     /// Looks of the latest heartbeat's last step.
     #[cfg(test)]
-    pub(super) const fn looks(&self) -> u64 {
+    pub(in crate::matchmaking) const fn looks(&self) -> u64 {
         self.seeker.looks()
     }
 
     /// Lets a party wait and returns its slot.
-    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+    pub(in crate::matchmaking) fn insert(&mut self, ticket: Ticket) -> u32 {
         self.pool.insert(ticket)
     }
 
     /// Takes the party in `slot` out.
-    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+    pub(in crate::matchmaking) fn remove(&mut self, slot: u32) -> Option<Ticket> {
         self.pool.remove(slot)
     }
 
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
-    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(in crate::matchmaking) fn formed(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
         if self.rules.rematch_after_ticks > 0 {
             self.rematches.remember_match(found, now_tick);
@@ -189,7 +189,11 @@ impl Groups {
     }
 
     /// Takes out the parties that join a running match.
-    pub(super) fn backfill(&mut self, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
+    pub(in crate::matchmaking) fn backfill(
+        &mut self,
+        wanted: &Backfill,
+        now_tick: u64,
+    ) -> Vec<Ticket> {
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, now_tick);
         let joined = backfill::join(&terms, &mut self.table, wanted).unwrap_or_default();
         let taken = joined
@@ -404,7 +408,7 @@ impl Groups {
     }
 
     /// Feeds what is remembered beside the tickets to a hash. O(entries).
-    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub(in crate::matchmaking) fn digest(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.digest(feed);
         self.pauses.digest(feed);
     }

@@ -6,11 +6,11 @@
 //! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!
 //! Invariant: walking from a head, [`Age`] rises. Who is queued where is not known here but to
-//! the [`Matcher`](super::matcher::Matcher), since a player may wait in one mode only.
+//! the [`Matcher`](crate::matchmaking::matcher::Matcher), since a player may wait in one mode only.
 
 use std::collections::BTreeMap;
 
-use super::ticket::{PARTY_SIZE_MAX, Ticket};
+use crate::matchmaking::ticket::{PARTY_SIZE_MAX, Ticket};
 
 /// What tickets are ordered by: the tick since which they wait, then the order of insertion. The lower, the
 /// longer it has waited.

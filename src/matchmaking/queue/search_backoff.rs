@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::queue::{Age, TicketQueue};
+use super::ticket_queue::{Age, TicketQueue};
 
 /// Parties that are remembered.
 pub const PAUSED_MAX: usize = 4_096;
@@ -109,8 +109,8 @@ impl SearchBackoff {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ticket;
     use super::*;
+    use crate::matchmaking::tests::ticket;
 
     #[test]
     fn shares_grow_with_the_pauses_and_who_is_gone_is_forgotten() {

@@ -13,11 +13,11 @@
 //!
 //! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
 
-use super::by_skill::SkillEntry;
-use super::compositions::CompositionTable;
 use super::seek::only;
 use super::terms::{Terms, add_roles, regions, roles};
-use super::ticket::{ROLES, Ticket};
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::CompositionTable;
+use crate::matchmaking::ticket::{ROLES, Ticket};
 
 /// Parties looked at for one match.
 pub const LOOKS_MAX: usize = 256;
@@ -55,7 +55,7 @@ pub struct Backfill {
 }
 
 /// The parties that join; `None` when none make up exactly what is missing.
-pub(super) fn join(
+pub(in crate::matchmaking) fn join(
     terms: &Terms,
     table: &mut CompositionTable,
     wanted: &Backfill,

@@ -22,11 +22,11 @@
 use std::cell::Cell;
 
 use super::balance::GroupSplit;
-use super::by_skill::{SkillEntry, SkillPlace};
-use super::compositions::{CompositionTable, Counts, players};
-use super::mode::OPEN;
 use super::terms::{Limits, Terms, add_roles, roles};
-use super::ticket::ROLES;
+use crate::matchmaking::mode::OPEN;
+use crate::matchmaking::queue::by_skill::{SkillEntry, SkillPlace};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, players};
+use crate::matchmaking::ticket::ROLES;
 
 /// Parties of a size that are considered in a window, in the numbers that two groups hold.
 pub const CHOICE_MAX: u32 = 4;
@@ -54,7 +54,7 @@ fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> 
 }
 
 /// The counts of one party.
-pub(super) fn only(size: u8) -> Counts {
+pub(in crate::matchmaking) fn only(size: u8) -> Counts {
     let mut counts = [0; 5];
     counts[usize::from(size) - 1] = 1;
     counts
@@ -484,12 +484,12 @@ impl SubsetSearch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mode::{ModeRules, ModeSettings};
-    use super::super::pool::{Measure, Pool};
-    use super::super::rematch::Rematches;
-    use super::super::tests::{mode, ticket};
-    use super::super::ticket::{Ticket, Wishes};
     use super::*;
+    use crate::matchmaking::mode::{ModeRules, ModeSettings};
+    use crate::matchmaking::queue::pool::{Measure, Pool};
+    use crate::matchmaking::rematch::Rematches;
+    use crate::matchmaking::tests::{mode, ticket};
+    use crate::matchmaking::ticket::{Ticket, Wishes};
     use proptest::prelude::*;
 
     const OPEN_TICK: u64 = 1_000_000;

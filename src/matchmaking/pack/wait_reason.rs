@@ -1,9 +1,9 @@
 //! Why a party is not matched yet.
 
-use super::compositions::{CompositionTable, Counts};
-use super::mode::OPEN;
 use super::seek::{Seeker, only};
 use super::terms::{Limits, Terms, regions};
+use crate::matchmaking::mode::OPEN;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
 
 /// Looks that an answer may take, twice; when they are used up, no match is known.
 const LOOKS_MAX: u64 = 50_000;
@@ -72,7 +72,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n) and a bounded search.
-    pub(super) fn of(terms: &Terms, slot: u32) -> Option<Self> {
+    pub(in crate::matchmaking) fn of(terms: &Terms, slot: u32) -> Option<Self> {
         let ticket = terms.ticket(slot)?;
         let entry = terms.pool.entry(slot)?;
         let limits = terms.limits(slot);

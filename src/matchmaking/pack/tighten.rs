@@ -12,9 +12,9 @@
 //!
 //! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
-use super::compositions::{CompositionTable, Counts, players};
 use super::sweep::{Seat, Sets};
 use super::trade::{Trader, split_of};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, players};
 
 /// Neighbours on each side that a set shares its parties out with.
 const NEIGHBOURS: usize = 4;
@@ -76,7 +76,7 @@ fn spread(seats: &[Seat], set: &[u32]) -> u32 {
 
 /// Whether a set is within the window and the level band of its longest-waiting party, which are the widest, and
 /// shares a region.
-pub(super) fn within_limits(seats: &[Seat], set: &[u32]) -> bool {
+pub(in crate::matchmaking) fn within_limits(seats: &[Seat], set: &[u32]) -> bool {
     let (mut window, mut band, mut regions) = (0, 0, u32::MAX);
     let (mut lowest, mut highest) = (u16::MAX, 0);
     for &at in set {

@@ -9,10 +9,10 @@
 
 use super::by_skill::{BySkill, SkillEntry};
 use super::compositions::{CompositionTable, Counts};
-use super::queue::{Age, TicketQueue};
-use super::seek::only;
-use super::terms::{regions, roles};
-use super::ticket::{ROLES, Ticket};
+use super::ticket_queue::{Age, TicketQueue};
+use crate::matchmaking::pack::seek::only;
+use crate::matchmaking::pack::terms::{regions, roles};
+use crate::matchmaking::ticket::{ROLES, Ticket};
 
 /// What the order of skill goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@
 //! O(n · K) with n parties where those that follow each other may meet, and that many times more at worst. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
 //! sweeping from both ends or from the middle, which is no tighter.
 
-use super::by_skill::SkillEntry;
 use super::terms::Terms;
+use crate::matchmaking::queue::by_skill::SkillEntry;
 
 /// Parties that an anchor passes before it is left over, in groups of K.
 pub const PASSED_GROUPS: usize = 16;

@@ -12,7 +12,7 @@
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
 //! parties; a room that is full waits for nothing but the limit on matches.
 //!
-//! **The wait bound** is that of [`groups`](super::groups): a party that has waited `first_after_s` is matched
+//! **The wait bound** is that of [`groups`](crate::matchmaking::pack::groups): a party that has waited `first_after_s` is matched
 //! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
 //! regions and rematches allow), before rooms of younger parties are filled.
 //!
@@ -25,23 +25,23 @@ use std::collections::{BTreeSet, HashMap};
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 
-use super::balance::GroupSplit;
-use super::by_skill::SkillEntry;
-use super::compositions::{CompositionTable, Counts};
-use super::groups::MatchWriter;
-use super::matcher::Match;
-use super::mode::{ModeId, OPEN};
-use super::pauses::SearchBackoff;
-use super::pool::{Measure, Pool};
-use super::quality::Quality;
-use super::queue::{Age, TicketQueue};
-use super::rematch::Rematches;
-use super::room_settings::{RoomRules, SIDE_SIZE_MAX};
-use super::seek::Seeker;
-use super::stats::ModeStats;
-use super::terms::{Limits, Terms};
-use super::ticket::{Ticket, TicketError};
-use super::why::WaitReason;
+use super::settings::{RoomRules, SIDE_SIZE_MAX};
+use crate::matchmaking::matcher::Match;
+use crate::matchmaking::mode::{ModeId, OPEN};
+use crate::matchmaking::pack::balance::GroupSplit;
+use crate::matchmaking::pack::groups::MatchWriter;
+use crate::matchmaking::pack::seek::Seeker;
+use crate::matchmaking::pack::terms::{Limits, Terms};
+use crate::matchmaking::pack::wait_reason::WaitReason;
+use crate::matchmaking::quality::Quality;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::matchmaking::queue::pool::{Measure, Pool};
+use crate::matchmaking::queue::search_backoff::SearchBackoff;
+use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
+use crate::matchmaking::rematch::Rematches;
+use crate::matchmaking::stats::ModeStats;
+use crate::matchmaking::ticket::{Ticket, TicketError};
 
 /// Players who may watch a room.
 pub const SPECTATORS_MAX: usize = 4;
@@ -71,7 +71,7 @@ pub struct Rooms {
     rules: RoomRules,
     pool: Pool,
     /// What happened so far.
-    pub(super) stats: ModeStats,
+    pub(in crate::matchmaking) stats: ModeStats,
     rooms: Vec<Room>,
     free: Vec<u32>,
     /// The room of each slot; [`NONE`] before the first heartbeat.
@@ -146,7 +146,7 @@ impl Rooms {
     }
 
     /// Lets a party wait and returns its slot.
-    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+    pub(in crate::matchmaking) fn insert(&mut self, ticket: Ticket) -> u32 {
         let slot = self.pool.insert(ticket);
         if self.room_of.len() <= slot as usize {
             self.room_of.resize(slot as usize + 1, NONE);
@@ -157,13 +157,18 @@ impl Rooms {
     }
 
     /// Takes the party in `slot` out, of its room as well.
-    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+    pub(in crate::matchmaking) fn remove(&mut self, slot: u32) -> Option<Ticket> {
         self.leave_room(slot);
         self.pool.remove(slot)
     }
 
     /// Lets a player watch the room of the party in `slot`, and no other.
-    pub(super) fn watch(&mut self, party: u32, slot: u32, player: u64) -> Result<(), TicketError> {
+    pub(in crate::matchmaking) fn watch(
+        &mut self,
+        party: u32,
+        slot: u32,
+        player: u64,
+    ) -> Result<(), TicketError> {
         let room = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
         let seats = self
             .rooms
@@ -183,7 +188,7 @@ impl Rooms {
     }
 
     /// A player watches no room any more; whether it did.
-    pub(super) fn unwatch(&mut self, player: u64) -> bool {
+    pub(in crate::matchmaking) fn unwatch(&mut self, player: u64) -> bool {
         let room = self.watched.remove(&player);
         room.is_some_and(|room| {
             self.leave_seat(player, room);
@@ -198,7 +203,7 @@ impl Rooms {
     }
 
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
-    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(in crate::matchmaking) fn formed(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
         if self.rules.mode.rematch_after_ticks > 0 {
             self.rematches.remember_match(found, now_tick);
@@ -207,7 +212,7 @@ impl Rooms {
 
     /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
     /// `next_match`. Cost as the module says.
-    pub(super) fn run(
+    pub(in crate::matchmaking) fn run(
         &mut self,
         now_tick: u64,
         next_match: &mut u64,
@@ -606,7 +611,7 @@ impl Rooms {
     }
 
     /// Feeds who shares a room with whom to a hash. O(rooms).
-    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub(in crate::matchmaking) fn digest(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.digest(feed);
         self.pauses.digest(feed);
         for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {

@@ -86,7 +86,7 @@ fn splits_evenly(counts: &Counts, group_size: u8) -> bool {
 fn search(must: &Counts, may: &Counts, group_size: u8) -> bool {
     let k = usize::from(group_size);
     let mask = (1u64 << (k + 1)) - 1;
-    let mut rows = [0u64; super::mode::GROUP_SIZE_MAX as usize + 1];
+    let mut rows = [0u64; crate::matchmaking::mode::GROUP_SIZE_MAX as usize + 1];
     rows[0] = 1;
     let mut place = |size: usize, optional: bool| {
         for a in (0..=k).rev() {
@@ -127,7 +127,7 @@ impl CompositionTable {
     /// An empty table for groups of `group_size` players, 1–50. O(1).
     #[must_use]
     pub fn new(group_size: u8) -> Self {
-        debug_assert!((1..=super::mode::GROUP_SIZE_MAX).contains(&group_size));
+        debug_assert!((1..=crate::matchmaking::mode::GROUP_SIZE_MAX).contains(&group_size));
         Self {
             group_size,
             answers: HashMap::default(),
