@@ -5,10 +5,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
-use throng::matchmaking::pack::arrival::Arrival;
-use throng::matchmaking::pack::sweep::{Seat, Sweeper};
-use throng::matchmaking::queue::by_skill::SkillEntry;
-use throng::matchmaking::workload::{Churn, Power, queued, tickets};
+use throng::matchmaking::workload::{
+    Arrival, Churn, Power, Seat, SkillEntry, Sweeper, queued, tickets,
+};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 
 const PARTIES: u32 = 10_000;
@@ -34,7 +33,7 @@ pub fn bench(criterion: &mut Criterion) {
     let mut seats: Vec<Seat> = tickets
         .iter()
         .map(|ticket| Seat {
-            entry: SkillEntry::new(ticket.skill, ticket.party, 0, ticket.size),
+            entry: SkillEntry::new(ticket.skill, ticket.party.number(), 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,
@@ -43,7 +42,7 @@ pub fn bench(criterion: &mut Criterion) {
         .collect();
     seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));
     let (mut sweeper, mut arrival) = (Sweeper::default(), Arrival::default());
-    criterion.bench_function(&format!("matchmaking::pack::sweep/{PARTIES}"), |bencher| {
+    criterion.bench_function(&format!("matchmaking::sweep/{PARTIES}"), |bencher| {
         bencher.iter(|| black_box(sweeper.sweep(black_box(&seats), 5, None).len()));
     });
     criterion.bench_function(&format!("matchmaking::arrival_pack/{PARTIES}"), |bencher| {

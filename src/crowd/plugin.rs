@@ -259,7 +259,7 @@ fn make_parties(
         return Ok(());
     }
     for leader in (0..count).step_by(size as usize) {
-        let party = world.resource_mut::<Parties>().make();
+        let party = world.resource_mut::<Parties>().make()?;
         for nth in leader..(leader + size).min(count) {
             join_party(world, party, PlayerId(first.0 + u64::from(nth)))?;
         }

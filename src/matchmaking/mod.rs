@@ -16,29 +16,48 @@
 //! - the same requests give the same matches: ties go by ticket id or to who waited longer, no clock, no hash
 //!   order.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `ticket` | a party that wants a battle; why it can be refused |
+//! | `mode`, `queue_mode` | what a mode asks, in seconds and in ticks; the kinds of modes |
+//! | `queue` | who waits, by age and by skill |
+//! | `pack` | groups of K out of those who wait |
+//! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
+//! | `found`, `quality` | a match, and how good it is |
+//! | `rematch`, `penalties`, `proposals` | who met of late; who may not queue; who is asked to accept |
+//! | `open_mode`, `matcher` | a mode at work, of either kind; all modes together |
+//! | `stats` | what a mode counts |
+//! | `plugin` | requests, facts and the heartbeat in the tick |
+//! | `workload` | the queues that benches and tests measure on |
+//!
 //! All files but `plugin.rs`, which puts the matcher into the tick, know nothing of the ECS.
 //!
 //! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
 //! few: see [`groups`](pack::groups).
 
-pub mod matcher;
-pub mod mode;
-pub mod open_mode;
-pub mod pack;
-pub mod penalties;
-pub mod plugin;
-pub mod proposals;
-pub mod quality;
-pub mod queue;
-pub mod rematch;
-pub mod rooms;
-pub mod stats;
-pub mod ticket;
+mod found;
+mod matcher;
+mod mode;
+mod open_mode;
+mod pack;
+mod penalties;
+mod plugin;
+mod proposals;
+mod quality;
+mod queue;
+mod queue_mode;
+mod rematch;
+mod rooms;
+mod stats;
+mod ticket;
 #[doc(hidden)]
 pub mod workload;
 
-pub use matcher::{HeartbeatOutcome, Match, Matcher};
-pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
+pub use found::{HeartbeatOutcome, Match};
+pub use matcher::Matcher;
+pub use mode::{
+    GROUP_SIZE_MAX, ModeError, ModeRules, ModeSettings, OPEN, Packing, SECONDS_MAX, Widening,
+};
 pub use open_mode::OpenMode;
 pub use pack::backfill::Backfill;
 pub use pack::groups::Groups;
@@ -50,9 +69,15 @@ pub use plugin::{
     QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
 };
 pub use quality::Quality;
-pub use rooms::settings::RoomSettings;
+pub use queue::ticket_queue::TicketQueue;
+pub use queue_mode::QueueMode;
+pub use rooms::gather::{Rooms, SPECTATORS_MAX};
+pub use rooms::settings::{RoomRules, RoomSettings, SIDE_SIZE_MAX};
 pub use stats::{Distribution, ModeStats};
-pub use ticket::{Ticket, TicketError, Wishes, whole_power};
+pub use ticket::{
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketError, TicketParty, TicketPlayer,
+    Wishes, whole_power,
+};
 
 #[cfg(test)]
 mod tests;

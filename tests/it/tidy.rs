@@ -12,10 +12,11 @@ const LINES_MAX: usize = 800;
 
 /// The folders and files of `src`, from the bottom up. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 8] = [
+const TIERS: [&[&str]; 9] = [
     &["sim", "world", "map", "memory", "wire"],
-    &["nav", "aoi", "inbox", "outbox", "matchmaking", "directory"],
-    &["movement", "session", "sync"],
+    &["nav", "aoi", "inbox", "outbox", "directory"],
+    &["movement", "session", "sync", "matchmaking"],
+    &["instance"],
     &["crowd"],
     &["testing"],
     &["scenario"],
@@ -23,12 +24,14 @@ const TIERS: [&[&str]; 8] = [
     &["lib", "main", "prelude"],
 ];
 
-/// Who may import whom within a tier. Sessions say to which client what an object sees is sent.
-const BESIDE: [(&str, &str); 4] = [
+/// Who may import whom within a tier. Sessions say to which client what an object sees is sent, and
+/// matchmaking reads who logged out.
+const BESIDE: [(&str, &str); 5] = [
     ("world", "sim"),
     ("map", "sim"),
     ("map", "world"),
     ("sync", "session"),
+    ("matchmaking", "session"),
 ];
 
 /// From here up, the group of all plugins at the crate's root may be named.

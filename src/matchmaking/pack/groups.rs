@@ -39,20 +39,20 @@ use super::backfill::{self, Backfill};
 use super::balance::GroupSplit;
 use super::exact;
 use super::packer::Packer;
-use super::seek::{Seeker, only};
+use super::seek::Seeker;
 use super::terms::Terms;
 use super::wait_reason::WaitReason;
-use crate::matchmaking::matcher::Match;
-use crate::matchmaking::mode::{ModeId, ModeRules, OPEN, Packing};
+use crate::matchmaking::found::{Match, MatchWriter};
+use crate::matchmaking::mode::{ModeRules, OPEN, Packing};
 use crate::matchmaking::quality::Quality;
 use crate::matchmaking::queue::by_skill::SkillEntry;
-use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, only};
 use crate::matchmaking::queue::pool::{Measure, Pool};
 use crate::matchmaking::queue::search_backoff::SearchBackoff;
 use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::stats::ModeStats;
-use crate::matchmaking::ticket::Ticket;
+use crate::matchmaking::ticket::{ModeId, Ticket};
 
 /// Parties that are packed, whatever the limit on matches.
 pub const PACKED_MIN: usize = 20_000;
@@ -73,49 +73,8 @@ pub struct Groups {
     packer: Packer,
     arrival: Arrival,
     seeker: Seeker,
-    pauses: SearchBackoff,
+    search_backoff: SearchBackoff,
     chosen: Vec<SkillEntry>,
-}
-
-/// Where the matches of a heartbeat go.
-pub(in crate::matchmaking) struct MatchWriter<'a> {
-    pub now_tick: u64,
-    pub next_match: &'a mut u64,
-    pub matches: &'a mut Vec<Match>,
-    /// No further match is made at this length.
-    pub full_at: usize,
-}
-
-impl MatchWriter<'_> {
-    /// Whether no further match may be made.
-    pub const fn is_full(&self) -> bool {
-        self.matches.len() >= self.full_at
-    }
-
-    /// Makes a match of parties that wait no more.
-    pub fn make(
-        &mut self,
-        mode: ModeId,
-        groups: [Vec<Ticket>; 2],
-        quality: Quality,
-        spectators: Vec<u64>,
-    ) {
-        let power = std::array::from_fn(|side: usize| {
-            groups[side]
-                .iter()
-                .map(|ticket| u64::from(ticket.power))
-                .sum()
-        });
-        self.matches.push(Match {
-            id: *self.next_match,
-            mode,
-            quality,
-            groups,
-            power,
-            spectators,
-        });
-        *self.next_match += 1;
-    }
 }
 
 impl Groups {
@@ -135,7 +94,7 @@ impl Groups {
             packer: Packer::default(),
             arrival: Arrival::default(),
             seeker: Seeker::default(),
-            pauses: SearchBackoff::default(),
+            search_backoff: SearchBackoff::default(),
             chosen: Vec::new(),
         }
     }
@@ -227,7 +186,7 @@ impl Groups {
             matches,
         };
         let uneven = self.seeker.uneven();
-        self.pauses.next_beat(self.pool.queue());
+        self.search_backoff.next_beat(self.pool.queue());
         self.match_oldest(&mut heartbeat, true);
         self.match_packed(&mut heartbeat);
         self.match_oldest(&mut heartbeat, false);
@@ -271,12 +230,12 @@ impl Groups {
             let age = self.pool.age(anchor);
             if self.seeker.looks() >= looks_max {
                 self.stats.looks_exhausted += 1;
-                self.pauses.stop(first, Some(age));
+                self.search_backoff.stop(first, Some(age));
                 return;
             }
-            let share = self.pauses.share(age, looks_max);
-            let again = self.pauses.is_tried(first, age);
-            if self.pauses.is_paused(age) || again && again_looks + share > looks_max / 2 {
+            let share = self.search_backoff.share(age, looks_max);
+            let again = self.search_backoff.is_tried(first, age);
+            if self.search_backoff.is_paused(age) || again && again_looks + share > looks_max / 2 {
                 self.seeker.look();
                 continue;
             }
@@ -299,7 +258,7 @@ impl Groups {
             let Some(split) = found else {
                 if used_up {
                     self.stats.searches_cut += 1;
-                    self.pauses.pause(age, anchor);
+                    self.search_backoff.pause(age, anchor);
                 }
                 continue;
             };
@@ -312,7 +271,7 @@ impl Groups {
             sizes = self.sizes_that_fit();
         }
         if !heartbeat.is_full() {
-            self.pauses.stop(first, None);
+            self.search_backoff.stop(first, None);
         }
     }
 
@@ -410,13 +369,13 @@ impl Groups {
     /// Feeds what is remembered beside the tickets to a hash. O(entries).
     pub(in crate::matchmaking) fn digest(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.digest(feed);
-        self.pauses.digest(feed);
+        self.search_backoff.digest(feed);
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and
     /// then: O(n), and the state stays as it is.
     #[must_use]
-    pub fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
+    pub fn wait_reason(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
         WaitReason::of(
             &Terms::new(&self.pool, &self.rules, &self.rematches, now_tick),
             slot,

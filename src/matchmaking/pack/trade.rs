@@ -10,8 +10,7 @@
 //! Cost: O(parties of the band · log) to sort, then [`OFFERS_MAX`] splits a set that is uneven.
 
 use super::balance::{GroupSplit, Weight, balance};
-use super::sweep::{Seat, Sets};
-use super::tighten::within_limits;
+use super::sweep::{Seat, Sets, within_limits};
 use crate::matchmaking::queue::compositions::CompositionTable;
 
 /// Trades that are tried for a set, those that close its gap best.

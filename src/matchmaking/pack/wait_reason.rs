@@ -1,9 +1,10 @@
 //! Why a party is not matched yet.
 
-use super::seek::{Seeker, only};
-use super::terms::{Limits, Terms, regions};
+use super::seek::Seeker;
+use super::terms::{Limits, Terms};
 use crate::matchmaking::mode::OPEN;
-use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, only};
+use crate::matchmaking::ticket::regions;
 
 /// Looks that an answer may take, twice; when they are used up, no match is known.
 const LOOKS_MAX: u64 = 50_000;

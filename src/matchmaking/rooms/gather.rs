@@ -26,10 +26,9 @@ use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 
 use super::settings::{RoomRules, SIDE_SIZE_MAX};
-use crate::matchmaking::matcher::Match;
-use crate::matchmaking::mode::{ModeId, OPEN};
+use crate::matchmaking::found::{Match, MatchWriter};
+use crate::matchmaking::mode::OPEN;
 use crate::matchmaking::pack::balance::GroupSplit;
-use crate::matchmaking::pack::groups::MatchWriter;
 use crate::matchmaking::pack::seek::Seeker;
 use crate::matchmaking::pack::terms::{Limits, Terms};
 use crate::matchmaking::pack::wait_reason::WaitReason;
@@ -41,7 +40,7 @@ use crate::matchmaking::queue::search_backoff::SearchBackoff;
 use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::stats::ModeStats;
-use crate::matchmaking::ticket::{Ticket, TicketError};
+use crate::matchmaking::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
 /// Players who may watch a room.
 pub const SPECTATORS_MAX: usize = 4;
@@ -61,7 +60,7 @@ struct Room {
     /// The lowest and the highest strength of a leader.
     low: i32,
     high: i32,
-    spectators: ArrayVec<u64, SPECTATORS_MAX>,
+    spectators: ArrayVec<TicketPlayer, SPECTATORS_MAX>,
 }
 
 /// A mode of rooms at work.
@@ -81,11 +80,11 @@ pub struct Rooms {
     /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
     newcomers: Vec<(Age, u32)>,
     /// The room that a player watches; looked up, never walked.
-    watched: HashMap<u64, u32, FixedState>,
+    watched: HashMap<TicketPlayer, u32, FixedState>,
     rematches: Rematches,
     table: CompositionTable,
     seeker: Seeker,
-    pauses: SearchBackoff,
+    search_backoff: SearchBackoff,
     looks: u64,
 }
 
@@ -116,7 +115,7 @@ impl Rooms {
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.mode.group_size),
             seeker: Seeker::default(),
-            pauses: SearchBackoff::default(),
+            search_backoff: SearchBackoff::default(),
             looks: 0,
         }
     }
@@ -165,9 +164,9 @@ impl Rooms {
     /// Lets a player watch the room of the party in `slot`, and no other.
     pub(in crate::matchmaking) fn watch(
         &mut self,
-        party: u32,
+        party: TicketParty,
         slot: u32,
-        player: u64,
+        player: TicketPlayer,
     ) -> Result<(), TicketError> {
         let room = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
         let seats = self
@@ -188,7 +187,7 @@ impl Rooms {
     }
 
     /// A player watches no room any more; whether it did.
-    pub(in crate::matchmaking) fn unwatch(&mut self, player: u64) -> bool {
+    pub(in crate::matchmaking) fn unwatch(&mut self, player: TicketPlayer) -> bool {
         let room = self.watched.remove(&player);
         room.is_some_and(|room| {
             self.leave_seat(player, room);
@@ -196,7 +195,7 @@ impl Rooms {
         })
     }
 
-    fn leave_seat(&mut self, player: u64, room: u32) {
+    fn leave_seat(&mut self, player: TicketPlayer, room: u32) {
         if let Some(room) = self.rooms.get_mut(room as usize) {
             room.spectators.retain(|seated| *seated != player);
         }
@@ -249,7 +248,7 @@ impl Rooms {
                 self.open_room(slot);
             }
         }
-        self.pauses.next_beat(self.pool.queue());
+        self.search_backoff.next_beat(self.pool.queue());
         self.serve(&mut heartbeat, true);
         self.serve(&mut heartbeat, false);
         self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.looks_max);
@@ -296,11 +295,11 @@ impl Rooms {
     /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
     fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
         let age = self.pool.age(slot);
-        if self.pauses.is_paused(age) {
+        if self.search_backoff.is_paused(age) {
             return false;
         }
         let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
-        let share = self.pauses.share(age, self.rules.mode.looks_max);
+        let share = self.search_backoff.share(age, self.rules.mode.looks_max);
         let limits = terms.limits(slot);
         let mut found = None;
         for _ in 0..1 + u8::from(self.pool.has_lists()) {
@@ -315,7 +314,7 @@ impl Rooms {
             }
             if used >= share {
                 self.stats.searches_cut += 1;
-                self.pauses.pause(age, slot);
+                self.search_backoff.pause(age, slot);
             }
             terms = terms.without_lists();
         }
@@ -596,7 +595,7 @@ impl Rooms {
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
     #[must_use]
-    pub fn why_waiting(&self, slot: u32) -> Option<WaitReason> {
+    pub fn wait_reason(&self, slot: u32) -> Option<WaitReason> {
         let size = self.queue().ticket(slot)?.size;
         let players = self.room(slot).map_or(size, |room| room.players);
         let needed = if self.rules.equal_size {
@@ -613,10 +612,12 @@ impl Rooms {
     /// Feeds who shares a room with whom to a hash. O(rooms).
     pub(in crate::matchmaking) fn digest(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.digest(feed);
-        self.pauses.digest(feed);
+        self.search_backoff.digest(feed);
         for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {
             room.parties.iter().for_each(|&slot| feed(u64::from(slot)));
-            room.spectators.iter().copied().for_each(&mut *feed);
+            room.spectators
+                .iter()
+                .for_each(|player| player.digest(feed));
         }
     }
 }

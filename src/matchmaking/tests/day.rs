@@ -177,7 +177,7 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
             let avoid = random.random_range(0..10 * u64::from(party));
             let wishes = Some(Box::new(Wishes {
                 regions: random.random_range(0..4),
-                avoid: [avoid].into_iter().collect(),
+                avoid: [avoid.into()].into_iter().collect(),
                 ..Wishes::default()
             }));
             let size = size(&mut random);
@@ -232,7 +232,7 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
                 here(&overdue) && table.fits(&counts([overdue]), &counts(others.filter(here)))
             });
             let older = |party: u32| before[..=rank].iter().any(|ticket| ticket.party == party);
-            let went = tickets().any(|ticket| older(ticket.party));
+            let went = tickets().any(|ticket| older(ticket.party.number()));
             assert!(!could || went, "{overdue:?} at {now_tick}");
             served += u32::from(could);
         }

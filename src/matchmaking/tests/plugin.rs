@@ -28,8 +28,10 @@ fn queue(app: &mut App, ticket: Ticket) {
 }
 
 fn cancel(app: &mut App, party: u32, player: Option<u64>) {
-    app.world_mut()
-        .write_message(CancelRequest { party, player });
+    app.world_mut().write_message(CancelRequest {
+        party: party.into(),
+        player: player.map(Into::into),
+    });
 }
 
 /// Runs one tick and checks the books.
@@ -108,8 +110,10 @@ fn a_proposed_match_is_answered_by_messages() {
     let proposed = take::<MatchProposed>(&mut app);
     assert_eq!(proposed.len(), 1);
     for (player, accept) in [(10, true), (99, true), (20, true)] {
-        app.world_mut()
-            .write_message(AnswerRequest { player, accept });
+        app.world_mut().write_message(AnswerRequest {
+            player: player.into(),
+            accept,
+        });
     }
     tick(&mut app);
     let formed = take::<MatchFormed>(&mut app);
@@ -125,6 +129,7 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
     app.world_mut().write_message(BackfillRequest {
         id: 7,
         mode: ModeId(0),
+        group: 1,
         wanted: Backfill {
             missing: 2,
             level: 1,
@@ -132,12 +137,17 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
         },
     });
     for party in [Some(1), None] {
-        app.world_mut()
-            .write_message(WatchRequest { player: 99, party });
+        app.world_mut().write_message(WatchRequest {
+            player: 99.into(),
+            party: party.map(|party: u32| party.into()),
+        });
     }
     tick(&mut app);
     let filled = take::<MatchFilled>(&mut app);
-    assert_eq!((filled[0].id, filled[0].joined.len()), (7, 1));
+    assert_eq!(
+        (filled[0].id, filled[0].group, filled[0].joined.len()),
+        (7, 1, 1)
+    );
     let stats = app.world().resource::<MatchmakingStats>();
     assert_eq!(stats.watch_refused, 1, "there is no room");
     assert!(app.world().resource::<Matchmaker>().conserved());
@@ -161,18 +171,18 @@ fn refusals_are_told_and_counted() {
     assert_eq!(
         refused(&mut app),
         [
-            TicketError::PartyQueued { party: 1 },
+            TicketError::PartyQueued { party: 1.into() },
             TicketError::LargerThanGroup {
-                party: 2,
+                party: 2.into(),
                 size: 2,
                 group_size: 1
             },
             TicketError::UnknownMode {
-                party: 3,
+                party: 3.into(),
                 mode: ModeId(7),
                 modes: 1
             },
-            TicketError::NotQueued { party: 9 },
+            TicketError::NotQueued { party: 9.into() },
         ]
     );
     let stats = *app.world().resource::<MatchmakingStats>();
@@ -197,7 +207,7 @@ fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
     assert_eq!(
         take::<TicketCancelled>(&mut app),
         [TicketCancelled {
-            party: 4,
+            party: 4.into(),
             mode: ModeId(0)
         }]
     );
@@ -213,8 +223,8 @@ fn strangers_cannot_cancel_and_the_server_can() {
     assert_eq!(
         refused(&mut app),
         [TicketError::NotAMember {
-            party: 4,
-            player: 77
+            party: 4.into(),
+            player: 77.into()
         }]
     );
     cancel(&mut app, 4, None);
@@ -222,7 +232,7 @@ fn strangers_cannot_cancel_and_the_server_can() {
     assert_eq!(
         take::<TicketCancelled>(&mut app),
         [TicketCancelled {
-            party: 4,
+            party: 4.into(),
             mode: ModeId(0)
         }]
     );
@@ -241,7 +251,7 @@ fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
     assert_eq!(
         take::<TicketExpired>(&mut app),
         [TicketExpired {
-            party: 1,
+            party: 1.into(),
             mode: ModeId(0)
         }]
     );
@@ -268,7 +278,7 @@ fn settings_out_of_range_open_no_mode_and_stop_nothing() {
     assert_eq!(
         refused(&mut app),
         [TicketError::UnknownMode {
-            party: 1,
+            party: 1.into(),
             mode: ModeId(0),
             modes: 0
         }]
