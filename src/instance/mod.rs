@@ -36,6 +36,3 @@ pub use plugin::{
     PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, end_instance, leave_instance,
 };
 pub use rules::InstanceRules;
-
-#[cfg(test)]
-mod tests;

@@ -86,6 +86,7 @@ macro_rules! for_each_plugin {
             MovementPlugin,
             AoiPlugin,
             MatchmakingPlugin,
+            InstancePlugin,
             OutboxPlugin,
             SyncPlugin
         )

@@ -5,7 +5,9 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::*;
+use crate::session::{LoggedOut, LogoutReason};
 use crate::sim::{self, clock, state_hash};
+use crate::wire::ClientId;
 
 /// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
 fn app(modes: Vec<ModeSettings>) -> App {
@@ -93,6 +95,28 @@ fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
     assert_eq!(app.world().resource::<Matchmaker>().party_of(20), None);
     app.world_mut().entity_mut(stays).remove::<PartyTicket>();
     tick(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(refused(&mut app), []);
+}
+
+#[test]
+fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 2, 0, 0));
+    tick(&mut app);
+    // One that waits already, and one whose party queues in the very tick.
+    queue(&mut app, ticket(2, 2, 0, 0));
+    for player in [11, 20, 99] {
+        app.world_mut().write_message(LoggedOut {
+            client: ClientId(1),
+            player: PlayerId(player),
+            reason: LogoutReason::Requested,
+        });
+    }
+    tick(&mut app);
+    let cancelled = take::<TicketCancelled>(&mut app);
+    let parties: Vec<u32> = cancelled.iter().map(|told| told.party.number()).collect();
+    assert_eq!(parties, [1, 2]);
     assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
     assert_eq!(refused(&mut app), []);
 }
