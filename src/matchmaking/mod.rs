@@ -8,7 +8,7 @@
 //!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
 //! ```
 //! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
-//! wait bound above all, stands in [`groups`](pack::groups).
+//! wait bound above all, stands at [`Groups`].
 //!
 //! Invariants, after every heartbeat:
 //! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
@@ -33,7 +33,7 @@
 //! All files but `plugin.rs`, which puts the matcher into the tick, know nothing of the ECS.
 //!
 //! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
-//! few: see [`groups`](pack::groups).
+//! few: see [`Groups`].
 
 mod found;
 mod matcher;

@@ -117,6 +117,40 @@ impl ModeSettings {
     /// # Errors
     /// [`ModeError`] when a value is out of its range.
     pub fn rules(&self, tick_hz: f64) -> Result<ModeRules, ModeError> {
+        self.check_ranges(tick_hz)?;
+        let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
+        Ok(ModeRules {
+            group_size: self.group_size,
+            packing: self.packing,
+            expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
+            open_after_ticks: ticks(self.open_after_s),
+            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
+            accept_within_ticks: ticks(self.accept_within_s),
+            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
+            rematch_after_ticks: ticks(self.rematch_after_s),
+            party_size_max: self.party_size_max.min(self.group_size),
+            roles: self.roles,
+            skill_window: Widening {
+                start: self.skill_window_start,
+                per_s: self.skill_window_widen_per_s,
+            },
+            level_band: Widening {
+                start: self.level_band_start,
+                per_s: self.level_band_widen_per_s,
+            },
+            power_gap: Widening {
+                start: self.power_gap_start,
+                per_s: self.power_gap_widen_per_s,
+            },
+            tick_mhz: (tick_hz * 1000.0).ceil() as u64,
+            matches_max: self.matches_per_heartbeat_max as usize,
+            looks_max: u64::from(self.looks_per_heartbeat_max),
+            tickets_max: self.tickets_max,
+        })
+    }
+
+    /// Whether each value is within its range.
+    fn check_ranges(&self, tick_hz: f64) -> Result<(), ModeError> {
         let range = |field, value: f64, low, high| {
             let inside = value >= low && value <= high;
             let mode = || self.name.clone();
@@ -172,36 +206,7 @@ impl ModeSettings {
             f64::from(self.looks_per_heartbeat_max),
             1.0,
             f64::from(u32::MAX),
-        )?;
-        let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
-        Ok(ModeRules {
-            group_size: self.group_size,
-            packing: self.packing,
-            expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
-            open_after_ticks: ticks(self.open_after_s),
-            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
-            accept_within_ticks: ticks(self.accept_within_s),
-            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
-            rematch_after_ticks: ticks(self.rematch_after_s),
-            party_size_max: self.party_size_max.min(self.group_size),
-            roles: self.roles,
-            skill_window: Widening {
-                start: self.skill_window_start,
-                per_s: self.skill_window_widen_per_s,
-            },
-            level_band: Widening {
-                start: self.level_band_start,
-                per_s: self.level_band_widen_per_s,
-            },
-            power_gap: Widening {
-                start: self.power_gap_start,
-                per_s: self.power_gap_widen_per_s,
-            },
-            tick_mhz: (tick_hz * 1000.0).ceil() as u64,
-            matches_max: self.matches_per_heartbeat_max as usize,
-            looks_max: u64::from(self.looks_per_heartbeat_max),
-            tickets_max: self.tickets_max,
-        })
+        )
     }
 }
 

@@ -247,7 +247,7 @@ pub struct TicketQueued {
 pub struct TicketRefused {
     /// The party that the request was about.
     pub party: TicketParty,
-    /// Why.
+    /// Why it was refused.
     pub error: TicketError,
 }
 

@@ -155,7 +155,7 @@ pub struct Ticket {
     pub skill: i32,
     /// The party's level; the levels of a match lie within a band.
     pub level: u16,
-    /// The strength of the party's leader, which decides in [`Rooms`](super::rooms::gather::Rooms) alone.
+    /// The strength of the party's leader, which decides in [`Rooms`](super::Rooms) alone.
     pub leader_strength: u32,
     /// The mode in which the party wants to play.
     pub mode: ModeId,

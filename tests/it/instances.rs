@@ -88,6 +88,18 @@ impl Game {
         world.resource_mut::<Messages<M>>().drain().collect()
     }
 
+    /// Ticks until something of a kind is told; messages live for two ticks.
+    fn step_until<M: Message>(&mut self, ticks_max: u32) -> Vec<M> {
+        for _ in 0..ticks_max {
+            self.step(1);
+            let told = self.told();
+            if !told.is_empty() {
+                return told;
+            }
+        }
+        panic!("nothing was told in {ticks_max} ticks");
+    }
+
     /// The names of the scenes that players are in.
     fn whereabouts<const N: usize>(&mut self, players: [u64; N]) -> [String; N] {
         let world = self.app.world();
@@ -110,14 +122,9 @@ impl Game {
             game.spawn(player);
             game.queue(player);
         }
-        for _ in 0..12 {
-            game.step(1);
-            if let Some(&opened) = game.told::<InstanceOpened>().first() {
-                assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
-                return (game, opened);
-            }
-        }
-        panic!("no heartbeat made a match");
+        let opened = game.step_until::<InstanceOpened>(12)[0];
+        assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+        (game, opened)
     }
 }
 
@@ -209,8 +216,7 @@ fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
     assert!(game.stats().backfills_asked >= 1);
     game.spawn(3);
     game.queue(3);
-    game.step(15);
-    let joined = game.told::<PartyJoined>();
+    let joined = game.step_until::<PartyJoined>(15);
     assert_eq!(
         (joined[0].instance, joined[0].side),
         (opened.instance, loser.side)
@@ -237,7 +243,7 @@ fn who_asks_to_leave_goes_home_and_the_last_one_ends_the_match() {
     }
     game.step(1);
     assert_eq!(game.told::<InstanceEnded>()[0].reason, EndReason::Empty);
-    assert_eq!(game.told::<PlayerReturned>().len(), 2);
+    assert_eq!((game.stats().returned, game.stats().left), (2, 2));
     assert_eq!(game.stats().backfills_asked, 0);
 }
 
@@ -252,8 +258,7 @@ fn matches_beyond_the_limit_are_refused_told_and_counted() {
         game.spawn(player);
         game.queue(player);
     }
-    game.step(12);
-    let refused = game.told::<InstanceRefused>();
+    let refused = game.step_until::<InstanceRefused>(12);
     assert_eq!(
         refused
             .iter()

@@ -24,13 +24,13 @@ pub struct PlayerHome {
 
 /// Opens scenes for the matches of a mode, and moves their players.
 ///
-/// It is called from an exclusive system, with the world but for [`Instances`](super::instances::Instances). What it
+/// It is called from an exclusive system, with the world but for [`Instances`](crate::instance::Instances). What it
 /// does must depend on the world alone, so that a run can be repeated.
 pub trait InstanceHost: Send + Sync + 'static {
     /// Opens the scene of a match, while `running` other instances have one, and gives its entity.
     ///
     /// # Errors
-    /// [`InstanceError`], which is told by [`InstanceRefused`](super::messages::InstanceRefused).
+    /// [`InstanceError`], which is told by [`InstanceRefused`](crate::instance::InstanceRefused).
     fn open(
         &self,
         world: &mut World,

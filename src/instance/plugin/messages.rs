@@ -14,7 +14,7 @@ pub struct InstanceId(pub u64);
 /// [`SimSystems::Think`](crate::sim::SimSystems::Think); nothing happens when it has ended already.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
-    /// Which.
+    /// The instance that is to end.
     pub instance: InstanceId,
 }
 
@@ -85,9 +85,9 @@ pub enum InstanceError {
 /// A player's object is in the scene of its match.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerEntered {
-    /// Which instance.
+    /// The instance of its match.
     pub instance: InstanceId,
-    /// Who.
+    /// The player that this is about.
     pub player: PlayerId,
     /// Its object, the one that it had before.
     pub entity: Entity,
@@ -100,9 +100,9 @@ pub struct PlayerEntered {
 /// A player is in the scene of its match no more, before the match's end.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerLeft {
-    /// Which instance.
+    /// The instance of its match.
     pub instance: InstanceId,
-    /// Who.
+    /// The player that this is about.
     pub player: PlayerId,
     /// The side that it played on, 0 or 1.
     pub side: usize,
@@ -129,7 +129,7 @@ pub enum DepartureReason {
 pub struct PlayerReturned {
     /// From which instance.
     pub instance: InstanceId,
-    /// Who.
+    /// The player that this is about.
     pub player: PlayerId,
     /// Its object.
     pub entity: Entity,
@@ -138,7 +138,7 @@ pub struct PlayerReturned {
 /// A party joined a running match; the [`PlayerEntered`] of its players come right after it.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct PartyJoined {
-    /// Which instance.
+    /// The instance of its match.
     pub instance: InstanceId,
     /// The side that it plays on, 0 or 1.
     pub side: usize,
@@ -176,9 +176,9 @@ pub enum EndReason {
 /// scene.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceFault {
-    /// Which instance.
+    /// The instance of its match.
     pub instance: InstanceId,
-    /// Who.
+    /// The player that this is about.
     pub player: PlayerId,
     /// Whether it was on its way home.
     pub homewards: bool,

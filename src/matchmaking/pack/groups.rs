@@ -10,26 +10,14 @@
 //! and the band of the longest-waiting of them, nobody is avoided, all share a region, and there is a split that
 //! fills the roles, repeats no match of late, and has a gap within that party's limit.
 //!
-//! Invariants after a heartbeat in which neither matches, looks nor the bounds in [`seek`](super::seek) stopped
-//! anything, and in which nobody [pauses](crate::matchmaking::queue::search_backoff):
+//! Invariants after a heartbeat in which neither matches, looks nor the bounds in `seek.rs` stopped
+//! anything, and in which nobody pauses:
 //! - no allowed match is left among those that wait;
 //! - parties that are first in line are in no composition of all that wait, regions, roles and rematches aside;
 //! - if every window held the whole pool, nobody was first in line, nobody had wishes and there was no limit on
 //!   gaps, as many players were matched as sizes allow.
 //!
-//! **The wait bound.** A party that has waited `first_after_s` is *first in line*: such parties are served in step
-//! 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
-//! avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
-//! party that has waited longer is: only matches of such parties can take the players that it needs. So it is
-//! matched at the latest at the (r + 1)-th such heartbeat, r being how many wait longer than it does when it gets
-//! first in line, and those who come back from a declined match with more waiting time; `matches_per_heartbeat_max`
-//! (at least 1) cannot make it later, since at each such heartbeat somebody of these is matched. Enough for a
-//! party of s players are, for instance, 2K − s single players; for a party of K, any other group of K. No size is
-//! worse off.
-//!
-//! What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
-//! whose search uses up its share pauses and has a larger one when it is tried again, up to half of
-//! `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
+//! The wait bound is described where users find it: at [`Groups`].
 //!
 //! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
 //! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
@@ -60,7 +48,21 @@ pub const PACKED_MIN: usize = 20_000;
 /// Parties that are packed for each match that a heartbeat may make.
 pub const PACKED_PER_MATCH: usize = 64;
 
-/// A mode at work.
+/// A mode of groups at work: its queue and its heartbeat.
+///
+/// **The wait bound.** A party that has waited `first_after_s` is *first in line*: such parties are served in step
+/// 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
+/// avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
+/// party that has waited longer is: only matches of such parties can take the players that it needs. So it is
+/// matched at the latest at the (r + 1)-th such heartbeat, r being how many wait longer than it does when it gets
+/// first in line, and those who come back from a declined match with more waiting time; `matches_per_heartbeat_max`
+/// (at least 1) cannot make it later, since at each such heartbeat somebody of these is matched. Enough for a
+/// party of s players are, for instance, 2K − s single players; for a party of K, any other group of K. No size is
+/// worse off.
+///
+/// What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
+/// whose search uses up its share pauses and has a larger one when it is tried again, up to half of
+/// `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
 #[derive(Clone, Debug)]
 pub struct Groups {
     id: ModeId,

@@ -125,16 +125,35 @@ impl WaitReason {
         if !table.fits(&me, &window) {
             return Some(outside);
         }
-        let plain = !entry.wishes && terms.pool.by_skill().iter().all(|other| !other.wishes);
+        Some(Self::within(
+            terms,
+            &mut table,
+            slot,
+            outside,
+            opens_in_ticks,
+        ))
+    }
+
+    /// Why a party has no match though enough others are within its limits: `outside`, unless wishes or the gap are
+    /// in the way.
+    fn within(
+        terms: &Terms,
+        table: &mut CompositionTable,
+        slot: u32,
+        outside: Self,
+        opens_in_ticks: u64,
+    ) -> Self {
+        let limits = terms.limits(slot);
+        let plain = terms.pool.by_skill().iter().all(|other| !other.wishes);
         let mut seeker = Seeker::default();
         let terms = if terms.waited_ticks(slot) < terms.rules.first_after_ticks {
             *terms
         } else {
             terms.without_lists()
         };
-        let mut found = |limits| seeker.seek(&terms, &mut table, slot, limits, LOOKS_MAX);
+        let mut found = |limits| seeker.seek(&terms, table, slot, limits, LOOKS_MAX);
         if found(limits).is_some() {
-            return Some(Self::NextHeartbeat);
+            return Self::NextHeartbeat;
         }
         let limit = limits.power_gap;
         let power_gap = OPEN;
@@ -143,7 +162,7 @@ impl WaitReason {
             ..limits
         });
         let free = plain && terms.rematches.is_empty() && terms.rules.roles == [0; _];
-        Some(match split {
+        match split {
             Some(split) if limit != OPEN => {
                 let gap = split.gap();
                 Self::PowerGap {
@@ -154,6 +173,6 @@ impl WaitReason {
             }
             _ if free => outside,
             _ => Self::WishesDisagree { opens_in_ticks },
-        })
+        }
     }
 }

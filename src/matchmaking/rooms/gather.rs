@@ -12,7 +12,7 @@
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
 //! parties; a room that is full waits for nothing but the limit on matches.
 //!
-//! **The wait bound** is that of [`groups`](crate::matchmaking::pack::groups): a party that has waited `first_after_s` is matched
+//! **The wait bound** is that of [`Groups`](crate::matchmaking::Groups): a party that has waited `first_after_s` is matched
 //! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
 //! regions and rematches allow), before rooms of younger parties are filled.
 //!
