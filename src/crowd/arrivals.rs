@@ -24,6 +24,7 @@ use thiserror::Error;
 use tracing::debug;
 
 use super::tickets::{ArrivalSpec, draw_share, draw_size, draw_ticket};
+use crate::instance::InstanceSystems;
 use crate::matchmaking::{
     AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
     MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
@@ -70,7 +71,7 @@ impl Plugin for ArrivalsPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    arrive.in_set(SimSystems::Think),
+                    arrive.in_set(SimSystems::Think).after(InstanceSystems),
                     // Between two sets, it is in nobody's way.
                     accept_matches
                         .after(SimSystems::Think)

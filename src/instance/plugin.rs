@@ -1,4 +1,4 @@
-//! Instances in the tick: between Ingest and Think, so that behaviours find everybody in place.
+//! Instances in the tick: within Think, before crowds, so that behaviours find everybody in place.
 
 mod host;
 mod instances;
@@ -58,8 +58,7 @@ impl Plugin for InstancePlugin {
                 play::run_instances
                     .run_if(play::is_used)
                     .in_set(InstanceSystems)
-                    .after(SimSystems::Ingest)
-                    .before(SimSystems::Think),
+                    .in_set(SimSystems::Think),
             )
             .hash_part("instances", |world, hasher| {
                 world.resource::<Instances>().hash(hasher);
@@ -67,6 +66,6 @@ impl Plugin for InstancePlugin {
     }
 }
 
-/// All that instances do in a tick, between [`SimSystems::Ingest`] and [`SimSystems::Think`].
+/// All that instances do in a tick, in [`SimSystems::Think`]. Systems that give players something to do there run after it.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InstanceSystems;

@@ -249,7 +249,10 @@ fn add_script(app: &mut App) {
     app.init_resource::<Watch>().add_systems(
         FixedUpdate,
         (
-            (run_script, fight)
+            (
+                run_script.before(InstanceSystems),
+                fight.after(InstanceSystems),
+            )
                 .chain()
                 .in_set(SimSystems::Think)
                 .run_if(resource_exists::<ScenarioScript>)

@@ -10,8 +10,8 @@ use crate::world::{PlayerId, WorldError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InstanceId(pub u64);
 
-/// The game wants an instance to end, since the match is decided, say. Handled in the next tick before
-/// [`SimSystems::Think`](crate::sim::SimSystems::Think); nothing happens when it has ended already.
+/// The game wants an instance to end, since the match is decided, say. Handled in the next
+/// [`InstanceSystems`](crate::instance::InstanceSystems); nothing happens when it has ended already.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
     /// The instance that is to end.
