@@ -5,10 +5,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
-use throng::matchmaking::by_skill::SkillEntry;
-use throng::matchmaking::reference::Arrival;
-use throng::matchmaking::sweep::{Seat, Sweeper};
-use throng::matchmaking::workload::{Churn, Power, queued, tickets};
+use throng::matchmaking::workload::{
+    Arrival, Churn, Power, Seat, SkillEntry, Sweeper, queued, tickets,
+};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 
 const PARTIES: u32 = 10_000;
@@ -34,7 +33,7 @@ pub fn bench(criterion: &mut Criterion) {
     let mut seats: Vec<Seat> = tickets
         .iter()
         .map(|ticket| Seat {
-            entry: SkillEntry::new(ticket.skill, ticket.party, 0, ticket.size),
+            entry: SkillEntry::new(ticket.skill, ticket.party.number(), 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,

@@ -23,6 +23,7 @@ pub mod aoi;
 pub mod cli;
 pub mod crowd;
 pub mod inbox;
+pub mod instance;
 pub mod map;
 pub mod matchmaking;
 pub mod movement;
@@ -50,12 +51,14 @@ pub mod world;
 /// | [`MovementPlugin`](movement::MovementPlugin) | walkers, players' moves | paths, inputs | [`Position`](world::Position), [`Velocity`](world::Velocity), [`Heading`](world::Heading) |
 /// | [`AoiPlugin`](aoi::AoiPlugin) | who sees whom | positions, teams | [`SceneInterest`](aoi::SceneInterest), [`Entered`](aoi::Entered), [`Left`](aoi::Left) |
 /// | [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin) | battles out of parties | [`QueueRequest`](matchmaking::QueueRequest) | [`MatchFormed`](matchmaking::MatchFormed) |
+/// | [`InstancePlugin`](instance::InstancePlugin) | matches in scenes of their own, once a mode is hosted | [`MatchFormed`](matchmaking::MatchFormed), [`InstanceModes`](instance::InstanceModes) | [`PlayerEntered`](instance::PlayerEntered), [`PlayerReturned`](instance::PlayerReturned) |
 /// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
 /// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
 ///
 /// Each works alone too, in any order with others, and adds those of this table that it cannot do without. So
 /// `ThrongPlugins.build().disable::<…>()` leaves out what no other member needs: [`SyncPlugin`](sync::SyncPlugin) (and with it
-/// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin);
+/// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`InstancePlugin`](instance::InstancePlugin) (and
+/// with it [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin));
 /// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`;
 /// [`sim::single_threaded`] makes its ticks faster where it has nothing else to do beside them.
 pub struct ThrongPlugins;
@@ -74,6 +77,7 @@ impl PluginGroup for ThrongPlugins {
             .add(movement::MovementPlugin)
             .add(aoi::AoiPlugin)
             .add(matchmaking::MatchmakingPlugin)
+            .add(instance::InstancePlugin)
             .add(outbox::OutboxPlugin)
             .add(sync::SyncPlugin)
     }

@@ -6,6 +6,7 @@ pub use crate::aoi::{
     Viewable, Viewer,
 };
 pub use crate::inbox::{Inbox, InboxPlugin};
+pub use crate::instance::{InstanceHost, InstanceModes, InstancePlugin, InstanceRules};
 pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};
 pub use crate::matchmaking::{MatchFormed, MatchmakingPlugin, QueueRequest, Ticket};
 pub use crate::movement::{MovementPlugin, Speed, Walker};

@@ -5,9 +5,9 @@
 //! queue_parties(…) ──────────────┼─▶ due parties ──▶ [arrive] ──▶ QueueRequest
 //! cancel_oldest(…) ──────────────┴─▶ due cancels ──▶          ──▶ CancelRequest ──▶ matchmaking
 //! ```
-//! These parties exist in tickets only: they have no objects, and their ids come from ranges of their own,
-//! which the players and parties of `world` do not reach (`FIRST_PARTY`, `FIRST_PLAYER`). Those of crowds, which
-//! have a home to come from and to return to, queue in `lobby`.
+//! These parties exist in tickets only: they have no objects, and are [`TicketParty::Synthetic`] of
+//! [`TicketPlayer::Synthetic`], so that no number of theirs can be one of the world's. Those of crowds, which have a
+//! home to come from and to return to, are real and queue in `lobby`.
 //!
 //! Invariants: rates are kept in integers, so that k whole seconds bring exactly k times the rate; the same
 //! seed brings the same tickets; all that a ticket holds is drawn from the random stream `arrivals` and from
@@ -24,18 +24,13 @@ use thiserror::Error;
 use tracing::debug;
 
 use super::tickets::{ArrivalSpec, draw_share, draw_size, draw_ticket};
-use crate::matchmaking::ticket::PARTY_SIZE_MAX;
+use crate::instance::InstanceSystems;
 use crate::matchmaking::{
     AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
-    MatchmakingPlugin, QueueRequest, Ticket, tick_mhz,
+    MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
 };
 use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
-
-/// The first synthetic party; those of `world` count up from 1. After the last id they begin here again.
-pub const FIRST_PARTY: u32 = 1 << 31;
-
-/// The first synthetic player who is known by tickets only.
-pub const FIRST_PLAYER: u64 = 1 << 40;
+use crate::world::PartyId;
 
 /// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
 /// come in the ticks that follow ([`Arrivals::due`]); further cancellations are dropped.
@@ -76,7 +71,7 @@ impl Plugin for ArrivalsPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    arrive.in_set(SimSystems::Think),
+                    arrive.in_set(SimSystems::Think).after(InstanceSystems),
                     // Between two sets, it is in nobody's way.
                     accept_matches
                         .after(SimSystems::Think)
@@ -103,13 +98,15 @@ pub enum ArrivalsError {
 }
 
 /// The flows of synthetic parties, one a mode.
-#[derive(Resource, Clone, Debug)]
+#[derive(Resource, Clone, Debug, Default)]
 pub struct Arrivals {
     pub(super) flows: Vec<Flow>,
+    /// The next synthetic party; after the last number comes 0 again.
     next_party: u32,
+    /// The next synthetic player; none comes twice.
     next_player: u64,
     /// When parties of crowds may queue again.
-    pub(super) rested_at: BTreeMap<u32, u64>,
+    pub(super) rested_at: BTreeMap<PartyId, u64>,
 }
 
 /// What comes to one mode.
@@ -124,17 +121,6 @@ pub(super) struct Flow {
     due_cancels: u64,
     /// Parties that queue again, and when; nearly in the order of that.
     returning: VecDeque<(u64, Ticket)>,
-}
-
-impl Default for Arrivals {
-    fn default() -> Self {
-        Self {
-            flows: Vec::new(),
-            next_party: FIRST_PARTY,
-            next_player: FIRST_PLAYER,
-            rested_at: BTreeMap::new(),
-        }
-    }
 }
 
 impl Arrivals {
@@ -218,7 +204,7 @@ impl Arrivals {
             }
         }
         for (&party, &tick) in &self.rested_at {
-            feed(u64::from(party));
+            feed(u64::from(party.0));
             feed(tick);
         }
     }
@@ -295,13 +281,16 @@ pub fn arrive(
         let flow = flows.iter_mut().find(|flow| Some(&flow.spec.mode) == named);
         let Some(flow) = flow else { continue };
         let back = tick.0 + flow.away_ticks(tick_mhz);
-        if ticket.party < FIRST_PARTY {
-            // Only those who queue by themselves are on the list.
-            rested_at
-                .entry(ticket.party)
-                .and_modify(|rested| *rested = back);
-        } else if draw_share(rng, flow.spec.return_share) && flow.returning.len() < RETURNING_MAX {
-            flow.returning.push_back((back, ticket.clone()));
+        match ticket.party {
+            TicketParty::Real(party) => {
+                // Only those who queue by themselves are on the list.
+                rested_at.entry(party).and_modify(|rested| *rested = back);
+            }
+            TicketParty::Synthetic(_) => {
+                if draw_share(rng, flow.spec.return_share) && flow.returning.len() < RETURNING_MAX {
+                    flow.returning.push_back((back, ticket.clone()));
+                }
+            }
         }
     }
     for flow in flows {
@@ -332,12 +321,13 @@ pub fn arrive(
             } else {
                 size
             };
-            let known = next_player.saturating_sub(KNOWN_PLAYERS).max(FIRST_PLAYER)..*next_player;
-            let mut ticket = draw_ticket(rng, &flow.spec, mode, size, known);
-            ticket.party = *next_party;
+            let known = next_player.saturating_sub(KNOWN_PLAYERS)..*next_player;
+            let party = TicketParty::Synthetic(*next_party);
+            let mut ticket = draw_ticket(rng, &flow.spec, mode, party, size, known);
             ticket.since_tick = tick.0;
-            ticket.members = (*next_player..).take(usize::from(size)).collect();
-            *next_party = next_party.checked_add(1).unwrap_or(FIRST_PARTY);
+            let players = (*next_player..).take(usize::from(size));
+            ticket.members = players.map(TicketPlayer::Synthetic).collect();
+            *next_party = next_party.wrapping_add(1);
             *next_player += u64::from(size);
             queue.write(QueueRequest { ticket });
         }
@@ -351,8 +341,9 @@ fn accept_matches(
     mut answers: MessageWriter<AnswerRequest>,
 ) {
     for MatchProposed { found } in proposed.read() {
-        let is_ours = |ticket: &&Ticket| {
-            ticket.party >= FIRST_PARTY || arrivals.rested_at.contains_key(&ticket.party)
+        let is_ours = |ticket: &&Ticket| match ticket.party {
+            TicketParty::Real(party) => arrivals.rested_at.contains_key(&party),
+            TicketParty::Synthetic(_) => true,
         };
         let ours = found.groups.iter().flatten().filter(is_ours);
         let players = ours.flat_map(|ticket| ticket.members.iter().copied());
@@ -530,12 +521,12 @@ mod tests {
         let players: usize = tickets.iter().map(|ticket| usize::from(ticket.size)).sum();
         assert_eq!(
             (tickets.len(), tickets[0].party, tickets[999].party),
-            (1000, 1 << 31, (1 << 31) + 999)
+            (1000, TicketParty::Synthetic(0), TicketParty::Synthetic(999))
         );
         let members = tickets
             .iter()
             .flat_map(|ticket| ticket.members.iter().copied());
-        assert!(members.eq((1 << 40)..(1 << 40) + players as u64));
+        assert!(members.eq((0..players as u64).map(TicketPlayer::Synthetic)));
     }
 
     #[test]
@@ -550,8 +541,9 @@ mod tests {
         );
         arrivals(&mut app).next_party = u32::MAX;
         app.update();
-        let parties: Vec<u32> = queued(&mut app).iter().map(|ticket| ticket.party).collect();
-        assert_eq!(parties, [u32::MAX, FIRST_PARTY]);
+        let tickets = queued(&mut app);
+        let parties: Vec<TicketParty> = tickets.iter().map(|ticket| ticket.party).collect();
+        assert_eq!(parties, [u32::MAX, 0].map(TicketParty::Synthetic));
     }
 
     #[test]
@@ -575,12 +567,12 @@ mod tests {
             [4, 4]
         );
         let matchmaker = app.world().resource::<Matchmaker>();
-        let left: Vec<u32> = matchmaker.modes()[0]
+        let left: Vec<TicketParty> = matchmaker.modes()[0]
             .queue()
             .iter()
             .map(|(_, ticket)| ticket.party)
             .collect();
-        assert_eq!(left, [2, 3, 4].map(|at| FIRST_PARTY + at));
+        assert_eq!(left, [2, 3, 4].map(TicketParty::Synthetic));
         cancel_oldest(app.world_mut(), "arena", u32::MAX).unwrap();
         app.update();
         app.update();

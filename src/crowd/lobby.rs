@@ -61,7 +61,7 @@ fn queue_crowd(world: &mut World, spec: &ArrivalSpec, crowd: CrowdId) {
         let rest = ticks(spec.rest_s, tick_mhz(world.resource::<Time<Fixed>>()));
         let rested = tick + rest.max(1);
         let mut arrivals = world.resource_mut::<Arrivals>();
-        arrivals.rested_at.insert(party.0, rested);
+        arrivals.rested_at.insert(party, rested);
         world.write_message(QueueRequest { ticket });
     }
 }
@@ -73,7 +73,7 @@ fn led_by(world: &mut World, player: PlayerId) -> Option<PartyId> {
         return (members.first() == Some(&player)).then_some(party);
     }
     world.resource::<Players>().entity(player)?;
-    let party = world.resource_mut::<Parties>().make();
+    let party = world.resource_mut::<Parties>().make().ok()?;
     join_party(world, party, player).ok()?;
     Some(party)
 }
@@ -86,7 +86,7 @@ fn ticket_of(
     players: &std::ops::Range<u64>,
 ) -> Option<Ticket> {
     let tick = world.resource::<SimTick>().0;
-    let rested = world.resource::<Arrivals>().rested_at.get(&party.0);
+    let rested = world.resource::<Arrivals>().rested_at.get(&party);
     if rested.is_some_and(|&rested| rested > tick) {
         return None;
     }
@@ -94,7 +94,7 @@ fn ticket_of(
     let mode = matchmaker.mode_named(&spec.mode)?;
     let members = world.resource::<Parties>().members(party);
     let may_queue =
-        |&player: &PlayerId| is_home(world, player) && matchmaker.party_of(player.0).is_none();
+        |&player: &PlayerId| is_home(world, player) && matchmaker.party_of(player).is_none();
     if !members.iter().all(may_queue) {
         return None;
     }
@@ -104,10 +104,9 @@ fn ticket_of(
     let size = members.len() as u8;
     let others = leader + u64::from(size);
     let others = others.min(players.end)..(others + KNOWN_PLAYERS).min(players.end);
-    let mut ticket = draw_ticket(&mut random, spec, mode, size, others);
-    ticket.party = party.0;
+    let mut ticket = draw_ticket(&mut random, spec, mode, party.into(), size, others);
     ticket.since_tick = tick;
-    ticket.members = members.iter().map(|player| player.0).collect();
+    ticket.members = members.iter().map(|&player| player.into()).collect();
     Some(ticket)
 }
 

@@ -27,9 +27,7 @@ mod place;
 mod plugin;
 mod tickets;
 
-pub use arrivals::{
-    Arrivals, ArrivalsError, ArrivalsPlugin, FIRST_PLAYER, cancel_oldest, queue_parties,
-};
+pub use arrivals::{Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
 pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
     set_attribute, set_scene_attribute,

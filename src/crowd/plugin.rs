@@ -15,6 +15,7 @@ use super::line::LineSpec;
 use super::lobby::queue_up;
 use super::place::CrowdArea;
 use crate::aoi::{SceneInterest, ViewCaps, Viewable, Viewer};
+use crate::instance::InstanceSystems;
 use crate::map::SceneMap;
 use crate::movement::{MoveRefused, MovementPlugin, Speed, Walker};
 use crate::nav::{Path, PathClass, PathRequest};
@@ -70,6 +71,7 @@ impl Plugin for CrowdPlugin {
                     .chain(),
             )
             .add_systems(FixedPostUpdate, clients::receive)
+            .configure_sets(FixedUpdate, CrowdSystems.after(InstanceSystems))
             .add_systems(
                 FixedUpdate,
                 (
@@ -259,7 +261,7 @@ fn make_parties(
         return Ok(());
     }
     for leader in (0..count).step_by(size as usize) {
-        let party = world.resource_mut::<Parties>().make();
+        let party = world.resource_mut::<Parties>().make()?;
         for nth in leader..(leader + size).min(count) {
             join_party(world, party, PlayerId(first.0 + u64::from(nth)))?;
         }

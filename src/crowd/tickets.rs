@@ -8,8 +8,10 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 use rand::Rng;
 
-use crate::matchmaking::ticket::{AVOIDED_MAX, PARTY_SIZE_MAX, ROLES};
-use crate::matchmaking::{ModeId, Ticket, Wishes};
+use crate::matchmaking::{
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketParty, TicketPlayer, Wishes,
+};
+use crate::world::PlayerId;
 
 /// The most regions that a spec can tell apart: a bit each.
 pub const REGIONS_MAX: u8 = 32;
@@ -80,12 +82,13 @@ impl Default for ArrivalSpec {
     }
 }
 
-/// A ticket of a party without ids that has just come. The leader is the first player drawn. Whom it would avoid is
-/// drawn from `others`.
+/// The ticket of a party that has just come, without its members. The leader is the first player drawn. Whom it would
+/// avoid is drawn from the numbers `others`, which are of players of its own kind, real or synthetic.
 pub(super) fn draw_ticket(
     rng: &mut impl Rng,
     spec: &ArrivalSpec,
     mode: ModeId,
+    party: TicketParty,
     size: u8,
     others: Range<u64>,
 ) -> Ticket {
@@ -101,7 +104,7 @@ pub(super) fn draw_ticket(
         Some(more) => low + draw_below(rng, u64::from(more) + 1) as u16,
     };
     Ticket {
-        party: 0,
+        party,
         size,
         power: power.into_iter().fold(0, u32::saturating_add),
         skill: skill.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
@@ -110,7 +113,7 @@ pub(super) fn draw_ticket(
         mode,
         since_tick: 0,
         members: Default::default(),
-        wishes: draw_wishes(rng, spec, size, others),
+        wishes: draw_wishes(rng, spec, party, size, others),
     }
 }
 
@@ -118,6 +121,7 @@ pub(super) fn draw_ticket(
 fn draw_wishes(
     rng: &mut impl Rng,
     spec: &ArrivalSpec,
+    party: TicketParty,
     size: u8,
     others: Range<u64>,
 ) -> Option<Box<Wishes>> {
@@ -125,8 +129,13 @@ fn draw_wishes(
     if draw_share(rng, spec.avoid_share) {
         let avoided = 1 + draw_below(rng, AVOIDED_MAX as u64) as usize;
         let known = others.end.saturating_sub(others.start);
-        let avoid = (0..avoided.min(known as usize)).map(|_| others.start + draw_below(rng, known));
-        wishes.avoid = avoid.collect::<ArrayVec<u64, AVOIDED_MAX>>();
+        let of_its_kind = |number| match party {
+            TicketParty::Real(_) => TicketPlayer::Real(PlayerId(number)),
+            TicketParty::Synthetic(_) => TicketPlayer::Synthetic(number),
+        };
+        let avoid = (0..avoided.min(known as usize))
+            .map(|_| of_its_kind(others.start + draw_below(rng, known)));
+        wishes.avoid = avoid.collect::<ArrayVec<TicketPlayer, AVOIDED_MAX>>();
     }
     if spec.role_weights[1..].iter().any(|&weight| weight > 0) {
         for _ in 0..size {
@@ -195,6 +204,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_pcg::Pcg64Mcg;
 
+    const PARTY: TicketParty = TicketParty::Synthetic(0);
+
     use super::*;
 
     #[test]
@@ -241,7 +252,7 @@ mod tests {
             ..Default::default()
         };
         for size in 1..=5 {
-            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), size, 0..0);
+            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, size, 0..0);
             assert_eq!((ticket.power, ticket.leader_strength), (u32::MAX, u32::MAX));
             assert_eq!(ticket.level, u16::MAX);
             assert!(ticket.wishes.unwrap().avoid.is_empty());
@@ -262,15 +273,20 @@ mod tests {
         let (mut avoiding, mut levels, mut regions) = (0, [0; 3], 0);
         for _ in 0..4000 {
             assert_eq!(
-                draw_ticket(&mut rng, &plain, ModeId(0), 3, 0..9).wishes,
+                draw_ticket(&mut rng, &plain, ModeId(0), PARTY, 3, 0..9).wishes,
                 None
             );
-            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), 3, 40..60);
+            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, 3, 40..60);
             levels[usize::from(ticket.level) - 10] += 1;
             let wishes = ticket.wishes.unwrap();
             assert_eq!(wishes.roles[0] + wishes.roles[2], 3);
             assert!((1..=2).contains(&wishes.regions.count_ones()) && wishes.regions < 8);
-            assert!(wishes.avoid.iter().all(|player| (40..60).contains(player)));
+            assert!(
+                wishes
+                    .avoid
+                    .iter()
+                    .all(|player| { matches!(player, TicketPlayer::Synthetic(40..60)) })
+            );
             avoiding += u32::from(!wishes.avoid.is_empty());
             regions |= wishes.regions;
         }

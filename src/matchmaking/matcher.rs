@@ -17,51 +17,24 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::backfill::Backfill;
-use super::mode::{ModeError, ModeId, QueueMode};
+use super::found::{HeartbeatOutcome, Match};
+use super::mode::ModeError;
 use super::open_mode::OpenMode;
+use super::pack::backfill::Backfill;
+use super::pack::wait_reason::WaitReason;
 use super::penalties::Penalties;
 use super::proposals::Proposals;
-use super::quality::Quality;
+use super::queue_mode::QueueMode;
 use super::stats::ModeStats;
-use super::ticket::{Ticket, TicketError};
-use super::why::WaitReason;
-
-/// Two groups that are to fight each other.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Match {
-    /// Counts up from 0 over all modes.
-    pub id: u64,
-    /// The mode.
-    pub mode: ModeId,
-    /// The tickets of both groups, longest-waiting first; the longest-waiting of all is in the first group.
-    pub groups: [Vec<Ticket>; 2],
-    /// The groups' power.
-    pub power: [u64; 2],
-    /// How good the match is.
-    pub quality: Quality,
-    /// Players who watch it; none but in rooms.
-    pub spectators: Vec<u64>,
-}
-
-/// What a heartbeat did.
-#[derive(Clone, Debug, Default)]
-pub struct HeartbeatOutcome {
-    /// Matches that are on.
-    pub matches: Vec<Match>,
-    /// Matches whose players are asked from now on.
-    pub proposed: Vec<Match>,
-    /// Tickets that waited too long, or whose players did not answer in time.
-    pub expired: Vec<Ticket>,
-}
+use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
 /// The waiting parties of all modes.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     names: Vec<String>,
     modes: Vec<OpenMode>,
-    parties: HashMap<u32, TicketLocation, FixedState>,
-    players: HashMap<u64, u32, FixedState>,
+    parties: HashMap<TicketParty, TicketLocation, FixedState>,
+    players: HashMap<TicketPlayer, TicketParty, FixedState>,
     proposals: Proposals,
     penalties: Penalties,
     /// The tick of the latest heartbeat or acceptance.
@@ -147,7 +120,8 @@ impl Matcher {
 
     /// The ticket with which a party waits. O(1), or O(parties) in a proposal.
     #[must_use]
-    pub fn ticket(&self, party: u32) -> Option<&Ticket> {
+    pub fn ticket(&self, party: impl Into<TicketParty>) -> Option<&Ticket> {
+        let party = party.into();
         match *self.parties.get(&party)? {
             TicketLocation::Waiting { mode, slot } => {
                 self.modes.get(usize::from(mode.0))?.queue().ticket(slot)
@@ -161,13 +135,15 @@ impl Matcher {
 
     /// The party with which a player waits. O(1).
     #[must_use]
-    pub fn party_of(&self, player: u64) -> Option<u32> {
+    pub fn party_of(&self, player: impl Into<TicketPlayer>) -> Option<TicketParty> {
+        let player = player.into();
         self.players.get(&player).copied()
     }
 
     /// The match that is proposed to a player. O(1).
     #[must_use]
-    pub fn proposed_to(&self, player: u64) -> Option<&Match> {
+    pub fn proposed_to(&self, player: impl Into<TicketPlayer>) -> Option<&Match> {
+        let player = player.into();
         let TicketLocation::Proposed { id } = *self.parties.get(&self.party_of(player)?)? else {
             return None;
         };
@@ -229,7 +205,8 @@ impl Matcher {
     ///
     /// # Errors
     /// [`TicketError::NotQueued`].
-    pub fn cancel(&mut self, party: u32) -> Result<Ticket, TicketError> {
+    pub fn cancel(&mut self, party: impl Into<TicketParty>) -> Result<Ticket, TicketError> {
+        let party = party.into();
         let missing = TicketError::NotQueued { party };
         let ticket = match self.parties.get(&party) {
             Some(&TicketLocation::Waiting { mode, slot }) => {
@@ -251,7 +228,12 @@ impl Matcher {
     ///
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::NotAMember`].
-    pub fn cancel_by(&mut self, party: u32, player: u64) -> Result<Ticket, TicketError> {
+    pub fn cancel_by(
+        &mut self,
+        party: impl Into<TicketParty>,
+        player: impl Into<TicketPlayer>,
+    ) -> Result<Ticket, TicketError> {
+        let (party, player) = (party.into(), player.into());
         let ticket = self.ticket(party).ok_or(TicketError::NotQueued { party })?;
         if !ticket.members.contains(&player) {
             return Err(TicketError::NotAMember { party, player });
@@ -261,7 +243,8 @@ impl Matcher {
 
     /// Voids the ticket of a player who leaves, since a party never splits, and returns it; a seat as a spectator is
     /// free again. Cost as in [`cancel`](Self::cancel).
-    pub fn remove_player(&mut self, player: u64) -> Option<Ticket> {
+    pub fn remove_player(&mut self, player: impl Into<TicketPlayer>) -> Option<Ticket> {
+        let player = player.into();
         self.unwatch(player);
         let party = self.party_of(player)?;
         self.cancel(party).ok()
@@ -272,7 +255,12 @@ impl Matcher {
     ///
     /// # Errors
     /// [`TicketError::NothingProposed`].
-    pub fn accept(&mut self, player: u64, now_tick: u64) -> Result<Option<Match>, TicketError> {
+    pub fn accept(
+        &mut self,
+        player: impl Into<TicketPlayer>,
+        now_tick: u64,
+    ) -> Result<Option<Match>, TicketError> {
+        let player = player.into();
         let nothing = TicketError::NothingProposed { player };
         let id = self.proposed_to(player).ok_or(nothing)?.id;
         self.now_tick = self.now_tick.max(now_tick);
@@ -289,7 +277,8 @@ impl Matcher {
     ///
     /// # Errors
     /// [`TicketError::NothingProposed`].
-    pub fn decline(&mut self, player: u64) -> Result<Ticket, TicketError> {
+    pub fn decline(&mut self, player: impl Into<TicketPlayer>) -> Result<Ticket, TicketError> {
+        let player = player.into();
         let nothing = TicketError::NothingProposed { player };
         self.proposed_to(player).ok_or(nothing.clone())?;
         self.remove_player(player).ok_or(nothing)
@@ -300,7 +289,12 @@ impl Matcher {
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::PlayerQueued`] when the player waits too,
     /// [`TicketError::NoSeat`] when four watch already or the party is in no room (yet).
-    pub fn watch(&mut self, party: u32, player: u64) -> Result<(), TicketError> {
+    pub fn watch(
+        &mut self,
+        party: impl Into<TicketParty>,
+        player: impl Into<TicketPlayer>,
+    ) -> Result<(), TicketError> {
+        let (party, player) = (party.into(), player.into());
         if let Some(queued_in) = self.party_of(player) {
             return Err(TicketError::PlayerQueued {
                 party,
@@ -327,7 +321,8 @@ impl Matcher {
     }
 
     /// A player watches no more; whether it did. O(modes).
-    pub fn unwatch(&mut self, player: u64) -> bool {
+    pub fn unwatch(&mut self, player: impl Into<TicketPlayer>) -> bool {
+        let player = player.into();
         let proposed = self.proposals.unwatch(player);
         let modes = self.modes.iter_mut();
         modes.fold(proposed, |seated, mode| mode.unwatch(player) || seated)
@@ -379,12 +374,13 @@ impl Matcher {
 
     /// Why a party has no match yet; `None` when it does not wait. O(n) in the parties of its mode.
     #[must_use]
-    pub fn why_waiting(&self, party: u32, now_tick: u64) -> Option<WaitReason> {
+    pub fn wait_reason(&self, party: impl Into<TicketParty>, now_tick: u64) -> Option<WaitReason> {
+        let party = party.into();
         match *self.parties.get(&party)? {
             TicketLocation::Waiting { mode, slot } => self
                 .modes
                 .get(usize::from(mode.0))?
-                .why_waiting(slot, now_tick),
+                .wait_reason(slot, now_tick),
             TicketLocation::Proposed { id } => {
                 let missing = self.proposals.get(id)?.missing.len();
                 Some(WaitReason::Proposed { id, missing })
@@ -406,9 +402,12 @@ impl Matcher {
         for proposal in self.proposals.iter() {
             feed(proposal.found.id);
             feed(proposal.until_tick);
-            proposal.missing.iter().copied().for_each(&mut *feed);
+            proposal
+                .missing
+                .iter()
+                .for_each(|player| player.digest(feed));
             let spectators = proposal.found.spectators.iter();
-            spectators.copied().for_each(&mut *feed);
+            spectators.for_each(|player| player.digest(feed));
             for group in &proposal.found.groups {
                 group.iter().for_each(|ticket| ticket.digest(feed));
             }

@@ -8,7 +8,7 @@
 //!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
 //! ```
 //! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
-//! wait bound above all, stands in [`groups`].
+//! wait bound above all, stands at [`Groups`].
 //!
 //! Invariants, after every heartbeat:
 //! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
@@ -16,49 +16,52 @@
 //! - the same requests give the same matches: ties go by ticket id or to who waited longer, no clock, no hash
 //!   order.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `ticket` | a party that wants a battle; why it can be refused |
+//! | `mode`, `queue_mode` | what a mode asks, in seconds and in ticks; the kinds of modes |
+//! | `queue` | who waits, by age and by skill |
+//! | `pack` | groups of K out of those who wait |
+//! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
+//! | `found`, `quality` | a match, and how good it is |
+//! | `rematch`, `penalties`, `proposals` | who met of late; who may not queue; who is asked to accept |
+//! | `open_mode`, `matcher` | a mode at work, of either kind; all modes together |
+//! | `stats` | what a mode counts |
+//! | `plugin` | requests, facts and the heartbeat in the tick |
+//! | `workload` | the queues that benches and tests measure on |
+//!
 //! All files but `plugin.rs`, which puts the matcher into the tick, know nothing of the ECS.
 //!
 //! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
-//! few: see [`groups`].
+//! few: see [`Groups`].
 
-pub mod backfill;
-pub mod balance;
-pub mod by_skill;
-pub mod compositions;
-pub mod exact;
-pub mod groups;
-pub mod matcher;
-pub mod mode;
-pub mod open_mode;
-pub mod pack;
-pub mod pauses;
-pub mod penalties;
-pub mod plan;
-pub mod plugin;
-pub mod pool;
-pub mod proposals;
-pub mod quality;
-pub mod queue;
-pub mod reference;
-pub mod rematch;
-pub mod room_settings;
-pub mod rooms;
-pub mod seek;
-pub mod stats;
-pub mod sweep;
-pub mod terms;
-pub mod ticket;
-pub mod tighten;
-pub mod trade;
-pub mod why;
+mod found;
+mod matcher;
+mod mode;
+mod open_mode;
+mod pack;
+mod penalties;
+mod plugin;
+mod proposals;
+mod quality;
+mod queue;
+mod queue_mode;
+mod rematch;
+mod rooms;
+mod stats;
+mod ticket;
 #[doc(hidden)]
 pub mod workload;
 
-pub use backfill::Backfill;
-pub use groups::Groups;
-pub use matcher::{HeartbeatOutcome, Match, Matcher};
-pub use mode::{ModeError, ModeId, ModeSettings, Packing, QueueMode};
+pub use found::{HeartbeatOutcome, Match};
+pub use matcher::Matcher;
+pub use mode::{
+    GROUP_SIZE_MAX, ModeError, ModeRules, ModeSettings, OPEN, Packing, SECONDS_MAX, Widening,
+};
 pub use open_mode::OpenMode;
+pub use pack::backfill::Backfill;
+pub use pack::groups::Groups;
+pub use pack::wait_reason::WaitReason;
 pub(crate) use plugin::tick_mhz;
 pub use plugin::{
     AnswerRequest, BackfillRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed,
@@ -66,10 +69,15 @@ pub use plugin::{
     QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
 };
 pub use quality::Quality;
-pub use room_settings::RoomSettings;
+pub use queue::ticket_queue::TicketQueue;
+pub use queue_mode::QueueMode;
+pub use rooms::gather::{Rooms, SPECTATORS_MAX};
+pub use rooms::settings::{RoomRules, RoomSettings, SIDE_SIZE_MAX};
 pub use stats::{Distribution, ModeStats};
-pub use ticket::{Ticket, TicketError, Wishes, whole_power};
-pub use why::WaitReason;
+pub use ticket::{
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketError, TicketParty, TicketPlayer,
+    Wishes, whole_power,
+};
 
 #[cfg(test)]
 mod tests;

@@ -10,12 +10,9 @@
 //! ```
 //! Invariant: a limit never narrows while a party waits.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::room_settings::RoomSettings;
 use super::ticket::{PARTY_SIZE_MAX, ROLES};
 
 /// The largest group: players.
@@ -27,18 +24,6 @@ pub const SECONDS_MAX: f64 = 1e9;
 /// The limit that is none: any spread and any gap is within it.
 pub const OPEN: u32 = u32::MAX;
 
-/// A mode's place in the list of modes.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-pub struct ModeId(pub u16);
-
-impl fmt::Display for ModeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// How parties are gathered into groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Packing {
@@ -47,55 +32,6 @@ pub enum Packing {
     Windows,
     /// Parties as they arrived, whatever their skill (the reference design); the skill window does not apply.
     Arrival,
-}
-
-/// A way of making battles out of waiting parties.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum QueueMode {
-    /// Battles between two groups of exactly K players.
-    Groups(ModeSettings),
-    /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
-    Rooms(RoomSettings),
-}
-
-impl QueueMode {
-    /// The mode's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Groups(settings) => &settings.name,
-            Self::Rooms(settings) => &settings.name,
-        }
-    }
-
-    /// The name of a mode of this kind that was given none.
-    #[must_use]
-    pub fn default_name(&self) -> String {
-        match self {
-            Self::Groups(_) => ModeSettings::default().name,
-            Self::Rooms(_) => RoomSettings::default().name,
-        }
-    }
-
-    /// Gives the mode a name.
-    pub fn set_name(&mut self, name: &str) {
-        match self {
-            Self::Groups(settings) => name.clone_into(&mut settings.name),
-            Self::Rooms(settings) => name.clone_into(&mut settings.name),
-        }
-    }
-
-    /// Checks the settings. O(1).
-    ///
-    /// # Errors
-    /// [`ModeError`] when a value is out of its range.
-    pub fn check(&self, tick_hz: f64) -> Result<(), ModeError> {
-        match self {
-            Self::Groups(settings) => settings.rules(tick_hz).map(drop),
-            Self::Rooms(settings) => settings.rules(tick_hz).map(drop),
-        }
-    }
 }
 
 /// Settings of a mode that makes battles between two groups of exactly K players.
@@ -181,6 +117,40 @@ impl ModeSettings {
     /// # Errors
     /// [`ModeError`] when a value is out of its range.
     pub fn rules(&self, tick_hz: f64) -> Result<ModeRules, ModeError> {
+        self.check_ranges(tick_hz)?;
+        let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
+        Ok(ModeRules {
+            group_size: self.group_size,
+            packing: self.packing,
+            expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
+            open_after_ticks: ticks(self.open_after_s),
+            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
+            accept_within_ticks: ticks(self.accept_within_s),
+            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
+            rematch_after_ticks: ticks(self.rematch_after_s),
+            party_size_max: self.party_size_max.min(self.group_size),
+            roles: self.roles,
+            skill_window: Widening {
+                start: self.skill_window_start,
+                per_s: self.skill_window_widen_per_s,
+            },
+            level_band: Widening {
+                start: self.level_band_start,
+                per_s: self.level_band_widen_per_s,
+            },
+            power_gap: Widening {
+                start: self.power_gap_start,
+                per_s: self.power_gap_widen_per_s,
+            },
+            tick_mhz: (tick_hz * 1000.0).ceil() as u64,
+            matches_max: self.matches_per_heartbeat_max as usize,
+            looks_max: u64::from(self.looks_per_heartbeat_max),
+            tickets_max: self.tickets_max,
+        })
+    }
+
+    /// Whether each value is within its range.
+    fn check_ranges(&self, tick_hz: f64) -> Result<(), ModeError> {
         let range = |field, value: f64, low, high| {
             let inside = value >= low && value <= high;
             let mode = || self.name.clone();
@@ -236,36 +206,7 @@ impl ModeSettings {
             f64::from(self.looks_per_heartbeat_max),
             1.0,
             f64::from(u32::MAX),
-        )?;
-        let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
-        Ok(ModeRules {
-            group_size: self.group_size,
-            packing: self.packing,
-            expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
-            open_after_ticks: ticks(self.open_after_s),
-            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
-            accept_within_ticks: ticks(self.accept_within_s),
-            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
-            rematch_after_ticks: ticks(self.rematch_after_s),
-            party_size_max: self.party_size_max.min(self.group_size),
-            roles: self.roles,
-            skill_window: Widening {
-                start: self.skill_window_start,
-                per_s: self.skill_window_widen_per_s,
-            },
-            level_band: Widening {
-                start: self.level_band_start,
-                per_s: self.level_band_widen_per_s,
-            },
-            power_gap: Widening {
-                start: self.power_gap_start,
-                per_s: self.power_gap_widen_per_s,
-            },
-            tick_mhz: (tick_hz * 1000.0).ceil() as u64,
-            matches_max: self.matches_per_heartbeat_max as usize,
-            looks_max: u64::from(self.looks_per_heartbeat_max),
-            tickets_max: self.tickets_max,
-        })
+        )
     }
 }
 
@@ -459,17 +400,5 @@ mod tests {
             .rules(20.0)
             .is_err()
         );
-    }
-
-    #[test]
-    fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
-        let mode: QueueMode =
-            ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
-        let QueueMode::Groups(settings) = mode else {
-            panic!("a mode of groups");
-        };
-        assert_eq!((settings.name.as_str(), settings.group_size), ("duel", 1));
-        assert_eq!(settings.packing, Packing::Arrival);
-        assert!(ron::from_str::<QueueMode>("Groups((group_sise: 1))").is_err());
     }
 }

@@ -1,13 +1,14 @@
 //! A mode at work, of whichever kind.
 
-use super::groups::Groups;
-use super::matcher::Match;
-use super::mode::{ModeError, ModeId, ModeRules, QueueMode};
-use super::queue::TicketQueue;
-use super::rooms::Rooms;
+use super::found::Match;
+use super::mode::{ModeError, ModeRules};
+use super::pack::groups::Groups;
+use super::pack::wait_reason::WaitReason;
+use super::queue::ticket_queue::TicketQueue;
+use super::queue_mode::QueueMode;
+use super::rooms::gather::Rooms;
 use super::stats::ModeStats;
-use super::ticket::Ticket;
-use super::why::WaitReason;
+use super::ticket::{ModeId, Ticket, TicketPlayer};
 
 /// A mode at work.
 #[derive(Clone, Debug)]
@@ -97,7 +98,7 @@ impl OpenMode {
     }
 
     /// A player watches no room of the mode any more; whether it did.
-    pub(super) fn unwatch(&mut self, player: u64) -> bool {
+    pub(super) fn unwatch(&mut self, player: TicketPlayer) -> bool {
         match self {
             Self::Groups(_) => false,
             Self::Rooms(rooms) => rooms.unwatch(player),
@@ -124,10 +125,10 @@ impl OpenMode {
         }
     }
 
-    pub(super) fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
+    pub(super) fn wait_reason(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
         match self {
-            Self::Groups(groups) => groups.why_waiting(slot, now_tick),
-            Self::Rooms(rooms) => rooms.why_waiting(slot),
+            Self::Groups(groups) => groups.wait_reason(slot, now_tick),
+            Self::Rooms(rooms) => rooms.wait_reason(slot),
         }
     }
 

@@ -8,19 +8,21 @@ use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::FixedState;
 
+use super::ticket::TicketPlayer;
+
 /// Players barred at a time; the one whose bar ends first makes room.
 pub const BARRED_MAX: usize = 1 << 20;
 
 /// Who may not queue.
 #[derive(Clone, Debug, Default)]
 pub struct Penalties {
-    until: HashMap<u64, u64, FixedState>,
-    by_end: BTreeSet<(u64, u64)>,
+    until: HashMap<TicketPlayer, u64, FixedState>,
+    by_end: BTreeSet<(u64, TicketPlayer)>,
 }
 
 impl Penalties {
     /// Bars a player until a tick, or for longer if that is so already.
-    pub fn bar(&mut self, player: u64, until_tick: u64) {
+    pub fn bar(&mut self, player: TicketPlayer, until_tick: u64) {
         let until = self.until.entry(player).or_insert(until_tick);
         self.by_end.remove(&(*until, player));
         *until = until_tick.max(*until);
@@ -43,7 +45,7 @@ impl Penalties {
 
     /// Until when a player is barred.
     #[must_use]
-    pub fn until(&self, player: u64) -> Option<u64> {
+    pub fn until(&self, player: TicketPlayer) -> Option<u64> {
         self.until.get(&player).copied()
     }
 
@@ -51,7 +53,7 @@ impl Penalties {
     pub fn digest(&self, feed: &mut impl FnMut(u64)) {
         for &(until_tick, player) in &self.by_end {
             feed(until_tick);
-            feed(player);
+            player.digest(feed);
         }
     }
 }
@@ -64,14 +66,21 @@ mod tests {
     fn the_later_end_counts_and_bars_are_lifted() {
         let mut penalties = Penalties::default();
         for (player, until_tick) in [(1, 10), (2, 30), (1, 20), (2, 5)] {
-            penalties.bar(player, until_tick);
+            penalties.bar(player.into(), until_tick);
         }
         penalties.lift(19);
         assert_eq!(
-            [penalties.until(1), penalties.until(2), penalties.until(3)],
+            [
+                penalties.until(1.into()),
+                penalties.until(2.into()),
+                penalties.until(3.into())
+            ],
             [Some(20), Some(30), None]
         );
         penalties.lift(20);
-        assert_eq!([penalties.until(1), penalties.until(2)], [None, Some(30)]);
+        assert_eq!(
+            [penalties.until(1.into()), penalties.until(2.into())],
+            [None, Some(30)]
+        );
     }
 }

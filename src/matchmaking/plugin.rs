@@ -5,6 +5,7 @@
 //! every tick   QueueRequest ──▶ [queue_tickets]  ──▶ TicketQueued    · TicketRefused
 //!              AnswerRequest ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
 //!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
+//!              LoggedOut ─────▶ [cancel_tickets] ──▶ TicketCancelled
 //!              WatchRequest ──▶ [watch_rooms]
 //!              BackfillRequest ▶ [fill_matches]  ──▶ MatchFilled
 //! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
@@ -29,15 +30,17 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::backfill::Backfill;
-use super::matcher::{HeartbeatOutcome, Match, Matcher};
-use super::mode::{ModeError, ModeId, QueueMode};
+use super::found::{HeartbeatOutcome, Match};
+use super::matcher::Matcher;
+use super::mode::ModeError;
 use super::open_mode::OpenMode;
-use super::ticket::{Ticket, TicketError};
+use super::pack::backfill::Backfill;
+use super::queue_mode::QueueMode;
+use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+use crate::session::LoggedOut;
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 
-/// Makes battles out of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate:
-/// parties and players are plain numbers to it.
+/// Makes battles out of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
@@ -55,6 +58,7 @@ impl Plugin for MatchmakingPlugin {
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()
             .init_resource::<MatchmakingStats>()
+            .add_message::<LoggedOut>()
             .add_message::<QueueRequest>()
             .add_message::<CancelRequest>()
             .add_message::<AnswerRequest>()
@@ -181,9 +185,9 @@ pub struct QueueRequest {
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelRequest {
     /// The party.
-    pub party: u32,
+    pub party: TicketParty,
     /// The player who asks, and must be a member; `None` when the server itself asks.
-    pub player: Option<u64>,
+    pub player: Option<TicketPlayer>,
 }
 
 /// A player accepts or declines the match that is proposed. To decline voids the party's ticket, which is
@@ -192,7 +196,7 @@ pub struct CancelRequest {
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerRequest {
     /// The player.
-    pub player: u64,
+    pub player: TicketPlayer,
     /// Whether the player accepts.
     pub accept: bool,
 }
@@ -202,9 +206,9 @@ pub struct AnswerRequest {
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchRequest {
     /// The player.
-    pub player: u64,
+    pub player: TicketPlayer,
     /// The party whose room is to be watched; `None` to watch no more.
-    pub party: Option<u32>,
+    pub party: Option<TicketParty>,
 }
 
 /// Players are missing in a running match. Answered in the same tick by [`MatchFilled`].
@@ -214,6 +218,8 @@ pub struct BackfillRequest {
     pub id: u64,
     /// Its mode.
     pub mode: ModeId,
+    /// The group that lacks players, 0 or 1; given back in the answer.
+    pub group: usize,
     /// Who is missing.
     pub wanted: Backfill,
 }
@@ -223,6 +229,8 @@ pub struct BackfillRequest {
 pub struct MatchFilled {
     /// The match.
     pub id: u64,
+    /// The group that they join, 0 or 1.
+    pub group: usize,
     /// The parties, which wait no more; none when none make up exactly what is missing.
     pub joined: Vec<Ticket>,
 }
@@ -238,8 +246,8 @@ pub struct TicketQueued {
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct TicketRefused {
     /// The party that the request was about.
-    pub party: u32,
-    /// Why.
+    pub party: TicketParty,
+    /// Why it was refused.
     pub error: TicketError,
 }
 
@@ -247,7 +255,7 @@ pub struct TicketRefused {
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketCancelled {
     /// The party.
-    pub party: u32,
+    pub party: TicketParty,
     /// Where it waited.
     pub mode: ModeId,
 }
@@ -256,7 +264,7 @@ pub struct TicketCancelled {
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketExpired {
     /// The party.
-    pub party: u32,
+    pub party: TicketParty,
     /// Where it waited.
     pub mode: ModeId,
 }
@@ -358,9 +366,10 @@ fn queue_tickets(
     }
 }
 
-/// Parties that want to wait no longer.
+/// Parties that want to wait no longer, and those of players who logged out: a party never splits.
 fn cancel_tickets(
     mut requests: MessageReader<CancelRequest>,
+    mut logged_out: MessageReader<LoggedOut>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
     mut cancelled: MessageWriter<TicketCancelled>,
@@ -383,6 +392,15 @@ fn cancel_tickets(
                 debug!(%error, "party not cancelled");
                 refused.write(TicketRefused { party, error });
             }
+        }
+    }
+    // They watch no room any more, either.
+    for logged_out in logged_out.read() {
+        if let Some(ticket) = matchmaker.remove_player(logged_out.player) {
+            cancelled.write(TicketCancelled {
+                party: ticket.party,
+                mode: ticket.mode,
+            });
         }
     }
 }
@@ -441,9 +459,10 @@ fn fill_matches(
     mut matchmaker: ResMut<Matchmaker>,
     mut filled: MessageWriter<MatchFilled>,
 ) {
-    for BackfillRequest { id, mode, wanted } in requests.read() {
-        let joined = matchmaker.backfill(*mode, wanted, tick.0);
-        filled.write(MatchFilled { id: *id, joined });
+    for request in requests.read() {
+        let joined = matchmaker.backfill(request.mode, &request.wanted, tick.0);
+        let (id, group) = (request.id, request.group);
+        filled.write(MatchFilled { id, group, joined });
     }
 }
 

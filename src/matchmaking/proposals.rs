@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
-use super::matcher::Match;
+use super::found::Match;
+use super::ticket::TicketPlayer;
 
 /// A match whose players are asked.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub struct Proposal {
     /// It is off at this tick.
     pub until_tick: u64,
     /// Players who have not answered yet.
-    pub missing: Vec<u64>,
+    pub missing: Vec<TicketPlayer>,
 }
 
 /// All matches whose players are asked, by match id.
@@ -25,7 +26,7 @@ pub struct Proposal {
 pub struct Proposals {
     open: BTreeMap<u64, Proposal>,
     /// The proposal that a player watches; looked up, never walked.
-    watched: HashMap<u64, u64, FixedState>,
+    watched: HashMap<TicketPlayer, u64, FixedState>,
 }
 
 impl Proposals {
@@ -49,7 +50,7 @@ impl Proposals {
     }
 
     /// A player's acceptance: the match, if it was the last one missing. To accept twice changes nothing.
-    pub fn accept(&mut self, id: u64, player: u64) -> Option<Match> {
+    pub fn accept(&mut self, id: u64, player: TicketPlayer) -> Option<Match> {
         let proposal = self.open.get_mut(&id)?;
         proposal.missing.retain(|&missing| missing != player);
         if proposal.missing.is_empty() {
@@ -75,7 +76,7 @@ impl Proposals {
     }
 
     /// A player watches no proposed match any more; whether it did.
-    pub fn unwatch(&mut self, player: u64) -> bool {
+    pub fn unwatch(&mut self, player: TicketPlayer) -> bool {
         let proposal = self.watched.remove(&player);
         let proposal = proposal.and_then(|id| self.open.get_mut(&id));
         proposal.is_some_and(|proposal| {

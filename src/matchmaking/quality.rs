@@ -80,12 +80,12 @@ pub fn win_chance(first: f64, second: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matchmaking::mode::ModeId;
+    use crate::matchmaking::ticket::ModeId;
 
     fn ticket(size: u8, power: u32, skill: i32, since_tick: u64) -> Ticket {
-        let members = (0..u64::from(size)).collect();
+        let members = (0..u64::from(size)).map(Into::into).collect();
         Ticket {
-            party: 0,
+            party: 0.into(),
             size,
             power,
             skill,

@@ -11,8 +11,8 @@ use std::collections::{HashMap, VecDeque};
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 
-use super::matcher::Match;
-use super::ticket::Ticket;
+use super::found::Match;
+use super::ticket::{Ticket, TicketPlayer};
 
 /// Matches remembered of a player; the oldest makes room.
 pub const MATCHES_MAX: usize = 8;
@@ -30,9 +30,9 @@ struct Fought {
 /// The matches of late.
 #[derive(Clone, Debug, Default)]
 pub struct Rematches {
-    players: HashMap<u64, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
+    players: HashMap<TicketPlayer, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
     /// Every entry of `players`, oldest first, and those that have made room.
-    order: VecDeque<(u64, u64)>,
+    order: VecDeque<(u64, TicketPlayer)>,
     /// Entries that made room before their time.
     forgotten_early: u64,
 }
@@ -45,7 +45,7 @@ impl Rematches {
     }
 
     /// Remembers that a player fights in match `id` from `tick` on, which never falls from call to call.
-    pub fn remember(&mut self, player: u64, id: u64, side: bool, tick: u64) {
+    pub fn remember(&mut self, player: TicketPlayer, id: u64, side: bool, tick: u64) {
         if self.order.len() >= ENTRIES_MAX {
             let oldest = self.order.front().map_or(tick, |oldest| oldest.0);
             self.forget_before(oldest.saturating_add(1));
@@ -87,7 +87,7 @@ impl Rematches {
 
     /// Whether two players were opponents.
     #[must_use]
-    pub fn were_opponents(&self, one: u64, other: u64) -> bool {
+    pub fn were_opponents(&self, one: TicketPlayer, other: TicketPlayer) -> bool {
         let (Some(one), Some(other)) = (self.players.get(&one), self.players.get(&other)) else {
             return false;
         };
@@ -129,7 +129,7 @@ impl Rematches {
         feed(self.order.len() as u64);
         for &(tick, player) in &self.order {
             feed(tick);
-            feed(player);
+            player.digest(feed);
             let found = self.players.get(&player).into_iter().flatten();
             for fought in found.filter(|fought| fought.tick == tick) {
                 feed(fought.id << 1 | u64::from(fought.side));
@@ -146,24 +146,26 @@ mod tests {
     fn opponents_are_known_until_they_are_forgotten_and_friends_never() {
         let mut met = Rematches::default();
         for (player, side) in [(1, false), (2, false), (3, true)] {
-            met.remember(player, 9, side, 100);
+            met.remember(player.into(), 9, side, 100);
         }
-        assert!(met.were_opponents(1, 3) && met.were_opponents(3, 2));
-        assert!(!met.were_opponents(1, 2) && !met.were_opponents(1, 77));
+        assert!(met.were_opponents(1.into(), 3.into()) && met.were_opponents(3.into(), 2.into()));
+        assert!(
+            !met.were_opponents(1.into(), 2.into()) && !met.were_opponents(1.into(), 77.into())
+        );
         met.forget_before(100);
-        assert!(met.were_opponents(1, 3));
+        assert!(met.were_opponents(1.into(), 3.into()));
         met.forget_before(101);
-        assert!(!met.were_opponents(1, 3) && met.is_empty());
+        assert!(!met.were_opponents(1.into(), 3.into()) && met.is_empty());
     }
 
     #[test]
     fn a_players_oldest_match_makes_room() {
         let mut met = Rematches::default();
-        met.remember(2, 0, true, 0);
+        met.remember(2.into(), 0, true, 0);
         for id in 0..=MATCHES_MAX as u64 {
-            met.remember(1, id, false, id);
+            met.remember(1.into(), id, false, id);
         }
-        assert!(!met.were_opponents(1, 2));
+        assert!(!met.were_opponents(1.into(), 2.into()));
         met.forget_before(u64::MAX);
         assert!(met.is_empty() && met.order.is_empty());
     }

@@ -3,7 +3,7 @@
 //! Invariant after every heartbeat: queued = matched + cancelled + expired + waiting, counted in parties; who is
 //! in a proposed match waits.
 
-use super::matcher::Match;
+use super::found::Match;
 use super::ticket::Ticket;
 
 /// What a mode has done since it was opened.

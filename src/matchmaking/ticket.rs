@@ -3,10 +3,13 @@
 //! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches; [`whole_power`]
 //! is the way in for callers whose power is a float.
 
+use std::fmt;
+
 use arrayvec::ArrayVec;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::mode::ModeId;
+use crate::world::{PartyId, PlayerId};
 
 /// The largest party: players.
 pub const PARTY_SIZE_MAX: u8 = 5;
@@ -17,11 +20,122 @@ pub const AVOIDED_MAX: usize = 8;
 /// Roles that a mode can tell apart.
 pub const ROLES: usize = 4;
 
+/// A mode's place in the list of modes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub struct ModeId(pub u16);
+
+impl fmt::Display for ModeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A player as tickets know it.
+///
+/// The players of a server are [`Real`](Self::Real), whatever their number; no number is set aside for anybody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TicketPlayer {
+    /// A player of the server, who may have an object and a session.
+    Real(PlayerId),
+    /// One of a load test, that exists in tickets only: it has no object, no session and no [`PlayerId`].
+    Synthetic(u64),
+}
+
+/// A party as tickets know it: one of the server's, or one that exists in tickets only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TicketParty {
+    /// A party of the server's [`Parties`](crate::world::Parties).
+    Real(PartyId),
+    /// One of a load test, made of [`TicketPlayer::Synthetic`].
+    Synthetic(u32),
+}
+
+impl TicketPlayer {
+    /// Its number in the world; `None` for one that is not in it.
+    #[must_use]
+    pub const fn real(self) -> Option<PlayerId> {
+        match self {
+            Self::Real(player) => Some(player),
+            Self::Synthetic(_) => None,
+        }
+    }
+
+    /// Feeds it to a hash.
+    pub fn digest(self, feed: &mut impl FnMut(u64)) {
+        let (kind, number) = match self {
+            Self::Real(PlayerId(number)) => (0, number),
+            Self::Synthetic(number) => (1, number),
+        };
+        feed(kind);
+        feed(number);
+    }
+}
+
+impl TicketParty {
+    /// Its number among those of its kind.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Real(PartyId(number)) | Self::Synthetic(number) => number,
+        }
+    }
+
+    /// Its number in the world; `None` for one that is not in it.
+    #[must_use]
+    pub const fn real(self) -> Option<PartyId> {
+        match self {
+            Self::Real(party) => Some(party),
+            Self::Synthetic(_) => None,
+        }
+    }
+
+    /// Feeds it to a hash.
+    pub fn digest(self, feed: &mut impl FnMut(u64)) {
+        let (kind, number) = match self {
+            Self::Real(PartyId(number)) => (0, number),
+            Self::Synthetic(number) => (1, number),
+        };
+        feed(kind << 32 | u64::from(number));
+    }
+}
+
+impl From<PlayerId> for TicketPlayer {
+    fn from(player: PlayerId) -> Self {
+        Self::Real(player)
+    }
+}
+
+impl From<PartyId> for TicketParty {
+    fn from(party: PartyId) -> Self {
+        Self::Real(party)
+    }
+}
+
+impl fmt::Display for TicketPlayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Real(player) => player.0.fmt(f),
+            Self::Synthetic(number) => write!(f, "synthetic {number}"),
+        }
+    }
+}
+
+impl fmt::Display for TicketParty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Real(party) => party.0.fmt(f),
+            Self::Synthetic(number) => write!(f, "synthetic {number}"),
+        }
+    }
+}
+
 /// What a party wishes beyond a fair battle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Wishes {
     /// Players whom it would not meet, on either side; until the mode's limits are open for it.
-    pub avoid: ArrayVec<u64, AVOIDED_MAX>,
+    pub avoid: ArrayVec<TicketPlayer, AVOIDED_MAX>,
     /// Where it can play, a bit a region; 0 means anywhere.
     pub regions: u32,
     /// How many of its players play each role, together no more than there are.
@@ -31,8 +145,8 @@ pub struct Wishes {
 /// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
-    /// The party's id; at most one ticket a party is queued at a time, over all modes.
-    pub party: u32,
+    /// The party; at most one ticket a party is queued at a time, over all modes.
+    pub party: TicketParty,
     /// Players in the party, 1–5; equal to the number of `members`.
     pub size: u8,
     /// The sum of the members' power.
@@ -41,14 +155,14 @@ pub struct Ticket {
     pub skill: i32,
     /// The party's level; the levels of a match lie within a band.
     pub level: u16,
-    /// The strength of the party's leader, which decides in [`Rooms`](super::rooms::Rooms) alone.
+    /// The strength of the party's leader, which decides in [`Rooms`](super::Rooms) alone.
     pub leader_strength: u32,
     /// The mode in which the party wants to play.
     pub mode: ModeId,
     /// The tick since which the party waits. Earlier than now when waiting time is given back.
     pub since_tick: u64,
-    /// The persistent ids of the players.
-    pub members: ArrayVec<u64, 5>,
+    /// The players, the leader first.
+    pub members: ArrayVec<TicketPlayer, { PARTY_SIZE_MAX as usize }>,
     /// What else it wishes, if anything.
     pub wishes: Option<Box<Wishes>>,
 }
@@ -57,12 +171,12 @@ pub struct Ticket {
 ///
 /// # Errors
 /// [`TicketError::Power`] when it is no number, negative, or above [`u32::MAX`].
-pub fn whole_power(party: u32, power: f64) -> Result<u32, TicketError> {
+pub fn whole_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, TicketError> {
     let rounded = power.round();
     if (0.0..=f64::from(u32::MAX)).contains(&rounded) && power >= 0.0 {
         Ok(rounded as u32)
     } else {
-        let power = power.to_string();
+        let (party, power) = (party.into(), power.to_string());
         Err(TicketError::Power { party, power })
     }
 }
@@ -121,13 +235,14 @@ impl Ticket {
 
     /// Feeds all of it to a hash. O(size).
     pub fn digest(&self, feed: &mut impl FnMut(u64)) {
-        feed(u64::from(self.party) << 32 | u64::from(self.power));
+        self.party.digest(feed);
+        feed(u64::from(self.power));
         feed(u64::from(self.skill as u32) << 32 | u64::from(self.leader_strength));
         feed(u64::from(self.mode.0) << 32 | u64::from(self.level) << 8 | u64::from(self.size));
         feed(self.since_tick);
-        self.members.iter().copied().for_each(&mut *feed);
+        self.members.iter().for_each(|player| player.digest(feed));
         if let Some(wishes) = &self.wishes {
-            wishes.avoid.iter().copied().for_each(&mut *feed);
+            wishes.avoid.iter().for_each(|player| player.digest(feed));
             feed(u64::from(wishes.regions) << 32 | u64::from(u32::from_le_bytes(wishes.roles)));
         }
     }
@@ -139,6 +254,25 @@ impl Ticket {
     }
 }
 
+/// Players of each role, with those of one more party.
+pub(super) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
+    std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
+}
+
+/// Where a party can play.
+pub(super) fn regions(ticket: &Ticket) -> u32 {
+    let wished = ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions);
+    if wished == 0 { u32::MAX } else { wished }
+}
+
+/// How many of a party's players play each role.
+pub(super) fn roles(ticket: &Ticket) -> [u8; ROLES] {
+    ticket
+        .wishes
+        .as_ref()
+        .map_or([0; ROLES], |wishes| wishes.roles)
+}
+
 /// Why the matchmaker refused a request. The queue is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TicketError {
@@ -146,7 +280,7 @@ pub enum TicketError {
     #[error("party {party}: expected 1 to 5 players, found {size}")]
     Size {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// Its size.
         size: u8,
     },
@@ -154,7 +288,7 @@ pub enum TicketError {
     #[error("party {party}: expected at most {group_size} players in this mode, found {size}")]
     LargerThanGroup {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// Its size.
         size: u8,
         /// Players in a group of the mode.
@@ -164,7 +298,7 @@ pub enum TicketError {
     #[error("party {party}: expected a power of 0 to 4294967295, found {power}")]
     Power {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// What was given.
         power: String,
     },
@@ -172,7 +306,7 @@ pub enum TicketError {
     #[error("party {party}: expected {size} members, found {members}")]
     MembersMismatch {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// Its size.
         size: u8,
         /// Members listed.
@@ -182,7 +316,7 @@ pub enum TicketError {
     #[error("party {party}: expected roles for at most {size} players, found {roles}")]
     Roles {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// Its size.
         size: u8,
         /// Roles added up.
@@ -192,15 +326,15 @@ pub enum TicketError {
     #[error("party {party}: expected distinct members, found player {player} twice")]
     MemberTwice {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// The player.
-        player: u64,
+        player: TicketPlayer,
     },
     /// No such mode.
     #[error("party {party}: expected a mode below {modes}, found {mode}")]
     UnknownMode {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// The mode asked for.
         mode: ModeId,
         /// How many modes there are.
@@ -212,17 +346,17 @@ pub enum TicketError {
     )]
     PlayerQueued {
         /// The party that was refused.
-        party: u32,
+        party: TicketParty,
         /// The player who waits already.
-        player: u64,
+        player: TicketPlayer,
         /// The party with which the player waits.
-        queued_in: u32,
+        queued_in: TicketParty,
     },
     /// The party waits already, in whatever mode.
     #[error("party {party}: expected a party that is not queued, found it queued")]
     PartyQueued {
         /// The party.
-        party: u32,
+        party: TicketParty,
     },
     /// A player let a proposed match fail not long ago.
     #[error(
@@ -230,9 +364,9 @@ pub enum TicketError {
     )]
     Barred {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// The player.
-        player: u64,
+        player: TicketPlayer,
         /// The tick from which on the player may queue.
         until_tick: u64,
     },
@@ -240,7 +374,7 @@ pub enum TicketError {
     #[error("party {party}: expected room in the queue, found it full at {tickets_max} tickets")]
     QueueFull {
         /// The party that was refused.
-        party: u32,
+        party: TicketParty,
         /// The limit.
         tickets_max: u32,
     },
@@ -248,27 +382,27 @@ pub enum TicketError {
     #[error("party {party}: expected a queued party, found none")]
     NotQueued {
         /// The party.
-        party: u32,
+        party: TicketParty,
     },
     /// A wish to watch where nobody can, or nobody else.
     #[error("party {party}: expected a room with a seat for a spectator, found none")]
     NoSeat {
         /// The party whose room it is.
-        party: u32,
+        party: TicketParty,
     },
     /// An answer by a player to whom no match is proposed.
     #[error("player {player}: expected a match to answer, found none")]
     NothingProposed {
         /// The player.
-        player: u64,
+        player: TicketPlayer,
     },
     /// A cancellation by a player who is no member of the party.
     #[error("party {party}: expected a cancellation by a member, found player {player}")]
     NotAMember {
         /// The party.
-        party: u32,
+        party: TicketParty,
         /// The stranger.
-        player: u64,
+        player: TicketPlayer,
     },
 }
 
@@ -278,7 +412,7 @@ mod tests {
 
     fn ticket(size: u8, members: &[u64]) -> Ticket {
         Ticket {
-            party: 1,
+            party: 1.into(),
             size,
             power: 10,
             skill: 0,
@@ -286,7 +420,7 @@ mod tests {
             leader_strength: 0,
             mode: ModeId(0),
             since_tick: 5,
-            members: members.iter().copied().collect(),
+            members: members.iter().copied().map(Into::into).collect(),
             wishes: None,
         }
     }
@@ -295,11 +429,17 @@ mod tests {
     fn sizes_outside_one_to_five_are_refused() {
         assert_eq!(
             ticket(0, &[]).check(5),
-            Err(TicketError::Size { party: 1, size: 0 })
+            Err(TicketError::Size {
+                party: 1.into(),
+                size: 0
+            })
         );
         assert_eq!(
             ticket(6, &[1, 2, 3, 4, 5]).check(50),
-            Err(TicketError::Size { party: 1, size: 6 })
+            Err(TicketError::Size {
+                party: 1.into(),
+                size: 6
+            })
         );
         assert_eq!(ticket(5, &[1, 2, 3, 4, 5]).check(5), Ok(()));
     }
@@ -310,7 +450,7 @@ mod tests {
         assert_eq!(
             error,
             TicketError::LargerThanGroup {
-                party: 1,
+                party: 1.into(),
                 size: 3,
                 group_size: 2
             }
@@ -327,7 +467,7 @@ mod tests {
         assert_eq!(
             short,
             Err(TicketError::MembersMismatch {
-                party: 1,
+                party: 1.into(),
                 size: 3,
                 members: 2
             })
@@ -335,8 +475,8 @@ mod tests {
         assert_eq!(
             ticket(2, &[7, 7]).check(5),
             Err(TicketError::MemberTwice {
-                party: 1,
-                player: 7
+                party: 1.into(),
+                player: 7.into()
             })
         );
     }

@@ -1,13 +1,21 @@
-//! Made-up queues that the benches and tests measure on.
+//! Made-up queues that the benches and tests measure on, and the parts that they measure alone.
 
 use std::cmp::Reverse;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::matcher::{HeartbeatOutcome, Matcher};
-use super::mode::{ModeError, ModeId, ModeSettings, OPEN, Packing, QueueMode};
-use super::ticket::{Ticket, TicketError};
+use super::found::HeartbeatOutcome;
+use super::matcher::Matcher;
+use super::mode::{ModeError, ModeSettings, OPEN, Packing};
+use super::queue_mode::QueueMode;
+use super::ticket::{ModeId, Ticket, TicketError, TicketParty};
+use crate::world::{PartyId, PlayerId};
+
+pub use super::pack::arrival::Arrival;
+pub use super::pack::exact::PARTIES_MAX;
+pub use super::pack::sweep::{Seat, Sweeper};
+pub use super::queue::by_skill::SkillEntry;
 
 /// Shares of parties of one to five players, in percent.
 pub const SHARES: [u32; 5] = [60, 20, 8, 4, 8];
@@ -60,7 +68,7 @@ impl PartySource {
         self.next_party += 1;
         self.next_player += u64::from(size);
         Ticket {
-            party,
+            party: PartyId(party).into(),
             size,
             power: u32::from(size) * strength,
             skill,
@@ -68,7 +76,9 @@ impl PartySource {
             leader_strength: strength,
             mode: ModeId(0),
             since_tick,
-            members: (first..self.next_player).collect(),
+            members: (first..self.next_player)
+                .map(|player| PlayerId(player).into())
+                .collect(),
             wishes: None,
         }
     }
@@ -205,7 +215,7 @@ pub fn best_by_brute_force(tickets: &[Ticket], group_size: u8) -> (u32, u64) {
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     arrivals: Vec<Ticket>,
-    cancels: Vec<u32>,
+    cancels: Vec<TicketParty>,
 }
 
 /// A queue that is held at a number of parties by others that come and give up.
@@ -213,7 +223,7 @@ pub struct Requests {
 pub struct Churn {
     matcher: Matcher,
     source: PartySource,
-    waiting: Vec<u32>,
+    waiting: Vec<TicketParty>,
     parties: usize,
     now_tick: u64,
 }

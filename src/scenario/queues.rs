@@ -101,6 +101,43 @@ fn check_queue(
         return Err(Problem::new(rules.field("name"), message));
     }
     check_rules(&rules, &queue.rules, tick_hz)?;
+    check_parties(place, queue)?;
+    if let Some(tag) = &queue.crowd {
+        let place = place.field("crowd");
+        known(&place, "tag", tag, &names.tags)?;
+        if !names.player_tags.contains(tag.as_str()) {
+            let message = format!("expected a crowd of players, found `{tag}`, which is none");
+            return Err(Problem::new(place, message));
+        }
+    }
+    within(
+        &place.field("cancels_per_s"),
+        queue.cancels_per_s,
+        0.0..=CROWD_RATE_MAX,
+    )?;
+    within(
+        &place.field("battle_s"),
+        f64::from(queue.battle_s),
+        0.0..=DURATION_S_MAX,
+    )?;
+    within(
+        &place.field("leaves_per_s"),
+        queue.leaves_per_s,
+        0.0..=CROWD_RATE_MAX,
+    )?;
+    within(&place.field("return_share"), queue.return_share, 0.0..=1.0)?;
+    within(
+        &place.field("rest_s"),
+        f64::from(queue.rest_s),
+        0.0..=DURATION_S_MAX,
+    )?;
+    queue.battle_scene.as_ref().map_or(Ok(()), |scene| {
+        check_scene(&place.field("battle_scene"), scene)
+    })
+}
+
+/// What the parties that come by themselves are made of.
+fn check_parties(place: &ValuePath, queue: &Queue) -> Result<(), Problem> {
     within(&place.field("parties"), queue.parties, 0..=OBJECTS_MAX)?;
     within(
         &place.field("parties_per_s"),
@@ -139,39 +176,7 @@ fn check_queue(
             "expected at least one weight above 0, found none",
         ));
     }
-    within(&place.field("regions"), queue.regions, 0..=REGIONS_MAX)?;
-    if let Some(tag) = &queue.crowd {
-        let place = place.field("crowd");
-        known(&place, "tag", tag, &names.tags)?;
-        if !names.player_tags.contains(tag.as_str()) {
-            let message = format!("expected a crowd of players, found `{tag}`, which is none");
-            return Err(Problem::new(place, message));
-        }
-    }
-    within(
-        &place.field("cancels_per_s"),
-        queue.cancels_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )?;
-    within(
-        &place.field("battle_s"),
-        f64::from(queue.battle_s),
-        0.0..=DURATION_S_MAX,
-    )?;
-    within(
-        &place.field("leaves_per_s"),
-        queue.leaves_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )?;
-    within(&place.field("return_share"), queue.return_share, 0.0..=1.0)?;
-    within(
-        &place.field("rest_s"),
-        f64::from(queue.rest_s),
-        0.0..=DURATION_S_MAX,
-    )?;
-    queue.battle_scene.as_ref().map_or(Ok(()), |scene| {
-        check_scene(&place.field("battle_scene"), scene)
-    })
+    within(&place.field("regions"), queue.regions, 0..=REGIONS_MAX)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
-use super::battles::{Battles, fight};
+use super::battles::{Battles, fight, host_battles};
 use super::checks::{self, Watch};
 use super::events::{self, EventLog};
 use super::load::Loaded;
@@ -14,10 +14,11 @@ use super::report::{self, Memory, ObjectFigures, Report};
 use super::script::{ScenarioScript, run_script};
 use super::{ScenarioError, stage};
 use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
+use crate::instance::InstanceSystems;
 use crate::map::TileMap;
 use crate::outbox::Outbox;
 use crate::sim::clock::Stopwatch;
-use crate::sim::{SimSystems, TickObservers, TickTimings};
+use crate::sim::{HashAppExt, SimSystems, TickObservers, TickTimings};
 use crate::testing::TestServer;
 use crate::world::Scenes;
 
@@ -92,6 +93,7 @@ impl ScenarioRun {
         world.insert_resource(Watch::new(scenario));
         world.insert_resource(Battles::default());
         stage::set_up(world, &loaded, options.map)?;
+        host_battles(world);
         let sink = world.resource::<SyntheticClients>().sink();
         world.resource_mut::<Outbox>().set_sink(sink);
         let ticks = options
@@ -234,10 +236,23 @@ impl ScenarioRun {
 }
 
 fn add_script(app: &mut App) {
+    // A run that comes to rest leaves battles as they are.
+    app.configure_sets(
+        FixedUpdate,
+        InstanceSystems.run_if(resource_exists::<ScenarioScript>),
+    );
+    app.hash_part("battles", |world, hasher| {
+        if let Some(battles) = world.get_resource::<Battles>() {
+            battles.hash(hasher);
+        }
+    });
     app.init_resource::<Watch>().add_systems(
         FixedUpdate,
         (
-            (run_script, fight)
+            (
+                run_script.before(InstanceSystems),
+                fight.after(InstanceSystems),
+            )
                 .chain()
                 .in_set(SimSystems::Think)
                 .run_if(resource_exists::<ScenarioScript>)
@@ -253,7 +268,13 @@ fn add_events(app: &mut App, log: EventLog) {
     app.insert_resource(log).add_systems(
         FixedUpdate,
         (
-            events::log_world
+            (
+                events::log_scenes,
+                events::log_sessions,
+                events::log_spawns,
+                events::log_edits,
+            )
+                .chain()
                 .after(SimSystems::Think)
                 .before(SimSystems::Navigate)
                 .run_if(is_open),
@@ -263,7 +284,8 @@ fn add_events(app: &mut App, log: EventLog) {
                 .run_if(is_open),
             (
                 events::log_objects,
-                events::log_views_and_matches,
+                events::log_views,
+                events::log_matches,
                 events::log_announces,
                 events::log_tick_end,
             )

@@ -419,6 +419,11 @@ pub(super) fn open(
     })
 }
 
+/// The scene that an object is in.
+pub(super) fn scene_of(world: &World, entity: Entity) -> Option<Entity> {
+    world.get::<Object>(entity).map(Object::scene_entity)
+}
+
 /// Whoever of these is in the scene sees as many as the scene says; caps are a scene's, and do not travel.
 pub(super) fn give_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
     let Some(caps) = world.resource::<Stage>().caps(scene) else {

@@ -10,7 +10,6 @@ use tracing::debug;
 
 use super::sessions::{LogoutReason, Sessions};
 use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
-use crate::matchmaking::{CancelRequest, Matchmaker};
 use crate::outbox::ClientBehind;
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::wire::{ClientId, ClientMessage};
@@ -145,7 +144,8 @@ pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
         .set_control(client, Some(entity))
 }
 
-/// Ends a session; the object it controls is despawned, and the party in which its player waits for a match is cancelled. Nothing happens when there is no such session.
+/// Ends a session; the object it controls is despawned, and [`LoggedOut`] tells of its player: matchmaking voids the ticket
+/// that it waits with by that. Nothing happens when there is no such session.
 pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
     let Some(session) = world
         .get_resource_mut::<Sessions>()
@@ -167,16 +167,6 @@ pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
             player,
             reason,
         });
-        // A party that lost a member cannot fight; where nobody matches, nobody waits.
-        let waiting = world
-            .get_resource::<Matchmaker>()
-            .and_then(|matchmaker| matchmaker.party_of(player.0));
-        if let Some(party) = waiting {
-            world.write_message(CancelRequest {
-                party,
-                player: Some(player.0),
-            });
-        }
     }
 }
 

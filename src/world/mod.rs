@@ -29,8 +29,8 @@ pub use objects::{
     Teleported, change_scene, despawn_object, spawn_object, teleport,
 };
 pub use parties::{
-    GuildId, PARTY_PLAYERS_MAX, Parties, PartyId, PlayerId, Players, StandingChanged, TeamId,
-    join_party, leave_party,
+    GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyId, PlayerId, Players, StandingChanged,
+    TeamId, join_party, leave_party,
 };
 pub use plugin::{WorldError, WorldPlugin};
 pub use registry::{KindId, ObjectKind, ObjectKinds};

@@ -13,6 +13,9 @@ use super::WorldError;
 /// How many players a party can have.
 pub const PARTY_PLAYERS_MAX: usize = 5;
 
+/// How many parties can exist at once, those without members included; further ones are refused.
+pub const PARTIES_MAX: usize = 1 << 20;
+
 /// A player: persistent over sessions, scenes and servers. On the object that the player controls.
 #[derive(
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
@@ -44,7 +47,7 @@ pub struct GuildId(pub u32);
 /// The team, party or guild of an entity changed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandingChanged {
-    /// Whose.
+    /// The entity that belongs to others now; it may be gone already.
     pub entity: Entity,
 }
 
@@ -70,17 +73,43 @@ impl Players {
 pub struct Parties {
     members: BTreeMap<PartyId, ArrayVec<PlayerId, PARTY_PLAYERS_MAX>>,
     party_of: BTreeMap<PlayerId, PartyId>,
+    /// The number of the party made last.
     made: u32,
+    refused: u64,
 }
 
 impl Parties {
-    /// Makes a party without members; it ends when its last member leaves.
-    pub fn make(&mut self) -> PartyId {
-        // 0 stands for "no party" wherever standing is packed into plain words.
-        self.made += 1;
-        let id = PartyId(self.made);
-        self.members.insert(id, ArrayVec::new());
-        id
+    /// Makes a party without members; it ends when its last member leaves. O(log parties).
+    ///
+    /// Numbers are given anew only after all others were: four billion parties later.
+    ///
+    /// # Errors
+    /// [`WorldError::TooManyParties`] at [`PARTIES_MAX`] parties, which is counted; nothing is changed then.
+    pub fn make(&mut self) -> Result<PartyId, WorldError> {
+        self.make_below(PARTIES_MAX)
+    }
+
+    /// Parties that were not made, since there were [`PARTIES_MAX`].
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn make_below(&mut self, max: usize) -> Result<PartyId, WorldError> {
+        if self.members.len() >= max {
+            self.refused += 1;
+            return Err(WorldError::TooManyParties { max });
+        }
+        // There are far more numbers than parties, so that a free one is found.
+        loop {
+            self.made = self.made.wrapping_add(1);
+            let id = PartyId(self.made);
+            // 0 stands for "no party" wherever standing is packed into plain words.
+            if self.made != 0 && !self.members.contains_key(&id) {
+                self.members.insert(id, ArrayVec::new());
+                return Ok(id);
+            }
+        }
     }
 
     /// The members, the leader first.
@@ -200,7 +229,7 @@ mod tests {
     #[test]
     fn a_player_is_in_one_party_and_an_empty_party_ends() {
         let mut parties = Parties::default();
-        let (a, b) = (parties.make(), parties.make());
+        let (a, b) = (parties.make().unwrap(), parties.make().unwrap());
         parties.join(a, PlayerId(1)).unwrap();
         assert_eq!(
             parties.join(b, PlayerId(1)),
@@ -219,9 +248,32 @@ mod tests {
     }
 
     #[test]
+    fn parties_beyond_the_limit_are_refused_and_counted_until_one_ends() {
+        let mut parties = Parties::default();
+        let first = parties.make_below(2).unwrap();
+        parties.make_below(2).unwrap();
+        assert_eq!(
+            parties.make_below(2),
+            Err(WorldError::TooManyParties { max: 2 })
+        );
+        assert_eq!((parties.refused(), parties.iter().count()), (1, 2));
+        parties.join(first, PlayerId(1)).unwrap();
+        parties.leave(PlayerId(1));
+        assert_eq!(parties.make_below(2), Ok(PartyId(3)));
+    }
+
+    #[test]
+    fn after_the_last_number_the_first_free_one_comes() {
+        let mut parties = Parties::default();
+        let first = parties.make().unwrap();
+        parties.made = u32::MAX;
+        assert_eq!((first, parties.make()), (PartyId(1), Ok(PartyId(2))));
+    }
+
+    #[test]
     fn the_sixth_player_is_refused() {
         let mut parties = Parties::default();
-        let party = parties.make();
+        let party = parties.make().unwrap();
         (1..=5).for_each(|player| parties.join(party, PlayerId(player)).unwrap());
         assert_eq!(
             parties.join(party, PlayerId(6)),

@@ -125,6 +125,12 @@ pub enum WorldError {
         /// The limit.
         max: usize,
     },
+    /// Too many parties exist.
+    #[error("too many parties: at most {max} can exist at once")]
+    TooManyParties {
+        /// The limit.
+        max: usize,
+    },
     /// The party does not exist, or has ended.
     #[error("no party with number {}", .0.0)]
     NoSuchParty(PartyId),

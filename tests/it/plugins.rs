@@ -89,6 +89,7 @@ macro_rules! for_each_plugin {
             MovementPlugin,
             AoiPlugin,
             MatchmakingPlugin,
+            InstancePlugin,
             OutboxPlugin,
             SyncPlugin
         )

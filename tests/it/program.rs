@@ -260,7 +260,7 @@ fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
 
 #[test]
 fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
-    const FIELDS: [(&str, &str); 18] = [
+    const FIELDS: [(&str, &str); 20] = [
         ("scene", "name map width height tile_m cell_m view_cap mode"),
         ("spawn", "id gen kind visibility viewer team x y"),
         ("despawn", "id gen"),
@@ -273,7 +273,9 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
         ("path", "id from to result length waypoints"),
         ("edit", "x y w h blocked"),
         ("announce", "from scope receivers"),
-        ("ticket", "party size power skill mode"),
+        ("ticket", "party size power skill mode roles avoid members"),
+        ("backfill", "match party group"),
+        ("expire", "party"),
         ("cancel", "party"),
         ("match", "id mode groups power spread quality"),
         ("login", "client player"),
@@ -281,7 +283,7 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
         ("pos", "id x y"),
     ];
     /// What the scenario cannot bring about.
-    const UNSEEN: [&str; 2] = ["cap", "hide"];
+    const UNSEEN: [&str; 4] = ["cap", "hide", "backfill", "expire"];
     let folder = Folder::new();
     let events = folder.path("events.jsonl");
     let text = SMALL.replace(

@@ -18,10 +18,11 @@ const TABLES: [&str; 0] = [];
 
 /// The folders and files of `src`, from the bottom up. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 8] = [
+const TIERS: [&[&str]; 9] = [
     &["sim", "world", "map", "wire"],
-    &["nav", "aoi", "inbox", "outbox", "matchmaking"],
-    &["movement", "session", "sync"],
+    &["nav", "aoi", "inbox", "outbox"],
+    &["movement", "session", "sync", "matchmaking"],
+    &["instance"],
     &["crowd"],
     &["testing"],
     &["scenario"],
@@ -29,12 +30,14 @@ const TIERS: [&[&str]; 8] = [
     &["lib", "main", "prelude"],
 ];
 
-/// Who may import whom within a tier. Sessions say to which client what an object sees is sent.
-const BESIDE: [(&str, &str); 4] = [
+/// Who may import whom within a tier. Sessions say to which client what an object sees is sent, and
+/// matchmaking reads who logged out.
+const BESIDE: [(&str, &str); 5] = [
     ("world", "sim"),
     ("map", "sim"),
     ("map", "world"),
     ("sync", "session"),
+    ("matchmaking", "session"),
 ];
 
 /// From here up, the group of all plugins at the crate's root may be named.

@@ -3,13 +3,9 @@
 
 use super::Failure;
 use super::rows::BenchRow;
-use crate::matchmaking::by_skill::SkillEntry;
-use crate::matchmaking::exact::PARTIES_MAX;
-use crate::matchmaking::reference::Arrival;
-use crate::matchmaking::sweep::{Seat, Sweeper};
 use crate::matchmaking::workload::{
-    Churn, PartySource, Power, best_by_brute_force, least_spreads, percentile, queued, tickets,
-    tickets_of_levels,
+    Arrival, Churn, PARTIES_MAX, PartySource, Power, Seat, SkillEntry, Sweeper,
+    best_by_brute_force, least_spreads, percentile, queued, tickets, tickets_of_levels,
 };
 use crate::matchmaking::{HeartbeatOutcome, Packing, Ticket};
 use crate::sim::clock::Stopwatch;
@@ -98,7 +94,7 @@ fn pack_alone(parties: u32) -> BenchRow {
     let mut seats: Vec<Seat> = tickets
         .iter()
         .map(|ticket| Seat {
-            entry: SkillEntry::new(ticket.skill, ticket.party, 0, ticket.size),
+            entry: SkillEntry::new(ticket.skill, ticket.party.number(), 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,
             level_band: u32::MAX,

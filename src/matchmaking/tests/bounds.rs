@@ -12,7 +12,7 @@ fn wishing(party: u32, size: u8, skill: i32, since_tick: u64, wishes: Wishes) ->
 
 fn avoiding(players: &[u64]) -> Wishes {
     Wishes {
-        avoid: players.iter().copied().collect(),
+        avoid: players.iter().copied().map(Into::into).collect(),
         ..Wishes::default()
     }
 }
@@ -182,7 +182,7 @@ fn an_uneven_match_is_no_reason_not_to_seek_another() {
         .groups
         .iter()
         .flatten()
-        .map(|t| t.party)
+        .map(|t| t.party.number())
         .collect();
     assert_eq!(met, [1, 3]);
 }
@@ -212,7 +212,7 @@ proptest! {
             prop_assert!(made.quality.power_gap <= u64::from(limit));
         }
         let mut left = waiting(&matcher);
-        left.retain(|ticket| ticket.party < 1000);
+        left.retain(|ticket| ticket.party < 1000.into());
         for mask in 0u32..1 << left.len() {
             for half in 0u32..1 << left.len() {
                 if half & mask != half {
@@ -263,7 +263,7 @@ proptest! {
                 });
                 let older = |party: u32| before[..=rank].iter().any(|ticket| ticket.party == party);
                 let served = matches.iter().any(|made| {
-                    made.groups.iter().flatten().any(|ticket| older(ticket.party))
+                    made.groups.iter().flatten().any(|ticket| older(ticket.party.number()))
                 });
                 prop_assert!(!could || served, "{:?} at {}", overdue, now_tick);
             }
@@ -291,7 +291,7 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
     let first = run(&mut matcher, 2000).0;
     assert_eq!(first.len(), 1);
     assert_eq!(first[0].groups[0][0].party, 1);
-    assert_eq!(matcher.party_of(30), Some(3));
+    assert_eq!(matcher.party_of(30), Some(3.into()));
     // Nobody waits longer now, and with four more there are enough for it.
     for party in 10..14 {
         matcher.queue(ticket(party, 1, 9000, 2000)).unwrap();
@@ -327,7 +327,7 @@ fn roles_are_no_more_than_players() {
     assert_eq!(
         matcher.queue(liar),
         Err(TicketError::Roles {
-            party: 1,
+            party: 1.into(),
             size: 1,
             roles: 1020
         })

@@ -161,6 +161,26 @@ fn a_party_of_five_at_night_is_served_with_the_first_five_others() {
     }
 }
 
+/// A party of any size, skill, power and level, that would avoid somebody and plays in some regions.
+fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
+    let avoid = random.random_range(0..10 * u64::from(party));
+    let wishes = Some(Box::new(Wishes {
+        regions: random.random_range(0..4),
+        avoid: [avoid.into()].into_iter().collect(),
+        ..Wishes::default()
+    }));
+    let size = size(random);
+    let skill = random.random_range(0..6000);
+    let power = u32::from(size) * random.random_range(1000..2000);
+    let level = random.random_range(1..60);
+    Ticket {
+        power,
+        level,
+        wishes,
+        ..ticket(party, size, skill, now_tick)
+    }
+}
+
 #[test]
 fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
     let mut random = Pcg64Mcg::seed_from_u64(11);
@@ -174,22 +194,7 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
         let mean = if now_tick % 8000 < 6000 { 0.04 } else { 0.6 };
         for _ in 0..poisson(&mut random, mean) {
             party += 1;
-            let avoid = random.random_range(0..10 * u64::from(party));
-            let wishes = Some(Box::new(Wishes {
-                regions: random.random_range(0..4),
-                avoid: [avoid].into_iter().collect(),
-                ..Wishes::default()
-            }));
-            let size = size(&mut random);
-            let skill = random.random_range(0..6000);
-            let power = u32::from(size) * random.random_range(1000..2000);
-            let level = random.random_range(1..60);
-            let ticket = Ticket {
-                power,
-                level,
-                wishes,
-                ..ticket(party, size, skill, now_tick)
-            };
+            let ticket = with_wishes(&mut random, party, now_tick);
             matcher.queue(ticket).unwrap();
         }
         let _ = matcher.cancel(party.saturating_sub(random.random_range(0..200)));
@@ -232,7 +237,7 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
                 here(&overdue) && table.fits(&counts([overdue]), &counts(others.filter(here)))
             });
             let older = |party: u32| before[..=rank].iter().any(|ticket| ticket.party == party);
-            let went = tickets().any(|ticket| older(ticket.party));
+            let went = tickets().any(|ticket| older(ticket.party.number()));
             assert!(!could || went, "{overdue:?} at {now_tick}");
             served += u32::from(could);
         }

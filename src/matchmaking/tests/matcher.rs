@@ -26,11 +26,11 @@ fn refused_requests_name_their_reason_and_change_nothing() {
     matcher.queue(ticket(1, 1, 0, 0)).unwrap();
     let before = digest(&matcher);
     let mut with_queued_player = ticket(2, 1, 0, 0);
-    with_queued_player.members[0] = 10;
+    with_queued_player.members[0] = 10.into();
     let refused = TicketError::PlayerQueued {
-        party: 2,
-        player: 10,
-        queued_in: 1,
+        party: 2.into(),
+        player: 10.into(),
+        queued_in: 1.into(),
     };
     assert_eq!(
         matcher.queue(with_queued_player.clone()),
@@ -44,10 +44,10 @@ fn refused_requests_name_their_reason_and_change_nothing() {
     );
     assert_eq!(
         matcher.queue(ticket(1, 1, 0, 0)),
-        Err(TicketError::PartyQueued { party: 1 })
+        Err(TicketError::PartyQueued { party: 1.into() })
     );
     let too_large = TicketError::LargerThanGroup {
-        party: 3,
+        party: 3.into(),
         size: 2,
         group_size: 1,
     };
@@ -59,17 +59,20 @@ fn refused_requests_name_their_reason_and_change_nothing() {
     assert_eq!(
         matcher.queue(stray),
         Err(TicketError::UnknownMode {
-            party: 3,
+            party: 3.into(),
             mode: ModeId(2),
             modes: 2
         })
     );
-    assert_eq!(matcher.cancel(9), Err(TicketError::NotQueued { party: 9 }));
+    assert_eq!(
+        matcher.cancel(9),
+        Err(TicketError::NotQueued { party: 9.into() })
+    );
     assert_eq!(
         matcher.cancel_by(1, 77),
         Err(TicketError::NotAMember {
-            party: 1,
-            player: 77
+            party: 1.into(),
+            player: 77.into()
         })
     );
     assert_eq!(matcher.remove_player(77), None);
@@ -88,7 +91,7 @@ fn a_full_queue_refuses_and_counts() {
     assert_eq!(
         matcher.queue(ticket(2, 1, 0, 0)),
         Err(TicketError::QueueFull {
-            party: 2,
+            party: 2.into(),
             tickets_max: 1
         })
     );
@@ -105,7 +108,7 @@ fn a_member_who_leaves_voids_the_whole_ticket() {
         ..ticket(4, 3, 0, 0)
     };
     matcher.queue(party.clone()).unwrap();
-    assert_eq!(matcher.party_of(42), Some(4));
+    assert_eq!(matcher.party_of(42), Some(4.into()));
     assert_eq!(matcher.remove_player(42), Some(party));
     assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
     assert_eq!(matcher.stats(ModeId(1)).unwrap().cancelled, 1);
@@ -141,10 +144,10 @@ fn a_waiting_party_can_be_asked_why() {
         ..mode(5)
     };
     let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
-    assert_eq!(matcher.why_waiting(1, 0), None);
+    assert_eq!(matcher.wait_reason(1, 0), None);
     matcher.queue(ticket(1, 5, 0, 0)).unwrap();
     assert_eq!(
-        matcher.why_waiting(1, 0),
+        matcher.wait_reason(1, 0),
         Some(WaitReason::TooFewPlayers {
             waiting: 5,
             needed: 10
@@ -152,7 +155,7 @@ fn a_waiting_party_can_be_asked_why() {
     );
     matcher.queue(ticket(2, 3, 0, 0)).unwrap();
     matcher.queue(ticket(3, 3, 0, 0)).unwrap();
-    assert_eq!(matcher.why_waiting(1, 0), Some(WaitReason::SizesDoNotFit));
+    assert_eq!(matcher.wait_reason(1, 0), Some(WaitReason::SizesDoNotFit));
     matcher
         .queue(Ticket {
             power: 90,
@@ -163,7 +166,7 @@ fn a_waiting_party_can_be_asked_why() {
         window: 10,
         opens_in_ticks: 1200,
     };
-    assert_eq!(matcher.why_waiting(1, 0), Some(outside));
+    assert_eq!(matcher.wait_reason(1, 0), Some(outside));
     matcher
         .queue(Ticket {
             power: 90,
@@ -176,14 +179,14 @@ fn a_waiting_party_can_be_asked_why() {
         limit: 5,
         opens_in_ticks: 1190,
     };
-    assert_eq!(matcher.why_waiting(1, 10), Some(uneven));
+    assert_eq!(matcher.wait_reason(1, 10), Some(uneven));
     assert_eq!(
-        matcher.why_waiting(1, 1200),
+        matcher.wait_reason(1, 1200),
         Some(WaitReason::NextHeartbeat)
     );
     let mut beat = HeartbeatOutcome::default();
     matcher.run(1500, &mut beat);
-    assert_eq!(matcher.why_waiting(1, 1500), None);
+    assert_eq!(matcher.wait_reason(1, 1500), None);
     assert_eq!(beat.matches[0].groups[0][0].party, 1);
 }
 
@@ -200,7 +203,7 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
         ..ticket(party, 1, 0, 0)
     };
     let avoid = Wishes {
-        avoid: [20].into_iter().collect(),
+        avoid: [20u64].into_iter().map(Into::into).collect(),
         ..Wishes::default()
     };
     let region = |regions| Wishes {
@@ -212,17 +215,17 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     let disagree = WaitReason::WishesDisagree {
         opens_in_ticks: 1200,
     };
-    assert_eq!(matcher.why_waiting(1, 0), Some(disagree));
+    assert_eq!(matcher.wait_reason(1, 0), Some(disagree));
     matcher.cancel(2).unwrap();
     matcher.queue(wishing(3, 90, Wishes::default())).unwrap();
     let levels = WaitReason::OutsideLevels {
         band: 5,
         opens_in_ticks: 1200,
     };
-    assert_eq!(matcher.why_waiting(1, 0), Some(levels));
+    assert_eq!(matcher.wait_reason(1, 0), Some(levels));
     matcher.cancel(1).unwrap();
     matcher.cancel(3).unwrap();
     matcher.queue(wishing(4, 1, region(0b01))).unwrap();
     matcher.queue(wishing(5, 1, region(0b10))).unwrap();
-    assert_eq!(matcher.why_waiting(4, 0), Some(WaitReason::OutsideRegions));
+    assert_eq!(matcher.wait_reason(4, 0), Some(WaitReason::OutsideRegions));
 }

@@ -10,9 +10,35 @@ mod terms;
 
 use proptest::prelude::*;
 
-use super::compositions::{CompositionTable, Counts};
-use super::mode::{GROUP_SIZE_MAX, ModeRules, OPEN};
 use super::*;
+use crate::matchmaking::mode::{GROUP_SIZE_MAX, ModeRules, OPEN};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::world::{PartyId, PlayerId};
+
+// In these tests a bare number is a real party or player.
+impl From<u32> for TicketParty {
+    fn from(number: u32) -> Self {
+        Self::Real(PartyId(number))
+    }
+}
+
+impl From<u64> for TicketPlayer {
+    fn from(number: u64) -> Self {
+        Self::Real(PlayerId(number))
+    }
+}
+
+impl PartialEq<u32> for TicketParty {
+    fn eq(&self, number: &u32) -> bool {
+        *self == Self::from(*number)
+    }
+}
+
+impl PartialEq<u64> for TicketPlayer {
+    fn eq(&self, number: &u64) -> bool {
+        *self == Self::from(*number)
+    }
+}
 
 /// A mode named "arena" without expiry and without a gap limit, with a narrow window.
 pub(super) fn mode(group_size: u8) -> ModeSettings {
@@ -29,7 +55,7 @@ pub(super) fn mode(group_size: u8) -> ModeSettings {
 /// A party whose players are 10 × its id and the following; each player's power is 10.
 pub(super) fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticket {
     Ticket {
-        party,
+        party: party.into(),
         size,
         power: 10 * u32::from(size),
         skill,
@@ -38,7 +64,7 @@ pub(super) fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticke
         mode: ModeId(0),
         since_tick,
         members: (0..u64::from(size))
-            .map(|at| 10 * u64::from(party) + at)
+            .map(|at| (10 * u64::from(party) + at).into())
             .collect(),
         wishes: None,
     }
@@ -392,7 +418,7 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
                 // Valid or not: a refusal must leave the books right as well.
                 let since_tick = now_tick.saturating_sub(given_back_ticks);
                 let members = (0..u64::from(size.min(5)))
-                    .map(|at| 10 * u64::from(party) + at)
+                    .map(|at| (10 * u64::from(party) + at).into())
                     .collect();
                 let _ = matcher.queue(Ticket {
                     size,
@@ -423,7 +449,7 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
             }
         }
     }
-    let mut players: Vec<u64> = all
+    let mut players: Vec<TicketPlayer> = all
         .iter()
         .flat_map(|m| m.groups.iter().flatten())
         .flat_map(|t| t.members.iter().copied())
@@ -514,7 +540,7 @@ proptest! {
             let skill = (party as i32 * skew) % 3000;
             matcher.queue(ticket(party, size, skill, u64::from(party))).unwrap();
         }
-        let most = plan::tests::most_groups(&counts(&waiting(&matcher)), group_size) / 2;
+        let most = super::pack::plan::tests::most_groups(&counts(&waiting(&matcher)), group_size) / 2;
         prop_assert_eq!(run(&mut matcher, 100).0.len(), most as usize);
     }
 
@@ -528,13 +554,13 @@ proptest! {
         for (party, &(size, skill, since_tick)) in (0u32..).zip(&parties) {
             let _ = matcher.queue(ticket(party, size, skill, since_tick));
         }
-        let rank: Vec<u32> = waiting(&matcher).iter().map(|ticket| ticket.party).collect();
+        let rank: Vec<u32> = waiting(&matcher).iter().map(|ticket| ticket.party.number()).collect();
         let rank = |party: u32| rank.iter().position(|&at| at == party);
         let (matches, _) = run(&mut matcher, 2000);
         let left = waiting(&matcher);
         let mut table = CompositionTable::new(group_size);
         for overdue in left.iter().filter(|ticket| ticket.waited_ticks(2000) >= 1200) {
-            let is_younger = |made: &&Match| rank(made.groups[0][0].party) > rank(overdue.party);
+            let is_younger = |made: &&Match| rank(made.groups[0][0].party.number()) > rank(overdue.party.number());
             let younger: Vec<&Match> = matches.iter().filter(is_younger).collect();
             if matches.len() == matches_per_heartbeat_max as usize && younger.is_empty() {
                 continue;

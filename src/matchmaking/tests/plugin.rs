@@ -5,7 +5,9 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::*;
+use crate::session::{LoggedOut, LogoutReason};
 use crate::sim::{self, clock, state_hash};
+use crate::wire::ClientId;
 
 /// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
 fn app(modes: Vec<ModeSettings>) -> App {
@@ -28,8 +30,10 @@ fn queue(app: &mut App, ticket: Ticket) {
 }
 
 fn cancel(app: &mut App, party: u32, player: Option<u64>) {
-    app.world_mut()
-        .write_message(CancelRequest { party, player });
+    app.world_mut().write_message(CancelRequest {
+        party: party.into(),
+        player: player.map(Into::into),
+    });
 }
 
 /// Runs one tick and checks the books.
@@ -96,6 +100,28 @@ fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
 }
 
 #[test]
+fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 2, 0, 0));
+    tick(&mut app);
+    // One that waits already, and one whose party queues in the very tick.
+    queue(&mut app, ticket(2, 2, 0, 0));
+    for player in [11, 20, 99] {
+        app.world_mut().write_message(LoggedOut {
+            client: ClientId(1),
+            player: PlayerId(player),
+            reason: LogoutReason::Requested,
+        });
+    }
+    tick(&mut app);
+    let cancelled = take::<TicketCancelled>(&mut app);
+    let parties: Vec<u32> = cancelled.iter().map(|told| told.party.number()).collect();
+    assert_eq!(parties, [1, 2]);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(refused(&mut app), []);
+}
+
+#[test]
 fn a_proposed_match_is_answered_by_messages() {
     let mut app = app(vec![ModeSettings {
         accept_within_s: 10.0,
@@ -108,8 +134,10 @@ fn a_proposed_match_is_answered_by_messages() {
     let proposed = take::<MatchProposed>(&mut app);
     assert_eq!(proposed.len(), 1);
     for (player, accept) in [(10, true), (99, true), (20, true)] {
-        app.world_mut()
-            .write_message(AnswerRequest { player, accept });
+        app.world_mut().write_message(AnswerRequest {
+            player: player.into(),
+            accept,
+        });
     }
     tick(&mut app);
     let formed = take::<MatchFormed>(&mut app);
@@ -125,6 +153,7 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
     app.world_mut().write_message(BackfillRequest {
         id: 7,
         mode: ModeId(0),
+        group: 1,
         wanted: Backfill {
             missing: 2,
             level: 1,
@@ -132,12 +161,17 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
         },
     });
     for party in [Some(1), None] {
-        app.world_mut()
-            .write_message(WatchRequest { player: 99, party });
+        app.world_mut().write_message(WatchRequest {
+            player: 99.into(),
+            party: party.map(|party: u32| party.into()),
+        });
     }
     tick(&mut app);
     let filled = take::<MatchFilled>(&mut app);
-    assert_eq!((filled[0].id, filled[0].joined.len()), (7, 1));
+    assert_eq!(
+        (filled[0].id, filled[0].group, filled[0].joined.len()),
+        (7, 1, 1)
+    );
     let stats = app.world().resource::<MatchmakingStats>();
     assert_eq!(stats.watch_refused, 1, "there is no room");
     assert!(app.world().resource::<Matchmaker>().conserved());
@@ -161,18 +195,18 @@ fn refusals_are_told_and_counted() {
     assert_eq!(
         refused(&mut app),
         [
-            TicketError::PartyQueued { party: 1 },
+            TicketError::PartyQueued { party: 1.into() },
             TicketError::LargerThanGroup {
-                party: 2,
+                party: 2.into(),
                 size: 2,
                 group_size: 1
             },
             TicketError::UnknownMode {
-                party: 3,
+                party: 3.into(),
                 mode: ModeId(7),
                 modes: 1
             },
-            TicketError::NotQueued { party: 9 },
+            TicketError::NotQueued { party: 9.into() },
         ]
     );
     let stats = *app.world().resource::<MatchmakingStats>();
@@ -197,7 +231,7 @@ fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
     assert_eq!(
         take::<TicketCancelled>(&mut app),
         [TicketCancelled {
-            party: 4,
+            party: 4.into(),
             mode: ModeId(0)
         }]
     );
@@ -213,8 +247,8 @@ fn strangers_cannot_cancel_and_the_server_can() {
     assert_eq!(
         refused(&mut app),
         [TicketError::NotAMember {
-            party: 4,
-            player: 77
+            party: 4.into(),
+            player: 77.into()
         }]
     );
     cancel(&mut app, 4, None);
@@ -222,7 +256,7 @@ fn strangers_cannot_cancel_and_the_server_can() {
     assert_eq!(
         take::<TicketCancelled>(&mut app),
         [TicketCancelled {
-            party: 4,
+            party: 4.into(),
             mode: ModeId(0)
         }]
     );
@@ -241,7 +275,7 @@ fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
     assert_eq!(
         take::<TicketExpired>(&mut app),
         [TicketExpired {
-            party: 1,
+            party: 1.into(),
             mode: ModeId(0)
         }]
     );
@@ -268,7 +302,7 @@ fn settings_out_of_range_open_no_mode_and_stop_nothing() {
     assert_eq!(
         refused(&mut app),
         [TicketError::UnknownMode {
-            party: 1,
+            party: 1.into(),
             mode: ModeId(0),
             modes: 0
         }]

@@ -27,12 +27,12 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
     assert!(found.matches.is_empty() && found.proposed.len() == 1);
     assert_eq!(matcher.waiting(), 2);
     assert_eq!(
-        matcher.why_waiting(1, 10),
+        matcher.wait_reason(1, 10),
         Some(WaitReason::Proposed { id: 0, missing: 2 })
     );
     assert_eq!(
         matcher.queue(ticket(1, 1, 0, 0)),
-        Err(TicketError::PartyQueued { party: 1 })
+        Err(TicketError::PartyQueued { party: 1.into() })
     );
     assert_eq!(matcher.accept(10, 20), Ok(None));
     assert_eq!(
@@ -42,7 +42,7 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
     );
     assert_eq!(
         matcher.accept(99, 20),
-        Err(TicketError::NothingProposed { player: 99 })
+        Err(TicketError::NothingProposed { player: 99.into() })
     );
     let on = matcher.accept(20, 30).unwrap();
     assert_eq!(on, Some(found.proposed[0].clone()));
@@ -86,7 +86,7 @@ fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
         assert_eq!(next.proposed[0].groups[0], [ticket(1, 1, 0, 1)]);
         assert_eq!(
             matcher.decline(77),
-            Err(TicketError::NothingProposed { player: 77 })
+            Err(TicketError::NothingProposed { player: 77.into() })
         );
     }
 }
@@ -99,7 +99,7 @@ fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
     for nth in 0..60u32 {
         let now_tick = 10 * u64::from(nth);
         // The same player comes back at once with another party, and declines each time.
-        let members = [20].into_iter().collect();
+        let members = [20u64.into()].into_iter().collect();
         let come = matcher.queue(Ticket {
             members,
             ..ticket(2 + nth, 1, 0, now_tick)
@@ -111,7 +111,7 @@ fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
     }
     assert_eq!(proposals, 1);
     beat(&mut matcher, 600);
-    let members = [20].into_iter().collect();
+    let members = [20u64.into()].into_iter().collect();
     let come = matcher.queue(Ticket {
         members,
         ..ticket(90, 1, 0, 600)
@@ -148,7 +148,7 @@ fn exactly_the_missing_players_join_a_running_match() {
         ..Backfill::default()
     };
     let joined = matcher.backfill(ModeId(0), &wanted, 0);
-    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party).collect();
+    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party.number()).collect();
     assert_eq!(parties, [2, 3]);
     assert_eq!(matcher.party_of(20), None);
     wanted.missing = 1;
@@ -169,7 +169,7 @@ fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
     let mut matcher = matcher(mode(5));
     let wishing = |party: u32, skill: i32, avoid: &[u64], regions: u32| Ticket {
         wishes: Some(Box::new(crate::matchmaking::Wishes {
-            avoid: avoid.iter().copied().collect(),
+            avoid: avoid.iter().copied().map(Into::into).collect(),
             regions,
             ..Default::default()
         })),
@@ -188,9 +188,9 @@ fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
     assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
     wanted.missing = 2;
     let joined = matcher.backfill(ModeId(0), &wanted, 0);
-    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party).collect();
+    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party.number()).collect();
     assert_eq!(parties, [1, 4]);
-    wanted.avoid = vec![20];
+    wanted.avoid = vec![20.into()];
     assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
     wanted.avoid.clear();
     assert_eq!(matcher.backfill(ModeId(0), &wanted, 0).len(), 2);
@@ -236,7 +236,7 @@ fn of_those_who_could_join_the_nearest_in_power_and_role_do() {
         ..Backfill::default()
     };
     let joined = matcher.backfill(ModeId(0), &wanted, 0);
-    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party).collect();
+    let parties: Vec<u32> = joined.iter().map(|ticket| ticket.party.number()).collect();
     assert_eq!(parties, [2, 3]);
 }
 

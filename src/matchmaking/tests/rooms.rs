@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::matchmaking::RoomSettings;
-use crate::matchmaking::rooms::SPECTATORS_MAX;
+use crate::matchmaking::rooms::gather::SPECTATORS_MAX;
 
 fn rooms(settings: RoomSettings) -> Matcher {
     Matcher::new(&[QueueMode::Rooms(settings)], 20.0).expect("valid settings")
@@ -36,7 +36,10 @@ fn room_mates(matcher: &Matcher, of: u32) -> Vec<u32> {
         .find(|(_, ticket)| ticket.party == of)
         .unwrap()
         .0;
-    let mut mates: Vec<u32> = rooms.room_of(slot).map(|ticket| ticket.party).collect();
+    let mut mates: Vec<u32> = rooms
+        .room_of(slot)
+        .map(|ticket| ticket.party.number())
+        .collect();
     mates.sort_unstable();
     mates
 }
@@ -50,7 +53,7 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
     assert!(run(&mut matcher, 10).0.is_empty());
     assert_eq!(room_mates(&matcher, 1), [1, 2, 3]);
     assert_eq!(
-        matcher.why_waiting(3, 10),
+        matcher.wait_reason(3, 10),
         Some(WaitReason::InRoom {
             players: 4,
             missing: 2
@@ -64,7 +67,7 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
         .groups
         .iter()
         .flatten()
-        .map(|ticket| ticket.party)
+        .map(|ticket| ticket.party.number())
         .collect();
     met.sort_unstable();
     assert_eq!(met, [1, 2, 3, 5]);
@@ -152,16 +155,22 @@ fn a_party_that_leaves_leaves_its_room() {
 fn four_watch_a_room_and_are_told_of_its_match() {
     let mut matcher = rooms(settings(1));
     matcher.queue(party(1, 1, 500, 0)).unwrap();
-    assert_eq!(matcher.watch(1, 77), Err(TicketError::NoSeat { party: 1 }));
+    assert_eq!(
+        matcher.watch(1, 77),
+        Err(TicketError::NoSeat { party: 1.into() })
+    );
     run(&mut matcher, 10);
     for player in 70..70 + SPECTATORS_MAX as u64 {
         assert_eq!(matcher.watch(1, player), Ok(()));
     }
     assert_eq!(matcher.watch(1, 70), Ok(()), "to watch twice is to watch");
-    assert_eq!(matcher.watch(1, 99), Err(TicketError::NoSeat { party: 1 }));
+    assert_eq!(
+        matcher.watch(1, 99),
+        Err(TicketError::NoSeat { party: 1.into() })
+    );
     assert_eq!(
         matcher.watch(5, 99),
-        Err(TicketError::NotQueued { party: 5 })
+        Err(TicketError::NotQueued { party: 5.into() })
     );
     assert!(matches!(
         matcher.watch(1, 10),
@@ -254,7 +263,9 @@ fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
     let (matches, _) = run(&mut matcher, 10);
     let met = |made: &Match| {
         let tickets = made.groups.iter().flatten();
-        tickets.map(|ticket| ticket.party).collect::<Vec<_>>()
+        tickets
+            .map(|ticket| ticket.party.number())
+            .collect::<Vec<_>>()
     };
     assert!(matches.iter().any(|made| met(made) == [1, 2]));
 }
@@ -361,7 +372,12 @@ fn a_room_whose_sides_are_too_uneven_waits_for_others() {
         assert!(run(&mut matcher, 10).0.is_empty(), "{equal_size}");
         matcher.queue(party(3, 1, 510, 11)).unwrap();
         let (found, _) = run(&mut matcher, 20);
-        let parties: Vec<u32> = found[0].groups.iter().flatten().map(|t| t.party).collect();
+        let parties: Vec<u32> = found[0]
+            .groups
+            .iter()
+            .flatten()
+            .map(|t| t.party.number())
+            .collect();
         assert_eq!(parties, [1, 3], "{equal_size}");
         // Nobody keeps the other one waiting for ever.
         matcher.queue(party(4, 1, 600, 21)).unwrap();

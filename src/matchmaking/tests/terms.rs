@@ -1,7 +1,7 @@
 //! Wishes, levels, roles and rematches against brute force.
 
 use super::*;
-use crate::matchmaking::exact::PARTIES_MAX;
+use crate::matchmaking::pack::exact::PARTIES_MAX;
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::ticket::{ROLES, Wishes};
 
@@ -52,7 +52,7 @@ fn ticket_of(party: u32, drawn: &Drawn) -> Ticket {
         wishes: Some(Box::new(Wishes {
             avoid: drawn
                 .avoid
-                .map(|party| 10 * u64::from(party))
+                .map(|party| (10 * u64::from(party)).into())
                 .into_iter()
                 .collect(),
             regions: drawn.regions,
@@ -120,13 +120,15 @@ fn is_allowed(parties: &[&Ticket], rules: &ModeRules, met: &Rematches, now_tick:
             let members = side
                 .iter()
                 .flat_map(|ticket| ticket.members.iter().copied());
-            members.collect::<Vec<u64>>()
+            members.collect::<Vec<TicketPlayer>>()
         };
         let (one, other) = (players(&sides[0]), players(&sides[1]));
         sides.iter().all(full)
-            && !one
-                .iter()
-                .any(|&a| other.iter().any(|&b| met.were_opponents(a, b)))
+            && !one.iter().any(|&a| {
+                other
+                    .iter()
+                    .any(|&b| met.were_opponents(a.into(), b.into()))
+            })
     })
 }
 
@@ -158,7 +160,7 @@ fn opponents_of_late_can_be_on_one_side() {
     for round in 0..2u32 {
         for party in 4 * round..4 * round + 4 {
             // The same four players under new party ids.
-            let members = [u64::from(party % 4)].into_iter().collect();
+            let members = [u64::from(party % 4).into()].into_iter().collect();
             let _ = matcher.queue(Ticket {
                 members,
                 ..ticket(party, 1, 0, u64::from(round))
@@ -169,11 +171,11 @@ fn opponents_of_late_can_be_on_one_side() {
     let side = |groups: &[Vec<Ticket>; 2], player: u64| {
         groups[0]
             .iter()
-            .any(|ticket| ticket.members.contains(&player))
+            .any(|ticket| ticket.members.contains(&player.into()))
     };
     let groups = first.groups.clone();
     for party in 4..8 {
-        let members = [u64::from(party % 4)].into_iter().collect();
+        let members = [u64::from(party % 4).into()].into_iter().collect();
         matcher
             .queue(Ticket {
                 members,
@@ -194,7 +196,7 @@ fn opponents_of_late_can_be_on_one_side() {
                     .groups
                     .iter()
                     .flatten()
-                    .any(|ticket| ticket.members.contains(&player))
+                    .any(|ticket| ticket.members.contains(&player.into()))
             });
             if played && side(&groups, a) != side(&groups, b) {
                 assert_eq!(side(&again.groups, a), side(&again.groups, b));
@@ -229,7 +231,7 @@ proptest! {
             let _ = matcher.queue(ticket_of(party, drawn));
         }
         // Parties that nobody can meet make the pool too large to be solved exactly.
-        for stray in 0..if large { exact::PARTIES_MAX as u32 + 1 } else { 0 } {
+        for stray in 0..if large { PARTIES_MAX as u32 + 1 } else { 0 } {
             let skill = 100_000 * (stray as i32 + 1);
             matcher.queue(ticket(STRAY + stray, 1, skill, 1100)).unwrap();
         }
@@ -250,7 +252,7 @@ proptest! {
                 }
             }
             let mut left = waiting(&matcher);
-            left.retain(|ticket| ticket.party < STRAY);
+            left.retain(|ticket| ticket.party < STRAY.into());
             for mask in 1u32..1 << left.len() {
                 let set: Vec<&Ticket> = (0..left.len())
                     .filter(|at| mask >> at & 1 == 1)

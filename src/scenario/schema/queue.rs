@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioScene;
 use crate::crowd::ArrivalSpec;
-use crate::matchmaking::ticket::ROLES;
+use crate::matchmaking::ROLES;
 use crate::matchmaking::{ModeSettings, QueueMode};
 
 /// A mode in which parties wait for battles, and the parties that come by themselves.

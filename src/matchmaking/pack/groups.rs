@@ -10,49 +10,37 @@
 //! and the band of the longest-waiting of them, nobody is avoided, all share a region, and there is a split that
 //! fills the roles, repeats no match of late, and has a gap within that party's limit.
 //!
-//! Invariants after a heartbeat in which neither matches, looks nor the bounds in [`seek`](super::seek) stopped
-//! anything, and in which nobody [pauses](super::pauses):
+//! Invariants after a heartbeat in which neither matches, looks nor the bounds in `seek.rs` stopped
+//! anything, and in which nobody pauses:
 //! - no allowed match is left among those that wait;
 //! - parties that are first in line are in no composition of all that wait, regions, roles and rematches aside;
 //! - if every window held the whole pool, nobody was first in line, nobody had wishes and there was no limit on
 //!   gaps, as many players were matched as sizes allow.
 //!
-//! **The wait bound.** A party that has waited `first_after_s` is *first in line*: such parties are served in step
-//! 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
-//! avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
-//! party that has waited longer is: only matches of such parties can take the players that it needs. So it is
-//! matched at the latest at the (r + 1)-th such heartbeat, r being how many wait longer than it does when it gets
-//! first in line, and those who come back from a declined match with more waiting time; `matches_per_heartbeat_max`
-//! (at least 1) cannot make it later, since at each such heartbeat somebody of these is matched. Enough for a
-//! party of s players are, for instance, 2K − s single players; for a party of K, any other group of K. No size is
-//! worse off.
-//!
-//! What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
-//! whose search uses up its share pauses and has a larger one when it is tried again, up to half of
-//! `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
+//! The wait bound is described where users find it: at [`Groups`].
 //!
 //! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
 //! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
 
+use super::arrival::Arrival;
 use super::backfill::{self, Backfill};
 use super::balance::GroupSplit;
-use super::by_skill::SkillEntry;
-use super::compositions::{CompositionTable, Counts};
 use super::exact;
-use super::matcher::Match;
-use super::mode::{ModeId, ModeRules, OPEN, Packing};
-use super::pack::Packer;
-use super::pauses::SearchBackoff;
-use super::pool::{Measure, Pool};
-use super::quality::Quality;
-use super::queue::{Age, TicketQueue};
-use super::reference::Arrival;
-use super::rematch::Rematches;
-use super::seek::{Seeker, only};
-use super::stats::ModeStats;
+use super::packer::Packer;
+use super::seek::Seeker;
 use super::terms::Terms;
-use super::ticket::Ticket;
-use super::why::WaitReason;
+use super::wait_reason::WaitReason;
+use crate::matchmaking::found::{Match, MatchWriter};
+use crate::matchmaking::mode::{ModeRules, OPEN, Packing};
+use crate::matchmaking::quality::Quality;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, only};
+use crate::matchmaking::queue::pool::{Measure, Pool};
+use crate::matchmaking::queue::search_backoff::SearchBackoff;
+use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
+use crate::matchmaking::rematch::Rematches;
+use crate::matchmaking::stats::ModeStats;
+use crate::matchmaking::ticket::{ModeId, Ticket};
 
 /// Parties that are packed, whatever the limit on matches.
 pub const PACKED_MIN: usize = 20_000;
@@ -60,62 +48,35 @@ pub const PACKED_MIN: usize = 20_000;
 /// Parties that are packed for each match that a heartbeat may make.
 pub const PACKED_PER_MATCH: usize = 64;
 
-/// A mode at work.
+/// A mode of groups at work: its queue and its heartbeat.
+///
+/// **The wait bound.** A party that has waited `first_after_s` is *first in line*: such parties are served in step
+/// 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
+/// avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
+/// party that has waited longer is: only matches of such parties can take the players that it needs. So it is
+/// matched at the latest at the (r + 1)-th such heartbeat, r being how many wait longer than it does when it gets
+/// first in line, and those who come back from a declined match with more waiting time; `matches_per_heartbeat_max`
+/// (at least 1) cannot make it later, since at each such heartbeat somebody of these is matched. Enough for a
+/// party of s players are, for instance, 2K − s single players; for a party of K, any other group of K. No size is
+/// worse off.
+///
+/// What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
+/// whose search uses up its share pauses and has a larger one when it is tried again, up to half of
+/// `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
 #[derive(Clone, Debug)]
 pub struct Groups {
     id: ModeId,
     rules: ModeRules,
     pool: Pool,
     /// What happened so far.
-    pub(super) stats: ModeStats,
+    pub(in crate::matchmaking) stats: ModeStats,
     rematches: Rematches,
     table: CompositionTable,
     packer: Packer,
     arrival: Arrival,
     seeker: Seeker,
-    pauses: SearchBackoff,
+    search_backoff: SearchBackoff,
     chosen: Vec<SkillEntry>,
-}
-
-/// Where the matches of a heartbeat go.
-pub(super) struct MatchWriter<'a> {
-    pub now_tick: u64,
-    pub next_match: &'a mut u64,
-    pub matches: &'a mut Vec<Match>,
-    /// No further match is made at this length.
-    pub full_at: usize,
-}
-
-impl MatchWriter<'_> {
-    /// Whether no further match may be made.
-    pub const fn is_full(&self) -> bool {
-        self.matches.len() >= self.full_at
-    }
-
-    /// Makes a match of parties that wait no more.
-    pub fn make(
-        &mut self,
-        mode: ModeId,
-        groups: [Vec<Ticket>; 2],
-        quality: Quality,
-        spectators: Vec<u64>,
-    ) {
-        let power = std::array::from_fn(|side: usize| {
-            groups[side]
-                .iter()
-                .map(|ticket| u64::from(ticket.power))
-                .sum()
-        });
-        self.matches.push(Match {
-            id: *self.next_match,
-            mode,
-            quality,
-            groups,
-            power,
-            spectators,
-        });
-        *self.next_match += 1;
-    }
 }
 
 impl Groups {
@@ -135,7 +96,7 @@ impl Groups {
             packer: Packer::default(),
             arrival: Arrival::default(),
             seeker: Seeker::default(),
-            pauses: SearchBackoff::default(),
+            search_backoff: SearchBackoff::default(),
             chosen: Vec::new(),
         }
     }
@@ -166,22 +127,22 @@ impl Groups {
 
     /// Looks of the latest heartbeat's last step.
     #[cfg(test)]
-    pub(super) const fn looks(&self) -> u64 {
+    pub(in crate::matchmaking) const fn looks(&self) -> u64 {
         self.seeker.looks()
     }
 
     /// Lets a party wait and returns its slot.
-    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+    pub(in crate::matchmaking) fn insert(&mut self, ticket: Ticket) -> u32 {
         self.pool.insert(ticket)
     }
 
     /// Takes the party in `slot` out.
-    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+    pub(in crate::matchmaking) fn remove(&mut self, slot: u32) -> Option<Ticket> {
         self.pool.remove(slot)
     }
 
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
-    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(in crate::matchmaking) fn formed(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
         if self.rules.rematch_after_ticks > 0 {
             self.rematches.remember_match(found, now_tick);
@@ -189,7 +150,11 @@ impl Groups {
     }
 
     /// Takes out the parties that join a running match.
-    pub(super) fn backfill(&mut self, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
+    pub(in crate::matchmaking) fn backfill(
+        &mut self,
+        wanted: &Backfill,
+        now_tick: u64,
+    ) -> Vec<Ticket> {
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, now_tick);
         let joined = backfill::join(&terms, &mut self.table, wanted).unwrap_or_default();
         let taken = joined
@@ -223,7 +188,7 @@ impl Groups {
             matches,
         };
         let uneven = self.seeker.uneven();
-        self.pauses.next_beat(self.pool.queue());
+        self.search_backoff.next_beat(self.pool.queue());
         self.match_oldest(&mut heartbeat, true);
         self.match_packed(&mut heartbeat);
         self.match_oldest(&mut heartbeat, false);
@@ -267,12 +232,12 @@ impl Groups {
             let age = self.pool.age(anchor);
             if self.seeker.looks() >= looks_max {
                 self.stats.looks_exhausted += 1;
-                self.pauses.stop(first, Some(age));
+                self.search_backoff.stop(first, Some(age));
                 return;
             }
-            let share = self.pauses.share(age, looks_max);
-            let again = self.pauses.is_tried(first, age);
-            if self.pauses.is_paused(age) || again && again_looks + share > looks_max / 2 {
+            let share = self.search_backoff.share(age, looks_max);
+            let again = self.search_backoff.is_tried(first, age);
+            if self.search_backoff.is_paused(age) || again && again_looks + share > looks_max / 2 {
                 self.seeker.look();
                 continue;
             }
@@ -295,7 +260,7 @@ impl Groups {
             let Some(split) = found else {
                 if used_up {
                     self.stats.searches_cut += 1;
-                    self.pauses.pause(age, anchor);
+                    self.search_backoff.pause(age, anchor);
                 }
                 continue;
             };
@@ -308,7 +273,7 @@ impl Groups {
             sizes = self.sizes_that_fit();
         }
         if !heartbeat.is_full() {
-            self.pauses.stop(first, None);
+            self.search_backoff.stop(first, None);
         }
     }
 
@@ -404,15 +369,15 @@ impl Groups {
     }
 
     /// Feeds what is remembered beside the tickets to a hash. O(entries).
-    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub(in crate::matchmaking) fn digest(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.digest(feed);
-        self.pauses.digest(feed);
+        self.search_backoff.digest(feed);
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and
     /// then: O(n), and the state stays as it is.
     #[must_use]
-    pub fn why_waiting(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
+    pub fn wait_reason(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
         WaitReason::of(
             &Terms::new(&self.pool, &self.rules, &self.rematches, now_tick),
             slot,

@@ -6,11 +6,11 @@
 //! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!
 //! Invariant: walking from a head, [`Age`] rises. Who is queued where is not known here but to
-//! the [`Matcher`](super::matcher::Matcher), since a player may wait in one mode only.
+//! the [`Matcher`](crate::matchmaking::matcher::Matcher), since a player may wait in one mode only.
 
 use std::collections::BTreeMap;
 
-use super::ticket::{PARTY_SIZE_MAX, Ticket};
+use crate::matchmaking::ticket::{PARTY_SIZE_MAX, Ticket};
 
 /// What tickets are ordered by: the tick since which they wait, then the order of insertion. The lower, the
 /// longer it has waited.
@@ -238,12 +238,12 @@ impl QueueWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matchmaking::mode::ModeId;
+    use crate::matchmaking::ticket::ModeId;
     use proptest::prelude::*;
 
     fn ticket(party: u32, since_tick: u64) -> Ticket {
         Ticket {
-            party,
+            party: party.into(),
             size: 1,
             power: 0,
             skill: 0,
@@ -251,7 +251,7 @@ mod tests {
             leader_strength: 0,
             mode: ModeId(0),
             since_tick,
-            members: [u64::from(party)].into_iter().collect(),
+            members: [u64::from(party).into()].into_iter().collect(),
             wishes: None,
         }
     }
@@ -264,7 +264,10 @@ mod tests {
         }
         queue.insert(ticket(4, 20));
         queue.insert(ticket(5, 5));
-        let order: Vec<u32> = queue.iter().map(|(_, ticket)| ticket.party).collect();
+        let order: Vec<u32> = queue
+            .iter()
+            .map(|(_, ticket)| ticket.party.number())
+            .collect();
         assert_eq!(order, [5, 1, 2, 4, 3]);
     }
 
@@ -294,9 +297,9 @@ mod tests {
                     model.insert(at, (since, party, slot));
                 } else {
                     let (_, party, slot) = model.remove(pick % model.len());
-                    prop_assert_eq!(queue.remove(slot).map(|ticket| ticket.party), Some(party));
+                    prop_assert_eq!(queue.remove(slot).map(|ticket| ticket.party.number()), Some(party));
                 }
-                let walked: Vec<_> = queue.iter().map(|(slot, ticket)| (ticket.since_tick, ticket.party, slot)).collect();
+                let walked: Vec<_> = queue.iter().map(|(slot, ticket)| (ticket.since_tick, ticket.party.number(), slot)).collect();
                 prop_assert_eq!(&walked, &model);
                 let ages: Vec<Age> = walked.iter().map(|&(_, _, slot)| queue.age(slot)).collect();
                 prop_assert!(ages.is_sorted_by(|a, b| a < b));

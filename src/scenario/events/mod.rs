@@ -4,22 +4,26 @@
 //! by scene, of each viewer in the order in which they happened. What has no message
 //! of its own (teams, caps, hiding, cells) is found by comparing each object with what was logged of it last; so a log costs
 //! a look at every object a tick, and only when it is asked for.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `line` | the lines as they are written |
+//! | `tickets` | parties that queue, and the matches that they are found for |
+//! | here | all others, and the log itself |
+
+mod line;
+mod tickets;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use bevy_ecs::prelude::*;
-use glam::IVec2;
-use serde::Serialize;
-
+use self::line::{Blocked, Event, EventLine};
+pub(super) use self::tickets::log_matches;
 use super::stage::Stage;
 use crate::aoi::grid::GridCell;
 use crate::aoi::views::ViewEvent;
 use crate::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
 use crate::map::{MapEdited, SceneMap};
-use crate::matchmaking::{
-    MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired, TicketQueued,
-};
 use crate::nav::{Path, PathFailed, PathFound};
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::{SimTick, state_hash};
@@ -28,6 +32,7 @@ use crate::world::{
     Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Scenes,
     Spawned, TeamId, Visibility,
 };
+use bevy_ecs::prelude::*;
 
 /// Writes what happens.
 #[derive(Resource)]
@@ -45,139 +50,6 @@ struct Known {
     hidden: bool,
     cap: Option<u16>,
     cell: Option<GridCell>,
-}
-
-#[derive(Serialize)]
-struct EventLine<'a> {
-    #[serde(flatten)]
-    event: Event<'a>,
-    tick: u64,
-    scene: Option<u32>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event<'a> {
-    Scene {
-        name: &'a str,
-        map: &'a str,
-        width: u32,
-        height: u32,
-        tile_m: f32,
-        cell_m: f32,
-        margin_m: f32,
-        view_cap: u16,
-        caps: [u16; 3],
-        mode: &'static str,
-    },
-    Spawn {
-        id: u32,
-        #[serde(rename = "gen")]
-        generation: u32,
-        kind: &'a str,
-        visibility: &'static str,
-        viewer: bool,
-        team: Option<u32>,
-        x: f32,
-        y: f32,
-    },
-    Despawn {
-        id: u32,
-        #[serde(rename = "gen")]
-        generation: u32,
-    },
-    Team {
-        id: u32,
-        team: Option<u32>,
-    },
-    Hide {
-        id: u32,
-        hidden: bool,
-    },
-    Cap {
-        id: u32,
-        view_cap: Option<u16>,
-    },
-    Cell {
-        id: u32,
-        cx: u16,
-        cy: u16,
-    },
-    Enter {
-        viewer: u32,
-        target: u32,
-        priority: u8,
-    },
-    Leave {
-        viewer: u32,
-        target: u32,
-        reason: &'static str,
-    },
-    Path {
-        id: u32,
-        from: IVec2,
-        to: IVec2,
-        result: &'static str,
-        length: f64,
-        waypoints: &'a [IVec2],
-    },
-    Edit {
-        x: u32,
-        y: u32,
-        w: u32,
-        h: u32,
-        blocked: Blocked,
-    },
-    Announce {
-        from: Option<u32>,
-        scope: &'static str,
-        receivers: u32,
-    },
-    Ticket {
-        party: u32,
-        size: u8,
-        power: u32,
-        skill: i32,
-        mode: &'a str,
-    },
-    Cancel {
-        party: u32,
-    },
-    Expire {
-        party: u32,
-    },
-    Match {
-        id: u64,
-        mode: &'a str,
-        groups: [Vec<u32>; 2],
-        power: [u64; 2],
-        spread: u32,
-        quality: f64,
-    },
-    Login {
-        client: u32,
-        player: u64,
-    },
-    Logout {
-        client: u32,
-        player: u64,
-        reason: &'static str,
-    },
-    Pos {
-        id: u32,
-        x: f32,
-        y: f32,
-    },
-    TickEnd {
-        hash: String,
-    },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Blocked {
-    All(bool),
-    Mixed(&'static str),
 }
 
 const fn visibility_name(visibility: Visibility) -> &'static str {
@@ -232,32 +104,12 @@ impl EventLog {
     }
 }
 
-type Logins<'w, 's> = (
-    MessageReader<'w, 's, LoggedIn>,
-    MessageReader<'w, 's, LoggedOut>,
-);
-type EventObjects<'w, 's> = (
-    MessageReader<'w, 's, Spawned>,
-    MessageReader<'w, 's, Despawned>,
-);
-type Tickets<'w, 's> = (
-    MessageReader<'w, 's, TicketQueued>,
-    MessageReader<'w, 's, TicketCancelled>,
-    MessageReader<'w, 's, TicketExpired>,
-    MessageReader<'w, 's, MatchFormed>,
-);
-
-/// Sessions and objects that came and went, and edits of maps.
-pub(super) fn log_world(
+/// Scenes that opened.
+pub(in crate::scenario) fn log_scenes(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
-    kinds: Res<ObjectKinds>,
     mut opened: MessageReader<SceneOpened>,
-    (mut logged_in, mut logged_out): Logins,
-    (mut spawned, mut despawned): EventObjects,
-    mut edited: MessageReader<MapEdited>,
     scenes: Query<(&Scene, Option<&SceneMap>, Option<&InterestSpec>)>,
-    objects: Query<(Option<&TeamId>, Option<&Viewer>)>,
     stage: Option<Res<Stage>>,
 ) {
     let tick = tick.0;
@@ -292,6 +144,16 @@ pub(super) fn log_world(
             },
         );
     }
+}
+
+/// Players who came and went.
+pub(in crate::scenario) fn log_sessions(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut logged_in: MessageReader<LoggedIn>,
+    mut logged_out: MessageReader<LoggedOut>,
+) {
+    let tick = tick.0;
     for login in logged_in.read() {
         log.write(
             tick,
@@ -314,6 +176,18 @@ pub(super) fn log_world(
             },
         );
     }
+}
+
+/// Objects that came and went.
+pub(in crate::scenario) fn log_spawns(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    kinds: Res<ObjectKinds>,
+    mut spawned: MessageReader<Spawned>,
+    mut despawned: MessageReader<Despawned>,
+    objects: Query<(Option<&TeamId>, Option<&Viewer>)>,
+) {
+    let tick = tick.0;
     let mut came: Vec<&Spawned> = spawned.read().collect();
     came.sort_by_key(|spawned| spawned.object.reference());
     let mut gone: Vec<Object> = despawned.read().map(|despawned| despawned.object).collect();
@@ -360,9 +234,19 @@ pub(super) fn log_world(
     at_once
         .into_iter()
         .for_each(|object| log_despawn(&mut log, tick, object));
+}
+
+/// Edits of maps.
+pub(in crate::scenario) fn log_edits(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut edited: MessageReader<MapEdited>,
+    maps: Query<&SceneMap>,
+) {
+    let tick = tick.0;
     for edited in edited.read() {
         let rect = edited.rect;
-        let Ok((_, Some(map), _)) = scenes.get(edited.scene_entity) else {
+        let Ok(map) = maps.get(edited.scene_entity) else {
             continue;
         };
         let tiles = (rect.y..rect.bottom())
@@ -394,7 +278,7 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
 }
 
 /// Answered path requests, before the walkers walk: who arrives in the same tick has no path left after it.
-pub(super) fn log_paths(
+pub(in crate::scenario) fn log_paths(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut found: MessageReader<PathFound>,
@@ -432,7 +316,7 @@ pub(super) fn log_paths(
 }
 
 /// Teams, caps, hiding and cells that changed.
-pub(super) fn log_objects(
+pub(in crate::scenario) fn log_objects(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     objects: Query<(&Object, Option<&TeamId>, Option<&Viewer>, Option<&Viewable>)>,
@@ -495,12 +379,10 @@ pub(super) fn log_objects(
     }
 }
 
-/// Views and matches.
-pub(super) fn log_views_and_matches(
+/// Who entered and left whose view.
+pub(in crate::scenario) fn log_views(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
-    (mut queued, mut cancelled, mut expired, mut formed): Tickets,
-    matchmaker: Res<Matchmaker>,
     scenes: Res<Scenes>,
     interests: Query<&SceneInterest>,
 ) {
@@ -533,67 +415,10 @@ pub(super) fn log_views_and_matches(
             log.write(tick, Some(scene), event);
         }
     }
-    let name = |mode: ModeId| {
-        matchmaker
-            .names()
-            .get(usize::from(mode.0))
-            .map_or("", String::as_str)
-    };
-    for TicketQueued { ticket } in queued.read() {
-        let &Ticket {
-            party,
-            size,
-            power,
-            skill,
-            mode,
-            ..
-        } = ticket;
-        log.write(
-            tick,
-            None,
-            Event::Ticket {
-                party,
-                size,
-                power,
-                skill,
-                mode: name(mode),
-            },
-        );
-    }
-    for ticket in cancelled.read() {
-        log.write(
-            tick,
-            None,
-            Event::Cancel {
-                party: ticket.party,
-            },
-        );
-    }
-    for ticket in expired.read() {
-        log.write(
-            tick,
-            None,
-            Event::Expire {
-                party: ticket.party,
-            },
-        );
-    }
-    for MatchFormed { found } in formed.read() {
-        let parties = |group: &Vec<Ticket>| group.iter().map(|ticket| ticket.party).collect();
-        let event = Event::Match {
-            id: found.id,
-            mode: name(found.mode),
-            groups: [parties(&found.groups[0]), parties(&found.groups[1])],
-            power: found.power,
-            spread: found.quality.spread,
-            quality: found.quality.fairness(),
-        };
-        log.write(tick, None, event);
-    }
 }
 
 /// What was announced, and how many were told.
-pub(super) fn log_announces(
+pub(in crate::scenario) fn log_announces(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut announced: MessageReader<Announced>,
@@ -617,7 +442,7 @@ pub(super) fn log_announces(
 }
 
 /// Positions, if wanted, and the tick's hash.
-pub(super) fn log_tick_end(world: &mut World) {
+pub(in crate::scenario) fn log_tick_end(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let hash = format!("{:016x}", state_hash(world).fold());
     world.resource_scope(|world, mut log: Mut<EventLog>| {

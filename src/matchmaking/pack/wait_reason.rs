@@ -1,9 +1,10 @@
 //! Why a party is not matched yet.
 
-use super::compositions::{CompositionTable, Counts};
-use super::mode::OPEN;
-use super::seek::{Seeker, only};
-use super::terms::{Limits, Terms, regions};
+use super::seek::Seeker;
+use super::terms::{Limits, Terms};
+use crate::matchmaking::mode::OPEN;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, only};
+use crate::matchmaking::ticket::regions;
 
 /// Looks that an answer may take, twice; when they are used up, no match is known.
 const LOOKS_MAX: u64 = 50_000;
@@ -72,7 +73,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n) and a bounded search.
-    pub(super) fn of(terms: &Terms, slot: u32) -> Option<Self> {
+    pub(in crate::matchmaking) fn of(terms: &Terms, slot: u32) -> Option<Self> {
         let ticket = terms.ticket(slot)?;
         let entry = terms.pool.entry(slot)?;
         let limits = terms.limits(slot);
@@ -124,16 +125,35 @@ impl WaitReason {
         if !table.fits(&me, &window) {
             return Some(outside);
         }
-        let plain = !entry.wishes && terms.pool.by_skill().iter().all(|other| !other.wishes);
+        Some(Self::within(
+            terms,
+            &mut table,
+            slot,
+            outside,
+            opens_in_ticks,
+        ))
+    }
+
+    /// Why a party has no match though enough others are within its limits: `outside`, unless wishes or the gap are
+    /// in the way.
+    fn within(
+        terms: &Terms,
+        table: &mut CompositionTable,
+        slot: u32,
+        outside: Self,
+        opens_in_ticks: u64,
+    ) -> Self {
+        let limits = terms.limits(slot);
+        let plain = terms.pool.by_skill().iter().all(|other| !other.wishes);
         let mut seeker = Seeker::default();
         let terms = if terms.waited_ticks(slot) < terms.rules.first_after_ticks {
             *terms
         } else {
             terms.without_lists()
         };
-        let mut found = |limits| seeker.seek(&terms, &mut table, slot, limits, LOOKS_MAX);
+        let mut found = |limits| seeker.seek(&terms, table, slot, limits, LOOKS_MAX);
         if found(limits).is_some() {
-            return Some(Self::NextHeartbeat);
+            return Self::NextHeartbeat;
         }
         let limit = limits.power_gap;
         let power_gap = OPEN;
@@ -142,7 +162,7 @@ impl WaitReason {
             ..limits
         });
         let free = plain && terms.rematches.is_empty() && terms.rules.roles == [0; _];
-        Some(match split {
+        match split {
             Some(split) if limit != OPEN => {
                 let gap = split.gap();
                 Self::PowerGap {
@@ -153,6 +173,6 @@ impl WaitReason {
             }
             _ if free => outside,
             _ => Self::WishesDisagree { opens_in_ticks },
-        })
+        }
     }
 }

@@ -5,8 +5,9 @@
 //!                    │                             │
 //! bucket      ≤ 256 parties, sorted         ≤ 256 parties, sorted
 //! ```
-//! Invariants: keys rise through all buckets; no bucket is empty. A bucket that loses a party is united with the
-//! one above when both together fill half a bucket at most. A key is (skill, party), so that equal skills are ordered by ticket id.
+//! Invariants: places in the order rise through all buckets; no bucket is empty. A bucket that loses a party is united with the
+//! one above when both together fill half a bucket at most. The order is (skill, number of the party, slot), so that
+//! equal skills are ordered by party; a slot decides between a real and a synthetic party of one number.
 //!
 //! Cost: a party comes or goes in two binary searches and a move of at most 4 kB, plus, once in about a
 //! hundred times, a bucket divided or united; the step to a neighbour is O(1). Tried: one sort a heartbeat,
@@ -50,10 +51,15 @@ impl SkillEntry {
         ((self.key >> 32) as u32 ^ 0x8000_0000) as i32
     }
 
-    /// Its ticket id.
+    /// The number of its party, by which ties are broken.
     #[must_use]
     pub const fn party(&self) -> u32 {
         self.key as u32
+    }
+
+    /// Its place in the order; no two that wait have the same, since a slot is taken once.
+    const fn order(&self) -> (u64, u32) {
+        (self.key, self.slot)
     }
 }
 
@@ -86,16 +92,17 @@ impl SkillBucket {
             .any(|(&count, wanted)| wanted && count > 0)
     }
 
-    fn first(&self) -> u64 {
-        self.entries.first().map_or(u64::MAX, |entry| entry.key)
+    fn first(&self) -> (u64, u32) {
+        let first = self.entries.first();
+        first.map_or((u64::MAX, u32::MAX), SkillEntry::order)
     }
 }
 
 /// The waiting parties by skill.
 #[derive(Clone, Debug, Default)]
 pub struct BySkill {
-    /// The lowest key of each bucket, by themselves: the search for a bucket touches nothing else.
-    firsts: Vec<u64>,
+    /// The first place of each bucket, by themselves: the search for a bucket touches nothing else.
+    firsts: Vec<(u64, u32)>,
     buckets: Vec<SkillBucket>,
     counts: Counts,
 }
@@ -121,19 +128,19 @@ impl BySkill {
             .flat_map(|bucket| bucket.entries.iter().copied())
     }
 
-    /// Puts a party in. Its key must be new.
+    /// Puts a party in, whose slot is set; its place in the order must be new.
     pub fn insert(&mut self, entry: SkillEntry) {
         self.counts[usize::from(entry.size) - 1] += 1;
         // Before the first bucket the first one takes it.
-        let at = self.bucket_of(entry.key);
+        let at = self.bucket_of(entry.order());
         let Some(bucket) = self.buckets.get_mut(at) else {
-            self.firsts.push(entry.key);
+            self.firsts.push(entry.order());
             self.buckets.push(SkillBucket::of(vec![entry]));
             return;
         };
         let within = bucket
             .entries
-            .partition_point(|known| known.key < entry.key);
+            .partition_point(|known| known.order() < entry.order());
         bucket.entries.insert(within, entry);
         self.firsts[at] = bucket.first();
         bucket.counts[usize::from(entry.size) - 1] += 1;
@@ -175,9 +182,9 @@ impl BySkill {
     /// Where a party stands.
     #[must_use]
     pub fn find(&self, entry: &SkillEntry) -> Option<SkillPlace> {
-        let bucket = self.bucket_of(entry.key);
+        let bucket = self.bucket_of(entry.order());
         let entries = &self.buckets.get(bucket)?.entries;
-        let at = entries.binary_search_by_key(&entry.key, |known| known.key);
+        let at = entries.binary_search_by_key(&entry.order(), SkillEntry::order);
         at.ok().map(|at| SkillPlace { bucket, at })
     }
 
@@ -213,12 +220,12 @@ impl BySkill {
     /// The highest place below a skill, and the lowest at or above it. O(log n).
     #[must_use]
     pub fn around(&self, skill: i32) -> (Option<SkillPlace>, Option<SkillPlace>) {
-        let key = key(skill, 0);
-        let bucket = self.bucket_of(key);
+        let from = (key(skill, 0), 0);
+        let bucket = self.bucket_of(from);
         let Some(found) = self.buckets.get(bucket) else {
             return (None, None);
         };
-        let at = found.entries.partition_point(|entry| entry.key < key);
+        let at = found.entries.partition_point(|entry| entry.order() < from);
         if let Some(below) = at.checked_sub(1) {
             let below = SkillPlace { bucket, at: below };
             return (Some(below), self.next(below));
@@ -256,7 +263,10 @@ impl BySkill {
         let low = i64::from(skill) - i64::from(radius);
         let high = i64::from(skill) + i64::from(radius);
         let clamp = |skill: i64| skill.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
-        let (from, upto) = (key(clamp(low), 0), key(clamp(high), u32::MAX));
+        let (from, upto) = (
+            (key(clamp(low), 0), 0),
+            (key(clamp(high), u32::MAX), u32::MAX),
+        );
         let mut counts: Counts = [0; 5];
         let first = self.bucket_of(from);
         for (at, bucket) in self.buckets.iter().enumerate().skip(first) {
@@ -268,8 +278,10 @@ impl BySkill {
                 counts = std::array::from_fn(|size| counts[size] + bucket.counts[size]);
                 continue;
             }
-            let start = bucket.entries.partition_point(|entry| entry.key < from);
-            let end = bucket.entries.partition_point(|entry| entry.key <= upto);
+            let start = bucket.entries.partition_point(|entry| entry.order() < from);
+            let end = bucket
+                .entries
+                .partition_point(|entry| entry.order() <= upto);
             for entry in &bucket.entries[start.min(end)..end] {
                 counts[usize::from(entry.size) - 1] += 1;
             }
@@ -277,9 +289,9 @@ impl BySkill {
         counts
     }
 
-    /// The bucket that has or would take a key.
-    fn bucket_of(&self, key: u64) -> usize {
-        let after = self.firsts.partition_point(|&first| first <= key);
+    /// The bucket that has or would take a place in the order.
+    fn bucket_of(&self, order: (u64, u32)) -> usize {
+        let after = self.firsts.partition_point(|&first| first <= order);
         after.saturating_sub(1)
     }
 }
@@ -310,11 +322,12 @@ mod tests {
             around in (-50i32..50, 0u32..60),
         ) {
             let (mut order, mut model) = (BySkill::default(), Vec::<SkillEntry>::new());
-            for (party, (skill, size, keep, pick)) in (0u32..).zip(script) {
+            // Every number comes twice, as of a real and a synthetic party.
+            for (slot, (skill, size, keep, pick)) in (0u32..).zip(script) {
                 if keep > 0 || model.is_empty() {
-                    let entry = SkillEntry::new(skill, party, party, size);
+                    let entry = SkillEntry::new(skill, slot / 2, slot, size);
                     order.insert(entry);
-                    model.insert(model.partition_point(|known| known.key < entry.key), entry);
+                    model.insert(model.partition_point(|known| known.order() < entry.order()), entry);
                 } else {
                     let gone = model.remove(pick.index(model.len()));
                     prop_assert!(order.remove(&gone));

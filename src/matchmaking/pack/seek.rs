@@ -22,11 +22,11 @@
 use std::cell::Cell;
 
 use super::balance::GroupSplit;
-use super::by_skill::{SkillEntry, SkillPlace};
-use super::compositions::{CompositionTable, Counts, players};
-use super::mode::OPEN;
-use super::terms::{Limits, Terms, add_roles, roles};
-use super::ticket::ROLES;
+use super::terms::{Limits, Terms};
+use crate::matchmaking::mode::OPEN;
+use crate::matchmaking::queue::by_skill::{SkillEntry, SkillPlace};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, only, players};
+use crate::matchmaking::ticket::{ROLES, add_roles, roles};
 
 /// Parties of a size that are considered in a window, in the numbers that two groups hold.
 pub const CHOICE_MAX: u32 = 4;
@@ -51,13 +51,6 @@ pub struct Seeker {
 fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
     let total = times * 2 * u32::from(table.group_size());
     std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))
-}
-
-/// The counts of one party.
-pub(super) fn only(size: u8) -> Counts {
-    let mut counts = [0; 5];
-    counts[usize::from(size) - 1] = 1;
-    counts
 }
 
 /// The anchor of a search and what it asks of a match.
@@ -484,12 +477,12 @@ impl SubsetSearch<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mode::{ModeRules, ModeSettings};
-    use super::super::pool::{Measure, Pool};
-    use super::super::rematch::Rematches;
-    use super::super::tests::{mode, ticket};
-    use super::super::ticket::{Ticket, Wishes};
     use super::*;
+    use crate::matchmaking::mode::{ModeRules, ModeSettings};
+    use crate::matchmaking::queue::pool::{Measure, Pool};
+    use crate::matchmaking::rematch::Rematches;
+    use crate::matchmaking::tests::{mode, ticket};
+    use crate::matchmaking::ticket::{Ticket, Wishes};
     use proptest::prelude::*;
 
     const OPEN_TICK: u64 = 1_000_000;
@@ -619,7 +612,7 @@ mod tests {
             // 0 and 1 have no quarrel with each other; 1 would avoid 2.
             let avoid = (party == 1).then(|| {
                 Box::new(Wishes {
-                    avoid: [20].into_iter().collect(),
+                    avoid: [20u64].into_iter().map(Into::into).collect(),
                     ..Wishes::default()
                 })
             });

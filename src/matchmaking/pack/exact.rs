@@ -9,10 +9,10 @@
 
 use std::cmp::Reverse;
 
-use super::by_skill::SkillEntry;
-use super::compositions::CompositionTable;
-use super::mode::OPEN;
 use super::terms::Terms;
+use crate::matchmaking::mode::OPEN;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::CompositionTable;
 
 /// Parties of a pool that is solved exactly.
 pub const PARTIES_MAX: usize = 14;

@@ -12,9 +12,9 @@
 //!
 //! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
-use super::compositions::{CompositionTable, Counts, players};
-use super::sweep::{Seat, Sets};
+use super::sweep::{Seat, Sets, spread, within_limits};
 use super::trade::{Trader, split_of};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, players};
 
 /// Neighbours on each side that a set shares its parties out with.
 const NEIGHBOURS: usize = 4;
@@ -61,34 +61,6 @@ pub fn aim(seats: &[Seat], group_size: u8) -> u32 {
     }
     let nth = (spreads.len() * 99).div_ceil(100) - 1;
     *spreads.select_nth_unstable(nth).1
-}
-
-/// The spread of skill of seats that are in order.
-fn spread(seats: &[Seat], set: &[u32]) -> u32 {
-    match (set.first(), set.last()) {
-        (Some(&low), Some(&high)) => {
-            let skill = |at: u32| seats[at as usize].entry.skill();
-            skill(high).abs_diff(skill(low))
-        }
-        _ => 0,
-    }
-}
-
-/// Whether a set is within the window and the level band of its longest-waiting party, which are the widest, and
-/// shares a region.
-pub(super) fn within_limits(seats: &[Seat], set: &[u32]) -> bool {
-    let (mut window, mut band, mut regions) = (0, 0, u32::MAX);
-    let (mut lowest, mut highest) = (u16::MAX, 0);
-    for &at in set {
-        let seat = &seats[at as usize];
-        (window, band) = (seat.window.max(window), seat.level_band.max(band));
-        lowest = seat.entry.level.min(lowest);
-        highest = seat.entry.level.max(highest);
-        regions &= seat.regions;
-    }
-    regions != 0
-        && spread(seats, set) <= window
-        && u32::from(highest.saturating_sub(lowest)) <= band
 }
 
 fn counts(seats: &[Seat], set: &[u32]) -> Counts {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mode::{ModeError, ModeRules, ModeSettings, OPEN};
+use crate::matchmaking::mode::{ModeError, ModeRules, ModeSettings, OPEN};
 
 /// The largest side of a room: players, and so the largest party.
 pub const SIDE_SIZE_MAX: u8 = 3;

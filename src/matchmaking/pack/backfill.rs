@@ -13,11 +13,10 @@
 //!
 //! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
 
-use super::by_skill::SkillEntry;
-use super::compositions::CompositionTable;
-use super::seek::only;
-use super::terms::{Terms, add_roles, regions, roles};
-use super::ticket::{ROLES, Ticket};
+use super::terms::Terms;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::{CompositionTable, only};
+use crate::matchmaking::ticket::{ROLES, Ticket, TicketPlayer, add_roles, regions, roles};
 
 /// Parties looked at for one match.
 pub const LOOKS_MAX: usize = 256;
@@ -43,11 +42,11 @@ pub struct Backfill {
     /// Where it is played, a bit a region; 0 means anywhere.
     pub regions: u32,
     /// The players in the match.
-    pub players: Vec<u64>,
+    pub players: Vec<TicketPlayer>,
     /// Those of them who play against the side that lacks players.
-    pub opponents: Vec<u64>,
+    pub opponents: Vec<TicketPlayer>,
     /// Players whom those in the match would avoid.
-    pub avoid: Vec<u64>,
+    pub avoid: Vec<TicketPlayer>,
     /// Players of each role that the side lacks at least.
     pub roles: [u8; ROLES],
     /// The power that the side lacks; `None` when it is no matter.
@@ -55,7 +54,7 @@ pub struct Backfill {
 }
 
 /// The parties that join; `None` when none make up exactly what is missing.
-pub(super) fn join(
+pub(in crate::matchmaking) fn join(
     terms: &Terms,
     table: &mut CompositionTable,
     wanted: &Backfill,
@@ -135,7 +134,7 @@ fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) ->
 /// Whether a party may be in the match.
 fn may_join(terms: &Terms, wanted: &Backfill, entry: &SkillEntry, ticket: &Ticket) -> bool {
     let limits = terms.limits(entry.slot);
-    let met = |&one: &u64| {
+    let met = |&one: &TicketPlayer| {
         let opponents = wanted.opponents.iter();
         opponents
             .copied()

@@ -8,11 +8,9 @@
 //! Cost: O(log n) a request.
 
 use super::by_skill::{BySkill, SkillEntry};
-use super::compositions::{CompositionTable, Counts};
-use super::queue::{Age, TicketQueue};
-use super::seek::only;
-use super::terms::{regions, roles};
-use super::ticket::{ROLES, Ticket};
+use super::compositions::{CompositionTable, Counts, only};
+use super::ticket_queue::{Age, TicketQueue};
+use crate::matchmaking::ticket::{ROLES, Ticket, regions, roles};
 
 /// What the order of skill goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +168,7 @@ impl Pool {
                 i32::try_from(weighted).unwrap_or(i32::MAX)
             }
         };
-        let mut entry = SkillEntry::new(skill, ticket.party, slot, ticket.size);
+        let mut entry = SkillEntry::new(skill, ticket.party.number(), slot, ticket.size);
         (entry.wishes, entry.level) = (ticket.wishes.is_some(), ticket.level);
         entry
     }

@@ -10,9 +10,8 @@
 //! Cost: O(parties of the band · log) to sort, then [`OFFERS_MAX`] splits a set that is uneven.
 
 use super::balance::{GroupSplit, Weight, balance};
-use super::compositions::CompositionTable;
-use super::sweep::{Seat, Sets};
-use super::tighten::within_limits;
+use super::sweep::{Seat, Sets, within_limits};
+use crate::matchmaking::queue::compositions::CompositionTable;
 
 /// Trades that are tried for a set, those that close its gap best.
 pub const OFFERS_MAX: usize = 4;
@@ -167,7 +166,7 @@ impl Trader {
 }
 
 /// The most even split of a set, and its seats in the order of the split.
-pub(super) fn split_of(
+pub(in crate::matchmaking) fn split_of(
     seats: &[Seat],
     set: &[u32],
     table: &mut CompositionTable,

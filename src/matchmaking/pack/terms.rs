@@ -12,12 +12,12 @@
 //! set that is refused for a pair in it stays refused with more parties.
 
 use super::balance::{GroupSplit, Weight, balance_where};
-use super::by_skill::SkillEntry;
-use super::compositions::CompositionTable;
-use super::mode::ModeRules;
-use super::pool::Pool;
-use super::rematch::Rematches;
-use super::ticket::{ROLES, Ticket};
+use crate::matchmaking::mode::ModeRules;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::CompositionTable;
+use crate::matchmaking::queue::pool::Pool;
+use crate::matchmaking::rematch::Rematches;
+use crate::matchmaking::ticket::{ROLES, Ticket, TicketPlayer, add_roles, regions, roles};
 
 /// The limits of a party at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,11 +201,11 @@ impl<'a> Terms<'a> {
 
     /// Whether a party wishes not to meet one of these players, which counts until its limits are open.
     #[must_use]
-    pub fn avoids_any(&self, ticket: &Ticket, players: &[u64]) -> bool {
+    pub fn avoids_any(&self, ticket: &Ticket, players: &[TicketPlayer]) -> bool {
         let Some(wishes) = &ticket.wishes else {
             return false;
         };
-        let avoided = |player: &u64| wishes.avoid.contains(player);
+        let avoided = |player: &TicketPlayer| wishes.avoid.contains(player);
         self.lists
             && ticket.waited_ticks(self.now_tick) < self.rules.open_after_ticks
             && players.iter().any(avoided)
@@ -229,23 +229,4 @@ fn is_rematch(opponents: &[u128], first: u128) -> bool {
     (0..opponents.len())
         .filter(in_first)
         .any(|at| opponents[at] & !first != 0)
-}
-
-/// Players of each role, with those of one more party.
-pub(super) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
-    std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
-}
-
-/// Where a party can play.
-pub(super) fn regions(ticket: &Ticket) -> u32 {
-    let wished = ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions);
-    if wished == 0 { u32::MAX } else { wished }
-}
-
-/// How many of a party's players play each role.
-pub(super) fn roles(ticket: &Ticket) -> [u8; ROLES] {
-    ticket
-        .wishes
-        .as_ref()
-        .map_or([0; ROLES], |wishes| wishes.roles)
 }

@@ -1,6 +1,6 @@
 //! Splitting the parties of a match into two groups of exactly K with the smallest gap in power.
 //!
-//! Up to [`SPLITS_MAX`](super::compositions::SPLITS_MAX) splits the composition's list is tried through, and
+//! Up to [`SPLITS_MAX`](crate::matchmaking::queue::compositions::SPLITS_MAX) splits the composition's list is tried through, and
 //! the result is the optimum. Above, a bounded search takes over: parties go, strongest first, to the weaker
 //! group as long as both groups can still become full; then parties of equal size change sides, one pair or two
 //! pairs at a time, while that narrows the gap, for at most [`ROUNDS_MAX`] rounds. A round sorts at most K²
@@ -9,7 +9,7 @@
 //!
 //! Ties go to the split found first, in an order that depends on sizes, powers and the given order alone.
 
-use super::compositions::{CompositionTable, Counts, first_splits};
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts, first_splits};
 
 /// Rounds of the bounded search.
 pub const ROUNDS_MAX: usize = 16;
@@ -46,7 +46,7 @@ impl GroupSplit {
 }
 
 /// Splits parties, sorted by size, into two groups of the table's K with the smallest gap found. `None` when
-/// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](super::compositions::SPLITS_MAX)
+/// they cannot be split into two groups of K. Exact up to [`SPLITS_MAX`](crate::matchmaking::queue::compositions::SPLITS_MAX)
 /// splits, else bounded as the module says.
 pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<GroupSplit> {
     balance_where(table, parties, |_| true, &mut 0)
@@ -54,7 +54,7 @@ pub fn balance(table: &mut CompositionTable, parties: &[Weight]) -> Option<Group
 
 /// [`balance`] among the splits that are `allowed`, each given as the parties of its first group. Where they
 /// are too many for a list, the one found by the search is tried, then the first
-/// [`SPLITS_MAX`](super::compositions::SPLITS_MAX) others, so that an allowed one can be missed; with more than
+/// [`SPLITS_MAX`](crate::matchmaking::queue::compositions::SPLITS_MAX) others, so that an allowed one can be missed; with more than
 /// 32 parties the one found alone. Adds to `looks`: one, one for each eight splits and one for each question
 /// whether a split is allowed.
 pub fn balance_where(
@@ -220,7 +220,7 @@ fn best_exchange(exchanges: &[Exchange], lead: i64) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matchmaking::compositions::enumerate;
+    use crate::matchmaking::queue::compositions::enumerate;
     use proptest::prelude::*;
 
     fn players_in_first(parties: &[Weight], split: &GroupSplit) -> u32 {

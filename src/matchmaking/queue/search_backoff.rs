@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::queue::{Age, TicketQueue};
+use super::ticket_queue::{Age, TicketQueue};
 
 /// Parties that are remembered.
 pub const PAUSED_MAX: usize = 4_096;
@@ -109,31 +109,31 @@ impl SearchBackoff {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::ticket;
     use super::*;
+    use crate::matchmaking::tests::ticket;
 
     #[test]
     fn shares_grow_with_the_pauses_and_who_is_gone_is_forgotten() {
-        let (mut queue, mut pauses) = (TicketQueue::default(), SearchBackoff::default());
+        let (mut queue, mut backoff) = (TicketQueue::default(), SearchBackoff::default());
         let slot = queue.insert(ticket(1, 1, 0, 0));
         let age = queue.age(slot);
         for (share, beats) in [(1 << 15, 1), (1 << 16, 4), (1 << 17, 16), (1 << 18, 64)] {
-            assert_eq!(pauses.share(age, 1 << 20), share);
-            pauses.pause(age, slot);
+            assert_eq!(backoff.share(age, 1 << 20), share);
+            backoff.pause(age, slot);
             let paused = (0..beats).all(|_| {
-                pauses.next_beat(&queue);
-                pauses.is_paused(age)
+                backoff.next_beat(&queue);
+                backoff.is_paused(age)
             });
-            pauses.next_beat(&queue);
-            assert!(paused && !pauses.is_paused(age));
+            backoff.next_beat(&queue);
+            assert!(paused && !backoff.is_paused(age));
         }
         for _ in 0..10 {
-            pauses.pause(age, slot);
+            backoff.pause(age, slot);
         }
-        assert_eq!(pauses.share(age, 1 << 20), 1 << 19);
+        assert_eq!(backoff.share(age, 1 << 20), 1 << 19);
         queue.remove(slot);
-        pauses.next_beat(&queue);
-        assert!(!pauses.is_tried(false, age));
-        assert_eq!(pauses.share(age, 1), 1);
+        backoff.next_beat(&queue);
+        assert!(!backoff.is_tried(false, age));
+        assert_eq!(backoff.share(age, 1), 1);
     }
 }

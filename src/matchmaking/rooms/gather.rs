@@ -12,7 +12,7 @@
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
 //! parties; a room that is full waits for nothing but the limit on matches.
 //!
-//! **The wait bound** is that of [`groups`](super::groups): a party that has waited `first_after_s` is matched
+//! **The wait bound** is that of [`Groups`](crate::matchmaking::Groups): a party that has waited `first_after_s` is matched
 //! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
 //! regions and rematches allow), before rooms of younger parties are filled.
 //!
@@ -25,23 +25,22 @@ use std::collections::{BTreeSet, HashMap};
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 
-use super::balance::GroupSplit;
-use super::by_skill::SkillEntry;
-use super::compositions::{CompositionTable, Counts};
-use super::groups::MatchWriter;
-use super::matcher::Match;
-use super::mode::{ModeId, OPEN};
-use super::pauses::SearchBackoff;
-use super::pool::{Measure, Pool};
-use super::quality::Quality;
-use super::queue::{Age, TicketQueue};
-use super::rematch::Rematches;
-use super::room_settings::{RoomRules, SIDE_SIZE_MAX};
-use super::seek::Seeker;
-use super::stats::ModeStats;
-use super::terms::{Limits, Terms};
-use super::ticket::{Ticket, TicketError};
-use super::why::WaitReason;
+use super::settings::{RoomRules, SIDE_SIZE_MAX};
+use crate::matchmaking::found::{Match, MatchWriter};
+use crate::matchmaking::mode::OPEN;
+use crate::matchmaking::pack::balance::GroupSplit;
+use crate::matchmaking::pack::seek::Seeker;
+use crate::matchmaking::pack::terms::{Limits, Terms};
+use crate::matchmaking::pack::wait_reason::WaitReason;
+use crate::matchmaking::quality::Quality;
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::matchmaking::queue::pool::{Measure, Pool};
+use crate::matchmaking::queue::search_backoff::SearchBackoff;
+use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
+use crate::matchmaking::rematch::Rematches;
+use crate::matchmaking::stats::ModeStats;
+use crate::matchmaking::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
 /// Players who may watch a room.
 pub const SPECTATORS_MAX: usize = 4;
@@ -61,7 +60,7 @@ struct Room {
     /// The lowest and the highest strength of a leader.
     low: i32,
     high: i32,
-    spectators: ArrayVec<u64, SPECTATORS_MAX>,
+    spectators: ArrayVec<TicketPlayer, SPECTATORS_MAX>,
 }
 
 /// A mode of rooms at work.
@@ -71,7 +70,7 @@ pub struct Rooms {
     rules: RoomRules,
     pool: Pool,
     /// What happened so far.
-    pub(super) stats: ModeStats,
+    pub(in crate::matchmaking) stats: ModeStats,
     rooms: Vec<Room>,
     free: Vec<u32>,
     /// The room of each slot; [`NONE`] before the first heartbeat.
@@ -81,11 +80,11 @@ pub struct Rooms {
     /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
     newcomers: Vec<(Age, u32)>,
     /// The room that a player watches; looked up, never walked.
-    watched: HashMap<u64, u32, FixedState>,
+    watched: HashMap<TicketPlayer, u32, FixedState>,
     rematches: Rematches,
     table: CompositionTable,
     seeker: Seeker,
-    pauses: SearchBackoff,
+    search_backoff: SearchBackoff,
     looks: u64,
 }
 
@@ -116,7 +115,7 @@ impl Rooms {
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.mode.group_size),
             seeker: Seeker::default(),
-            pauses: SearchBackoff::default(),
+            search_backoff: SearchBackoff::default(),
             looks: 0,
         }
     }
@@ -146,7 +145,7 @@ impl Rooms {
     }
 
     /// Lets a party wait and returns its slot.
-    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+    pub(in crate::matchmaking) fn insert(&mut self, ticket: Ticket) -> u32 {
         let slot = self.pool.insert(ticket);
         if self.room_of.len() <= slot as usize {
             self.room_of.resize(slot as usize + 1, NONE);
@@ -157,13 +156,18 @@ impl Rooms {
     }
 
     /// Takes the party in `slot` out, of its room as well.
-    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+    pub(in crate::matchmaking) fn remove(&mut self, slot: u32) -> Option<Ticket> {
         self.leave_room(slot);
         self.pool.remove(slot)
     }
 
     /// Lets a player watch the room of the party in `slot`, and no other.
-    pub(super) fn watch(&mut self, party: u32, slot: u32, player: u64) -> Result<(), TicketError> {
+    pub(in crate::matchmaking) fn watch(
+        &mut self,
+        party: TicketParty,
+        slot: u32,
+        player: TicketPlayer,
+    ) -> Result<(), TicketError> {
         let room = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
         let seats = self
             .rooms
@@ -183,7 +187,7 @@ impl Rooms {
     }
 
     /// A player watches no room any more; whether it did.
-    pub(super) fn unwatch(&mut self, player: u64) -> bool {
+    pub(in crate::matchmaking) fn unwatch(&mut self, player: TicketPlayer) -> bool {
         let room = self.watched.remove(&player);
         room.is_some_and(|room| {
             self.leave_seat(player, room);
@@ -191,14 +195,14 @@ impl Rooms {
         })
     }
 
-    fn leave_seat(&mut self, player: u64, room: u32) {
+    fn leave_seat(&mut self, player: TicketPlayer, room: u32) {
         if let Some(room) = self.rooms.get_mut(room as usize) {
             room.spectators.retain(|seated| *seated != player);
         }
     }
 
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
-    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(in crate::matchmaking) fn formed(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
         if self.rules.mode.rematch_after_ticks > 0 {
             self.rematches.remember_match(found, now_tick);
@@ -207,7 +211,7 @@ impl Rooms {
 
     /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
     /// `next_match`. Cost as the module says.
-    pub(super) fn run(
+    pub(in crate::matchmaking) fn run(
         &mut self,
         now_tick: u64,
         next_match: &mut u64,
@@ -244,7 +248,7 @@ impl Rooms {
                 self.open_room(slot);
             }
         }
-        self.pauses.next_beat(self.pool.queue());
+        self.search_backoff.next_beat(self.pool.queue());
         self.serve(&mut heartbeat, true);
         self.serve(&mut heartbeat, false);
         self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.looks_max);
@@ -291,11 +295,11 @@ impl Rooms {
     /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
     fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
         let age = self.pool.age(slot);
-        if self.pauses.is_paused(age) {
+        if self.search_backoff.is_paused(age) {
             return false;
         }
         let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
-        let share = self.pauses.share(age, self.rules.mode.looks_max);
+        let share = self.search_backoff.share(age, self.rules.mode.looks_max);
         let limits = terms.limits(slot);
         let mut found = None;
         for _ in 0..1 + u8::from(self.pool.has_lists()) {
@@ -310,7 +314,7 @@ impl Rooms {
             }
             if used >= share {
                 self.stats.searches_cut += 1;
-                self.pauses.pause(age, slot);
+                self.search_backoff.pause(age, slot);
             }
             terms = terms.without_lists();
         }
@@ -591,7 +595,7 @@ impl Rooms {
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
     #[must_use]
-    pub fn why_waiting(&self, slot: u32) -> Option<WaitReason> {
+    pub fn wait_reason(&self, slot: u32) -> Option<WaitReason> {
         let size = self.queue().ticket(slot)?.size;
         let players = self.room(slot).map_or(size, |room| room.players);
         let needed = if self.rules.equal_size {
@@ -606,12 +610,14 @@ impl Rooms {
     }
 
     /// Feeds who shares a room with whom to a hash. O(rooms).
-    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub(in crate::matchmaking) fn digest(&self, feed: &mut impl FnMut(u64)) {
         self.rematches.digest(feed);
-        self.pauses.digest(feed);
+        self.search_backoff.digest(feed);
         for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {
             room.parties.iter().for_each(|&slot| feed(u64::from(slot)));
-            room.spectators.iter().copied().for_each(&mut *feed);
+            room.spectators
+                .iter()
+                .for_each(|player| player.digest(feed));
         }
     }
 }

@@ -5,7 +5,7 @@
 //!                ──▶ groups sorted by power, neighbours meet
 //! ```
 //! Open buckets are kept by room left, with a bit a room, so that finding one is O(1) and the pass is O(n).
-//! This is [`Packing::Arrival`](super::mode::Packing), and what the benches compare with.
+//! This is [`Packing::Arrival`](crate::matchmaking::mode::Packing), and what the benches compare with.
 
 /// No party.
 const NONE: u32 = u32::MAX;

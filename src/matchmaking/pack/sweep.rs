@@ -16,8 +16,8 @@
 //! O(n · K) with n parties where those that follow each other may meet, and that many times more at worst. Tried: filling groups and pairing these, which leaves the spread of two groups to chance, and
 //! sweeping from both ends or from the middle, which is no tighter.
 
-use super::by_skill::SkillEntry;
 use super::terms::Terms;
+use crate::matchmaking::queue::by_skill::SkillEntry;
 
 /// Parties that an anchor passes before it is left over, in groups of K.
 pub const PASSED_GROUPS: usize = 16;
@@ -231,4 +231,32 @@ impl Sweeper {
         self.next[previous as usize] = next;
         self.previous[next as usize] = previous;
     }
+}
+
+/// The spread of skill of seats that are in order.
+pub(super) fn spread(seats: &[Seat], set: &[u32]) -> u32 {
+    match (set.first(), set.last()) {
+        (Some(&low), Some(&high)) => {
+            let skill = |at: u32| seats[at as usize].entry.skill();
+            skill(high).abs_diff(skill(low))
+        }
+        _ => 0,
+    }
+}
+
+/// Whether a set is within the window and the level band of its longest-waiting party, which are the widest, and
+/// shares a region.
+pub(super) fn within_limits(seats: &[Seat], set: &[u32]) -> bool {
+    let (mut window, mut band, mut regions) = (0, 0, u32::MAX);
+    let (mut lowest, mut highest) = (u16::MAX, 0);
+    for &at in set {
+        let seat = &seats[at as usize];
+        (window, band) = (seat.window.max(window), seat.level_band.max(band));
+        lowest = seat.entry.level.min(lowest);
+        highest = seat.entry.level.max(highest);
+        regions &= seat.regions;
+    }
+    regions != 0
+        && spread(seats, set) <= window
+        && u32::from(highest.saturating_sub(lowest)) <= band
 }

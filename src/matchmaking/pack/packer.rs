@@ -11,12 +11,13 @@
 //!
 //! Cost: as the parts say; the repair makes a plan O(log sets) times for each set that it adds.
 
-use super::by_skill::SkillEntry;
-use super::compositions::{CompositionTable, Counts};
 use super::plan::{self, Planned};
 use super::sweep::{Seat, Sets, Sweeper};
-use super::terms::{Terms, regions};
+use super::terms::Terms;
 use super::tighten::{aim, even_out, tighten};
+use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
+use crate::matchmaking::ticket::regions;
 
 /// Packs pools; keeps its buffers.
 #[derive(Clone, Debug, Default)]

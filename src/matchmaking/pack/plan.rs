@@ -9,7 +9,7 @@
 //! Exact unless the search takes more than [`STEPS_MAX`] steps, for which it needs hundreds of large parties and
 //! hardly any small ones; then the best plan found counts. Cost: a dive of O(cores) steps where ones are plenty.
 
-use super::compositions::{Counts, players};
+use crate::matchmaking::queue::compositions::{Counts, players};
 
 /// Steps of the search for a plan.
 pub const STEPS_MAX: u32 = 50_000;
@@ -207,7 +207,7 @@ pub fn groups(planned: &[Planned]) -> u32 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::matchmaking) mod tests {
     use std::collections::HashMap;
 
     use super::*;

@@ -7,7 +7,7 @@
 //! |--------------|---|----|-----|-----|-------|--------|--------|
 //! | compositions | 1 | 25 | 187 | 663 | 1,745 | 20,280 | 46,257 |
 //!
-//! [`enumerate`] lists them (a few milliseconds for K = 50). The matchmaker itself never searches that list.
+//! The matchmaker never searches that list; tests alone make it.
 //! Whether waiting counts contain a composition is answered by dynamic programming over the pair of group
 //! sums, exactly and alike for every K: at most 2K·(1 + 1/2 + … + 1/5) parties, K + 1 words each, which is
 //! 150 words for K = 5 and 12,000 for K = 50; [`CompositionTable`] remembers the answers.
@@ -38,6 +38,14 @@ pub fn players(counts: &Counts) -> u64 {
         .sum()
 }
 
+/// The counts of one party of 1 to 5 players. O(1).
+#[must_use]
+pub fn only(size: u8) -> Counts {
+    let mut counts = [0; 5];
+    counts[usize::from(size) - 1] = 1;
+    counts
+}
+
 /// The counts with each entry cut to what two groups of `group_size` can hold, packed into 29 bits: 7, 6, 6, 5
 /// and 5. Equal keys are equivalent for [`CompositionTable::fits`]. O(1).
 #[must_use]
@@ -48,6 +56,7 @@ pub fn key(counts: &Counts, group_size: u8) -> u32 {
 
 /// All compositions for groups of `group_size`, in lexicographic order of (n₅ … n₁). O(count vectors with 2K
 /// players · 2K).
+#[cfg(test)]
 #[must_use]
 pub fn enumerate(group_size: u8) -> Vec<Counts> {
     let total = 2 * u32::from(group_size);
@@ -69,6 +78,7 @@ pub fn enumerate(group_size: u8) -> Vec<Counts> {
 }
 
 /// Whether parties of 2K players hold a subset of exactly K; the rest is the other group.
+#[cfg(test)]
 fn splits_evenly(counts: &Counts, group_size: u8) -> bool {
     let mut sums = 1u64;
     for (at, &count) in counts.iter().enumerate() {
@@ -86,7 +96,7 @@ fn splits_evenly(counts: &Counts, group_size: u8) -> bool {
 fn search(must: &Counts, may: &Counts, group_size: u8) -> bool {
     let k = usize::from(group_size);
     let mask = (1u64 << (k + 1)) - 1;
-    let mut rows = [0u64; super::mode::GROUP_SIZE_MAX as usize + 1];
+    let mut rows = [0u64; crate::matchmaking::mode::GROUP_SIZE_MAX as usize + 1];
     rows[0] = 1;
     let mut place = |size: usize, optional: bool| {
         for a in (0..=k).rev() {
@@ -127,7 +137,7 @@ impl CompositionTable {
     /// An empty table for groups of `group_size` players, 1–50. O(1).
     #[must_use]
     pub fn new(group_size: u8) -> Self {
-        debug_assert!((1..=super::mode::GROUP_SIZE_MAX).contains(&group_size));
+        debug_assert!((1..=crate::matchmaking::mode::GROUP_SIZE_MAX).contains(&group_size));
         Self {
             group_size,
             answers: HashMap::default(),

@@ -1,0 +1,197 @@
+//! Who plays on which side of a match, and what a side lacks when somebody leaves.
+
+use crate::matchmaking::{Backfill, ModeId, ROLES, Ticket, TicketParty, TicketPlayer};
+
+/// Both sides of a match, as the parties that they are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lineup {
+    mode: ModeId,
+    sides: [Vec<Ticket>; 2],
+}
+
+/// What a side lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vacancy {
+    /// The side, 0 or 1.
+    pub side: usize,
+    /// Players that are missing.
+    pub players: u8,
+    /// The power that they had.
+    pub power: u64,
+    /// How many of them played each role, as far as that is known.
+    pub roles: [u8; ROLES],
+}
+
+impl Lineup {
+    /// The lineup at the beginning of a match.
+    #[must_use]
+    pub const fn new(mode: ModeId, sides: [Vec<Ticket>; 2]) -> Self {
+        Self { mode, sides }
+    }
+
+    /// The mode that is played.
+    #[must_use]
+    pub const fn mode(&self) -> ModeId {
+        self.mode
+    }
+
+    /// The parties of both sides; one that lost players is smaller than it queued.
+    #[must_use]
+    pub const fn sides(&self) -> &[Vec<Ticket>; 2] {
+        &self.sides
+    }
+
+    /// A party joins a side, 0 or 1.
+    pub fn join(&mut self, side: usize, ticket: Ticket) {
+        self.sides[side.min(1)].push(ticket);
+    }
+
+    /// Takes a player out of its party and gives what its side lacks by that: its share of the party's power, and no
+    /// role, since roles are known of parties only. `None` when it is not in the lineup. O(players).
+    pub fn remove_player(&mut self, player: TicketPlayer) -> Option<Vacancy> {
+        let of_player = |ticket: &Ticket| ticket.members.contains(&player);
+        let place = |side: usize| self.sides[side].iter().position(of_player);
+        let (side, at) = place(0)
+            .map(|at| (0, at))
+            .or_else(|| place(1).map(|at| (1, at)))?;
+        let ticket = &mut self.sides[side][at];
+        let power = ticket.power / u32::from(ticket.size.max(1));
+        ticket.members.retain(|member| *member != player);
+        ticket.size = ticket.members.len() as u8;
+        ticket.power -= power;
+        if ticket.members.is_empty() {
+            self.sides[side].remove(at);
+        }
+        Some(Vacancy {
+            side,
+            players: 1,
+            power: u64::from(power),
+            roles: [0; ROLES],
+        })
+    }
+
+    /// Takes a party out and gives it, with what its side lacks by that. `None` when it is not in the lineup.
+    /// O(parties).
+    pub fn remove_party(&mut self, party: TicketParty) -> Option<(Ticket, Vacancy)> {
+        let (side, at) = (0..2).find_map(|side| {
+            let of_side = self.sides[side].iter();
+            let at = of_side.clone().position(|ticket| ticket.party == party)?;
+            Some((side, at))
+        })?;
+        let ticket = self.sides[side].remove(at);
+        let vacancy = Vacancy {
+            side,
+            players: ticket.size,
+            power: u64::from(ticket.power),
+            roles: ticket
+                .wishes
+                .as_ref()
+                .map_or([0; ROLES], |wishes| wishes.roles),
+        };
+        Some((ticket, vacancy))
+    }
+
+    /// Whom matchmaking is asked for: as strong as what is missing, near those who play in skill and level, and
+    /// whom nobody of them would avoid. O(players).
+    #[must_use]
+    pub fn wanted(&self, vacancy: &Vacancy) -> Backfill {
+        let of = |side: &[Ticket]| -> Vec<TicketPlayer> {
+            let members = side.iter().flat_map(|ticket| &ticket.members);
+            members.copied().collect()
+        };
+        let all = || self.sides.iter().flatten();
+        let count = all().count().max(1) as i64;
+        let skill = all().map(|ticket| i64::from(ticket.skill)).sum::<i64>() / count;
+        let level = all().map(|ticket| i64::from(ticket.level)).sum::<i64>() / count;
+        let wishes = || all().filter_map(|ticket| ticket.wishes.as_deref());
+        let places = wishes().filter(|wishes| wishes.regions != 0);
+        let side = vacancy.side.min(1);
+        let opponents = of(&self.sides[1 - side]);
+        Backfill {
+            missing: vacancy.players,
+            skill: skill as i32,
+            level: level as u16,
+            regions: places
+                .map(|wishes| wishes.regions)
+                .reduce(|one, other| one & other)
+                .unwrap_or(0),
+            players: [of(&self.sides[side]), opponents.clone()].concat(),
+            opponents,
+            avoid: wishes().flat_map(|wishes| wishes.avoid.clone()).collect(),
+            roles: vacancy.roles,
+            power: Some(vacancy.power),
+        }
+    }
+
+    /// Feeds it to a hash. O(players).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(u64::from(self.mode.0));
+        for side in &self.sides {
+            feed(side.len() as u64);
+            side.iter().for_each(|ticket| ticket.digest(feed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matchmaking::Wishes;
+    use crate::world::{PartyId, PlayerId};
+
+    fn ticket(party: u32, players: &[u64], skill: i32) -> Ticket {
+        Ticket {
+            party: PartyId(party).into(),
+            size: players.len() as u8,
+            power: 100 * players.len() as u32,
+            skill,
+            level: 5,
+            leader_strength: 0,
+            mode: ModeId(0),
+            since_tick: 0,
+            members: players
+                .iter()
+                .map(|&player| PlayerId(player).into())
+                .collect(),
+            wishes: Some(Box::new(Wishes {
+                roles: [1, 0, 0, 0],
+                ..Wishes::default()
+            })),
+        }
+    }
+
+    fn lineup() -> Lineup {
+        Lineup::new(
+            ModeId(0),
+            [vec![ticket(1, &[1, 2], 100)], vec![ticket(2, &[3, 4], 200)]],
+        )
+    }
+
+    #[test]
+    fn a_player_who_leaves_is_missed_with_its_share_of_the_power() {
+        let mut lineup = lineup();
+        let vacancy = lineup.remove_player(PlayerId(4).into()).unwrap();
+        assert_eq!((vacancy.side, vacancy.players, vacancy.power), (1, 1, 100));
+        let wanted = lineup.wanted(&vacancy);
+        assert_eq!((wanted.missing, wanted.skill, wanted.level), (1, 150, 5));
+        assert_eq!(
+            wanted.opponents,
+            [1, 2].map(|id| TicketPlayer::Real(PlayerId(id)))
+        );
+        assert_eq!(wanted.players.len(), 3);
+        assert_eq!(lineup.remove_player(PlayerId(4).into()), None);
+        lineup.remove_player(PlayerId(3).into()).unwrap();
+        assert!(lineup.sides()[1].is_empty(), "an empty party is gone");
+    }
+
+    #[test]
+    fn a_party_that_leaves_is_missed_with_its_roles() {
+        let mut lineup = lineup();
+        let (gone, vacancy) = lineup.remove_party(PartyId(1).into()).unwrap();
+        assert_eq!((gone.size, vacancy.players, vacancy.power), (2, 2, 200));
+        assert_eq!((vacancy.side, vacancy.roles), (0, [1, 0, 0, 0]));
+        assert_eq!(lineup.remove_party(PartyId(1).into()), None);
+        lineup.join(vacancy.side, gone);
+        assert_eq!(lineup, self::lineup());
+    }
+}

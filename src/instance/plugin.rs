@@ -1,0 +1,71 @@
+//! Instances in the tick: within Think, before crowds, so that behaviours find everybody in place.
+
+mod host;
+mod instances;
+mod messages;
+mod play;
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+
+pub use host::{InstanceHost, InstanceModes, PlayerHome};
+pub use instances::{Instance, InstanceSettings, InstanceStats, Instances};
+pub use messages::{
+    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
+    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, PartyJoined, PlayerEntered,
+    PlayerLeft, PlayerReturned,
+};
+pub use play::{end_instance, leave_instance};
+
+use crate::matchmaking::MatchmakingPlugin;
+use crate::sim::{self, HashAppExt, SimSystems};
+use crate::world::WorldPlugin;
+
+/// Plays matches in scenes of their own, for the modes of [`InstanceModes`]. Adds [`WorldPlugin`] and
+/// [`MatchmakingPlugin`] when they are missing. Does nothing while no mode is hosted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InstancePlugin;
+
+impl Plugin for InstancePlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
+    fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
+        sim::install(app);
+        app.add_plugins(WorldPlugin);
+        app.add_plugins(MatchmakingPlugin);
+        app.init_resource::<InstanceSettings>()
+            .init_resource::<InstanceStats>()
+            .init_resource::<InstanceModes>()
+            .init_resource::<Instances>()
+            .add_message::<EndRequest>()
+            .add_message::<LeaveRequest>()
+            .add_message::<InstanceOpened>()
+            .add_message::<InstanceRefused>()
+            .add_message::<InstanceEnded>()
+            .add_message::<InstanceFault>()
+            .add_message::<PlayerEntered>()
+            .add_message::<PlayerLeft>()
+            .add_message::<PlayerReturned>()
+            .add_message::<PartyJoined>()
+            .add_systems(
+                FixedUpdate,
+                play::run_instances
+                    .run_if(play::is_used)
+                    .in_set(InstanceSystems)
+                    .in_set(SimSystems::Think),
+            )
+            .hash_part("instances", |world, hasher| {
+                world.resource::<Instances>().hash(hasher);
+            });
+    }
+}
+
+/// All that instances do in a tick, in [`SimSystems::Think`]. Systems that give players something to do there run after it.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct InstanceSystems;

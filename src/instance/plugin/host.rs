@@ -1,0 +1,108 @@
+//! What an embedder supplies: scenes for matches, and ways in and home.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use super::messages::InstanceError;
+use crate::instance::rules::InstanceRules;
+use crate::matchmaking::Match;
+use crate::world::{Scene, SceneId, SceneSpec, WorldError, change_scene, open_scene};
+
+/// Where a player stood when it went to its match.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlayerHome {
+    /// The scene's number, by which a scene that closed is told from others.
+    pub scene_id: SceneId,
+    /// The scene's entity.
+    pub scene: Entity,
+    /// Its position there, metres.
+    pub position: Vec2,
+}
+
+/// Opens scenes for the matches of a mode, and moves their players.
+///
+/// It is called from an exclusive system, with the world but for [`Instances`](crate::instance::Instances). What it
+/// does must depend on the world alone, so that a run can be repeated.
+pub trait InstanceHost: Send + Sync + 'static {
+    /// Opens the scene of a match, while `running` other instances have one, and gives its entity.
+    ///
+    /// # Errors
+    /// [`InstanceError`], which is told by [`InstanceRefused`](crate::instance::InstanceRefused).
+    fn open(
+        &self,
+        world: &mut World,
+        found: &Match,
+        running: usize,
+    ) -> Result<Entity, InstanceError>;
+
+    /// Moves a player's object into the scene, which it must be in afterwards; to its middle unless overridden.
+    ///
+    /// # Errors
+    /// [`WorldError`]; the player is then out of the match, and stays where it was.
+    fn admit(
+        &self,
+        world: &mut World,
+        scene: Entity,
+        _side: usize,
+        player: Entity,
+    ) -> Result<(), WorldError> {
+        let size_m = world
+            .get::<Scene>(scene)
+            .ok_or(WorldError::NoSuchScene)?
+            .size_m();
+        change_scene(world, player, scene, size_m / 2.0)
+    }
+
+    /// Moves a player's object home; to where it stood before unless overridden.
+    ///
+    /// # Errors
+    /// [`WorldError`], when its old scene is closed or full, say; its object is then despawned with the instance's
+    /// scene, and the game may give it another.
+    fn send_home(
+        &self,
+        world: &mut World,
+        player: Entity,
+        home: &PlayerHome,
+    ) -> Result<(), WorldError> {
+        change_scene(world, player, home.scene, home.position)
+    }
+}
+
+/// Every match gets a new scene of this description, and nothing in it.
+impl InstanceHost for SceneSpec {
+    fn open(&self, world: &mut World, _: &Match, _: usize) -> Result<Entity, InstanceError> {
+        Ok(open_scene(world, self.clone(), ())?)
+    }
+}
+
+/// The modes whose matches are played in instances, by name; all others are left to the embedder.
+#[derive(Resource, Clone, Default)]
+pub struct InstanceModes {
+    modes: BTreeMap<String, (InstanceRules, Arc<dyn InstanceHost>)>,
+}
+
+impl InstanceModes {
+    /// The matches of `mode` are played by these rules in scenes that `host` opens, from the next match on.
+    pub fn host(&mut self, mode: &str, rules: InstanceRules, host: impl InstanceHost) {
+        self.modes.insert(mode.to_owned(), (rules, Arc::new(host)));
+    }
+
+    /// The matches of `mode` get no scene any more; those that have one are played to their end. Whether they had.
+    pub fn remove(&mut self, mode: &str) -> bool {
+        self.modes.remove(mode).is_some()
+    }
+
+    /// Whether no mode is hosted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.modes.is_empty()
+    }
+
+    /// The rules and the host of a mode.
+    pub(super) fn get(&self, mode: &str) -> Option<(InstanceRules, Arc<dyn InstanceHost>)> {
+        self.modes.get(mode).cloned()
+    }
+}

@@ -1,0 +1,244 @@
+//! The instances that run: who has a seat in which, and what is missing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::host::{InstanceHost, PlayerHome};
+use super::messages::InstanceId;
+use crate::instance::lineup::{Lineup, Vacancy};
+use crate::instance::rules::TickRules;
+use crate::matchmaking::Match;
+use crate::sim::StateHasher;
+use crate::world::{PlayerId, SceneId};
+
+/// Limits of instances.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstanceSettings {
+    /// Instances that run or wait to be opened at once. A further match is refused: its players stay where they are,
+    /// which is told and counted.
+    pub instances_max: u32,
+    /// Instances that are opened a tick; the others wait for the next ticks, in the order of their matches.
+    pub opens_per_tick_max: u32,
+}
+
+impl Default for InstanceSettings {
+    fn default() -> Self {
+        Self {
+            instances_max: 1024,
+            opens_per_tick_max: 64,
+        }
+    }
+}
+
+/// What became of instances and their players so far.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InstanceStats {
+    /// Instances that had a scene.
+    pub opened: u64,
+    /// Those of them that ended.
+    pub ended: u64,
+    /// Matches of hosted modes that have no scene, for whatever reason.
+    pub refused: u64,
+    /// The most instances that ran at once.
+    pub peak: usize,
+    /// Times that a player was moved into its instance.
+    pub entered: u64,
+    /// Times that a player was moved home.
+    pub returned: u64,
+    /// Times that a player was in its instance no more: its object was gone, or in another scene, or could not be
+    /// moved home.
+    pub lost: u64,
+    /// Players who never were in their match: they could not be moved in, or had a seat in another.
+    pub stayed_out: u64,
+    /// Players who left their match for good before its end, synthetic ones included.
+    pub left: u64,
+    /// Players who joined a running match, synthetic ones included.
+    pub joined: u64,
+    /// Times that matchmaking was asked for players.
+    pub backfills_asked: u64,
+    /// Vacancies that nobody filled as often as matchmaking was asked.
+    pub backfills_unfilled: u64,
+}
+
+/// A match at play.
+pub struct Instance {
+    pub(super) match_id: u64,
+    pub(super) lineup: Lineup,
+    pub(super) scene: Entity,
+    pub(super) scene_id: SceneId,
+    pub(super) ends_tick: u64,
+    pub(super) rules: TickRules,
+    pub(super) host: Arc<dyn InstanceHost>,
+    /// Those of the lineup who are real, in the order in which they came.
+    pub(super) seats: Vec<Seat>,
+    /// In the order in which players left.
+    pub(super) vacancies: Vec<AskedVacancy>,
+}
+
+/// The place of a real player in an instance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seat {
+    pub player: PlayerId,
+    pub side: usize,
+    pub state: SeatState,
+}
+
+/// Where the player of a seat is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum SeatState {
+    /// Here.
+    Inside {
+        /// Its object.
+        entity: Entity,
+        home: PlayerHome,
+    },
+    /// It has no object; it has left when it has none at this tick.
+    Away {
+        held_until: u64,
+        /// Whether it was here before.
+        was_inside: bool,
+    },
+}
+
+/// What a side lacks, and how matchmaking was asked about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AskedVacancy {
+    pub vacancy: Vacancy,
+    /// Questions so far.
+    pub tries: u32,
+    /// Whether an answer is due.
+    pub asked: bool,
+    pub next_tick: u64,
+}
+
+impl Instance {
+    /// The match that is played in it.
+    #[must_use]
+    pub const fn match_id(&self) -> u64 {
+        self.match_id
+    }
+
+    /// Who plays on which side, synthetic players included.
+    #[must_use]
+    pub const fn lineup(&self) -> &Lineup {
+        &self.lineup
+    }
+
+    /// Its scene's entity.
+    #[must_use]
+    pub const fn scene(&self) -> Entity {
+        self.scene
+    }
+
+    /// The tick in which its time is over.
+    #[must_use]
+    pub const fn ends_tick(&self) -> u64 {
+        self.ends_tick
+    }
+
+    /// The real players whose objects are in the scene, in the order in which they came.
+    pub fn inside(&self) -> impl Iterator<Item = (PlayerId, Entity)> {
+        self.seats.iter().filter_map(|seat| match seat.state {
+            SeatState::Inside { entity, .. } => Some((seat.player, entity)),
+            SeatState::Away { .. } => None,
+        })
+    }
+}
+
+/// All instances that run, by number, and the matches that wait to be opened.
+#[derive(Resource, Default)]
+pub struct Instances {
+    pub(super) next: u64,
+    pub(super) running: BTreeMap<InstanceId, Instance>,
+    pub(super) pending: VecDeque<Match>,
+    /// The instance in which a player has a seat.
+    pub(super) seated: BTreeMap<PlayerId, InstanceId>,
+}
+
+impl Instances {
+    /// An instance that runs. O(log instances).
+    #[must_use]
+    pub fn get(&self, instance: InstanceId) -> Option<&Instance> {
+        self.running.get(&instance)
+    }
+
+    /// The instance in which a player has a seat, whether or not it is there now. O(log players).
+    #[must_use]
+    pub fn of(&self, player: PlayerId) -> Option<InstanceId> {
+        self.seated.get(&player).copied()
+    }
+
+    /// All that run, by ascending number.
+    pub fn iter(&self) -> impl Iterator<Item = (InstanceId, &Instance)> {
+        self.running.iter().map(|(&id, instance)| (id, instance))
+    }
+
+    /// How many run.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Whether none runs and none waits to be opened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.pending.is_empty()
+    }
+
+    /// Real players whose objects are in instances: entered = returned + lost + these. O(players).
+    #[must_use]
+    pub fn inside(&self) -> u64 {
+        let inside = self.running.values().flat_map(Instance::inside);
+        inside.count() as u64
+    }
+
+    /// Feeds all of it to the state hash.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.next);
+        for found in &self.pending {
+            hasher.write_u64(found.id);
+        }
+        for (id, instance) in &self.running {
+            hasher.write_u64(id.0);
+            hasher.write_u64(instance.match_id);
+            hasher.write_u64(u64::from(instance.scene_id.0));
+            hasher.write_u64(instance.ends_tick);
+            instance.lineup.digest(&mut |word| hasher.write_u64(word));
+            for seat in &instance.seats {
+                hasher.write_u64(seat.player.0);
+                hasher.write_u64(seat.side as u64);
+                match seat.state {
+                    SeatState::Inside { home, .. } => {
+                        hasher.write_u64(u64::from(home.scene_id.0));
+                        hasher.write_f32(home.position.x);
+                        hasher.write_f32(home.position.y);
+                    }
+                    SeatState::Away {
+                        held_until,
+                        was_inside,
+                    } => {
+                        hasher.write_u64(u64::MAX - u64::from(was_inside));
+                        hasher.write_u64(held_until);
+                    }
+                }
+            }
+            for asked in &instance.vacancies {
+                let Vacancy {
+                    side,
+                    players,
+                    power,
+                    roles,
+                } = asked.vacancy;
+                hasher.write_u64((side as u64) << 8 | u64::from(players));
+                hasher.write_u64(power);
+                hasher.write_u64(u64::from(u32::from_le_bytes(roles)));
+                hasher.write_u64(u64::from(asked.tries) << 1 | u64::from(asked.asked));
+                hasher.write_u64(asked.next_tick);
+            }
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! A tick of the instances: who joins, which end, which open, who is gone or back, and who is asked for.
+
+use std::sync::Arc;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use tracing::debug;
+
+use super::host::{InstanceHost, InstanceModes, PlayerHome};
+use super::instances::{
+    AskedVacancy, Instance, InstanceSettings, InstanceStats, Instances, Seat, SeatState,
+};
+use super::messages::{
+    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
+    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, PartyJoined, PlayerEntered,
+    PlayerLeft, PlayerReturned,
+};
+use crate::instance::lineup::{Lineup, Vacancy};
+use crate::instance::rules::InstanceRules;
+use crate::matchmaking::{
+    BackfillRequest, Match, MatchFilled, MatchFormed, Matchmaker, Ticket, tick_mhz,
+};
+use crate::sim::SimTick;
+use crate::world::{Object, PlayerId, Players, Position, Scene, WorldError, close_scene};
+
+/// What was read of the messages that instances follow.
+#[derive(Default)]
+pub(super) struct Cursors {
+    formed: MessageCursor<MatchFormed>,
+    filled: MessageCursor<MatchFilled>,
+    end: MessageCursor<EndRequest>,
+    leave: MessageCursor<LeaveRequest>,
+}
+
+/// Whether there is anything to do: a mode is hosted, or an instance of one that was is not over.
+pub(super) fn is_used(modes: Res<InstanceModes>, instances: Res<Instances>) -> bool {
+    !modes.is_empty() || !instances.is_empty()
+}
+
+/// All that instances do in a tick.
+pub(super) fn run_instances(world: &mut World, mut cursors: Local<Cursors>) {
+    let filled = unread(world, &mut cursors.filled);
+    let formed = unread(world, &mut cursors.formed);
+    let end = unread(world, &mut cursors.end);
+    let leave = unread(world, &mut cursors.leave);
+    world.resource_scope(|world, mut instances: Mut<Instances>| {
+        let tick = world.resource::<SimTick>().0;
+        for MatchFilled { id, joined, .. } in filled {
+            join(world, &mut instances, id, joined, tick);
+        }
+        end_due(world, &mut instances, &end, tick);
+        await_scenes(world, &mut instances, formed);
+        open_pending(world, &mut instances, tick);
+        watch_seats(world, &mut instances, tick);
+        for LeaveRequest { instance, leaver } in leave {
+            take_out(world, &mut instances, instance, leaver, tick);
+        }
+        ask_for_players(world, &mut instances, tick);
+        let running = instances.running.len();
+        let mut stats = world.resource_mut::<InstanceStats>();
+        stats.peak = stats.peak.max(running);
+    });
+}
+
+fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> Vec<M> {
+    let messages = world.get_resource::<Messages<M>>();
+    messages.map_or_else(Vec::new, |messages| {
+        cursor.read(messages).cloned().collect()
+    })
+}
+
+/// Ends an instance now, as an [`EndRequest`] does; whether it ran. O(players of it).
+pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
+    if !world.contains_resource::<Instances>() {
+        return false;
+    }
+    world.resource_scope(|world, mut instances: Mut<Instances>| {
+        let Some(over) = instances.running.remove(&instance) else {
+            return false;
+        };
+        close(world, &mut instances, instance, over, EndReason::Requested);
+        true
+    })
+}
+
+/// Takes a player or a party out of an instance now, as a [`LeaveRequest`] does; whether it was in it. Others are
+/// asked to join in its place at once, so that they can be found in the same tick's heartbeat. O(players of it).
+pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -> bool {
+    if !world.contains_resource::<Instances>() {
+        return false;
+    }
+    world.resource_scope(|world, mut instances: Mut<Instances>| {
+        let tick = world.resource::<SimTick>().0;
+        let left = take_out(world, &mut instances, instance, leaver, tick);
+        ask_for_players(world, &mut instances, tick);
+        left
+    })
+}
+
+/// Parties that were found for a running match join it.
+fn join(
+    world: &mut World,
+    instances: &mut Instances,
+    match_id: u64,
+    joined: Vec<Ticket>,
+    tick: u64,
+) {
+    let of_match = |(_, instance): &(&InstanceId, &mut Instance)| instance.match_id == match_id;
+    let Some((&id, instance)) = instances.running.iter_mut().find(of_match) else {
+        return;
+    };
+    // Others may ask for players, too; the answers come in the order of the questions.
+    let Some(at) = instance.vacancies.iter().position(|vacancy| vacancy.asked) else {
+        return;
+    };
+    if joined.is_empty() {
+        let vacancy = &mut instance.vacancies[at];
+        if vacancy.tries >= instance.rules.backfill_tries_max {
+            instance.vacancies.remove(at);
+            world.resource_mut::<InstanceStats>().backfills_unfilled += 1;
+        } else {
+            vacancy.asked = false;
+            vacancy.next_tick = tick.saturating_add(instance.rules.backfill_every);
+        }
+        return;
+    }
+    let side = instance.vacancies.remove(at).vacancy.side;
+    for ticket in joined {
+        world.resource_mut::<InstanceStats>().joined += u64::from(ticket.size);
+        world.write_message(PartyJoined {
+            instance: id,
+            side,
+            ticket: ticket.clone(),
+        });
+        let players: Vec<PlayerId> = real_players(&ticket).collect();
+        if let Some(instance) = instances.running.get_mut(&id) {
+            instance.lineup.join(side, ticket);
+        }
+        for player in players {
+            take_seat(world, instances, id, player, side, tick);
+        }
+    }
+}
+
+/// Instances whose time is over, that are empty, closed, or asked to end.
+fn end_due(world: &mut World, instances: &mut Instances, asked: &[EndRequest], tick: u64) {
+    let why = |id: InstanceId, instance: &Instance| {
+        if world.get::<Scene>(instance.scene).is_none() {
+            Some(EndReason::SceneClosed)
+        } else if asked.contains(&EndRequest { instance: id }) {
+            Some(EndReason::Requested)
+        } else if instance.ends_tick <= tick {
+            Some(EndReason::TimeLimit)
+        } else {
+            let empty = instance.rules.ends_when_empty && instance.seats.is_empty();
+            empty.then_some(EndReason::Empty)
+        }
+    };
+    let due = instances
+        .iter()
+        .filter_map(|(id, instance)| Some((id, why(id, instance)?)));
+    let due: Vec<(InstanceId, EndReason)> = due.collect();
+    for (id, reason) in due {
+        if let Some(over) = instances.running.remove(&id) {
+            close(world, instances, id, over, reason);
+        }
+    }
+}
+
+/// Moves everybody of an instance home and closes its scene.
+fn close(
+    world: &mut World,
+    instances: &mut Instances,
+    id: InstanceId,
+    over: Instance,
+    reason: EndReason,
+) {
+    for seat in &over.seats {
+        instances.seated.remove(&seat.player);
+        if let SeatState::Inside { entity, home } = seat.state {
+            go_home(world, id, &over, seat.player, entity, &home);
+        }
+    }
+    // Somebody else may have closed it before.
+    let _ = close_scene(world, over.scene);
+    world.resource_mut::<InstanceStats>().ended += 1;
+    world.write_message(InstanceEnded {
+        instance: id,
+        match_id: over.match_id,
+        scene: over.scene,
+        reason,
+    });
+}
+
+/// Moves a player home who is in the scene, or counts it as lost.
+fn go_home(
+    world: &mut World,
+    id: InstanceId,
+    instance: &Instance,
+    player: PlayerId,
+    entity: Entity,
+    home: &PlayerHome,
+) {
+    if !is_in(world, entity, instance.scene) {
+        world.resource_mut::<InstanceStats>().lost += 1;
+        return;
+    }
+    let sent = instance.host.send_home(world, entity, home);
+    let mut stats = world.resource_mut::<InstanceStats>();
+    match sent {
+        Ok(()) => {
+            stats.returned += 1;
+            world.write_message(PlayerReturned {
+                instance: id,
+                player,
+                entity,
+            });
+        }
+        Err(error) => {
+            stats.lost += 1;
+            debug!(player = player.0, %error, "a player is not home");
+            world.write_message(InstanceFault {
+                instance: id,
+                player,
+                homewards: true,
+                error,
+            });
+        }
+    }
+}
+
+/// Matches of hosted modes wait for their scene, unless there are as many instances as may be.
+fn await_scenes(world: &mut World, instances: &mut Instances, formed: Vec<MatchFormed>) {
+    let max = world.resource::<InstanceSettings>().instances_max;
+    for MatchFormed { found } in formed {
+        if hosted(world, &found).is_none() {
+            continue;
+        }
+        if instances.running.len() + instances.pending.len() >= max as usize {
+            refuse(world, &found, InstanceError::TooMany { max });
+        } else {
+            instances.pending.push_back(found);
+        }
+    }
+}
+
+/// The rules and the host of a match, if its mode has them.
+fn hosted(world: &World, found: &Match) -> Option<(InstanceRules, Arc<dyn InstanceHost>)> {
+    let names = world.get_resource::<Matchmaker>()?.names();
+    let name = names.get(usize::from(found.mode.0))?;
+    world.resource::<InstanceModes>().get(name)
+}
+
+fn refuse(world: &mut World, found: &Match, error: InstanceError) {
+    debug!(id = found.id, %error, "a match has no scene");
+    world.resource_mut::<InstanceStats>().refused += 1;
+    world.write_message(InstanceRefused {
+        match_id: found.id,
+        mode: found.mode,
+        error,
+    });
+}
+
+/// Opens the scenes of as many matches as a tick may, and lets their players in.
+fn open_pending(world: &mut World, instances: &mut Instances, tick: u64) {
+    for _ in 0..world.resource::<InstanceSettings>().opens_per_tick_max {
+        let Some(found) = instances.pending.pop_front() else {
+            break;
+        };
+        let Some((rules, host)) = hosted(world, &found) else {
+            refuse(world, &found, InstanceError::Declined);
+            continue;
+        };
+        let opened = host.open(world, &found, instances.running.len());
+        let scene = opened.and_then(|scene| {
+            let opened = world.get::<Scene>(scene).map(Scene::id);
+            Ok((scene, opened.ok_or(WorldError::NoSuchScene)?))
+        });
+        let (scene, scene_id) = match scene {
+            Ok(scene) => scene,
+            Err(error) => {
+                refuse(world, &found, error);
+                continue;
+            }
+        };
+        let tick_mhz = world.get_resource::<Time<Fixed>>().map_or(1, tick_mhz);
+        let rules = rules.in_ticks(tick_mhz);
+        let id = InstanceId(instances.next);
+        instances.next += 1;
+        let instance = Instance {
+            match_id: found.id,
+            lineup: Lineup::new(found.mode, found.groups.clone()),
+            scene,
+            scene_id,
+            ends_tick: tick.saturating_add(rules.duration),
+            rules,
+            host,
+            seats: Vec::new(),
+            vacancies: Vec::new(),
+        };
+        instances.running.insert(id, instance);
+        world.resource_mut::<InstanceStats>().opened += 1;
+        world.write_message(InstanceOpened {
+            instance: id,
+            match_id: found.id,
+            mode: found.mode,
+            scene,
+        });
+        for (side, group) in found.groups.iter().enumerate() {
+            for player in group.iter().flat_map(real_players) {
+                take_seat(world, instances, id, player, side, tick);
+            }
+        }
+    }
+}
+
+fn real_players(ticket: &Ticket) -> impl Iterator<Item = PlayerId> {
+    ticket.members.iter().filter_map(|member| member.real())
+}
+
+/// A player gets a seat, and is moved in if it has an object.
+fn take_seat(
+    world: &mut World,
+    instances: &mut Instances,
+    id: InstanceId,
+    player: PlayerId,
+    side: usize,
+    tick: u64,
+) {
+    let Some(instance) = instances.running.get_mut(&id) else {
+        return;
+    };
+    if instances.seated.contains_key(&player) {
+        instance.lineup.remove_player(player.into());
+        world.resource_mut::<InstanceStats>().stayed_out += 1;
+        return;
+    }
+    instances.seated.insert(player, id);
+    let held_until = tick.saturating_add(instance.rules.seat_held);
+    let was_inside = false;
+    let state = SeatState::Away {
+        held_until,
+        was_inside,
+    };
+    let seat = Seat {
+        player,
+        side,
+        state,
+    };
+    instance.seats.push(seat);
+    let at = instance.seats.len() - 1;
+    if let Some(entity) = object_of(world, player) {
+        let seat = move_in(world, id, instance, seat, entity);
+        put_seat(instances, id, at, player, seat);
+    }
+}
+
+/// Writes a seat back, or clears it.
+fn put_seat(
+    instances: &mut Instances,
+    id: InstanceId,
+    at: usize,
+    player: PlayerId,
+    seat: Option<Seat>,
+) {
+    let Some(instance) = instances.running.get_mut(&id) else {
+        return;
+    };
+    match seat {
+        Some(seat) => instance.seats[at] = seat,
+        None => {
+            instance.seats.remove(at);
+            instances.seated.remove(&player);
+        }
+    }
+}
+
+/// Moves the object of a seat's player in; `None` when it cannot be, and the player is out of the match: others
+/// would be kept out by the same.
+fn move_in(
+    world: &mut World,
+    id: InstanceId,
+    instance: &mut Instance,
+    seat: Seat,
+    entity: Entity,
+) -> Option<Seat> {
+    let Seat { player, side, .. } = seat;
+    let home = home_of(world, entity);
+    let admitted = home.ok_or(WorldError::NoSuchObject).and_then(|home| {
+        let host = instance.host.clone();
+        host.admit(world, instance.scene, side, entity)?;
+        Ok(home)
+    });
+    let mut stats = world.resource_mut::<InstanceStats>();
+    match admitted {
+        Ok(home) => {
+            stats.entered += 1;
+            let again = matches!(
+                seat.state,
+                SeatState::Away {
+                    was_inside: true,
+                    ..
+                }
+            );
+            world.write_message(PlayerEntered {
+                instance: id,
+                player,
+                entity,
+                side,
+                again,
+            });
+            let state = SeatState::Inside { entity, home };
+            Some(Seat { state, ..seat })
+        }
+        Err(error) => {
+            stats.stayed_out += 1;
+            instance.lineup.remove_player(player.into());
+            debug!(player = player.0, %error, "a player stays out of its match");
+            world.write_message(InstanceFault {
+                instance: id,
+                player,
+                homewards: false,
+                error,
+            });
+            None
+        }
+    }
+}
+
+/// Seats whose player's object is gone, was moved away or is there again, and those that are held no longer.
+fn watch_seats(world: &mut World, instances: &mut Instances, tick: u64) {
+    let mut changed: Vec<(InstanceId, usize)> = Vec::new();
+    for (id, instance) in instances.iter() {
+        for (at, seat) in instance.seats.iter().enumerate() {
+            let same = match seat.state {
+                SeatState::Inside { entity, .. } => is_in(world, entity, instance.scene),
+                SeatState::Away { held_until, .. } => {
+                    held_until > tick && object_of(world, seat.player).is_none()
+                }
+            };
+            if !same {
+                changed.push((id, at));
+            }
+        }
+    }
+    // From behind, so that places before one that is cleared stay right.
+    for (id, at) in changed.into_iter().rev() {
+        let Some(instance) = instances.running.get_mut(&id) else {
+            continue;
+        };
+        let seat = instance.seats[at];
+        let after = change_seat(world, id, instance, seat, tick);
+        put_seat(instances, id, at, seat.player, after);
+    }
+}
+
+/// What becomes of a seat whose player is not where it was; `None` when it is given up.
+fn change_seat(
+    world: &mut World,
+    id: InstanceId,
+    instance: &mut Instance,
+    seat: Seat,
+    tick: u64,
+) -> Option<Seat> {
+    let Seat { player, side, .. } = seat;
+    let held_until_tick = tick.saturating_add(instance.rules.seat_held);
+    match seat.state {
+        SeatState::Inside { entity, .. } => {
+            world.resource_mut::<InstanceStats>().lost += 1;
+            let moved = world.get::<Object>(entity).is_some();
+            let reason = if moved {
+                DepartureReason::Moved
+            } else {
+                DepartureReason::Gone { held_until_tick }
+            };
+            world.write_message(PlayerLeft {
+                instance: id,
+                player,
+                side,
+                reason,
+            });
+            if moved || held_until_tick <= tick {
+                let vacancy = instance.lineup.remove_player(player.into());
+                vacate(world, instance, vacancy, tick);
+                return None;
+            }
+            let state = SeatState::Away {
+                held_until: held_until_tick,
+                was_inside: true,
+            };
+            Some(Seat { state, ..seat })
+        }
+        SeatState::Away { .. } => {
+            if let Some(entity) = object_of(world, player) {
+                return move_in(world, id, instance, seat, entity);
+            }
+            let vacancy = instance.lineup.remove_player(player.into());
+            vacate(world, instance, vacancy, tick);
+            None
+        }
+    }
+}
+
+/// Counts who left, and notes what is missing by it.
+fn vacate(world: &mut World, instance: &mut Instance, vacancy: Option<Vacancy>, tick: u64) {
+    let Some(vacancy) = vacancy else {
+        return;
+    };
+    world.resource_mut::<InstanceStats>().left += u64::from(vacancy.players);
+    if instance.rules.backfill_tries_max > 0 && vacancy.players > 0 {
+        instance.vacancies.push(AskedVacancy {
+            vacancy,
+            tries: 0,
+            asked: false,
+            next_tick: tick,
+        });
+    }
+}
+
+/// Takes a player or a party out of an instance; whether it was in it.
+fn take_out(
+    world: &mut World,
+    instances: &mut Instances,
+    id: InstanceId,
+    leaver: Leaver,
+    tick: u64,
+) -> bool {
+    let Some(instance) = instances.running.get_mut(&id) else {
+        return false;
+    };
+    let (players, vacancy) = match leaver {
+        Leaver::Player(player) => {
+            let vacancy = instance.lineup.remove_player(player);
+            (player.real().into_iter().collect::<Vec<_>>(), vacancy)
+        }
+        Leaver::Party(party) => match instance.lineup.remove_party(party) {
+            Some((ticket, vacancy)) => (real_players(&ticket).collect(), Some(vacancy)),
+            None => return false,
+        },
+    };
+    let was_in = vacancy.is_some();
+    vacate(world, instance, vacancy, tick);
+    for player in players {
+        let Some(at) = instance.seats.iter().position(|seat| seat.player == player) else {
+            continue;
+        };
+        let seat = instance.seats.remove(at);
+        instances.seated.remove(&player);
+        if let SeatState::Inside { entity, home } = seat.state {
+            world.write_message(PlayerLeft {
+                instance: id,
+                player,
+                side: seat.side,
+                reason: DepartureReason::Requested,
+            });
+            go_home(world, id, instance, player, entity, &home);
+        }
+    }
+    was_in
+}
+
+/// Asks matchmaking about the vacancies whose time has come.
+fn ask_for_players(world: &mut World, instances: &mut Instances, tick: u64) {
+    for instance in instances.running.values_mut() {
+        for asked in &mut instance.vacancies {
+            if asked.asked || asked.next_tick > tick {
+                continue;
+            }
+            (asked.asked, asked.tries) = (true, asked.tries + 1);
+            world.resource_mut::<InstanceStats>().backfills_asked += 1;
+            world.write_message(BackfillRequest {
+                id: instance.match_id,
+                mode: instance.lineup.mode(),
+                group: asked.vacancy.side,
+                wanted: instance.lineup.wanted(&asked.vacancy),
+            });
+        }
+    }
+}
+
+fn object_of(world: &World, player: PlayerId) -> Option<Entity> {
+    world.get_resource::<Players>()?.entity(player)
+}
+
+fn is_in(world: &World, entity: Entity, scene: Entity) -> bool {
+    let object = world.get::<Object>(entity);
+    object.is_some_and(|object| object.scene_entity() == scene)
+}
+
+fn home_of(world: &World, entity: Entity) -> Option<PlayerHome> {
+    let object = world.get::<Object>(entity)?;
+    Some(PlayerHome {
+        scene_id: object.scene(),
+        scene: object.scene_entity(),
+        position: world.get::<Position>(entity)?.0,
+    })
+}

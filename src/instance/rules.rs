@@ -1,0 +1,83 @@
+//! How the matches of a mode are played: for how long, and what happens when somebody leaves.
+
+use serde::{Deserialize, Serialize};
+
+/// The rules of a mode's instances. Seconds that are no number or below 0 count as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InstanceRules {
+    /// How long a match is played; then its players go home and its scene closes. Seconds.
+    pub duration_s: f64,
+    /// For how long the seat of a player whose object is gone (it logged out, say) is held: if it has an object again
+    /// in that time, it is moved in again; else it has left. 0 means that it has left at once. Seconds.
+    pub seat_held_s: f64,
+    /// How often matchmaking is asked for players in place of those who left; 0 means never. When nobody has come
+    /// after so many times, the place stays empty, which is counted.
+    pub backfill_tries_max: u32,
+    /// The time from one such question to the next, if nobody came. Seconds.
+    pub backfill_every_s: f64,
+    /// Whether an instance ends as soon as nobody has a seat in it.
+    pub ends_when_empty: bool,
+}
+
+impl Default for InstanceRules {
+    fn default() -> Self {
+        Self {
+            duration_s: 900.0,
+            seat_held_s: 60.0,
+            backfill_tries_max: 10,
+            backfill_every_s: 5.0,
+            ends_when_empty: true,
+        }
+    }
+}
+
+/// The rules in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TickRules {
+    pub duration: u64,
+    pub seat_held: u64,
+    pub backfill_tries_max: u32,
+    pub backfill_every: u64,
+    pub ends_when_empty: bool,
+}
+
+impl InstanceRules {
+    /// In ticks, of which there are `tick_mhz` in a thousand seconds; rounded down.
+    pub(super) fn in_ticks(&self, tick_mhz: u64) -> TickRules {
+        // The cast takes what is no number to 0, and what is too large to the largest.
+        let ticks = |seconds: f64| (seconds.max(0.0) * tick_mhz as f64 / 1000.0) as u64;
+        TickRules {
+            duration: ticks(self.duration_s),
+            seat_held: ticks(self.seat_held_s),
+            backfill_tries_max: self.backfill_tries_max,
+            backfill_every: ticks(self.backfill_every_s).max(1),
+            ends_when_empty: self.ends_when_empty,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_become_ticks_and_what_is_no_time_becomes_none() {
+        let rules = InstanceRules {
+            duration_s: 1.99,
+            seat_held_s: f64::NAN,
+            backfill_every_s: -3.0,
+            ..InstanceRules::default()
+        };
+        let ticks = rules.in_ticks(20_000);
+        assert_eq!(
+            (ticks.duration, ticks.seat_held, ticks.backfill_every),
+            (39, 0, 1)
+        );
+        let endless = InstanceRules {
+            duration_s: f64::INFINITY,
+            ..rules
+        };
+        assert_eq!(endless.in_ticks(20_000).duration, u64::MAX);
+    }
+}

@@ -1,0 +1,323 @@
+//! Promise: an embedder without crowds and scenarios plays its matches in scenes of their own, and everybody comes home.
+
+use bevy_app::{App, TaskPoolPlugin};
+use bevy_ecs::prelude::*;
+use bevy_time::TimePlugin;
+use glam::Vec2;
+use throng::instance::{
+    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceModes,
+    InstanceOpened, InstancePlugin, InstanceRefused, InstanceRules, InstanceSettings,
+    InstanceStats, Instances, LeaveRequest, Leaver, PartyJoined, PlayerEntered, PlayerLeft,
+    PlayerReturned,
+};
+use throng::matchmaking::{
+    MatchmakingSettings, ModeId, ModeSettings, QueueMode, QueueRequest, Ticket,
+};
+use throng::sim::{SimPlugin, clock, state_hash};
+use throng::world::{
+    KindId, Object, PartyId, PlayerId, Players, Position, Scene, SceneSpec, change_scene,
+    close_scene, despawn_object, open_scene, spawn_object,
+};
+
+/// A game of duels: a lobby, and an arena for each match.
+struct Game {
+    app: App,
+    lobby: Entity,
+}
+
+impl Game {
+    fn new(rules: InstanceRules) -> Self {
+        let mut app = App::new();
+        app.add_plugins((
+            TaskPoolPlugin::default(),
+            TimePlugin,
+            SimPlugin {
+                tick_hz: Some(20.0),
+            },
+            InstancePlugin,
+        ));
+        app.insert_resource(MatchmakingSettings {
+            modes: vec![QueueMode::Groups(ModeSettings {
+                name: "duel".to_owned(),
+                group_size: 1,
+                ..ModeSettings::default()
+            })],
+        });
+        let arena = SceneSpec {
+            name: "arena".to_owned(),
+            size_m: Vec2::splat(60.0),
+            max_objects: 8,
+        };
+        let mut modes = app.world_mut().resource_mut::<InstanceModes>();
+        modes.host("duel", rules, arena);
+        clock::one_tick_an_update(&mut app);
+        let lobby = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
+        Self { app, lobby }
+    }
+
+    fn step(&mut self, ticks: u32) {
+        (0..ticks).for_each(|_| self.app.update());
+    }
+
+    /// Gives a player an object in the lobby, as after a login.
+    fn spawn(&mut self, player: u64) -> Entity {
+        let at = Vec2::splat(player as f32);
+        let (world, lobby) = (self.app.world_mut(), self.lobby);
+        spawn_object(world, lobby, KindId(0), at, PlayerId(player)).unwrap()
+    }
+
+    fn queue(&mut self, player: u64) {
+        let ticket = Ticket {
+            party: PartyId(player as u32).into(),
+            size: 1,
+            power: 10,
+            skill: 1500,
+            level: 1,
+            leader_strength: 0,
+            mode: ModeId(0),
+            since_tick: 0,
+            members: [PlayerId(player).into()].into_iter().collect(),
+            wishes: None,
+        };
+        self.app.world_mut().write_message(QueueRequest { ticket });
+    }
+
+    /// All messages of a kind since the last time.
+    fn told<M: Message>(&mut self) -> Vec<M> {
+        let world = self.app.world_mut();
+        world.resource_mut::<Messages<M>>().drain().collect()
+    }
+
+    /// Ticks until something of a kind is told; messages live for two ticks.
+    fn step_until<M: Message>(&mut self, ticks_max: u32) -> Vec<M> {
+        for _ in 0..ticks_max {
+            self.step(1);
+            let told = self.told();
+            if !told.is_empty() {
+                return told;
+            }
+        }
+        panic!("nothing was told in {ticks_max} ticks");
+    }
+
+    /// The names of the scenes that players are in.
+    fn whereabouts<const N: usize>(&mut self, players: [u64; N]) -> [String; N] {
+        let world = self.app.world();
+        players.map(|player| {
+            let entity = world.resource::<Players>().entity(PlayerId(player));
+            let object = entity.and_then(|entity| world.get::<Object>(entity));
+            let scene = object.and_then(|object| world.get::<Scene>(object.scene_entity()));
+            scene.map_or("nowhere", Scene::name).to_owned()
+        })
+    }
+
+    fn stats(&self) -> InstanceStats {
+        *self.app.world().resource::<InstanceStats>()
+    }
+
+    /// Two players in the lobby queue and are in their arena.
+    fn with_a_duel(rules: InstanceRules) -> (Self, InstanceOpened) {
+        let mut game = Self::new(rules);
+        for player in [1, 2] {
+            game.spawn(player);
+            game.queue(player);
+        }
+        let opened = game.step_until::<InstanceOpened>(12)[0];
+        assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+        (game, opened)
+    }
+}
+
+fn of_seconds(duration_s: f64) -> InstanceRules {
+    InstanceRules {
+        duration_s,
+        ..InstanceRules::default()
+    }
+}
+
+#[test]
+fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
+    let (mut game, opened) = Game::with_a_duel(of_seconds(1.0));
+    let entered = game.told::<PlayerEntered>();
+    assert_eq!(
+        entered
+            .iter()
+            .map(|entered| (entered.player.0, entered.side, entered.again))
+            .collect::<Vec<_>>(),
+        [(1, 0, false), (2, 1, false)]
+    );
+    assert_eq!(game.app.world().resource::<Instances>().inside(), 2);
+    game.step(19);
+    assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+    game.step(1);
+    assert_eq!(game.told::<PlayerReturned>().len(), 2);
+    let ended = game.told::<InstanceEnded>();
+    assert_eq!(
+        (ended[0].instance, ended[0].reason),
+        (opened.instance, EndReason::TimeLimit)
+    );
+    let world = game.app.world();
+    assert!(world.get::<Scene>(opened.scene).is_none());
+    for entered in entered {
+        let object = world
+            .get::<Object>(entered.entity)
+            .expect("the same object");
+        assert_eq!(object.scene_entity(), game.lobby);
+        let at = world.get::<Position>(entered.entity).unwrap().0;
+        assert_eq!(at, Vec2::splat(entered.player.0 as f32));
+    }
+    let stats = game.stats();
+    assert_eq!((stats.entered, stats.returned, stats.lost), (2, 2, 0));
+    assert!(game.app.world().resource::<Instances>().is_empty());
+}
+
+#[test]
+fn who_loses_its_object_and_has_one_again_in_time_is_moved_to_its_seat() {
+    let rules = InstanceRules {
+        seat_held_s: 1.0,
+        ..of_seconds(60.0)
+    };
+    let (mut game, opened) = Game::with_a_duel(rules);
+    let object = game.told::<PlayerEntered>()[0].entity;
+    despawn_object(game.app.world_mut(), object).unwrap();
+    game.step(1);
+    let left = game.told::<PlayerLeft>();
+    assert!(matches!(left[0].reason, DepartureReason::Gone { .. }));
+    game.step(10);
+    game.spawn(1);
+    game.step(1);
+    let entered = game.told::<PlayerEntered>();
+    assert_eq!((entered[0].player.0, entered[0].again), (1, true));
+    assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
+    let request = EndRequest {
+        instance: opened.instance,
+    };
+    game.app.world_mut().write_message(request);
+    game.step(1);
+    assert_eq!(game.told::<InstanceEnded>()[0].reason, EndReason::Requested);
+    assert_eq!(game.whereabouts([1, 2]), ["", ""], "the lobby has no name");
+    let stats = game.stats();
+    assert_eq!((stats.entered, stats.returned, stats.lost), (3, 2, 1));
+    assert_eq!(stats.left, 0);
+}
+
+#[test]
+fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
+    let rules = InstanceRules {
+        seat_held_s: 0.5,
+        backfill_every_s: 0.5,
+        ..of_seconds(60.0)
+    };
+    let (mut game, opened) = Game::with_a_duel(rules);
+    let loser = game.told::<PlayerEntered>()[1];
+    despawn_object(game.app.world_mut(), loser.entity).unwrap();
+    // Nobody waits yet: it is asked for again.
+    game.step(25);
+    assert!(game.stats().backfills_asked >= 1);
+    game.spawn(3);
+    game.queue(3);
+    let joined = game.step_until::<PartyJoined>(15);
+    assert_eq!(
+        (joined[0].instance, joined[0].side),
+        (opened.instance, loser.side)
+    );
+    assert_eq!(game.whereabouts([1, 3]), ["arena", "arena"]);
+    let stats = game.stats();
+    assert_eq!((stats.left, stats.joined, stats.lost), (1, 1, 1));
+}
+
+#[test]
+fn who_asks_to_leave_goes_home_and_the_last_one_ends_the_match() {
+    let rules = InstanceRules {
+        backfill_tries_max: 0,
+        ..of_seconds(60.0)
+    };
+    let (mut game, opened) = Game::with_a_duel(rules);
+    for (player, home) in [(1, ["", "arena"]), (2, ["", ""])] {
+        game.app.world_mut().write_message(LeaveRequest {
+            instance: opened.instance,
+            leaver: Leaver::Player(PlayerId(player).into()),
+        });
+        game.step(1);
+        assert_eq!(game.whereabouts([1, 2]), home);
+    }
+    game.step(1);
+    assert_eq!(game.told::<InstanceEnded>()[0].reason, EndReason::Empty);
+    assert_eq!((game.stats().returned, game.stats().left), (2, 2));
+    assert_eq!(game.stats().backfills_asked, 0);
+}
+
+#[test]
+fn matches_beyond_the_limit_are_refused_told_and_counted() {
+    let mut game = Game::new(of_seconds(60.0));
+    game.app.insert_resource(InstanceSettings {
+        instances_max: 1,
+        ..InstanceSettings::default()
+    });
+    for player in 1..=4 {
+        game.spawn(player);
+        game.queue(player);
+    }
+    let refused = game.step_until::<InstanceRefused>(12);
+    assert_eq!(
+        refused
+            .iter()
+            .map(|refused| refused.error.clone())
+            .collect::<Vec<_>>(),
+        [InstanceError::TooMany { max: 1 }]
+    );
+    let stats = game.stats();
+    assert_eq!((stats.opened, stats.refused, stats.entered), (1, 1, 2));
+    let away = game.whereabouts([1, 2, 3, 4]);
+    assert_eq!(away.iter().filter(|name| *name == "arena").count(), 2);
+}
+
+#[test]
+fn instances_that_are_more_than_a_tick_opens_wait_for_the_next() {
+    let mut game = Game::new(of_seconds(60.0));
+    game.app.insert_resource(InstanceSettings {
+        opens_per_tick_max: 1,
+        ..InstanceSettings::default()
+    });
+    for player in 1..=6 {
+        game.spawn(player);
+        game.queue(player);
+    }
+    let mut opened = Vec::new();
+    for _ in 0..16 {
+        game.step(1);
+        opened.push(game.told::<InstanceOpened>().len());
+    }
+    assert!(opened.iter().all(|&opened| opened <= 1));
+    assert_eq!(opened.iter().sum::<usize>(), 3);
+}
+
+#[test]
+fn a_scene_closed_or_left_by_other_means_leaves_no_seat_behind() {
+    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+    let moved = game.told::<PlayerEntered>()[0].entity;
+    let lobby = game.lobby;
+    change_scene(game.app.world_mut(), moved, lobby, Vec2::ONE).unwrap();
+    game.step(1);
+    assert_eq!(game.told::<PlayerLeft>()[0].reason, DepartureReason::Moved);
+    close_scene(game.app.world_mut(), opened.scene).unwrap();
+    game.step(1);
+    assert_eq!(
+        game.told::<InstanceEnded>()[0].reason,
+        EndReason::SceneClosed
+    );
+    let instances = game.app.world().resource::<Instances>();
+    assert!(instances.is_empty() && instances.of(PlayerId(2)).is_none());
+    let stats = game.stats();
+    assert_eq!((stats.entered, stats.returned, stats.lost), (2, 0, 2));
+}
+
+#[test]
+fn how_long_a_match_is_played_is_part_of_the_state() {
+    let hash = |duration_s| {
+        let (mut game, _) = Game::with_a_duel(of_seconds(duration_s));
+        state_hash(game.app.world_mut())
+    };
+    assert_eq!(hash(60.0), hash(60.0));
+    assert_ne!(hash(60.0), hash(61.0));
+}

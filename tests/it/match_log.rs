@@ -1,0 +1,142 @@
+//! Promise: whoever reads the event log can judge every match by the lines of its tickets alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::rig::{Folder, throng};
+
+/// Parties with roles and lists of players whom they would avoid; some leave their battles, others join.
+const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
+    scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
+    cast: [Crowd(tag: "guests", kind: "player", count: 24, party_size: 2, behaviour: Wander(radius_m: 9))],
+    queues: [Queue(mode: "arena", rules: Groups(group_size: 3, roles: (1, 0, 0, 0), open_after_s: 1000, first_after_s: 1000, skill_window_start: 3000),
+        parties: 40, parties_per_s: 6, size_weights: (4, 1, 1, 0, 0), avoid_share: 0.5, role_weights: (1, 2, 1, 0, 0), cancels_per_s: 1,
+        crowd: "guests", battle_s: 8, rest_s: 1, leaves_per_s: 3, return_share: 0.5,
+        battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+)"#;
+
+/// Players of a group, and those of them who must play the first role.
+const GROUP: u64 = 3;
+const HEALERS: u64 = 1;
+
+fn numbers(value: &Value) -> Vec<i64> {
+    let list = value.as_array().expect("a list");
+    list.iter().map(|n| n.as_i64().expect("a number")).collect()
+}
+
+/// What a reader knows from the lines so far.
+#[derive(Default)]
+struct Reader {
+    /// The tickets that wait, by party.
+    waiting: BTreeMap<i64, Value>,
+    /// The sides of all matches, as the tickets of those who ever played in them.
+    matches: BTreeMap<u64, [Vec<Value>; 2]>,
+    filled: usize,
+}
+
+impl Reader {
+    fn ticket(&mut self, line: Value) {
+        let party = line["party"].as_i64().unwrap();
+        assert_eq!(numbers(&line["members"]).len() as u64, line["size"]);
+        let before = self.waiting.insert(party, line);
+        assert!(before.is_none(), "party {party} waits twice");
+    }
+
+    fn take(&mut self, party: i64) -> Value {
+        let ticket = self.waiting.remove(&party);
+        ticket.unwrap_or_else(|| panic!("party {party} does not wait"))
+    }
+
+    fn found(&mut self, line: &Value) {
+        let mut sides: [Vec<Value>; 2] = Default::default();
+        let groups = line["groups"].as_array().unwrap();
+        for (side, group) in groups.iter().enumerate() {
+            for party in numbers(group) {
+                let ticket = self.take(party);
+                assert_eq!(ticket["mode"], line["mode"]);
+                sides[side].push(ticket);
+            }
+            let sum = |of: &dyn Fn(&Value) -> u64| sides[side].iter().map(of).sum::<u64>();
+            assert_eq!(sum(&|ticket| ticket["size"].as_u64().unwrap()), GROUP);
+            let power = sum(&|ticket| ticket["power"].as_u64().unwrap());
+            assert_eq!(line["power"][side], power);
+            let healers = sum(&|ticket| ticket["roles"][0].as_u64().unwrap());
+            assert!(healers >= HEALERS, "{line}");
+        }
+        let all: Vec<&Value> = sides.iter().flatten().collect();
+        let skills = all.iter().map(|ticket| ticket["skill"].as_i64().unwrap());
+        let spread = skills.clone().max().unwrap() - skills.min().unwrap();
+        assert_eq!(line["spread"], spread);
+        judge_avoided(&all);
+        let id = line["id"].as_u64().unwrap();
+        assert!(self.matches.insert(id, sides).is_none(), "match {id} twice");
+    }
+
+    fn backfill(&mut self, line: &Value) {
+        let ticket = self.take(line["party"].as_i64().unwrap());
+        let id = line["match"].as_u64().unwrap();
+        let group = line["group"].as_u64().unwrap() as usize;
+        let sides = self.matches.get_mut(&id).expect("a match of the log");
+        sides[group].push(ticket);
+        self.filled += 1;
+    }
+}
+
+/// Nobody of a match would avoid anybody of another party in it.
+fn judge_avoided(tickets: &[&Value]) {
+    for one in tickets {
+        let avoided: BTreeSet<i64> = numbers(&one["avoid"]).into_iter().collect();
+        for other in tickets
+            .iter()
+            .filter(|other| other["party"] != one["party"])
+        {
+            let met = numbers(&other["members"]);
+            assert!(
+                met.iter().all(|player| !avoided.contains(player)),
+                "{one} meets {other}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
+    let folder = Folder::new();
+    let (scenario, events) = (
+        folder.write("arena.ron", ARENA),
+        folder.path("events.jsonl"),
+    );
+    let told = throng(&[
+        "run",
+        &scenario,
+        "--no-timing",
+        "--json",
+        "--events",
+        &events,
+    ]);
+    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    let mut reader = Reader::default();
+    let (mut avoiders, mut real) = (0, 0);
+    for line in fs::read_to_string(&events).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        match line["type"].as_str().unwrap() {
+            "ticket" => {
+                avoiders += usize::from(!numbers(&line["avoid"]).is_empty());
+                real += usize::from(line["party"].as_i64().unwrap() > 0);
+                reader.ticket(line);
+            }
+            "cancel" | "expire" => drop(reader.take(line["party"].as_i64().unwrap())),
+            "match" => reader.found(&line),
+            "backfill" => reader.backfill(&line),
+            _ => {}
+        }
+    }
+    let report = told.json();
+    let figures = &report["matchmaking"];
+    assert_eq!(figures["matches"], reader.matches.len());
+    assert_eq!(figures["waiting"], reader.waiting.len());
+    assert!(reader.matches.len() > 30 && avoiders > 50 && real > 5);
+    assert!(reader.filled > 10, "{} joined", reader.filled);
+}
