@@ -8,8 +8,8 @@ use foldhash::fast::FixedState;
 use glam::Vec2;
 use rand::RngExt;
 
+use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
-use super::plugin::{CrowdId, Crowds, individual_random};
 use crate::inbox::{Inbox, InboxSettings};
 use crate::map::SceneMap;
 use crate::movement::Speed;

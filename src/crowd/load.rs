@@ -15,8 +15,9 @@ use glam::Vec2;
 use thiserror::Error;
 
 use super::behaviour::Behaviour;
+use super::crowds::{CrowdSpec, STAGGER_S};
 use super::place::CrowdArea;
-use super::plugin::{CrowdSpec, STAGGER_S, add_crowd};
+use super::spawn::add_crowd;
 use crate::aoi::{SceneInterest, ViewCaps, Viewer};
 use crate::inbox::InboxSettings;
 use crate::map::{MapError, MapRecipe, SceneMap, TownRecipe, generate};

@@ -12,19 +12,41 @@
 //! [`FixedPostUpdate`](bevy_app::FixedPostUpdate)), as a client's work does not burden a server. NPCs and attribute activity
 //! are the server's own.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `activity.rs` | attributes change by themselves |
+//! | `arrivals.rs` | parties without objects, who queue at a rate |
+//! | `attributes.rs` | what characters and scenes have that clients learn |
+//! | `behaviour.rs` | what individuals do with their time |
+//! | `clients.rs` | synthetic clients: login, sending, mirrors |
+//! | `commands.rs` | what scripts do to crowds |
+//! | `crowds.rs` | crowds, and who belongs to them |
+//! | `line.rs` | bad lines between the server and clients |
+//! | `load.rs` | the load under which the whole tick is measured |
+//! | `lobby.rs` | players of crowds, who queue with their parties |
+//! | `place.rs` | areas, and free spots in them |
+//! | `plugin.rs` | all that in the tick |
+//! | `spawn.rs` | adding crowds, spawning individuals |
+//! | `think.rs` | who has nothing to do chooses where to go |
+//! | `tickets.rs` | the tickets of synthetic parties |
+//!
 //! Invariant: what an individual draws depends on the seed, its id and the tick alone, so that the order in which the ECS
 //! stores individuals cannot show.
 
+mod activity;
 mod arrivals;
 mod attributes;
 mod behaviour;
 mod clients;
 mod commands;
+mod crowds;
 mod line;
 mod load;
 mod lobby;
 mod place;
 mod plugin;
+mod spawn;
+mod think;
 mod tickets;
 
 pub use arrivals::{
@@ -40,14 +62,13 @@ pub use commands::{
     change_scene_of, despawn_some, login_some, logout_some, members, move_individual, send_home,
     set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
+pub use crowds::{CrowdId, CrowdSpec, Crowds, Member, rest};
 pub use line::{LINE_MS_MAX, LineSpec};
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
     load_side_tiles,
 };
 pub use place::CrowdArea;
-pub use plugin::{
-    CrowdId, CrowdPlugin, CrowdSpec, CrowdSystems, Crowds, Member, add_crowd, rest,
-    spawn_individual,
-};
+pub use plugin::{CrowdPlugin, CrowdSystems};
+pub use spawn::{add_crowd, spawn_individual};
 pub use tickets::{ArrivalSpec, REGIONS_MAX};

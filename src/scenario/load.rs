@@ -5,14 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::builtin::{BUILT_IN, built_in};
-use super::error::{Mistake, ScenarioError};
-use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
-use super::outline::Outline;
-use super::place::{Problem, ValuePath};
 use super::schema::{MapSource, Scenario, ScenarioScene};
-use super::suggest::{closest, one_of};
-use super::syntax;
+use super::text::{self, Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of};
 use super::validate::validate;
+use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::map::{self, MapError, TileMap, TileRect};
 
 /// The largest scenario file that is read, bytes.
@@ -82,7 +78,7 @@ pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
 /// # Errors
 /// [`ScenarioError::Syntax`] with the place.
 pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    syntax::parse(file, text)
+    text::parse(file, text)
 }
 
 impl Loaded {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
-use super::limits::GRID_CELLS_MAX;
 use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
-use super::{Problem, ScenarioError, ValuePath};
+use super::text::{Problem, ScenarioError, ValuePath};
+use super::validate::limits::GRID_CELLS_MAX;
+use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};

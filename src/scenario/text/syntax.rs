@@ -8,15 +8,16 @@ use ron::extensions::Extensions;
 
 use super::error::{Mistake, ScenarioError};
 use super::outline::{Outline, TextSpan, TokenKind};
-use super::schema::Scenario;
+
 use super::suggest::{closest, one_of};
+use crate::scenario::schema::Scenario;
 
 /// Steps down into a scenario that the reader takes at most, since each costs stack. A bracket is one to four of them, a
 /// real scenario has about forty.
 const DEPTH_MAX: usize = 128;
 
 /// Reads a scenario from its text.
-pub(super) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+pub(in crate::scenario) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let failed = |span, message, help| {
         ScenarioError::Syntax(Box::new(Mistake::new(file, text, span, (message, help))))
     };
@@ -313,8 +314,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{BUILT_IN, Loaded};
     use super::*;
+    use crate::scenario::{BUILT_IN, Loaded};
 
     /// `line:column: message`, the words underlined, and the help.
     fn told(text: &str) -> (String, String, Option<String>) {

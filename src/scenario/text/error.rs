@@ -92,7 +92,7 @@ pub struct Mistake {
 impl Mistake {
     /// A mistake at some bytes of a text. A span beyond the text, or within a character, is moved back to one that is
     /// not.
-    pub(super) fn new(
+    pub(in crate::scenario) fn new(
         file: &str,
         text: &str,
         span: Range<usize>,

@@ -3,16 +3,18 @@
 //! Part of validation like `validate`, but for what it takes maps to tell: [`edits_fit`] and [`grid_fits`] want the size
 //! of a scene's map, which the loader knows once it has read it.
 
+use super::super::schema::{Action, MapSource, Scenario, ScenarioScene};
+use super::super::text::{Problem, ValuePath};
 use super::bounds::at_most;
 use super::limits::SCENES_MAX;
-use super::place::{Problem, ValuePath};
-use super::schema::{Action, MapSource, Scenario, ScenarioScene};
 use crate::aoi::grid::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
 /// the script opens.
-pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioScene)> {
+pub(in crate::scenario) fn scenes_with_places(
+    scenario: &Scenario,
+) -> Vec<(ValuePath, &ScenarioScene)> {
     let root = ValuePath::root();
     let first = scenario
         .scenes
@@ -41,7 +43,7 @@ pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(ValuePath, &Scenar
 }
 
 /// Checks that the script's edits of a scene lie within its map, whose tiles are `map`.
-pub(super) fn edits_fit(
+pub(in crate::scenario) fn edits_fit(
     scenario: &Scenario,
     scene: &ScenarioScene,
     map: TileRect,
@@ -86,7 +88,7 @@ pub(super) fn edits_fit(
 }
 
 /// Checks that the interest grid of a scene can be laid over its map, whose tiles are `map`. Gives its number of cells.
-pub(super) fn grid_fits(
+pub(in crate::scenario) fn grid_fits(
     scene: &ScenarioScene,
     place: &ValuePath,
     map: TileRect,
@@ -100,7 +102,11 @@ pub(super) fn grid_fits(
 
 /// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
 /// list of files fills the memory.
-pub(super) fn add_tiles(total: &mut u64, place: &ValuePath, map: TileRect) -> Result<(), Problem> {
+pub(in crate::scenario) fn add_tiles(
+    total: &mut u64,
+    place: &ValuePath,
+    map: TileRect,
+) -> Result<(), Problem> {
     *total = total.saturating_add(map.tile_count());
     if *total <= TILES_MAX {
         return Ok(());
@@ -111,7 +117,7 @@ pub(super) fn add_tiles(total: &mut u64, place: &ValuePath, map: TileRect) -> Re
 }
 
 /// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
-pub(super) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
+pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
     let scenes = scenes_with_places(scenario);
     at_most(
         &ValuePath::root(),
@@ -153,8 +159,8 @@ fn tile_count(recipe: &MapRecipe) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse, validate};
     use super::*;
+    use crate::scenario::{parse, validate};
 
     fn scenario(fields: &str) -> Scenario {
         parse("t.ron", &format!("Scenario(name: \"x\", {fields})")).unwrap()
