@@ -9,7 +9,7 @@ use super::{
 };
 use crate::map;
 use crate::scenario::{self, Judged, Memory, Report, RunOptions, ScenarioRun as Playing};
-use crate::sim::clock::Pacer;
+use crate::server::Pace;
 
 /// Arguments of `throng run`.
 #[derive(Debug, Default, clap::Args)]
@@ -104,6 +104,11 @@ impl Run {
                 .map(create)
                 .transpose()?
                 .map(|file| Box::new(file) as _),
+            pace: if self.realtime {
+                Pace::RealTime
+            } else {
+                Pace::AsFastAsPossible
+            },
             judge_timing: !self.no_timing,
             configure: Vec::new(),
         };
@@ -135,15 +140,11 @@ impl Run {
         })
     }
 
-    /// Does all ticks, at the pace that was asked for; gives the most memory that was seen in use.
+    /// Does all ticks; gives the most memory that was seen in use.
     fn play(&self, playing: &mut Playing, quiet: bool) -> io::Result<Option<u64>> {
         let bar = progress(playing.ticks(), "tick", quiet);
-        let mut pacer = self.realtime.then(|| Pacer::new(playing.tick_length()));
         let mut peak = None;
         while !is_interrupted() {
-            if let Some(pacer) = &mut pacer {
-                pacer.wait();
-            }
             if !playing.step()? {
                 break;
             }

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, Idle};
 use super::place::CrowdArea;
 use crate::aoi::ViewCaps;
 use crate::nav::Path;
@@ -71,7 +71,7 @@ impl CrowdSpec {
             team: None,
             guild: None,
             party_size: 0,
-            behaviour: Behaviour::Idle,
+            behaviour: Idle.into(),
             speed_m_s: 1.5,
             attributes_per_s: 0.0,
             clients: 0.0,

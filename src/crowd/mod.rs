@@ -17,7 +17,7 @@
 //! | `activity.rs` | attributes change by themselves |
 //! | `arrivals.rs` | parties without objects, who queue at a rate |
 //! | `attributes.rs` | what characters and scenes have that clients learn |
-//! | `behaviour.rs` | what individuals do with their time |
+//! | `behaviour/` | what individuals do with their time, and the door for a game's own |
 //! | `clients.rs` | synthetic clients: login, sending, mirrors |
 //! | `commands.rs` | what scripts do to crowds |
 //! | `crowds.rs` | crowds, and who belongs to them |
@@ -27,7 +27,6 @@
 //! | `place.rs` | areas, and free spots in them |
 //! | `plugin.rs` | all that in the tick |
 //! | `spawn.rs` | adding crowds, spawning individuals |
-//! | `think.rs` | who has nothing to do chooses where to go |
 //! | `tickets.rs` | the tickets of synthetic parties |
 //!
 //! Invariant: what an individual draws depends on the seed, its id and the tick alone, so that the order in which the ECS
@@ -46,7 +45,6 @@ mod lobby;
 mod place;
 mod plugin;
 mod spawn;
-mod think;
 mod tickets;
 
 pub use arrivals::{
@@ -56,7 +54,9 @@ pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
     set_attribute, set_scene_attribute,
 };
-pub use behaviour::Behaviour;
+pub use behaviour::{
+    Behave, Behaviour, Chase, Commute, Flee, Gather, Idle, LooksFor, Patrol, Senses, Wander,
+};
 pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{
     change_scene_of, despawn_some, login_some, logout_some, members, move_individual, send_home,

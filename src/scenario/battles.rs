@@ -23,7 +23,8 @@ use super::script::ScenarioScript;
 use super::stage::{self, Stage};
 use crate::aoi::ViewCaps;
 use crate::crowd::{
-    Behaviour, CrowdSpec, FIRST_PLAYER, move_individual, send_home, set_behaviour, spawn_individual,
+    Behaviour, Chase, CrowdSpec, FIRST_PLAYER, move_individual, send_home, set_behaviour,
+    spawn_individual,
 };
 use crate::matchmaking::ticket::ROLES;
 use crate::matchmaking::{
@@ -301,10 +302,10 @@ fn enter(
     let kind = kind.unwrap_or_default();
     let (stage, scene) = (world.resource::<Stage>(), battle.scene);
     let at = stage.place(world, scene, &Area::default());
-    let chase = Behaviour::Chase {
+    let chase = Behaviour::from(Chase {
         kind,
         sight_m: SIGHT_M,
-    };
+    });
     let team = Some(TeamId(side as u32 + 1));
     let body = CrowdSpec {
         team,

@@ -1,7 +1,6 @@
 //! Playing a scenario: set up, tick by tick, to rest, judged.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -14,12 +13,12 @@ use super::report::{self, Memory, ObjectFigures, Report};
 use super::script::{ScenarioScript, run_script};
 use super::stage;
 use super::text::ScenarioError;
-use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
+use crate::crowd::{ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
 use crate::map::TileMap;
 use crate::outbox::Outbox;
+use crate::server::{Pace, Server};
 use crate::sim::clock::Stopwatch;
 use crate::sim::{SimSystems, TickObservers, TickTimings};
-use crate::testing::TestServer;
 use crate::world::Scenes;
 
 /// Ticks in which a run comes to rest at the latest.
@@ -41,6 +40,8 @@ pub struct RunOptions {
     pub threads: usize,
     /// Where events go.
     pub events: Option<Box<dyn Write + Send + Sync>>,
+    /// How fast ticks follow each other; what is left to do at the end, until all is at rest, is done as fast as possible.
+    pub pace: Pace,
     /// A line in the events for every object's position and tick.
     pub positions: bool,
     /// Where `TICK HASH` goes, a line a tick.
@@ -53,7 +54,7 @@ pub struct RunOptions {
 
 /// A scenario that plays.
 pub struct ScenarioRun {
-    server: TestServer,
+    server: Server,
     loaded: Loaded,
     threads: usize,
     ticks: u64,
@@ -74,7 +75,10 @@ impl ScenarioRun {
         loaded.check(ATTRIBUTE_NAMES)?;
         let scenario = &loaded.scenario;
         let seed = options.seed.unwrap_or(scenario.seed);
-        let mut builder = TestServer::builder()
+        let mut builder = Server::builder()
+            .strict_order()
+            .plugins(CrowdPlugin)
+            .pace(options.pace)
             .seed(seed)
             .tick_hz(scenario.tick_hz)
             .workers(options.threads)
@@ -124,14 +128,8 @@ impl ScenarioRun {
         self.server.tick()
     }
 
-    /// The length of a tick in simulated time.
-    #[must_use]
-    pub fn tick_length(&self) -> Duration {
-        Duration::from_secs_f64(1.0 / self.loaded.scenario.tick_hz)
-    }
-
     /// The server, to look at.
-    pub const fn server(&mut self) -> &mut TestServer {
+    pub const fn server(&mut self) -> &mut Server {
         &mut self.server
     }
 
@@ -217,6 +215,7 @@ impl ScenarioRun {
 
     /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached.
     fn come_to_rest(&mut self) -> bool {
+        self.server.set_pace(Pace::AsFastAsPossible);
         self.server.world_mut().remove_resource::<ScenarioScript>();
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
         let mut quiet_since = None;

@@ -11,7 +11,10 @@ use super::text::{Problem, ScenarioError, ValuePath};
 use super::validate::limits::GRID_CELLS_MAX;
 use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
-use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
+use crate::crowd::{
+    ArrivalSpec, Arrivals, Behaviour, Chase, Commute, CrowdArea, CrowdSpec, Flee, Gather, Idle,
+    Patrol, Wander, Weather, add_crowd,
+};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
@@ -221,27 +224,33 @@ impl Stage {
             .find(|opened| opened.entity == scene)
             .map_or(Vec2::ONE, |o| o.scale);
         match behaviour {
-            schema::BehaviourSpec::Idle => Behaviour::Idle,
-            schema::BehaviourSpec::Wander { radius_m } => Behaviour::Wander {
+            schema::BehaviourSpec::Idle => Idle.into(),
+            schema::BehaviourSpec::Wander { radius_m } => Wander {
                 radius_m: *radius_m,
-            },
-            schema::BehaviourSpec::Patrol { points } => Behaviour::Patrol {
+            }
+            .into(),
+            schema::BehaviourSpec::Patrol { points } => Patrol {
                 points: points.iter().map(|&point| point * scale).collect(),
-            },
-            schema::BehaviourSpec::Chase { kind: of, sight_m } => Behaviour::Chase {
+            }
+            .into(),
+            schema::BehaviourSpec::Chase { kind: of, sight_m } => Chase {
                 kind: kind(of),
                 sight_m: *sight_m,
-            },
-            schema::BehaviourSpec::Flee { kind: of, sight_m } => Behaviour::Flee {
+            }
+            .into(),
+            schema::BehaviourSpec::Flee { kind: of, sight_m } => Flee {
                 kind: kind(of),
                 sight_m: *sight_m,
-            },
-            schema::BehaviourSpec::Commute { between: (a, b) } => Behaviour::Commute {
+            }
+            .into(),
+            schema::BehaviourSpec::Commute { between: (a, b) } => Commute {
                 between: [self.place(world, scene, a), self.place(world, scene, b)],
-            },
-            schema::BehaviourSpec::Gather { at } => Behaviour::Gather {
+            }
+            .into(),
+            schema::BehaviourSpec::Gather { at } => Gather {
                 at: self.place(world, scene, at),
-            },
+            }
+            .into(),
         }
     }
 }

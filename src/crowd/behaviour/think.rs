@@ -4,8 +4,9 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use rand::RngExt;
 
-use super::behaviour::{Behaviour, Mind, next_goal};
-use super::crowds::{LOOK_TICKS, individual_random};
+use super::super::crowds::{LOOK_TICKS, individual_random};
+use super::behave::{Behaviour, LooksFor, Senses};
+use super::mind::Mind;
 use crate::aoi::SceneInterest;
 use crate::map::SceneMap;
 use crate::nav::{Path, PathClass, PathRequest};
@@ -25,7 +26,7 @@ type Thinking = (
 );
 
 /// Individuals that have nothing to do, or look around for somebody, choose their next goal.
-pub(super) fn think(
+pub(in crate::crowd) fn think(
     tick: Res<SimTick>,
     time: Res<Time<Fixed>>,
     streams: Res<RandomStreams>,
@@ -55,10 +56,8 @@ pub(super) fn think(
             continue;
         };
         let mut random = individual_random(streams.seed(), 2 << 32, key, tick.0);
-        let looked_for = behaviour.looks_for();
-        let seen = looked_for
-            .zip(interest)
-            .and_then(|((kind, sight_m), interest)| {
+        let seen = behaviour.looks_for().zip(interest).and_then(
+            |(LooksFor { kind, sight_m }, interest)| {
                 interest
                     .views()
                     .nearby(position.0, sight_m, u8::MAX, &mut near);
@@ -73,7 +72,8 @@ pub(super) fn think(
                         .then_some((at.distance_squared(position.0), at))
                 });
                 found.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
-            });
+            },
+        );
         let position = position.0;
         let behaviour = behaviour.clone();
         let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
@@ -91,7 +91,15 @@ pub(super) fn think(
             continue;
         }
         mind.resting = false;
-        let goal = next_goal(&behaviour, &mind, position, seen, map, &mut random);
+        let senses = Senses {
+            position,
+            home: mind.home,
+            goals: mind.goals,
+            nearest: seen,
+            tick: tick.0,
+            map,
+        };
+        let goal = behaviour.next_goal(&senses, &mut random);
         if let Some(goal) = goal {
             mind.goals = mind.goals.wrapping_add(1);
             // Where it goes already needs no second search.

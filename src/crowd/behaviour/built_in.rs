@@ -1,0 +1,275 @@
+//! The behaviours that come with the crate. Plain functions over what an individual senses.
+
+use std::sync::Arc;
+
+use glam::Vec2;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use super::super::place::{CrowdArea, direction};
+use super::behave::{Behave, LooksFor, Senses};
+use crate::sim::StateHasher;
+use crate::world::KindId;
+
+/// How far a frightened individual runs at once, in metres.
+const FLIGHT_M: f32 = 12.0;
+
+/// How far one that hunts strolls while it sees nobody, in metres.
+const STROLL_M: f32 = 10.0;
+
+/// Stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle;
+
+impl Behave for Idle {
+    const NAME: &'static str = "Idle";
+
+    fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        None
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        point(hasher, 0, Vec2::ZERO);
+    }
+}
+
+/// Walks to random spots around where it began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wander {
+    /// How far they are from there at most, in metres.
+    pub radius_m: f32,
+}
+
+impl Behave for Wander {
+    const NAME: &'static str = "Wander";
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(around(senses.home, self.radius_m))
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        point(hasher, 1, Vec2::new(self.radius_m, 0.0));
+    }
+}
+
+/// Walks from point to point and begins anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patrol {
+    /// The points, in metres; without any it stays where it is.
+    pub points: Arc<[Vec2]>,
+}
+
+impl Behave for Patrol {
+    const NAME: &'static str = "Patrol";
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        let nth = senses.goals as usize % self.points.len().max(1);
+        self.points.get(nth).copied().map(CrowdArea::Point)
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.points.iter().for_each(|&at| point(hasher, 2, at));
+    }
+}
+
+/// Runs after the nearest of a kind, and strolls while it sees none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chase {
+    /// The kind of its prey.
+    pub kind: KindId,
+    /// How far it sees, in metres.
+    pub sight_m: f32,
+}
+
+impl Behave for Chase {
+    const NAME: &'static str = "Chase";
+
+    fn looks_for(&self) -> Option<LooksFor> {
+        Some(LooksFor {
+            kind: self.kind,
+            sight_m: self.sight_m,
+        })
+    }
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(match senses.nearest {
+            Some(prey) => CrowdArea::Point(prey),
+            None => around(senses.home, STROLL_M),
+        })
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        point(hasher, 3, Vec2::new(f32::from(self.kind.0), self.sight_m));
+    }
+}
+
+/// Runs from the nearest of a kind, and strolls while it sees none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flee {
+    /// The kind of its hunters.
+    pub kind: KindId,
+    /// How far it sees, in metres.
+    pub sight_m: f32,
+}
+
+impl Behave for Flee {
+    const NAME: &'static str = "Flee";
+
+    fn looks_for(&self) -> Option<LooksFor> {
+        Some(LooksFor {
+            kind: self.kind,
+            sight_m: self.sight_m,
+        })
+    }
+
+    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(match senses.nearest {
+            Some(hunter) => {
+                let away = flight(senses.position - hunter, random);
+                CrowdArea::Point(senses.position + away)
+            }
+            None => around(senses.home, STROLL_M),
+        })
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        point(hasher, 4, Vec2::new(f32::from(self.kind.0), self.sight_m));
+    }
+}
+
+/// Walks to and fro between two places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Commute {
+    /// The places; the first is the first goal.
+    pub between: [CrowdArea; 2],
+}
+
+impl Behave for Commute {
+    const NAME: &'static str = "Commute";
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(self.between[senses.goals as usize % 2])
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.between
+            .iter()
+            .for_each(|place| point(hasher, 5, place.centre()));
+    }
+}
+
+/// Goes to a place, and shifts about there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gather {
+    /// The place.
+    pub at: CrowdArea,
+}
+
+impl Behave for Gather {
+    const NAME: &'static str = "Gather";
+
+    fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(self.at)
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        point(hasher, 6, self.at.centre());
+    }
+}
+
+fn point(hasher: &mut StateHasher, tag: u64, point: Vec2) {
+    hasher.write_u64(tag);
+    hasher.write_f32(point.x);
+    hasher.write_f32(point.y);
+}
+
+/// Everywhere up to so far from a centre.
+const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
+    CrowdArea::Ring {
+        center,
+        radius: radius_m / 2.0,
+        width: radius_m,
+    }
+}
+
+/// Away, a little to one side so that it does not run into a corner for ever.
+fn flight(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
+    let straight = away.try_normalize().unwrap_or_else(|| direction(random));
+    let sideways = straight.perp() * random.random_range(-0.7..=0.7f32);
+    (straight + sideways).normalize_or_zero() * FLIGHT_M
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::behave::Behaviour;
+    use super::*;
+    use crate::map::{SceneMap, TileMap};
+    use rand::SeedableRng;
+
+    fn map() -> SceneMap {
+        SceneMap::new(Arc::new(TileMap::new(200, 200, false).unwrap()), 0.5)
+    }
+
+    fn goal(behaviour: &Behaviour, goals: u32, nearest: Option<Vec2>) -> Option<Vec2> {
+        let senses = Senses {
+            position: Vec2::splat(50.0),
+            home: Vec2::splat(50.0),
+            goals,
+            nearest,
+            tick: 0,
+            map: &map(),
+        };
+        behaviour.next_goal(&senses, &mut Pcg64Mcg::seed_from_u64(goals.into()))
+    }
+
+    #[test]
+    fn a_patrol_and_a_commute_take_turns() {
+        let points: Arc<[Vec2]> =
+            [Vec2::splat(10.25), Vec2::splat(20.25), Vec2::splat(30.25)].into();
+        let patrol = Behaviour::from(Patrol {
+            points: points.clone(),
+        });
+        let visited: Vec<_> = (0..6).filter_map(|nth| goal(&patrol, nth, None)).collect();
+        assert_eq!(visited, [&points[..], &points[..]].concat());
+        let commute = Behaviour::from(Commute {
+            between: [points[0], points[2]].map(CrowdArea::Point),
+        });
+        let visited: Vec<_> = (0..3).filter_map(|nth| goal(&commute, nth, None)).collect();
+        assert_eq!(visited, [points[0], points[2], points[0]]);
+        assert_eq!(goal(&Patrol { points: [].into() }.into(), 0, None), None);
+    }
+
+    #[test]
+    fn hunters_run_to_their_prey_and_the_prey_runs_away() {
+        let other = Vec2::new(55.25, 50.25);
+        let kind = KindId(0);
+        assert_eq!(
+            goal(
+                &Chase {
+                    kind,
+                    sight_m: 20.0
+                }
+                .into(),
+                0,
+                Some(other)
+            ),
+            Some(other)
+        );
+        for nth in 0..20 {
+            let to = goal(
+                &Flee {
+                    kind,
+                    sight_m: 20.0,
+                }
+                .into(),
+                nth,
+                Some(other),
+            )
+            .unwrap();
+            assert!(
+                to.distance(other) > Vec2::splat(50.0).distance(other) + 5.0,
+                "{to}"
+            );
+        }
+    }
+}
