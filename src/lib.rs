@@ -31,6 +31,7 @@ pub mod nav;
 pub mod outbox;
 pub mod prelude;
 pub mod scenario;
+pub mod server;
 pub mod session;
 pub mod sim;
 pub mod sync;

@@ -1,6 +1,7 @@
 //! The test rig: a whole server without sockets or a wall clock, stepped by hand.
 //!
-//! Tests, benches and the program all build their app here, so that what is tested is what runs.
+//! It wraps the [`Server`] that the program and embedders run, and adds what only a test needs: a scene and a crowd in a line,
+//! what was sent, and an error for systems whose order is left open.
 //!
 //! ```
 //! use throng::testing::TestServer;
@@ -12,25 +13,20 @@
 
 use std::sync::Arc;
 
-use bevy_app::{
-    App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, TaskPoolOptions, TaskPoolPlugin,
-};
+use bevy_app::App;
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel, SingleThreadedExecutor};
-use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 
-use crate::ThrongPlugins;
-use crate::crowd::{Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
+use crate::crowd::{CrowdArea, CrowdPlugin, CrowdSpec, SyntheticClients, Wander, add_crowd};
 use crate::map::{SceneMap, TileMap};
 use crate::outbox::{MemorySink, Outbox};
-use crate::sim::{Heartbeat, RandomStreams, SimTick, TimingPlugin, Workers, clock, state_hash};
+use crate::server::{Server, ServerBuilder};
 use crate::wire::ClientId;
 use crate::world::{ObjectKinds, SceneSpec, open_scene};
 
-/// A server that does one tick when it is told to.
+/// A [`Server`] with synthetic crowds and strict order, which keeps what it sent.
 pub struct TestServer {
-    app: App,
+    server: Server,
     /// What was sent in the last [`step`](Self::step).
     sent: MemorySink,
     scene: Option<Entity>,
@@ -38,25 +34,17 @@ pub struct TestServer {
 
 /// What a [`TestServer`] is built with.
 pub struct TestServerBuilder {
-    seed: u64,
-    tick_hz: f64,
-    workers: usize,
-    timing: bool,
+    server: ServerBuilder,
     map: Option<(TileMap, f32)>,
     crowd: u32,
-    configure: Vec<Box<dyn FnOnce(&mut App)>>,
 }
 
 impl Default for TestServerBuilder {
     fn default() -> Self {
         Self {
-            seed: 1,
-            tick_hz: 20.0,
-            workers: 1,
-            timing: false,
+            server: Server::builder().strict_order().plugins(CrowdPlugin),
             map: None,
             crowd: 0,
-            configure: Vec::new(),
         }
     }
 }
@@ -64,30 +52,33 @@ impl Default for TestServerBuilder {
 impl TestServerBuilder {
     /// The seed of all randomness; 1 by default.
     #[must_use]
-    pub const fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
+    pub fn seed(self, seed: u64) -> Self {
+        self.with(|server| server.seed(seed))
     }
 
     /// Ticks a second of simulated time; 20 by default.
     #[must_use]
-    pub const fn tick_hz(mut self, tick_hz: f64) -> Self {
-        self.tick_hz = tick_hz;
-        self
+    pub fn tick_hz(self, tick_hz: f64) -> Self {
+        self.with(|server| server.tick_hz(tick_hz))
     }
 
     /// On how many threads a tick's work is spread; 1 by default. Never changes a result.
     #[must_use]
-    pub const fn workers(mut self, workers: usize) -> Self {
-        self.workers = workers;
-        self
+    pub fn workers(self, workers: usize) -> Self {
+        self.with(|server| server.workers(workers))
     }
 
     /// Times every set of the tick.
     #[must_use]
-    pub const fn timing(mut self) -> Self {
-        self.timing = true;
-        self
+    pub fn timing(self) -> Self {
+        self.with(ServerBuilder::timing)
+    }
+
+    fn with(self, change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
+        Self {
+            server: change(self.server),
+            ..self
+        }
     }
 
     /// Opens a scene with this map and tiles of so many metres.
@@ -106,9 +97,8 @@ impl TestServerBuilder {
 
     /// Changes the app after all plugins were added and before it starts: adds systems, shuffles schedules.
     #[must_use]
-    pub fn configure(mut self, configure: impl FnOnce(&mut App) + 'static) -> Self {
-        self.configure.push(Box::new(configure));
-        self
+    pub fn configure(self, configure: impl FnOnce(&mut App) + 'static) -> Self {
+        self.with(|server| server.configure(configure))
     }
 
     /// Builds and starts the server.
@@ -117,34 +107,8 @@ impl TestServerBuilder {
     /// When the map or the crowd does not fit into a scene: a mistake of the test.
     #[must_use]
     pub fn build(self) -> TestServer {
-        let mut app = App::new();
-        app.add_plugins((
-            TaskPoolPlugin {
-                task_pool_options: pools(self.workers),
-            },
-            TimePlugin,
-            ThrongPlugins,
-            CrowdPlugin,
-        ));
-        if self.timing {
-            app.add_plugins(TimingPlugin);
-        }
-        app.insert_resource(Time::<Fixed>::from_hz(self.tick_hz))
-            .insert_resource(RandomStreams::new(self.seed))
-            .insert_resource(Workers::new(self.workers));
-        strict(&mut app, FixedPreUpdate);
-        strict(&mut app, FixedUpdate);
-        strict(&mut app, Heartbeat);
-        strict(&mut app, FixedPostUpdate);
-        self.configure
-            .into_iter()
-            .for_each(|configure| configure(&mut app));
-        app.finish();
-        app.cleanup();
-        clock::one_tick_an_update(&mut app);
-
         let mut server = TestServer {
-            app,
+            server: self.server.build(),
             sent: MemorySink::default(),
             scene: None,
         };
@@ -165,35 +129,6 @@ impl TestServerBuilder {
     }
 }
 
-/// Makes the order of a schedule's systems an error where it could show, and runs them on the calling thread.
-fn strict(app: &mut App, label: impl ScheduleLabel) {
-    app.edit_schedule(label, |schedule| {
-        let settings = schedule.get_build_settings();
-        schedule.set_build_settings(ScheduleBuildSettings {
-            ambiguity_detection: LogLevel::Error,
-            ..settings
-        });
-        // The sets of a tick are a chain: what can run at once is inside the systems, which spread it over the workers
-        // themselves. So systems are not handed to other threads, which costs more than it gains.
-        schedule.set_executor(SingleThreadedExecutor::new());
-    });
-}
-
-/// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
-/// process makes them.
-pub(crate) fn pools(workers: usize) -> TaskPoolOptions {
-    let mut options = TaskPoolOptions::default();
-    let helpers = workers.saturating_sub(1).max(1);
-    for (pool, threads) in [
-        (&mut options.io, 1),
-        (&mut options.async_compute, 1),
-        (&mut options.compute, helpers),
-    ] {
-        (pool.min_threads, pool.max_threads) = (threads, threads);
-    }
-    options
-}
-
 impl TestServer {
     /// A server with defaults, to be changed.
     #[must_use]
@@ -204,7 +139,7 @@ impl TestServer {
     /// Does exactly `ticks` ticks.
     pub fn step(&mut self, ticks: u64) {
         self.sent.kept().clear();
-        (0..ticks).for_each(|_| self.app.update());
+        self.server.step(ticks);
     }
 
     /// Keeps what is sent, for [`sent_to`](Self::sent_to); the mirrors of synthetic clients get nothing from then on.
@@ -230,18 +165,18 @@ impl TestServer {
     /// When the server has none of this type: a mistake of the test.
     #[must_use]
     pub fn stats<R: Resource>(&self) -> &R {
-        self.app.world().resource::<R>()
+        self.world().resource::<R>()
     }
 
     /// The state hash as it is now, folded to the 64 bits that are shown.
     pub fn state_hash(&mut self) -> u64 {
-        state_hash(self.app.world_mut()).fold()
+        self.server.state_hash()
     }
 
     /// The number of ticks done.
     #[must_use]
     pub fn tick(&self) -> u64 {
-        self.app.world().resource::<SimTick>().0
+        self.server.tick()
     }
 
     /// The scene that the builder opened, if it did.
@@ -253,12 +188,12 @@ impl TestServer {
     /// The world.
     #[must_use]
     pub fn world(&self) -> &World {
-        self.app.world()
+        self.server.world()
     }
 
     /// The world, to change between ticks.
     pub fn world_mut(&mut self) -> &mut World {
-        self.app.world_mut()
+        self.server.world_mut()
     }
 
     fn add_wanderers(&mut self, players: u32) {
@@ -282,7 +217,7 @@ impl TestServer {
             .find("player")
             .expect("a default kind");
         let spec = CrowdSpec {
-            behaviour: Behaviour::Wander { radius_m: 50.0 },
+            behaviour: Wander { radius_m: 50.0 }.into(),
             clients: 1.0,
             attributes_per_s: 1.0,
             ..CrowdSpec::new(
@@ -297,7 +232,7 @@ impl TestServer {
             )
         };
         add_crowd(self.world_mut(), spec).expect("players are not spawned here, but log in");
-        let sink = self.stats::<crate::crowd::SyntheticClients>().sink();
+        let sink = self.stats::<SyntheticClients>().sink();
         self.world_mut().resource_mut::<Outbox>().set_sink(sink);
     }
 }

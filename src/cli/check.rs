@@ -7,7 +7,7 @@ use super::escape::escaped;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
-use crate::scenario;
+use crate::scenario::{self, Behaviours};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
@@ -70,7 +70,7 @@ fn check(file: &str) -> Result<Checked, Failure> {
         });
     }
     let loaded = scenario::load(file)?;
-    loaded.check(ATTRIBUTE_NAMES)?;
+    loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
     let warnings = loaded.check_maps()?;
     let scenario = &loaded.scenario;
     let objects: u64 = scenario

@@ -23,6 +23,7 @@ mod escape;
 mod files;
 mod image;
 mod map;
+mod outputs;
 mod path;
 mod report;
 mod run;

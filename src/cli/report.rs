@@ -196,15 +196,14 @@ impl Printer {
         if let Some(excerpt) = &failure.excerpt {
             let number = excerpt.line.to_string();
             margin = number.len() + 1;
-            let Excerpt {
-                file, line, column, ..
-            } = excerpt;
+            let Excerpt { line, column, .. } = excerpt;
+            let file = escaped(&excerpt.file);
             let arrow = self.paint(blue, "-->");
             let _ = writeln!(
                 out,
                 "{:width$}{arrow} {}:{line}:{column}",
                 "",
-                escaped(file),
+                file,
                 width = margin
             );
             if !excerpt.text.trim().is_empty() {
@@ -315,6 +314,9 @@ mod tests {
                 .unwrap_err()
                 .into(),
         );
-        assert!(!shown.lines().skip(1).any(|line| line.contains('\u{1b}')));
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        let failure = Failure::new("no scenario `a\nb\u{9b}2J\u{202e}c`");
+        let expected = "error: no scenario `a\\nb\\u{9b}2J\\u{202e}c`\n";
+        assert_eq!(PLAIN.render(&failure), expected);
     }
 }

@@ -8,8 +8,8 @@ use foldhash::fast::FixedState;
 use glam::Vec2;
 use rand::RngExt;
 
+use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
-use super::plugin::{CrowdId, Crowds, individual_random};
 use crate::inbox::{Inbox, InboxSettings};
 use crate::map::SceneMap;
 use crate::movement::Speed;
@@ -160,6 +160,7 @@ impl SyntheticClients {
         for synthetic in &self.clients {
             hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
             hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
+            hasher.write_u64(u64::from(synthetic.crowd.0) << 1 | u64::from(synthetic.receives));
         }
         self.churn_due
             .iter()

@@ -14,9 +14,10 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use thiserror::Error;
 
-use super::behaviour::Behaviour;
+use super::behaviour::{Behaviour, Chase, Gather, Idle, Wander};
+use super::crowds::{CrowdSpec, STAGGER_S};
 use super::place::CrowdArea;
-use super::plugin::{CrowdSpec, STAGGER_S, add_crowd};
+use super::spawn::add_crowd;
 use crate::aoi::{SceneInterest, ViewCaps, Viewer};
 use crate::inbox::InboxSettings;
 use crate::map::{MapError, MapRecipe, SceneMap, TownRecipe, generate};
@@ -141,20 +142,17 @@ fn crowds(world: &World, scene: Entity, players: u32, size_m: Vec2) -> [CrowdSpe
         of_players(
             "walking",
             players - 2 * tenth,
-            Behaviour::Wander { radius_m: 200.0 },
+            Wander { radius_m: 200.0 }.into(),
         ),
-        of_players("gathering", tenth, Behaviour::Gather { at: square }),
-        of_players(
-            "pottering",
-            tenth - idle,
-            Behaviour::Wander { radius_m: 20.0 },
-        ),
-        of_players("idle", idle, Behaviour::Idle),
+        of_players("gathering", tenth, Gather { at: square }.into()),
+        of_players("pottering", tenth - idle, Wander { radius_m: 20.0 }.into()),
+        of_players("idle", idle, Idle.into()),
         CrowdSpec {
-            behaviour: Behaviour::Chase {
+            behaviour: Chase {
                 kind: player,
                 sight_m: 15.0,
-            },
+            }
+            .into(),
             speed_m_s: 2.0,
             ..CrowdSpec::new("hunters", npc, load_npcs(players), scene, everywhere)
         },

@@ -19,7 +19,7 @@ use bevy_time::{Fixed, Time};
 
 use super::arrivals::{Arrivals, ticks};
 use super::clients::SyntheticClients;
-use super::plugin::{CrowdId, Crowds, LOOK_TICKS, Member, individual_random};
+use super::crowds::{CrowdId, Crowds, LOOK_TICKS, Member, individual_random};
 use super::tickets::{ArrivalSpec, draw_ticket};
 use crate::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_mhz};
 use crate::sim::{RandomStreams, SimTick};

@@ -12,19 +12,39 @@
 //! [`FixedPostUpdate`](bevy_app::FixedPostUpdate)), as a client's work does not burden a server. NPCs and attribute activity
 //! are the server's own.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `activity.rs` | attributes change by themselves |
+//! | `arrivals.rs` | parties without objects, who queue at a rate |
+//! | `attributes.rs` | what characters and scenes have that clients learn |
+//! | `behaviour/` | what individuals do with their time, and the door for a game's own |
+//! | `clients.rs` | synthetic clients: login, sending, mirrors |
+//! | `commands.rs` | what scripts do to crowds |
+//! | `crowds.rs` | crowds, and who belongs to them |
+//! | `line.rs` | bad lines between the server and clients |
+//! | `load.rs` | the load under which the whole tick is measured |
+//! | `lobby.rs` | players of crowds, who queue with their parties |
+//! | `place.rs` | areas, and free spots in them |
+//! | `plugin.rs` | all that in the tick |
+//! | `spawn.rs` | adding crowds, spawning individuals |
+//! | `tickets.rs` | the tickets of synthetic parties |
+//!
 //! Invariant: what an individual draws depends on the seed, its id and the tick alone, so that the order in which the ECS
 //! stores individuals cannot show.
 
+mod activity;
 mod arrivals;
 mod attributes;
 mod behaviour;
 mod clients;
 mod commands;
+mod crowds;
 mod line;
 mod load;
 mod lobby;
 mod place;
 mod plugin;
+mod spawn;
 mod tickets;
 
 pub use arrivals::{Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
@@ -32,20 +52,21 @@ pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
     set_attribute, set_scene_attribute,
 };
-pub use behaviour::Behaviour;
+pub use behaviour::{
+    Behave, Behaviour, Chase, Commute, Flee, Gather, Idle, LooksFor, Patrol, Senses, Wander,
+};
 pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{
     change_scene_of, despawn_some, login_some, logout_some, members, move_individual, send_home,
     set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
+pub use crowds::{CrowdId, CrowdSpec, Crowds, Member, rest};
 pub use line::{LINE_MS_MAX, LineSpec};
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
     load_side_tiles,
 };
 pub use place::CrowdArea;
-pub use plugin::{
-    CrowdId, CrowdPlugin, CrowdSpec, CrowdSystems, Crowds, Member, add_crowd, rest,
-    spawn_individual,
-};
+pub use plugin::{CrowdPlugin, CrowdSystems};
+pub use spawn::{add_crowd, spawn_individual};
 pub use tickets::{ArrivalSpec, REGIONS_MAX};

@@ -4,6 +4,7 @@ use glam::{IVec2, Vec2};
 use rand::{Rng, RngExt};
 
 use crate::map::{RegionId, TileMap};
+use crate::sim::StateHasher;
 
 /// Random spots tried before the nearest free one is taken.
 const TRIES: u32 = 32;
@@ -16,21 +17,21 @@ const NEAREST_TILES_MAX: u32 = 4096;
 pub enum CrowdArea {
     /// Everything between two corners.
     Rect {
-        /// Top left.
+        /// The top left corner, in metres.
         min: Vec2,
-        /// Bottom right.
+        /// The bottom right corner, in metres.
         max: Vec2,
     },
     /// Everything at `radius` from a centre, give or take half the width.
     Ring {
-        /// The centre.
+        /// The centre, in metres.
         center: Vec2,
-        /// The radius of the middle of the ring.
+        /// The radius of the middle of the ring, in metres.
         radius: f32,
-        /// From the inner edge to the outer.
+        /// From the inner edge to the outer, in metres.
         width: f32,
     },
-    /// One spot.
+    /// One spot, in metres.
     Point(Vec2),
 }
 
@@ -52,7 +53,7 @@ impl CrowdArea {
         }
     }
 
-    /// Its middle.
+    /// The middle of the area, in metres; that of a ring lies outside of it.
     #[must_use]
     pub fn centre(&self) -> Vec2 {
         match *self {
@@ -60,6 +61,21 @@ impl CrowdArea {
             Self::Ring { center, .. } => center,
             Self::Point(point) => point,
         }
+    }
+
+    /// Puts the whole area into the state hash: two areas with the same middle are two.
+    pub fn hash_into(&self, hasher: &mut StateHasher) {
+        let (tag, floats) = match *self {
+            Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => (1, [center.x, center.y, radius, width]),
+            Self::Point(point) => (2, [point.x, point.y, 0.0, 0.0]),
+        };
+        hasher.write_u64(tag);
+        floats.into_iter().for_each(|float| hasher.write_f32(float));
     }
 
     /// A random free tile of the area in this region of the map; or, where none is found soon, the free tile of the region

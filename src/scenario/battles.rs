@@ -28,7 +28,7 @@ use super::script::ScenarioScript;
 use super::stage::{self, Stage};
 use crate::aoi::ViewCaps;
 use crate::crowd::{
-    Behaviour, CrowdSpec, move_individual, send_home, set_behaviour, spawn_individual,
+    Behaviour, Chase, CrowdSpec, move_individual, send_home, set_behaviour, spawn_individual,
 };
 use crate::instance::{
     DepartureReason, InstanceEnded, InstanceError, InstanceFault, InstanceHost, InstanceId,
@@ -317,10 +317,10 @@ const fn team_of(side: usize) -> TeamId {
 
 fn chase(world: &World) -> Behaviour {
     let kind = world.resource::<ObjectKinds>().find("player");
-    Behaviour::Chase {
+    Behaviour::from(Chase {
         kind: kind.unwrap_or_default(),
         sight_m: SIGHT_M,
-    }
+    })
 }
 
 /// Spawns bodies for the synthetic players of a ticket in the scene of their battle. The first error, if any.

@@ -4,15 +4,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::behaviours::Behaviours;
 use super::builtin::{BUILT_IN, built_in};
-use super::error::{Mistake, ScenarioError};
-use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
-use super::outline::Outline;
-use super::place::{Problem, ValuePath};
 use super::schema::{MapSource, Scenario, ScenarioScene};
-use super::suggest::{closest, one_of};
-use super::syntax;
+use super::text::{
+    self, BYTE_ORDER_MARK, Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of,
+};
 use super::validate::validate;
+use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::map::{self, MapError, TileMap, TileRect};
 
 /// The largest scenario file that is read, bytes.
@@ -82,7 +81,7 @@ pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
 /// # Errors
 /// [`ScenarioError::Syntax`] with the place.
 pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    syntax::parse(file, text)
+    text::parse(file, text)
 }
 
 impl Loaded {
@@ -90,14 +89,17 @@ impl Loaded {
     ///
     /// # Errors
     /// [`ScenarioError::Invalid`] for the first problem.
-    pub fn check(&self, attributes: &[&str]) -> Result<(), ScenarioError> {
-        self.point_at(validate(&self.scenario, attributes))
+    pub fn check(&self, attributes: &[&str], behaviours: &Behaviours) -> Result<(), ScenarioError> {
+        self.point_at(validate(&self.scenario, attributes, behaviours))
     }
 
     /// Points into the text at a problem that was found elsewhere.
     #[must_use]
     pub fn mistake(&self, problem: Problem) -> Box<Mistake> {
-        let span = Outline::new(&self.text).find(&problem.place);
+        let whole = Outline::new(&self.text).find(&problem.place);
+        let span = problem.span.clone().map_or(whole.clone(), |part| {
+            whole.start + part.start..whole.start + part.end
+        });
         Box::new(Mistake::new(&self.file, &self.text, span, problem))
     }
 
@@ -113,6 +115,15 @@ impl Loaded {
         beside
             .filter(|path| path.is_file())
             .unwrap_or_else(|| named.to_owned())
+    }
+
+    /// The map files that the scenario names, each where [`map_path`](Self::map_path) finds it.
+    pub fn map_files(&self) -> impl Iterator<Item = PathBuf> {
+        let scenes = scenes_with_places(&self.scenario).into_iter();
+        scenes.filter_map(|(_, scene)| match &scene.map {
+            MapSource::File(named) => Some(self.map_path(named)),
+            MapSource::Generate(_) => None,
+        })
     }
 
     /// Reads or generates the map of a scene of this scenario.
@@ -232,6 +243,10 @@ fn read_text(path: &Path) -> Result<String, ScenarioError> {
     if bytes.len() as u64 > SCENARIO_BYTES_MAX {
         return Err(too_large(bytes.len() as u64));
     }
+    let mark = BYTE_ORDER_MARK.to_string();
+    if bytes.starts_with(mark.as_bytes()) {
+        bytes.drain(..mark.len());
+    }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
@@ -295,8 +310,7 @@ mod tests {
     fn a_map_is_looked_up_beside_the_scenario() {
         let folder = Folder::new("beside");
         folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
-        let scenario =
-            r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: File("small.map"))])"#;
+        let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         assert_eq!(
             loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(),
@@ -308,7 +322,8 @@ mod tests {
     #[test]
     fn a_missing_map_is_shown_where_it_is_named() {
         let folder = Folder::new("missing");
-        let scenario = "Scenario(name: \"x\",\n scenes: [ScenarioScene(name: \"a\", map: File(\"none.map\"))])";
+        let scenario =
+            "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         let error = loaded.check_maps().unwrap_err();
         assert!(
@@ -320,7 +335,8 @@ mod tests {
 
     #[test]
     fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
-        let text = r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: Generate(Random(fill: 2)))])"#;
+        let text =
+            r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
         let scenario = parse("x.ron", text).unwrap();
         let loaded = Loaded {
             scenario,
@@ -334,7 +350,7 @@ mod tests {
     #[test]
     fn an_edit_beyond_its_map_is_shown() {
         let text = r#"Scenario(name: "x",
-            scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
+            scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
             script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
         let scenario = parse("x.ron", text).unwrap();
         let loaded = Loaded {

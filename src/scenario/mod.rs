@@ -8,6 +8,24 @@
 //! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
 //! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `battles.rs` | battles: matches whose players are moved to a scene and home again |
+//! | `behaviours/` | the behaviours that scenarios may name, and their parameters |
+//! | `builtin.rs` | the scenarios that come with the program |
+//! | `capture.rs` | every packet of a run, written down |
+//! | `checks.rs` | what is watched during a run, and the judging of expectations |
+//! | `events.rs` | the event log, a JSON object a line |
+//! | `load.rs` | reading scenarios and the maps that they name, from the disk |
+//! | `queues.rs` | whether queues make sense |
+//! | `report.rs` | the figures of a run |
+//! | `runner.rs` | playing: set up, tick by tick, to rest, judged |
+//! | `schema/` | the types of a scenario file, as they are written there |
+//! | `script.rs` | cues, run when their time has come |
+//! | `stage.rs` | scenes, crowds and queues, put on a server |
+//! | `text/` | from text to values, and from a wrong value back to its words |
+//! | `validate/` | whether a scenario makes sense |
+//!
 //! Invariants: no text, however broken, panics or allocates more than a small multiple of its size; a scenario that
 //! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
 //! and within a limit of [`limits`].
@@ -15,32 +33,26 @@
 //! Cost: O(text) to read; O(cues × log names + scenes²) to validate.
 
 mod battles;
-mod bounds;
+mod behaviours;
 mod builtin;
+mod capture;
 mod checks;
-mod error;
 mod events;
-mod fits;
-pub mod limits;
 mod load;
-mod outline;
-mod place;
 mod queues;
 pub mod report;
 mod runner;
 mod schema;
 mod script;
 mod stage;
-mod suggest;
-mod syntax;
+mod text;
 mod validate;
 
 pub use battles::{Battles, BattlesStats};
+pub use behaviours::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours};
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
-pub use error::{Mistake, ScenarioError};
 pub use events::EventLog;
 pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};
-pub use place::{PathStep, Problem, ValuePath};
 pub use report::{Judged, Memory, Report};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
@@ -48,5 +60,5 @@ pub use schema::{
     Scenario, ScenarioScene, Scope, SetName, Settings, Sight,
 };
 pub use script::ScenarioScript;
-pub use suggest::{closest, one_of};
-pub use validate::validate;
+pub use text::{Mistake, PathStep, Problem, ScenarioError, ValuePath, closest, one_of};
+pub use validate::{limits, validate};

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::bounds::{at_most, distinct, known, name, within};
-use super::limits::{CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX};
-use super::place::{Problem, ValuePath};
 use super::schema::{Queue, Scenario};
+use super::text::{Problem, ValuePath};
+use super::validate::limits::{
+    CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX,
+};
 use super::validate::{Names, check_scene};
+use super::validate::{at_most, distinct, known, name, within};
 use crate::crowd::REGIONS_MAX;
 use crate::matchmaking::{ModeError, QueueMode};
 
@@ -191,7 +193,7 @@ mod tests {
             queues: [Queue({fields}), Queue(mode: "other", crowd: "players")])"#
         );
         let scenario = parse("s.ron", &text).unwrap_or_else(|error| panic!("{error}"));
-        validate(&scenario, &[]).map_or_else(
+        validate(&scenario, &[], &crate::scenario::Behaviours::default()).map_or_else(
             |problem| format!("{}: {}", problem.place, problem.message),
             |()| String::new(),
         )

@@ -1,25 +1,28 @@
 //! Playing a scenario: set up, tick by tick, to rest, judged.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use super::battles::{Battles, fight, host_battles};
+use super::behaviours::Behaviours;
+use super::capture::PacketLog;
 use super::checks::{self, Watch};
 use super::events::{self, EventLog};
 use super::load::Loaded;
 use super::report::{self, Memory, ObjectFigures, Report};
 use super::script::{ScenarioScript, run_script};
-use super::{ScenarioError, stage};
-use crate::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
+use super::stage::{self, Stage};
+use super::text::ScenarioError;
+use super::validate::limits::TICK_HZ_MAX;
+use crate::crowd::{ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
 use crate::instance::InstanceSystems;
 use crate::map::TileMap;
 use crate::outbox::Outbox;
+use crate::server::{Pace, Server};
 use crate::sim::clock::Stopwatch;
 use crate::sim::{HashAppExt, SimSystems, TickObservers, TickTimings};
-use crate::testing::TestServer;
 use crate::world::Scenes;
 
 /// Ticks in which a run comes to rest at the latest.
@@ -41,10 +44,15 @@ pub struct RunOptions {
     pub threads: usize,
     /// Where events go.
     pub events: Option<Box<dyn Write + Send + Sync>>,
+    /// How fast ticks follow each other; what is left to do at the end, until all is at rest, is done as fast as possible.
+    pub pace: Pace,
     /// A line in the events for every object's position and tick.
     pub positions: bool,
     /// Where `TICK HASH` goes, a line a tick.
     pub hashes: Option<Box<dyn Write>>,
+    /// Where every packet goes as it was sent, up to the last tick; clients that receive none (the `clients` share of a
+    /// crowd) have none there. [`read_capture`](crate::outbox::read_capture) reads it back.
+    pub capture: Option<Box<dyn Write + Send + Sync>>,
     /// Whether expectations on time are judged.
     pub judge_timing: bool,
     /// Changes the app before it starts.
@@ -53,12 +61,13 @@ pub struct RunOptions {
 
 /// A scenario that plays.
 pub struct ScenarioRun {
-    server: TestServer,
+    server: Server,
     loaded: Loaded,
     threads: usize,
     ticks: u64,
     judge_timing: bool,
     hashes: Option<Box<dyn Write>>,
+    capture: Option<PacketLog>,
     clock: Stopwatch,
     peak_objects: u64,
     client_ticks: u64,
@@ -66,17 +75,23 @@ pub struct ScenarioRun {
 }
 
 impl ScenarioRun {
-    /// Checks the scenario, reads its maps, and puts everything in place. No tick has run after it.
+    /// Builds the server, checks the scenario against what it knows, reads the maps, and puts everything in place. No tick
+    /// has run after it.
     ///
     /// # Errors
     /// [`ScenarioError`] with the place of what is wrong.
     pub fn new(loaded: Loaded, options: RunOptions) -> Result<Self, ScenarioError> {
-        loaded.check(ATTRIBUTE_NAMES)?;
         let scenario = &loaded.scenario;
         let seed = options.seed.unwrap_or(scenario.seed);
-        let mut builder = TestServer::builder()
+        // With a rate beyond the limits there is no server; it is refused below, when the app has told its behaviours.
+        let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
+        let tick_hz = if is_possible { scenario.tick_hz } else { 1.0 };
+        let mut builder = Server::builder()
+            .strict_order()
+            .plugins(CrowdPlugin)
+            .pace(options.pace)
             .seed(seed)
-            .tick_hz(scenario.tick_hz)
+            .tick_hz(tick_hz)
             .workers(options.threads)
             .timing()
             .configure(add_script);
@@ -89,12 +104,19 @@ impl ScenarioRun {
         }
         let mut server = builder.build();
         let world = server.world_mut();
+        loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
         world.insert_resource(ScenarioScript::new(scenario));
         world.insert_resource(Watch::new(scenario));
         world.insert_resource(Battles::default());
         stage::set_up(world, &loaded, options.map)?;
         host_battles(world);
-        let sink = world.resource::<SyntheticClients>().sink();
+        let capture = options.capture.map(PacketLog::new).transpose();
+        let capture = capture.map_err(|source| ScenarioError::Capture { source })?;
+        let mirrors = world.resource::<SyntheticClients>().sink();
+        let sink = match &capture {
+            Some(capture) => capture.before(mirrors),
+            None => mirrors,
+        };
         world.resource_mut::<Outbox>().set_sink(sink);
         let ticks = options
             .ticks
@@ -103,6 +125,7 @@ impl ScenarioRun {
             threads: options.threads.max(1),
             judge_timing: options.judge_timing,
             hashes: options.hashes,
+            capture,
             clock: Stopwatch::start(),
             peak_objects: 0,
             client_ticks: 0,
@@ -125,14 +148,8 @@ impl ScenarioRun {
         self.server.tick()
     }
 
-    /// The length of a tick in simulated time.
-    #[must_use]
-    pub fn tick_length(&self) -> Duration {
-        Duration::from_secs_f64(1.0 / self.loaded.scenario.tick_hz)
-    }
-
     /// The server, to look at.
-    pub const fn server(&mut self) -> &mut TestServer {
+    pub const fn server(&mut self) -> &mut Server {
         &mut self.server
     }
 
@@ -164,7 +181,7 @@ impl ScenarioRun {
     /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
     ///
     /// # Errors
-    /// When events or hashes could not be written.
+    /// When events, hashes or packets could not be written.
     pub fn finish(mut self) -> io::Result<Report> {
         let wall_seconds = self.clock.elapsed().as_secs_f64();
         let state_hash = format!("{:016x}", self.server.state_hash());
@@ -177,6 +194,12 @@ impl ScenarioRun {
         let world = self.server.world_mut();
         if let Some(log) = world.remove_resource::<EventLog>() {
             log.finish()?;
+        }
+        if let Some(capture) = self.capture.take() {
+            // What follows, until all is at rest, is for the mirrors alone.
+            let mirrors = world.resource::<SyntheticClients>().sink();
+            world.resource_mut::<Outbox>().set_sink(mirrors);
+            capture.finish()?;
         }
         let counted = report::count_objects(world);
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
@@ -218,6 +241,7 @@ impl ScenarioRun {
 
     /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached.
     fn come_to_rest(&mut self) -> bool {
+        self.server.set_pace(Pace::AsFastAsPossible);
         self.server.world_mut().remove_resource::<ScenarioScript>();
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
         let mut quiet_since = None;
@@ -246,20 +270,30 @@ fn add_script(app: &mut App) {
             battles.hash(hasher);
         }
     });
-    app.init_resource::<Watch>().add_systems(
-        FixedUpdate,
-        (
+    app.hash_part("script", |world, hasher| {
+        if let Some(script) = world.get_resource::<ScenarioScript>() {
+            script.hash(hasher);
+        }
+        if let Some(stage) = world.get_resource::<Stage>() {
+            stage.hash(world, hasher);
+        }
+    });
+    app.init_resource::<Behaviours>()
+        .init_resource::<Watch>()
+        .add_systems(
+            FixedUpdate,
             (
-                run_script.before(InstanceSystems),
-                fight.after(InstanceSystems),
-            )
-                .chain()
-                .in_set(SimSystems::Think)
-                .run_if(resource_exists::<ScenarioScript>)
-                .before(crate::crowd::CrowdSystems),
-            checks::watch.in_set(TickObservers),
-        ),
-    );
+                (
+                    run_script.before(InstanceSystems),
+                    fight.after(InstanceSystems),
+                )
+                    .chain()
+                    .in_set(SimSystems::Think)
+                    .run_if(resource_exists::<ScenarioScript>)
+                    .before(crate::crowd::CrowdSystems),
+                checks::watch.in_set(TickObservers),
+            ),
+        );
 }
 
 fn add_events(app: &mut App, log: EventLog) {

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
-use super::limits::GRID_CELLS_MAX;
+use super::behaviours::{BehaviourSite, Behaviours, area_in_metres};
 use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
-use super::{Problem, ScenarioError, ValuePath};
+use super::text::{Problem, ScenarioError, ValuePath};
+use super::validate::limits::GRID_CELLS_MAX;
+use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
-use crate::sim::SimSettings;
+use crate::sim::{SimSettings, StateHasher};
 use crate::world::{
-    GuildId, KindId, Object, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene,
+    GuildId, KindId, Object, ObjectKinds, Scene, SceneSpec, TeamId, WorldError, open_scene,
 };
 
 /// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
@@ -59,9 +60,9 @@ pub(super) enum StageError {
     /// A scene whose map was not read before the run.
     #[error("no map was read for scene `{0}`")]
     NoMap(String),
-    /// A scene whose grid cannot be laid over its map.
+    /// A scene whose grid cannot be laid over its map, or a behaviour that is none.
     #[error(transparent)]
-    Grid(#[from] Problem),
+    Invalid(#[from] Problem),
     /// The grids of all open scenes would take too much memory.
     #[error(
         "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {cells}: use larger cells"
@@ -156,6 +157,20 @@ impl Stage {
             .ok_or_else(|| StageError::NotOpen(name.to_owned()))
     }
 
+    /// Puts into the state hash what names of scenes mean, and what is made of those who come to them.
+    pub fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        for opened in &self.scenes {
+            let scene = world.get::<Scene>(opened.entity);
+            hasher.write_bytes(opened.name.as_bytes());
+            hasher.write_u64(scene.map_or(u64::MAX, |scene| u64::from(scene.id().0)));
+            hasher.write_f32(opened.scale.x);
+            hasher.write_f32(opened.scale.y);
+            let caps = [opened.caps.players, opened.caps.npcs, opened.caps.things];
+            caps.into_iter()
+                .for_each(|cap| hasher.write_u64(u64::from(cap)));
+        }
+    }
+
     /// What the event log calls the map of a scene: its file, or the sort of map that was generated.
     pub fn map_name(&self, scene: Entity) -> Option<&str> {
         self.scenes
@@ -174,75 +189,39 @@ impl Stage {
 
     /// An area of a scene, in metres.
     pub fn place(&self, world: &World, scene: Entity, area: &Area) -> CrowdArea {
-        let scale = self
-            .scenes
-            .iter()
-            .find(|opened| opened.entity == scene)
-            .map_or(Vec2::ONE, |o| o.scale);
-        let size_m = world
-            .get::<SceneMap>(scene)
-            .map_or(Vec2::ZERO, SceneMap::size_m);
-        match *area {
-            Area::Rect { min_m, max_m } => CrowdArea::Rect {
-                min: min_m * scale,
-                max: max_m * scale,
-            },
-            Area::Ring {
-                center_m,
-                radius_m,
-                width_m,
-            } => {
-                let mean = (scale.x + scale.y) / 2.0;
-                CrowdArea::Ring {
-                    center: center_m * scale,
-                    radius: radius_m * mean,
-                    width: width_m * mean,
-                }
-            }
-            Area::Point { center_m } => CrowdArea::Point(center_m * scale),
-            Area::Share(min, max) => CrowdArea::Rect {
-                min: min * size_m,
-                max: max * size_m,
-            },
-        }
+        let (scale, size_m) = self.measure(world, scene);
+        area_in_metres(area, scale, size_m)
+    }
+
+    /// What areas in metres are multiplied by in a scene, and its size.
+    fn measure(&self, world: &World, scene: Entity) -> (Vec2, Vec2) {
+        let opened = self.scenes.iter().find(|opened| opened.entity == scene);
+        let map = world.get::<SceneMap>(scene);
+        (
+            opened.map_or(Vec2::ONE, |opened| opened.scale),
+            map.map_or(Vec2::ZERO, SceneMap::size_m),
+        )
     }
 
     /// A behaviour with its areas in metres and its kinds resolved.
+    ///
+    /// # Errors
+    /// [`StageError::Invalid`] for one that validation would have refused.
     pub fn behaviour(
         &self,
         world: &World,
         scene: Entity,
         behaviour: &schema::BehaviourSpec,
-    ) -> Behaviour {
-        let kind = |name: &str| kind(world, name);
-        let scale = self
-            .scenes
-            .iter()
-            .find(|opened| opened.entity == scene)
-            .map_or(Vec2::ONE, |o| o.scale);
-        match behaviour {
-            schema::BehaviourSpec::Idle => Behaviour::Idle,
-            schema::BehaviourSpec::Wander { radius_m } => Behaviour::Wander {
-                radius_m: *radius_m,
-            },
-            schema::BehaviourSpec::Patrol { points } => Behaviour::Patrol {
-                points: points.iter().map(|&point| point * scale).collect(),
-            },
-            schema::BehaviourSpec::Chase { kind: of, sight_m } => Behaviour::Chase {
-                kind: kind(of),
-                sight_m: *sight_m,
-            },
-            schema::BehaviourSpec::Flee { kind: of, sight_m } => Behaviour::Flee {
-                kind: kind(of),
-                sight_m: *sight_m,
-            },
-            schema::BehaviourSpec::Commute { between: (a, b) } => Behaviour::Commute {
-                between: [self.place(world, scene, a), self.place(world, scene, b)],
-            },
-            schema::BehaviourSpec::Gather { at } => Behaviour::Gather {
-                at: self.place(world, scene, at),
-            },
-        }
+    ) -> Result<Behaviour, StageError> {
+        let (scale, size_m) = self.measure(world, scene);
+        let site = BehaviourSite {
+            place: ValuePath::root().field("behaviour"),
+            kinds: world.resource::<ObjectKinds>(),
+            scale,
+            size_m,
+        };
+        let behaviours = world.resource::<Behaviours>();
+        Ok(behaviours.resolve(behaviour, &site)?)
     }
 }
 
@@ -453,7 +432,7 @@ fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Result<CrowdSpec, StageEr
         team: crowd.team.map(TeamId),
         guild: crowd.guild.map(GuildId),
         party_size: crowd.party_size,
-        behaviour: stage.behaviour(world, scene, &crowd.behaviour),
+        behaviour: stage.behaviour(world, scene, &crowd.behaviour)?,
         speed_m_s: crowd.speed_m_s,
         attributes_per_s: crowd.attributes_per_s,
         clients: crowd.clients,

@@ -105,7 +105,7 @@ fn they_are_themselves_again_at_home() {
         let is_of_first = player.0 < (1 << 32) + 24;
         assert_eq!(team.map(|team| team.0), is_of_first.then_some(7));
         teams[usize::from(is_of_first)] += 1;
-        let wanders = throng::crowd::Behaviour::Wander { radius_m: 9.0 };
+        let wanders = throng::crowd::Behaviour::from(throng::crowd::Wander { radius_m: 9.0 });
         assert_eq!(world.get(entity), Some(&wanders));
     }
     assert_eq!(teams, [24, 24]);

@@ -6,6 +6,7 @@ mod draws;
 
 mod audiences;
 mod battles;
+mod behaviours;
 mod circles;
 mod conserved;
 mod determinism;
@@ -18,6 +19,7 @@ mod maps;
 mod match_log;
 mod movingai;
 mod mutated;
+mod outputs;
 mod packets;
 mod path_command;
 mod plugins;

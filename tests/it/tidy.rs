@@ -18,12 +18,13 @@ const TABLES: [&str; 0] = [];
 
 /// The folders and files of `src`, from the bottom up. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 9] = [
+const TIERS: [&[&str]; 10] = [
     &["sim", "world", "map", "wire"],
     &["nav", "aoi", "inbox", "outbox"],
     &["movement", "session", "sync", "matchmaking"],
     &["instance"],
     &["crowd"],
+    &["server"],
     &["testing"],
     &["scenario"],
     &["cli"],
@@ -41,11 +42,12 @@ const BESIDE: [(&str, &str); 5] = [
 ];
 
 /// From here up, the group of all plugins at the crate's root may be named.
-const GROUP_FROM: &str = "testing";
+const GROUP_FROM: &str = "server";
 
 /// Folders and files that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
-const OF_THE_ECS: [&str; 10] = [
-    "sim", "world", "session", "crowd", "scenario", "cli", "testing", "prelude", "lib", "main",
+const OF_THE_ECS: [&str; 11] = [
+    "sim", "world", "session", "crowd", "scenario", "cli", "server", "testing", "prelude", "lib",
+    "main",
 ];
 
 /// Files outside these that are about the ECS all the same: a whole server to measure.

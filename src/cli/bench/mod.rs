@@ -17,7 +17,7 @@ mod tick;
 use clap::ValueEnum;
 
 use super::{ExitStatus, Failure, cores, listen_for_interrupt, print};
-use crate::testing::pools;
+use crate::server::pools;
 use rows::BenchRow;
 pub(super) use rows::number;
 

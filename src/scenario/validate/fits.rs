@@ -5,14 +5,16 @@
 
 use super::bounds::at_most;
 use super::limits::SCENES_MAX;
-use super::place::{Problem, ValuePath};
-use super::schema::{Action, MapSource, Scenario, ScenarioScene};
 use crate::aoi::grid::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
+use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
+use crate::scenario::text::{Problem, ValuePath};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
 /// the script opens.
-pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioScene)> {
+pub(in crate::scenario) fn scenes_with_places(
+    scenario: &Scenario,
+) -> Vec<(ValuePath, &ScenarioScene)> {
     let root = ValuePath::root();
     let first = scenario
         .scenes
@@ -41,7 +43,7 @@ pub(super) fn scenes_with_places(scenario: &Scenario) -> Vec<(ValuePath, &Scenar
 }
 
 /// Checks that the script's edits of a scene lie within its map, whose tiles are `map`.
-pub(super) fn edits_fit(
+pub(in crate::scenario) fn edits_fit(
     scenario: &Scenario,
     scene: &ScenarioScene,
     map: TileRect,
@@ -86,7 +88,7 @@ pub(super) fn edits_fit(
 }
 
 /// Checks that the interest grid of a scene can be laid over its map, whose tiles are `map`. Gives its number of cells.
-pub(super) fn grid_fits(
+pub(in crate::scenario) fn grid_fits(
     scene: &ScenarioScene,
     place: &ValuePath,
     map: TileRect,
@@ -100,7 +102,11 @@ pub(super) fn grid_fits(
 
 /// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
 /// list of files fills the memory.
-pub(super) fn add_tiles(total: &mut u64, place: &ValuePath, map: TileRect) -> Result<(), Problem> {
+pub(in crate::scenario) fn add_tiles(
+    total: &mut u64,
+    place: &ValuePath,
+    map: TileRect,
+) -> Result<(), Problem> {
     *total = total.saturating_add(map.tile_count());
     if *total <= TILES_MAX {
         return Ok(());
@@ -111,7 +117,7 @@ pub(super) fn add_tiles(total: &mut u64, place: &ValuePath, map: TileRect) -> Re
 }
 
 /// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
-pub(super) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
+pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
     let scenes = scenes_with_places(scenario);
     at_most(
         &ValuePath::root(),
@@ -153,15 +159,15 @@ fn tile_count(recipe: &MapRecipe) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{parse, validate};
     use super::*;
+    use crate::scenario::{Behaviours, parse, validate};
 
     fn scenario(fields: &str) -> Scenario {
         parse("t.ron", &format!("Scenario(name: \"x\", {fields})")).unwrap()
     }
 
     fn told(fields: &str) -> String {
-        match validate(&scenario(fields), &[]) {
+        match validate(&scenario(fields), &[], &Behaviours::default()) {
             Ok(()) => "ok".to_owned(),
             Err(problem) => problem.to_string(),
         }
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn a_grid_of_too_small_cells_is_found_at_its_field() {
         let scenario =
-            scenario("scenes: [ScenarioScene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
+            scenario("scenes: [Scene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
         let place = ValuePath::root().field("scenes").item(0);
         let fits = |side| grid_fits(&scenario.scenes[0], &place, TileRect::new(0, 0, side, side));
         assert_eq!(fits(2048), Ok(1024 * 1024));
@@ -199,7 +205,7 @@ mod tests {
     fn all_generated_maps_together_are_limited_and_equal_ones_count_once() {
         let scene = |name: &str, side: u32| {
             let recipe = format!("Random(width_tiles: {side}, height_tiles: 16384)");
-            format!("ScenarioScene(name: \"{name}\", map: Generate({recipe}))")
+            format!("Scene(name: \"{name}\", map: Generate({recipe}))")
         };
         let equal = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_000));
         assert_eq!(told(&equal), "ok");

@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use glam::Vec2;
 
 use super::limits::{METRES_MAX, NAME_CHARS_MAX};
-use super::place::{Problem, ValuePath};
-use super::suggest::{closest, one_of};
+use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{closest, one_of};
 
 /// A number within its range; NaN is within none.
-pub(super) fn within<T>(
+pub(in crate::scenario) fn within<T>(
     place: &ValuePath,
     found: T,
     range: RangeInclusive<T>,
@@ -30,7 +30,7 @@ where
 }
 
 /// A position that is finite and not far beyond any map.
-pub(super) fn metres(place: &ValuePath, found: Vec2) -> Result<(), Problem> {
+pub(in crate::scenario) fn metres(place: &ValuePath, found: Vec2) -> Result<(), Problem> {
     found
         .to_array()
         .into_iter()
@@ -39,7 +39,7 @@ pub(super) fn metres(place: &ValuePath, found: Vec2) -> Result<(), Problem> {
 }
 
 /// The far corner is not before the near one.
-pub(super) fn ordered(place: &ValuePath, min: Vec2, max: Vec2) -> Result<(), Problem> {
+pub(in crate::scenario) fn ordered(place: &ValuePath, min: Vec2, max: Vec2) -> Result<(), Problem> {
     if min.cmple(max).all() {
         return Ok(());
     }
@@ -51,7 +51,7 @@ pub(super) fn ordered(place: &ValuePath, min: Vec2, max: Vec2) -> Result<(), Pro
 }
 
 /// A list or text that is not too long.
-pub(super) fn at_most(
+pub(in crate::scenario) fn at_most(
     place: &ValuePath,
     what: &str,
     found: usize,
@@ -67,7 +67,7 @@ pub(super) fn at_most(
 }
 
 /// A name that is there and not too long.
-pub(super) fn name(place: &ValuePath, what: &str, found: &str) -> Result<(), Problem> {
+pub(in crate::scenario) fn name(place: &ValuePath, what: &str, found: &str) -> Result<(), Problem> {
     if found.is_empty() {
         return Err(Problem::new(
             place.clone(),
@@ -78,7 +78,7 @@ pub(super) fn name(place: &ValuePath, what: &str, found: &str) -> Result<(), Pro
 }
 
 /// No name twice; the second is the one that is wrong.
-pub(super) fn distinct<'a>(
+pub(in crate::scenario) fn distinct<'a>(
     place: &ValuePath,
     what: &str,
     field: &'static str,
@@ -96,7 +96,7 @@ pub(super) fn distinct<'a>(
 }
 
 /// A name that is among the known ones.
-pub(super) fn known(
+pub(in crate::scenario) fn known(
     place: &ValuePath,
     what: &str,
     found: &str,
@@ -110,13 +110,8 @@ pub(super) fn known(
             place.clone(),
             format!("unknown {what} `{found}`, did you mean `{name}`?"),
         ),
-        None => Problem {
-            place: place.clone(),
-            message: format!("unknown {what} `{found}`"),
-            help: Some(format!(
-                "the known names are {}",
-                one_of(&Vec::from_iter(known))
-            )),
-        },
+        None => Problem::new(place.clone(), format!("unknown {what} `{found}`")).with_help(
+            format!("the known names are {}", one_of(&Vec::from_iter(known))),
+        ),
     })
 }

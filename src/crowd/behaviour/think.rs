@@ -1,0 +1,120 @@
+//! Thinking: whoever has nothing to do, or looks around for somebody, chooses where to go next.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use rand::RngExt;
+
+use super::behave::{Behaviour, LooksFor, Senses};
+use super::mind::Mind;
+use crate::aoi::SceneInterest;
+use crate::crowd::crowds::{LOOK_TICKS, individual_random};
+use crate::map::SceneMap;
+use crate::nav::{Path, PathClass, PathRequest};
+use crate::sim::{RandomStreams, SimTick};
+use crate::world::{Object, ObjectId, Position, SceneObjects};
+
+/// The longest way of the class `Npc`, in metres.
+const NPC_WAY_M: f32 = 20.0;
+
+type Thinking = (
+    Entity,
+    &'static Object,
+    &'static Position,
+    &'static Behaviour,
+    &'static mut Mind,
+    Option<&'static Path>,
+);
+
+/// Individuals that have nothing to do, or look around for somebody, choose their next goal.
+pub(in crate::crowd) fn think(
+    tick: Res<SimTick>,
+    time: Res<Time<Fixed>>,
+    streams: Res<RandomStreams>,
+    mut individuals: Query<Thinking>,
+    asking: Query<(), With<PathRequest>>,
+    objects: Query<(&Object, &Position), Without<Mind>>,
+    scenes: Query<(&SceneMap, Option<&SceneInterest>, &SceneObjects)>,
+    mut commands: Commands,
+    mut due: Local<Vec<(u64, Entity)>>,
+    mut near: Local<Vec<u32>>,
+) {
+    due.clear();
+    due.extend(
+        individuals
+            .iter()
+            .filter(|(.., mind, _)| mind.next_tick <= tick.0)
+            .map(|(entity, object, ..)| (object.key(), entity)),
+    );
+    // The navigator serves requests in their order, and storage order must not show.
+    due.sort_unstable_by_key(|&(key, _)| key);
+    let hz = (1.0 / time.timestep().as_secs_f64()) as f32;
+    for &(key, entity) in &*due {
+        let Ok((_, object, position, behaviour, ..)) = individuals.get(entity) else {
+            continue;
+        };
+        let Ok((map, interest, ids)) = scenes.get(object.scene_entity()) else {
+            continue;
+        };
+        let mut random = individual_random(streams.seed(), 2 << 32, key, tick.0);
+        let seen = behaviour.looks_for().zip(interest).and_then(
+            |(LooksFor { kind, sight_m }, interest)| {
+                interest
+                    .views()
+                    .nearby(position.0, sight_m, u8::MAX, &mut near);
+                let found = near.iter().filter_map(|&id| {
+                    let other = ids.entity(ObjectId(id))?;
+                    let (at, other_kind) = individuals
+                        .get(other)
+                        .map(|(_, other, at, ..)| (at.0, other.kind()))
+                        .or_else(|_| objects.get(other).map(|(other, at)| (at.0, other.kind())))
+                        .ok()?;
+                    (other_kind == kind && other != entity)
+                        .then_some((at.distance_squared(position.0), at))
+                });
+                found.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
+            },
+        );
+        let position = position.0;
+        let behaviour = behaviour.clone();
+        let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
+            continue;
+        };
+        // Whoever has asked waits for the way.
+        let walking = path.is_some_and(|path| !path.is_empty()) || asking.contains(entity);
+        mind.next_tick = tick.0 + LOOK_TICKS;
+        if seen.is_none() && walking {
+            continue;
+        }
+        if seen.is_none() && !mind.resting && mind.goals > 0 {
+            mind.resting = true;
+            mind.next_tick = tick.0 + (random.random_range(0.5..4.0f32) * hz) as u64;
+            continue;
+        }
+        mind.resting = false;
+        let senses = Senses {
+            position,
+            home: mind.home,
+            goals: mind.goals,
+            nearest: seen,
+            tick: tick.0,
+            map,
+        };
+        let goal = behaviour.next_goal(&senses, &mut random);
+        if let Some(goal) = goal {
+            mind.goals = mind.goals.wrapping_add(1);
+            // Where it goes already needs no second search.
+            let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
+            if !same && map.tile_at(goal) != map.tile_at(position) {
+                let class = if goal.distance(position) <= NPC_WAY_M {
+                    PathClass::Npc
+                } else {
+                    PathClass::Travel
+                };
+                let request = PathRequest::of_class(goal, class);
+                commands.entity(entity).try_insert(request);
+            }
+        } else {
+            mind.next_tick = tick.0 + 10 * LOOK_TICKS;
+        }
+    }
+}

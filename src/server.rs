@@ -1,0 +1,307 @@
+//! A server ready to run: what the program, tests, benches and examples all build, so that what is tested is what runs.
+//!
+//! ```text
+//! Server::builder() ─▶ plugins, seed, rate, workers, pace ─▶ build() ─▶ step(n) ─▶ world(), state_hash()
+//!                                                              │
+//!                                  finish, clean up, one update is one tick
+//! ```
+//! Invariant: after [`ServerBuilder::build`] every step is exactly one tick, whatever the wall clock says; pace, workers and
+//! what is timed never change a result. What a server opens, spawns and sends is the business of whoever builds it.
+//!
+//! ```
+//! use throng::prelude::*;
+//! use throng::server::Server;
+//!
+//! let mut server = Server::builder().seed(7).tick_hz(30.0).build();
+//! open_scene(server.world_mut(), SceneSpec::default(), ())?;
+//! server.step(60);
+//! assert_eq!(server.tick(), 60);
+//! # Ok::<(), throng::world::WorldError>(())
+//! ```
+
+use std::time::Duration;
+
+use bevy_app::{
+    App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugins, TaskPoolOptions, TaskPoolPlugin,
+};
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel, SingleThreadedExecutor};
+use bevy_time::{Fixed, Time, TimePlugin};
+
+use crate::ThrongPlugins;
+use crate::sim::clock::{self, Pacer};
+use crate::sim::{Heartbeat, RandomStreams, SimTick, TimingPlugin, Workers, state_hash};
+
+/// A headless server that does its ticks when it is told to.
+pub struct Server {
+    app: App,
+    tick: Duration,
+    pace: Pace,
+    /// Keeps step with the wall clock from the first tick in real time on.
+    pacer: Option<Pacer>,
+}
+
+/// How fast a server does the ticks that it is told to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// One after the other, without a pause: for tests, benches and scenarios.
+    #[default]
+    AsFastAsPossible,
+    /// Each when it is due. A server that is late makes up for [`clock::CATCH_UP_TICKS_MAX`] ticks at once and lets the
+    /// rest slip.
+    RealTime,
+}
+
+/// What a [`Server`] is built with; see [`Server::builder`].
+pub struct ServerBuilder {
+    seed: u64,
+    tick_hz: f64,
+    workers: usize,
+    pace: Pace,
+    is_timed: bool,
+    is_strict: bool,
+    plugins: Vec<AppChange>,
+    configure: Vec<AppChange>,
+}
+
+type AppChange = Box<dyn FnOnce(&mut App)>;
+
+impl Default for ServerBuilder {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            tick_hz: 20.0,
+            workers: 1,
+            pace: Pace::default(),
+            is_timed: false,
+            is_strict: false,
+            plugins: Vec::new(),
+            configure: Vec::new(),
+        }
+    }
+}
+
+impl ServerBuilder {
+    /// The seed of all randomness; 1 by default.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Ticks a second of simulated time; 20 by default. Finite and more than 0, or [`build`](Self::build) panics.
+    #[must_use]
+    pub const fn tick_hz(mut self, tick_hz: f64) -> Self {
+        self.tick_hz = tick_hz;
+        self
+    }
+
+    /// On how many threads a tick's work is spread; 1 by default, and 0 counts as 1. Never changes a result. The first
+    /// server of a process makes Bevy's task pools; later ones share them, whatever their number of workers is.
+    #[must_use]
+    pub const fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// How fast ticks follow each other; [`Pace::AsFastAsPossible`] by default. Never changes a result.
+    #[must_use]
+    pub const fn pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// Times every set of the tick, for [`TickTimings`](crate::sim::TickTimings).
+    #[must_use]
+    pub const fn timing(mut self) -> Self {
+        self.is_timed = true;
+        self
+    }
+
+    /// Makes it an error (a panic in the first tick) when the order of two systems of a tick is left open and could show.
+    /// For tests, and for whoever depends on the state hash; a server with plugins from elsewhere may not hold to it.
+    #[must_use]
+    pub const fn strict_order(mut self) -> Self {
+        self.is_strict = true;
+        self
+    }
+
+    /// Adds plugins beside [`ThrongPlugins`], such as [`CrowdPlugin`](crate::crowd::CrowdPlugin) and the game's own. They
+    /// are added in the order of these calls.
+    #[must_use]
+    pub fn plugins<M>(mut self, plugins: impl Plugins<M> + 'static) -> Self {
+        self.plugins.push(Box::new(|app| {
+            app.add_plugins(plugins);
+        }));
+        self
+    }
+
+    /// Changes the app after all plugins were added and before it starts: adds systems and resources, registers
+    /// attributes and behaviours. The calls run in their order.
+    #[must_use]
+    pub fn configure(mut self, configure: impl FnOnce(&mut App) + 'static) -> Self {
+        self.configure.push(Box::new(configure));
+        self
+    }
+
+    /// Builds and starts the server: plugins are finished and cleaned up, start-up systems have run, and no tick has.
+    #[must_use]
+    pub fn build(self) -> Server {
+        let mut app = App::new();
+        app.add_plugins((
+            TaskPoolPlugin {
+                task_pool_options: pools(self.workers),
+            },
+            TimePlugin,
+            ThrongPlugins,
+        ));
+        self.plugins.into_iter().for_each(|add| add(&mut app));
+        if self.is_timed {
+            app.add_plugins(TimingPlugin);
+        }
+        app.insert_resource(Time::<Fixed>::from_hz(self.tick_hz))
+            .insert_resource(RandomStreams::new(self.seed))
+            .insert_resource(Workers::new(self.workers));
+        order(&mut app, FixedPreUpdate, self.is_strict);
+        order(&mut app, FixedUpdate, self.is_strict);
+        order(&mut app, Heartbeat, self.is_strict);
+        order(&mut app, FixedPostUpdate, self.is_strict);
+        self.configure
+            .into_iter()
+            .for_each(|change| change(&mut app));
+        app.finish();
+        app.cleanup();
+        clock::one_tick_an_update(&mut app);
+        Server {
+            app,
+            tick: Duration::from_secs_f64(1.0 / self.tick_hz),
+            pace: self.pace,
+            pacer: None,
+        }
+    }
+}
+
+/// Runs a schedule's systems on the calling thread, and makes an open order an error if it is to be one.
+fn order(app: &mut App, label: impl ScheduleLabel, is_strict: bool) {
+    app.edit_schedule(label, |schedule| {
+        if is_strict {
+            let settings = schedule.get_build_settings();
+            schedule.set_build_settings(ScheduleBuildSettings {
+                ambiguity_detection: LogLevel::Error,
+                ..settings
+            });
+        }
+        // The sets of a tick are a chain: what can run at once is inside the systems, which spread it over the workers
+        // themselves. So systems are not handed to other threads, which costs more than it gains.
+        schedule.set_executor(SingleThreadedExecutor::new());
+    });
+}
+
+/// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
+/// process makes them.
+pub(crate) fn pools(workers: usize) -> TaskPoolOptions {
+    let mut options = TaskPoolOptions::default();
+    let helpers = workers.saturating_sub(1).max(1);
+    for (pool, threads) in [
+        (&mut options.io, 1),
+        (&mut options.async_compute, 1),
+        (&mut options.compute, helpers),
+    ] {
+        (pool.min_threads, pool.max_threads) = (threads, threads);
+    }
+    options
+}
+
+impl Server {
+    /// A server with defaults, to be changed.
+    #[must_use]
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::default()
+    }
+
+    /// Does exactly `ticks` ticks, each when it is due if the server keeps [`Pace::RealTime`].
+    pub fn step(&mut self, ticks: u64) {
+        for _ in 0..ticks {
+            if self.pace == Pace::RealTime {
+                let pacer = self.pacer.get_or_insert_with(|| Pacer::new(self.tick));
+                pacer.wait();
+            }
+            self.app.update();
+        }
+    }
+
+    /// From now on ticks follow each other so fast. In [`Pace::RealTime`] the next one is due at once.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+        self.pacer = None;
+    }
+
+    /// The number of ticks done.
+    #[must_use]
+    pub fn tick(&self) -> u64 {
+        self.world().resource::<SimTick>().0
+    }
+
+    /// The state hash as it is now, folded to the 64 bits that are shown. Equal for equal states; O(state).
+    pub fn state_hash(&mut self) -> u64 {
+        state_hash(self.world_mut()).fold()
+    }
+
+    /// By how much real time the server has fallen behind for good since it began to keep [`Pace::RealTime`]; zero at other
+    /// paces.
+    #[must_use]
+    pub fn slipped(&self) -> Duration {
+        self.pacer.as_ref().map_or(Duration::ZERO, Pacer::slipped)
+    }
+
+    /// The world, to look at.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        self.app.world()
+    }
+
+    /// The world, to change between ticks.
+    pub fn world_mut(&mut self) -> &mut World {
+        self.app.world_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_a_tick_and_start_up_is_none() {
+        let mut server = Server::builder().tick_hz(50.0).build();
+        assert_eq!(server.tick(), 0);
+        server.step(3);
+        assert_eq!(server.tick(), 3);
+        let time = server.world().resource::<Time<Fixed>>();
+        assert_eq!(time.elapsed(), Duration::from_millis(60));
+    }
+
+    #[test]
+    fn plugins_are_there_when_the_app_is_changed() {
+        #[derive(Resource, Default)]
+        struct Told(u32);
+        let server = Server::builder()
+            .configure(|app| app.world_mut().resource_mut::<Told>().0 = 5)
+            .plugins(|app: &mut App| {
+                app.init_resource::<Told>();
+            })
+            .build();
+        assert_eq!(server.world().resource::<Told>().0, 5);
+    }
+
+    #[test]
+    fn a_server_in_real_time_does_not_run_ahead_of_the_clock() {
+        let clock = clock::Stopwatch::start();
+        let mut server = Server::builder()
+            .tick_hz(100.0)
+            .pace(Pace::RealTime)
+            .build();
+        // The first tick is due at once.
+        server.step(6);
+        assert!(clock.elapsed() >= Duration::from_millis(50));
+    }
+}
