@@ -13,8 +13,8 @@ use glam::IVec2;
 use serde::Serialize;
 
 use super::stage::Stage;
-use crate::aoi::grid::GridCell;
-use crate::aoi::views::ViewEvent;
+use crate::aoi::GridCell;
+use crate::aoi::ViewEvent;
 use crate::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
 use crate::map::{MapEdited, SceneMap};
 use crate::matchmaking::{

@@ -7,7 +7,7 @@ use super::bounds::at_most;
 use super::limits::SCENES_MAX;
 use super::place::{Problem, ValuePath};
 use super::schema::{Action, MapSource, Scenario, ScenarioScene};
-use crate::aoi::grid::SceneGrid;
+use crate::aoi::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that

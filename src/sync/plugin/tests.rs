@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use bevy_ecs::message::Messages;
 
 use super::*;
-use crate::aoi::views::ViewCaps;
+use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
 use crate::outbox::Sink;
 use crate::session::{ControlledBy, LogoutReason, control, disconnect};

@@ -3,11 +3,9 @@
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    links::{LISTS, UNCAPPED},
-    priority::{
-        BANDS, Bands, CLASS_MAX, Standing, ViewPriority, by_relationship, class_of, rank_of,
-    },
+use crate::aoi::links::{LISTS, UNCAPPED};
+use crate::aoi::priority::{
+    BANDS, Bands, CLASS_MAX, ViewPriority, ViewTraits, by_relationship, class_of, rank_of,
 };
 use crate::world::kinds::KindClass;
 
@@ -36,7 +34,7 @@ pub(super) const SHUT: u8 = CLASS_MAX + 2;
 /// What is known of each object to all shards, a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackedObject {
-    pub(super) standing: Standing,
+    pub(super) traits: ViewTraits,
     pub(super) position: Vec2,
     /// The grid layer in which it is a target.
     pub(super) layer: u8,
@@ -47,7 +45,7 @@ pub(super) struct TrackedObject {
     pub(super) viewable: bool,
     pub(super) viewer: bool,
     /// What changed since the last update.
-    pub(super) news: PendingChanges,
+    pub(super) pending: PendingChanges,
 }
 
 /// What changed about an object since the last update.
@@ -59,7 +57,7 @@ pub(super) struct PendingChanges {
     pub(super) target: bool,
     /// It is not in the grid yet as a viewer.
     pub(super) viewer: bool,
-    pub(super) standing: bool,
+    pub(super) traits: bool,
     pub(super) caps: bool,
     /// Set while updating: it is a viewer that sweeps for itself, or will look, so others need not offer
     /// themselves to it.
@@ -68,7 +66,7 @@ pub(super) struct PendingChanges {
 
 impl TrackedObject {
     pub(super) const ABSENT: Self = Self {
-        standing: Standing {
+        traits: ViewTraits {
             id: 0,
             owner: 0,
             target: 0,
@@ -88,11 +86,11 @@ impl TrackedObject {
         alive: false,
         viewable: false,
         viewer: false,
-        news: PendingChanges {
+        pending: PendingChanges {
             listed: false,
             target: false,
             viewer: false,
-            standing: false,
+            traits: false,
             caps: false,
             sweeps: false,
         },
@@ -225,16 +223,16 @@ impl Ranking {
     /// Whether layers and hiding allow a link, range apart.
     #[inline]
     pub(super) const fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
-        viewer.standing.can_see(&target.standing)
-            && (!self.is_pair(viewer, target) || target.standing.can_see(&viewer.standing))
+        viewer.traits.can_see(&target.traits)
+            && (!self.is_pair(viewer, target) || target.traits.can_see(&viewer.traits))
     }
 
     /// The class of a pair.
     #[inline]
     pub(super) fn class(&self, viewer: &TrackedObject, target: &TrackedObject) -> u8 {
         let of = |a: &TrackedObject, b: &TrackedObject| match self.priority {
-            Some(priority) => priority(&a.standing, &b.standing),
-            None => by_relationship(&a.standing, &b.standing),
+            Some(priority) => priority(&a.traits, &b.traits),
+            None => by_relationship(&a.traits, &b.traits),
         };
         let class = of(viewer, target);
         if self.is_pair(viewer, target) {
@@ -255,7 +253,7 @@ impl Ranking {
         rank_of(self.class(viewer, target), nearness)
     }
 
-    /// The rank of a linked pair whose rank was `before`, once standings changed; its band stays.
+    /// The rank of a linked pair whose rank was `before`, once traits changed; its band stays.
     pub(super) fn rank_in_band(
         &self,
         before: u8,

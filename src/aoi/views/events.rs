@@ -1,8 +1,8 @@
 //! What an update tells and counts.
 
 #[cfg(doc)]
-use super::links::UNCAPPED;
-use super::links::WatchedBy;
+use crate::aoi::links::UNCAPPED;
+use crate::aoi::links::WatchedBy;
 #[cfg(doc)]
 use crate::world::kinds::KindClass;
 
