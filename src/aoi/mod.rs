@@ -43,13 +43,14 @@ pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
 pub use links::{LISTS, UNCAPPED};
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
-    Ties, Viewable, Viewer,
+    Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, end_exception,
+    hide_from, show_to, validate_views,
 };
 pub use priority::{
-    ATTACKER, BANDS, Bands, CLASS_MAX, GUILD, OTHER, OWN, PARTY, SCENERY, TEAM, ViewPriority,
-    ViewTraits, by_relationship,
+    ATTACKER, BANDS, Bands, CLASS_MAX, GUILD, OTHER, OWN, PARTY, SCENERY, TEAM, ViewFilter,
+    ViewPriority, ViewTraits, by_relationship,
 };
 pub use views::{
     InsertError, LeaveReason, Profile, RERANK_TICKS, Removal, SceneViews, Sight, ViewCaps,
-    ViewCounters, ViewEvent, ViewFault,
+    ViewCounters, ViewEvent, ViewException, ViewFault,
 };

@@ -1,4 +1,4 @@
-//! Whom a viewer prefers to see when its list is full.
+//! Whom a viewer may see, and whom it prefers to see when its list is full.
 //!
 //! ```text
 //! ViewTraits (viewer) ─┐
@@ -9,14 +9,16 @@
 //! A *rank* is (class, nearness): of one class the nearer band is served first, so that of a crowd of equals
 //! each viewer sees the nearest.
 //!
-//! Invariants: the class of a pair is a pure function of the two stored [`ViewTraits`]s. Whoever changes what
+//! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
 //! the function reads says so through [`SceneViews::set_traits`](super::views::SceneViews::set_traits).
 //! A member changes its band only when its distance leaves the band by more than [`Bands::HYSTERESIS`].
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
 
 use glam::Vec2;
 
-/// What the ranking and the layer masks know about an object. An identity of 0 means "none".
+use crate::world::kinds::KindClass;
+
+/// What the rules of a scene may read of an object, and all that they may read. An identity of 0 means "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewTraits {
     /// Its own id; the views fill it in.
@@ -25,8 +27,9 @@ pub struct ViewTraits {
     pub owner: u32,
     /// The object that it has picked as its target, or attacks; 0 for none.
     pub target: u32,
-    /// A word that only an embedder's own [`ViewPriority`] reads.
-    pub tag: u32,
+    /// Two words that only an embedder's own [`ViewFilter`] and [`ViewPriority`] read: quests, phases, patches of
+    /// fog, factions, as bits or numbers.
+    pub tag: [u32; 2],
     /// The team it fights for; 0 for none.
     pub team: u32,
     /// The party it travels with; 0 for none.
@@ -37,6 +40,8 @@ pub struct ViewTraits {
     pub layers: u32,
     /// The layers it sees as a viewer, one bit each.
     pub sees: u32,
+    /// The class of its kind, by which caps tell objects apart; the views fill it in.
+    pub class: KindClass,
     /// Nobody sees it while this is set.
     pub hidden: bool,
     /// It is scenery: what everybody else goes before.
@@ -60,17 +65,23 @@ impl Default for ViewTraits {
             id: 0,
             owner: 0,
             target: 0,
-            tag: 0,
+            tag: [0; 2],
             team: 0,
             party: 0,
             guild: 0,
             layers: Self::ORDINARY_LAYER,
             sees: Self::ORDINARY_LAYER,
+            class: KindClass::Npc,
             hidden: false,
             scenery: false,
         }
     }
 }
+
+/// Whether a viewer may see a target, the viewer's traits first; asked of those whose layers allow it.
+///
+/// It must be pure: same traits, same answer. It is called from several threads, for every pair that is compared.
+pub type ViewFilter = fn(&ViewTraits, &ViewTraits) -> bool;
 
 /// The class of a pair, the viewer's traits first: a higher class is served first and evicts a lower one.
 /// Classes above [`CLASS_MAX`] count as that.

@@ -15,6 +15,12 @@ use crate::aoi::priority::{class_of, rank_of};
 #[error("{0}")]
 pub struct ViewFault(String);
 
+impl ViewFault {
+    pub(crate) const fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
 impl SceneViews {
     /// Checks, right after an [`update`](Self::update):
     /// - every position lies in its object's sticky cell, and every object stands in the grid where it
@@ -80,7 +86,7 @@ impl SceneViews {
         viewer != target
             && a.viewer
             && b.viewable
-            && self.shared.ranking.allows(a, b)
+            && self.shared.allows(a, b)
             && self.shared.grid.in_range(
                 usize::from(b.layer),
                 self.shared.grid.cell(viewer),

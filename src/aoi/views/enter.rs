@@ -142,7 +142,7 @@ impl ViewShard {
         } = self;
         for &target in candidates {
             let other = &shared.objects[target as usize];
-            if scratch.is_marked(target) || !shared.ranking.allows(me, other) {
+            if scratch.is_marked(target) || !shared.allows(me, other) {
                 continue;
             }
             let (list, rank) = (other.list(), shared.ranking.rank(me, other));
@@ -220,7 +220,7 @@ impl ViewShard {
         if me.pending.sweeps
             || self.scratch.is_marked(viewer)
             || shared.ranking.is_pair(me, object)
-            || !shared.ranking.allows(me, object)
+            || !shared.allows(me, object)
         {
             return;
         }

@@ -77,7 +77,8 @@ pub enum LeaveReason {
     Despawn,
     /// One of the two went to another scene.
     Scene,
-    /// The target was hidden, or is in no layer that the viewer sees.
+    /// The target was hidden, from everybody or from this viewer, is in no layer that the viewer sees, or is one that the
+    /// rules of the scene do not let it see.
     Hidden,
 }
 

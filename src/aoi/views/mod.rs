@@ -5,6 +5,7 @@
 //! | `scene_views` | the views of a scene: objects come, go and change |
 //! | `query` | what can be asked of them, and what of them is state |
 //! | `events` | what an update tells and counts |
+//! | `exceptions` | what is shown to a viewer, or hidden from it, whatever the rules say |
 //! | `object` | what is stored of each object, and how a pair is ranked |
 //! | `shard` | a share of the viewers, with all that only they change |
 //! | `scratch` | what an update works with |
@@ -19,6 +20,7 @@
 mod check;
 mod enter;
 mod events;
+mod exceptions;
 #[cfg(test)]
 mod model;
 mod mutual;
@@ -34,5 +36,6 @@ mod update;
 
 pub use check::ViewFault;
 pub use events::{LeaveReason, ViewCounters, ViewEvent};
+pub use exceptions::ViewException;
 pub use object::Sight;
 pub use scene_views::{InsertError, Profile, RERANK_TICKS, Removal, SceneViews, ViewCaps};

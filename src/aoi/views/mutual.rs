@@ -250,7 +250,7 @@ impl ViewShard {
         } = self;
         for &target in candidates {
             let other = &objects[target as usize];
-            if scratch.is_marked(target) || !other.viewable || !ranking.allows(me, other) {
+            if scratch.is_marked(target) || !other.viewable || !shared.allows(me, other) {
                 continue;
             }
             let (list, rank) = (other.list(), ranking.rank(me, other));

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::aoi::links::{LISTS, UNCAPPED};
 use crate::aoi::priority::{
-    BANDS, Bands, CLASS_MAX, ViewPriority, ViewTraits, by_relationship, class_of, rank_of,
+    BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship, class_of,
+    rank_of,
 };
 use crate::world::kinds::KindClass;
 
@@ -38,12 +39,13 @@ pub(super) struct TrackedObject {
     pub(super) position: Vec2,
     /// The grid layer in which it is a target.
     pub(super) layer: u8,
-    pub(super) class: KindClass,
     /// Whether it lies outside caps.
     pub(super) uncapped: bool,
     pub(super) alive: bool,
     pub(super) viewable: bool,
     pub(super) viewer: bool,
+    /// Whether somebody is shown to it, or hidden from it, against the rules.
+    pub(super) has_exceptions: bool,
     /// What changed since the last update.
     pub(super) pending: PendingChanges,
 }
@@ -70,22 +72,23 @@ impl TrackedObject {
             id: 0,
             owner: 0,
             target: 0,
-            tag: 0,
+            tag: [0; 2],
             team: 0,
             party: 0,
             guild: 0,
             layers: 0,
             sees: 0,
+            class: KindClass::Thing,
             hidden: true,
             scenery: false,
         },
         position: Vec2::ZERO,
         layer: 0,
-        class: KindClass::Thing,
         uncapped: false,
         alive: false,
         viewable: false,
         viewer: false,
+        has_exceptions: false,
         pending: PendingChanges {
             listed: false,
             target: false,
@@ -101,7 +104,7 @@ impl TrackedObject {
         if self.uncapped {
             UNCAPPED
         } else {
-            self.class.index()
+            self.traits.class.index()
         }
     }
 
@@ -207,6 +210,8 @@ impl ViewerState {
 /// What ranks a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranking {
+    /// An embedder's own; `None` for all whom layers let see each other.
+    pub(super) filter: Option<ViewFilter>,
     /// An embedder's own; `None` for [`by_relationship`], of which is known whom it prefers.
     pub(super) priority: Option<ViewPriority>,
     pub(super) bands: Bands,
@@ -220,13 +225,6 @@ impl Ranking {
         self.mutual && a.is_peer() && b.is_peer()
     }
 
-    /// Whether layers and hiding allow a link, range apart.
-    #[inline]
-    pub(super) const fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
-        viewer.traits.can_see(&target.traits)
-            && (!self.is_pair(viewer, target) || target.traits.can_see(&viewer.traits))
-    }
-
     /// The class of a pair.
     #[inline]
     pub(super) fn class(&self, viewer: &TrackedObject, target: &TrackedObject) -> u8 {
@@ -235,11 +233,12 @@ impl Ranking {
             None => by_relationship(&a.traits, &b.traits),
         };
         let class = of(viewer, target);
-        if self.is_pair(viewer, target) {
+        let class = if self.is_pair(viewer, target) {
             class.max(of(target, viewer))
         } else {
             class
-        }
+        };
+        class.min(CLASS_MAX)
     }
 
     /// The rank of a pair that is not linked. Outside caps distance does not count.

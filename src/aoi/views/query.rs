@@ -3,6 +3,7 @@
 use glam::Vec2;
 
 use super::events::ViewCounters;
+use super::exceptions::ViewException;
 use super::object::TrackedObject;
 use super::scene_views::{SceneViews, ViewCaps};
 use super::shard::{Shared, ViewShard};
@@ -34,6 +35,16 @@ impl SceneViews {
     #[must_use]
     pub fn traits(&self, id: u32) -> Option<ViewTraits> {
         self.object(id).map(|object| object.traits)
+    }
+
+    /// The exceptions that hold for a viewer, by ascending target.
+    pub fn exceptions(&self, viewer: u32) -> impl Iterator<Item = (u32, ViewException)> + '_ {
+        self.shared.exceptions.of(viewer)
+    }
+
+    /// The viewers that have an exception for a target, ascending.
+    pub fn excepting(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        self.shared.exceptions.viewers_of(target)
     }
 
     /// The caps of a viewer; `None` if it is no viewer.
@@ -152,7 +163,7 @@ impl SceneViews {
         let Shared { grid, objects, .. } = &self.shared;
         out.extend(grid.targets_near(position, radius_m).filter(|&id| {
             let object = &objects[id as usize];
-            classes >> object.class.index() & 1 != 0
+            classes >> object.traits.class.index() & 1 != 0
                 && object.position.distance_squared(position) <= radius_m * radius_m
         }));
         out.sort_unstable();
@@ -204,6 +215,7 @@ impl SceneViews {
     pub fn allocated_bytes(&self) -> usize {
         // The queue has two numbers for each id.
         self.shared.grid.allocated_bytes()
+            + self.shared.exceptions.allocated_bytes()
             + self
                 .shards
                 .iter()

@@ -10,11 +10,11 @@ use super::shard::{Shared, ViewShard};
 use crate::aoi::links::{LISTS, LinkKey, UNCAPPED};
 use crate::aoi::priority::BANDS;
 use crate::aoi::share::Share;
-use crate::sim::Workers;
+use crate::sim::Spread;
 
 impl SceneViews {
     /// Queues who can gain, and serves the queue from its head.
-    pub(super) fn refill(&mut self, workers: Workers, looks_max: u32) {
+    pub(super) fn refill(&mut self, spread: impl Spread, looks_max: u32) {
         let mut looks = 0;
         loop {
             self.enqueue_freed();
@@ -43,7 +43,7 @@ impl SceneViews {
         }
         self.counters.looks += u64::from(looks);
         let shared = &self.shared;
-        workers.for_each_in_turn(&mut self.shards, |shard| {
+        spread.for_each_in_turn(&mut self.shards, |shard| {
             let mut refilling = std::mem::take(&mut shard.refilling);
             for viewer in refilling.drain(..) {
                 shard.refill(shared, viewer);
@@ -107,7 +107,7 @@ impl ViewShard {
                 for place in 0..count {
                     let target = self.scratch.candidates[place];
                     let other = &shared.objects[target as usize];
-                    if !shared.ranking.allows(me, other) {
+                    if !shared.allows(me, other) {
                         continue;
                     }
                     let rank = shared.ranking.rank(me, other);

@@ -88,7 +88,7 @@ impl ViewShard {
             let me = &objects[viewer as usize];
             for &target in grid.targets(0, list, cell).ids() {
                 let other = &objects[target as usize];
-                if scratch.is_marked(target) || !ranking.allows(me, other) {
+                if scratch.is_marked(target) || !shared.allows(me, other) {
                     continue;
                 }
                 let rank = ranking.rank(me, other);

@@ -32,16 +32,19 @@
 //! comparison of ties with the targets and viewers of the cells that differ; 90 bytes an object, and 4 a shard,
 //! beside the grid's and the links' share.
 
+use std::collections::BTreeSet;
+
 use glam::Vec2;
 use thiserror::Error;
 
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::exceptions::{ExceptionIndex, ViewException};
 use super::object::{PendingChanges, Ranking, Sight, TrackedObject, ViewerState};
 use super::refill_queue::RefillQueue;
 use super::shard::{Shared, ViewShard};
 use crate::aoi::grid::{GridError, SceneGrid};
 use crate::aoi::links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy};
-use crate::aoi::priority::{Bands, CLASS_MAX, SCENERY, ViewPriority, ViewTraits};
+use crate::aoi::priority::{Bands, CLASS_MAX, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 use crate::aoi::share::Share;
 use crate::world::kinds::{KindClass, Visibility};
 
@@ -150,6 +153,8 @@ pub struct SceneViews {
     pub(super) turn: u32,
     /// Ids with pending changes; stale and double entries are dropped by the update.
     pub(super) changed: Vec<u32>,
+    /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
+    ties: BTreeSet<(u32, u32)>,
     /// The leaves of removed objects, told at the next update.
     pub(super) parted: Vec<ViewEvent>,
     /// Leaves told of removed objects, and looks; all else is counted by shards.
@@ -163,6 +168,7 @@ impl SceneViews {
     #[must_use]
     pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
         let ranking = Ranking {
+            filter: None,
             priority: None,
             bands: Bands::new(grid.cell_m()),
             mutual: false,
@@ -174,6 +180,7 @@ impl SceneViews {
                 grid,
                 objects: Vec::new(),
                 ranking,
+                exceptions: ExceptionIndex::default(),
                 stranger_class: [SCENERY; UNCAPPED],
                 changes: Vec::new(),
             },
@@ -183,6 +190,7 @@ impl SceneViews {
             sweeps_max: u32::MAX,
             turn: 0,
             changed: Vec::new(),
+            ties: BTreeSet::new(),
             parted: Vec::new(),
             counters: ViewCounters::default(),
             objects_max,
@@ -264,15 +272,38 @@ impl SceneViews {
         self.sweeps_max = sweeps;
     }
 
-    /// Replaces the ranking. Every object is ranked anew by the next update.
-    pub fn set_priority(&mut self, priority: ViewPriority) {
-        self.shared.ranking.priority = Some(priority);
-        // It may put anybody first, so nobody can be passed over.
-        (0..UNCAPPED).for_each(|list| self.raise_stranger_class(list, CLASS_MAX));
+    /// Replaces the rules of the scene: who may see whom beyond layers and hiding, and the classes of pairs; `None` for
+    /// everybody and for [`by_relationship`](crate::aoi::by_relationship). All pairs are judged anew by the next update:
+    /// links that cannot be any more end there, others begin as by looks. That costs as much as if everybody came anew.
+    ///
+    /// With classes of its own a scene passes nobody over: a full viewer compares itself with the whole population of
+    /// the cells that differ, where by default it reads columns of ties.
+    pub fn set_rules(&mut self, filter: Option<ViewFilter>, priority: Option<ViewPriority>) {
+        self.shared.ranking.filter = filter;
+        self.shared.ranking.priority = priority;
+        // An own ranking may put anybody first, so nobody can be passed over.
+        let stranger = if priority.is_some() {
+            CLASS_MAX
+        } else {
+            SCENERY
+        };
+        self.shared.stranger_class = [stranger; UNCAPPED];
         for id in 0..self.shared.objects.len() as u32 {
-            if self.shared.objects[id as usize].alive {
-                self.shared.objects[id as usize].pending.traits = true;
-                self.list_changed(id);
+            let object = self.shared.objects[id as usize];
+            if !object.alive {
+                continue;
+            }
+            if priority.is_none() {
+                let class = Shared::class_to_strangers(&object);
+                if let Some(highest) = self.shared.stranger_class.get_mut(object.list()) {
+                    *highest = class.max(*highest);
+                }
+            }
+            self.note_traits(id);
+        }
+        for id in 0..self.shared.objects.len() as u32 {
+            if self.shared.objects[id as usize].viewer {
+                (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
             }
         }
     }
@@ -307,12 +338,12 @@ impl SceneViews {
         self.shared.objects[id as usize] = TrackedObject {
             traits: ViewTraits {
                 id,
+                class: profile.class,
                 ..profile.traits
             },
             position,
             // Far(0..=255) and Scene make at most 256 layers, numbered 0..=255.
             layer: layer as u8,
-            class: profile.class,
             uncapped: profile.visibility != Visibility::Near,
             alive: true,
             viewable: profile.viewable,
@@ -322,6 +353,8 @@ impl SceneViews {
             },
             ..TrackedObject::ABSENT
         };
+        let traits = self.shared.objects[id as usize].traits;
+        self.tie(id, &ViewTraits::default(), &traits);
         if let Some(caps) = viewer {
             self.become_viewer(id, caps);
         }
@@ -351,6 +384,9 @@ impl SceneViews {
             self.shared.grid.remove_target(id);
         }
         self.shared.objects[id as usize] = TrackedObject::ABSENT;
+        self.tie(id, &object.traits, &ViewTraits::default());
+        self.end_ties_to(id);
+        self.end_exceptions_of(id);
         true
     }
 
@@ -386,19 +422,36 @@ impl SceneViews {
         }
     }
 
-    /// Changes what ranks and hides an object, and what it sees; its own id is filled in. Unknown ids are ignored.
+    /// Changes what the rules read of an object; its own id and class are filled in. Unknown ids are ignored. A tie to
+    /// another object ends when that one is removed.
     pub fn set_traits(&mut self, id: u32, traits: ViewTraits) {
-        let traits = ViewTraits { id, ..traits };
-        if let Some(object) = self
-            .shared
-            .objects
-            .get_mut(id as usize)
-            .filter(|object| object.alive)
-            && object.traits != traits
-        {
+        let Some(object) = self.shared.objects.get_mut(id as usize) else {
+            return;
+        };
+        let before = object.traits;
+        let traits = ViewTraits {
+            id,
+            class: before.class,
+            ..traits
+        };
+        if object.alive && before != traits {
             object.traits = traits;
-            object.pending.traits = true;
-            self.list_changed(id);
+            self.tie(id, &before, &traits);
+            self.note_traits(id);
+        }
+    }
+
+    /// Shows a target to a viewer, or hides it from it, against the rules; `None` ends the exception. It ends as well when
+    /// either is removed. Unknown ids, and a viewer as its own target, are ignored. What the viewer sees is judged anew by
+    /// the next update.
+    pub fn set_exception(&mut self, viewer: u32, target: u32, exception: Option<ViewException>) {
+        if viewer == target || !self.contains(viewer) || !self.contains(target) {
+            return;
+        }
+        if self.shared.exceptions.set(viewer, target, exception) {
+            let has_any = self.shared.exceptions.has_any(viewer);
+            self.shared.objects[viewer as usize].has_exceptions = has_any;
+            self.note_traits(viewer);
         }
     }
 
@@ -548,6 +601,56 @@ impl SceneViews {
         object.pending.caps = false;
         // Its partners may see it one-way from now on.
         object.pending.traits |= is_mutual;
+    }
+
+    /// Keeps up who is tied to whom.
+    fn tie(&mut self, id: u32, before: &ViewTraits, after: &ViewTraits) {
+        let (before, after) = ([before.owner, before.target], [after.owner, after.target]);
+        if before == after {
+            return;
+        }
+        for to in before {
+            self.ties.remove(&(to, id));
+        }
+        for to in after.into_iter().filter(|&to| to != 0) {
+            self.ties.insert((to, id));
+        }
+    }
+
+    /// Whoever was tied to an object that is gone is tied to nobody, also not to the next one of its id.
+    fn end_ties_to(&mut self, id: u32) {
+        let tied = self.ties.range((id, 0)..=(id, u32::MAX));
+        let tied: Vec<u32> = tied.map(|&(_, tied)| tied).collect();
+        for other in tied {
+            let Some(mut traits) = self.traits(other) else {
+                continue;
+            };
+            for tie in [&mut traits.owner, &mut traits.target] {
+                if *tie == id {
+                    *tie = 0;
+                }
+            }
+            self.set_traits(other, traits);
+        }
+    }
+
+    fn end_exceptions_of(&mut self, id: u32) {
+        let exceptions = &mut self.shared.exceptions;
+        let targets: Vec<u32> = exceptions.of(id).map(|(target, _)| target).collect();
+        let viewers: Vec<u32> = exceptions.viewers_of(id).collect();
+        for target in targets {
+            exceptions.set(id, target, None);
+        }
+        for viewer in viewers {
+            exceptions.set(viewer, id, None);
+            self.shared.objects[viewer as usize].has_exceptions = exceptions.has_any(viewer);
+        }
+    }
+
+    /// What the rules say of an object may have changed.
+    fn note_traits(&mut self, id: u32) {
+        self.shared.objects[id as usize].pending.traits = true;
+        self.list_changed(id);
     }
 
     fn list_changed(&mut self, id: u32) {

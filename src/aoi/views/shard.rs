@@ -17,6 +17,7 @@
 use fixedbitset::FixedBitSet;
 
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::exceptions::{ExceptionIndex, ViewException};
 use super::object::{Ranking, SHUT, TrackedObject, UNKNOWN, ViewerState};
 use super::scratch::{ObjectChange, UpdateScratch};
 use crate::aoi::grid::{SceneGrid, ViewerIndex};
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) grid: SceneGrid,
     pub(super) objects: Vec<TrackedObject>,
     pub(super) ranking: Ranking,
+    pub(super) exceptions: ExceptionIndex,
     /// For each capped list, the highest class that somebody without a tie to the viewer may have.
     pub(super) stranger_class: [u8; UNCAPPED],
     /// Who has pending changes in this update.
@@ -37,6 +39,37 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Whether hiding, exceptions, layers and rules allow a link, range apart.
+    #[inline]
+    pub(super) fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        self.may_see(viewer, target)
+            && (!self.ranking.is_pair(viewer, target) || self.may_see(target, viewer))
+    }
+
+    #[inline]
+    fn may_see(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        if viewer.has_exceptions || self.ranking.filter.is_some() {
+            self.may_see_by_rules(viewer, target)
+        } else {
+            viewer.traits.can_see(&target.traits)
+        }
+    }
+
+    fn may_see_by_rules(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        let (a, b) = (&viewer.traits, &target.traits);
+        if b.hidden {
+            return false;
+        }
+        let exception = viewer
+            .has_exceptions
+            .then(|| self.exceptions.get(a.id, b.id));
+        match exception.flatten() {
+            Some(ViewException::Show) => true,
+            Some(ViewException::Hide) => false,
+            None => a.can_see(b) && self.ranking.filter.is_none_or(|allows| allows(a, b)),
+        }
+    }
+
     /// The class of an object to those without a tie to it, under the default ranking.
     pub(super) fn class_to_strangers(object: &TrackedObject) -> u8 {
         if object.traits.scenery {

@@ -30,7 +30,7 @@ use super::scratch::ObjectChange;
 use super::shard::{Shared, ViewShard};
 use crate::aoi::links::{LISTS, UNCAPPED, WatchedBy};
 use crate::aoi::share::Share;
-use crate::sim::Workers;
+use crate::sim::{Inline, Spread};
 
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, shard by shard, of each viewer in the order in which
@@ -38,16 +38,21 @@ impl SceneViews {
     /// have nothing to gain are let go for free.) Of those that moved, at most so many sweep at once as
     /// [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
-        self.update_with(Workers::default(), looks_max, events);
+        self.update_with(Inline, looks_max, events);
     }
 
     /// The same with shards updated side by side. How many workers there are changes nothing but the time.
-    pub fn update_with(&mut self, workers: Workers, looks_max: u32, events: &mut Vec<ViewEvent>) {
+    pub fn update_with(
+        &mut self,
+        spread: impl Spread,
+        looks_max: u32,
+        events: &mut Vec<ViewEvent>,
+    ) {
         self.tell_parted(events);
         self.settle();
         self.turn = self.turn.wrapping_add(1);
         let (shared, turn, rerank_ticks) = (&self.shared, self.turn, self.rerank_ticks);
-        workers.for_each_in_turn(&mut self.shards, |shard| {
+        spread.for_each_in_turn(&mut self.shards, |shard| {
             for change in &shared.changes {
                 shard.part(shared, change);
             }
@@ -58,7 +63,7 @@ impl SceneViews {
             shard.rerank(shared, turn, rerank_ticks);
             shard.collect_freed();
         });
-        self.refill(workers, looks_max);
+        self.refill(spread, looks_max);
         for shard in &mut self.shards {
             events.append(&mut shard.events);
         }
@@ -253,7 +258,7 @@ impl ViewShard {
             shared.grid.cell(target),
         ) {
             LeaveReason::Range
-        } else if traits && !shared.ranking.allows(a, b) {
+        } else if traits && !shared.allows(a, b) {
             LeaveReason::Hidden
         } else {
             let rank = if traits {

@@ -7,10 +7,12 @@ use proptest::prelude::*;
 
 use super::{
     InsertError, LeaveReason, Profile, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
-    ViewEvent,
+    ViewEvent, ViewException,
 };
 use crate::aoi::grid::GridCell;
-use crate::aoi::priority::{BANDS, Bands, ViewTraits, by_relationship};
+use crate::aoi::priority::{
+    BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+};
 use crate::sim::Workers;
 use crate::world::kinds::{KindClass, Visibility};
 use script::{Op, change, insert, op, place, sight};
@@ -41,6 +43,10 @@ struct Model {
     /// What a consumer keeps beside the lists of each viewer: here the targets themselves.
     beside: BTreeMap<(u32, u8), Vec<u32>>,
     removed: BTreeMap<u32, Removal>,
+    /// The rules of the scene.
+    filter: Option<ViewFilter>,
+    priority: Option<ViewPriority>,
+    exceptions: BTreeMap<(u32, u32), ViewException>,
     /// Who began or ceased to be a viewer since the last tick.
     roles: BTreeSet<u32>,
 }
@@ -89,7 +95,12 @@ impl Model {
 
     fn could_see(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
-        let shows = |a: &ViewTraits, b: &ViewTraits| !b.hidden && a.sees & b.layers != 0;
+        let shows = |a: &ViewTraits, b: &ViewTraits| {
+            let by_rules = a.sees & b.layers != 0 && self.filter.is_none_or(|filter| filter(a, b));
+            let exception = self.exceptions.get(&(a.id, b.id));
+            let shown = exception.map_or(by_rules, |&e| e == ViewException::Show);
+            !b.hidden && shown
+        };
         viewer != target
             && a.caps.is_some()
             && b.viewable
@@ -100,12 +111,9 @@ impl Model {
 
     fn class(&self, viewer: u32, target: u32) -> u8 {
         let (a, b) = (&self.objects[&viewer].traits, &self.objects[&target].traits);
-        let class = by_relationship(a, b);
-        if self.is_pair(viewer, target) {
-            class.max(by_relationship(b, a))
-        } else {
-            class
-        }
+        let of = self.priority.unwrap_or(by_relationship);
+        let back = self.is_pair(viewer, target).then(|| of(b, a));
+        of(a, b).max(back.unwrap_or(0)).min(CLASS_MAX)
     }
 
     fn tick(&mut self, views: &mut SceneViews, looks: u32) {
@@ -467,6 +475,7 @@ proptest! {
             reordered.sort_by_key(|op| match op {
                 Op::Walk { id, .. } | Op::Teleport { id, .. } | Op::Join { id, .. } => u32::MAX - id,
                 Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } | Op::Aim { id, .. } => u32::MAX - id,
+                Op::Tag { id, .. } | Op::Except { id, .. } => u32::MAX - id,
                 _ => 0,
             });
             reordered.iter().for_each(|op| backward.0.apply(&mut backward.1, op));

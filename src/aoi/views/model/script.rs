@@ -45,6 +45,19 @@ pub(super) enum Op {
         id: u32,
         hidden: bool,
     },
+    Tag {
+        id: u32,
+        tag: [u32; 2],
+    },
+    Rules {
+        filter: Option<ViewFilter>,
+        priority: Option<ViewPriority>,
+    },
+    Except {
+        id: u32,
+        target: u32,
+        exception: Option<ViewException>,
+    },
     Caps {
         id: u32,
         caps: Option<[u16; 3]>,
@@ -108,6 +121,14 @@ impl Model {
                 let existed = self.objects.remove(&id).is_some();
                 assert_eq!(views.remove(id, removal), existed);
                 if existed {
+                    self.exceptions
+                        .retain(|&(viewer, target), _| viewer != id && target != id);
+                    for object in self.objects.values_mut() {
+                        let ViewTraits { owner, target, .. } = &mut object.traits;
+                        for tie in [owner, target].into_iter().filter(|tie| **tie == id) {
+                            *tie = 0;
+                        }
+                    }
                     self.removed.entry(id).or_insert(removal);
                     assert!(
                         views.watchers(id).next().is_none() && views.seen_by(id).next().is_none()
@@ -160,6 +181,25 @@ impl Model {
                 }
                 views.set_caps(id, caps.map(view_caps));
             }
+            Op::Tag { id, tag } => {
+                self.change_traits(views, id, |old| ViewTraits { tag, ..old });
+            }
+            Op::Rules { filter, priority } => {
+                (self.filter, self.priority) = (filter, priority);
+                views.set_rules(filter, priority);
+            }
+            Op::Except {
+                id,
+                target,
+                exception,
+            } => {
+                views.set_exception(id, target, exception);
+                let exist = self.objects.contains_key(&id) && self.objects.contains_key(&target);
+                match exception.filter(|_| exist && id != target) {
+                    Some(exception) => self.exceptions.insert((id, target), exception),
+                    None => self.exceptions.remove(&(id, target)),
+                };
+            }
             Op::Tick { looks } => self.tick(views, looks),
         }
     }
@@ -200,7 +240,42 @@ pub(super) fn change() -> impl Strategy<Value = Op> {
         2 => (id(), id(), id()).prop_map(|(id, target, owner)| Op::Aim { id, target, owner }),
         1 => (id(), any::<bool>()).prop_map(|(id, hidden)| Op::Hide { id, hidden }),
         2 => (id(), caps()).prop_map(|(id, caps)| Op::Caps { id, caps }),
+        2 => (id(), prop::array::uniform2(0u32..4)).prop_map(|(id, tag)| Op::Tag { id, tag }),
+        2 => (id(), id(), exception())
+            .prop_map(|(id, target, exception)| Op::Except { id, target, exception }),
+        1 => rules(),
     ]
+}
+
+fn exception() -> impl Strategy<Value = Option<ViewException>> {
+    let exceptions = [
+        None,
+        Some(ViewException::Show),
+        Some(ViewException::Hide),
+        Some(ViewException::Hide),
+    ];
+    prop::sample::select(exceptions.to_vec())
+}
+
+/// Rules of all kinds: one-sided ones, such that nobody meets or all are equal, classes above the highest.
+fn rules() -> impl Strategy<Value = Op> {
+    let filters: [Option<ViewFilter>; 5] = [
+        None,
+        Some(|a, b| a.tag[0] & b.tag[0] == b.tag[0]),
+        Some(|a, b| a.team != b.team || a.party == b.party),
+        Some(|a, b| (a.id + 2 * b.id) % 3 != 0),
+        Some(|a, b| a.tag[1] >= b.tag[1]),
+    ];
+    let priorities: [Option<ViewPriority>; 5] = [
+        None,
+        Some(|_, b| (b.id % 5) as u8),
+        Some(|a, b| if a.tag[1] == b.tag[1] { 9 } else { 0 }),
+        Some(|a, b| (a.tag[0] + 40 * b.tag[1]) as u8),
+        Some(|_, _| 200),
+    ];
+    let filters = prop::sample::select(filters.to_vec());
+    (filters, prop::sample::select(priorities.to_vec()))
+        .prop_map(|(filter, priority)| Op::Rules { filter, priority })
 }
 
 pub(super) fn insert() -> impl Strategy<Value = Op> {
