@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use criterion::Criterion;
 use throng::aoi::SceneViews;
+use throng::aoi::Sight;
 use throng::aoi::reference::PooledViews;
 use throng::aoi::sets::SetViews;
-use throng::aoi::views::Sight;
-use throng::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, standing};
+use throng::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 
 const SIDE_M: f32 = 1_000.0;
 
@@ -45,11 +45,7 @@ pub fn bench(criterion: &mut Criterion) {
 }
 
 /// No queue is left waiting, so that all sides have done the same work.
-fn tick(
-    walkers: &mut Walkers,
-    views: &mut SceneViews,
-    events: &mut Vec<throng::aoi::views::ViewEvent>,
-) {
+fn tick(walkers: &mut Walkers, views: &mut SceneViews, events: &mut Vec<throng::aoi::ViewEvent>) {
     walkers.walk();
     walkers.locate(views);
     events.clear();
@@ -59,11 +55,11 @@ fn tick(
 fn beside(criterion: &mut Criterion) {
     let players = 2_000;
     let mut walkers = Walkers::new(players, SIDE_M, 2.5);
-    let standings: Vec<_> = (0..players).map(standing).collect();
+    let traits: Vec<_> = (0..players).map(traits).collect();
     for cap in [u16::MAX, 20] {
         let mut ours = [Sight::Directed, Sight::Mutual].map(|sight| walkers.views(sight, cap));
-        let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(cap), standings.clone());
-        let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(cap), standings.clone());
+        let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(cap), traits.clone());
+        let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(cap), traits.clone());
         for _ in 0..10 {
             walkers.walk();
             for views in &mut ours {
@@ -88,8 +84,8 @@ fn beside(criterion: &mut Criterion) {
             }
         }
     }
-    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), standings.clone());
-    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), standings);
+    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), traits.clone());
+    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), traits);
     pooled.update(&walkers.positions);
     criterion.bench_function("aoi::pooled_2.5m/2000", |bencher| {
         bencher.iter(|| {

@@ -3,7 +3,7 @@
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
     AoiPlugin, Entered, InterestSpec, Left, PriorityChanged, SceneInterest, Sight, Ties, ViewCaps,
-    Viewable, Viewer,
+    ViewRules, ViewTag, Viewable, Viewer, hide_from, show_to,
 };
 pub use crate::inbox::{Inbox, InboxPlugin};
 pub use crate::instance::{InstanceHost, InstanceModes, InstancePlugin, InstanceRules};

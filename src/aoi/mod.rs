@@ -2,8 +2,18 @@
 //!
 //! ```text
 //! Position ──locate──▶ sticky GridCell ──update──▶ links + Enter / Leave ──▶ sync
-//!                       (grid.rs)       (update.rs) (links.rs)
+//!                       (grid/)         (views/)    (links/)
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `priority` | what views read of an object, the classes of pairs and the bands of distance |
+//! | `share` | which of a scene's viewers belong together |
+//! | `grid/` | cells: where everybody is, and who is in a cell |
+//! | `links/` | who sees whom, kept at both ends |
+//! | `views/` | the views of a scene, and the update that keeps them exact |
+//! | `plugin/` | components and messages of the tick |
+//! | `workload`, `reference`, `sets` | what views are measured with, and two designs to measure beside |
+//!
 //! Invariants, after each update: a link joins two that can see each other now; link ⇔ membership ⇔ an entry
 //! at each end; nobody is over cap; leavers are gone the same tick. *Directed* sight: unless a viewer is
 //! queued, nobody whom it could see and does not has a higher class than a member of the list concerned, and
@@ -13,41 +23,34 @@
 //! tick, and the rest joins the queue. Of one class the nearer band of distance goes first;
 //! bands are right once every viewer had its turn (`rerank_ticks`) and its look.
 //!
-//! The viewers of a large scene with directed sight are divided into shards (shard.rs), which are updated side
+//! The viewers of a large scene with directed sight are divided into shards (views/shard.rs), which are updated side
 //! by side: links, queue and counters are the same for any number of shards and threads.
 //!
 //! Cost: O(links that begin or end) plus, for each object that changed cell, a comparison of ties with the
 //! population of the cells that differ, and a share of re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
 
-pub mod check;
-mod ends;
-mod events;
-pub mod grid;
-pub mod links;
-mod look;
-mod meet;
-pub mod members;
-#[cfg(test)]
-mod model;
-mod object;
-mod pairs;
+mod grid;
+mod links;
 mod plugin;
-pub mod priority;
-pub mod queue;
+mod priority;
 pub mod reference;
-mod rerank;
-mod roster;
 pub mod sets;
-mod shard;
-pub mod share;
-mod slab;
-pub mod update;
-pub mod viewer_index;
-pub mod views;
+mod share;
+mod views;
 pub mod workload;
 
+pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
+pub use links::{LISTS, UNCAPPED};
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
-    Ties, Viewable, Viewer,
+    Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, end_exception,
+    hide_from, show_to, validate_views,
 };
-pub use views::{LeaveReason, SceneViews, Sight, ViewCaps};
+pub use priority::{
+    ATTACKER, BANDS, Bands, CLASS_MAX, GUILD, OTHER, OWN, PARTY, SCENERY, TEAM, ViewFilter,
+    ViewPriority, ViewTraits, by_relationship,
+};
+pub use views::{
+    InsertError, LeaveReason, Profile, RERANK_TICKS, Removal, SceneViews, Sight, ViewCaps,
+    ViewCounters, ViewEvent, ViewException, ViewFault,
+};

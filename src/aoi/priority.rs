@@ -1,32 +1,35 @@
-//! Whom a viewer prefers to see when its list is full.
+//! Whom a viewer may see, and whom it prefers to see when its list is full.
 //!
 //! ```text
-//! Standing (viewer) ─┐
+//! ViewTraits (viewer) ─┐
 //!                    ├─▶ ViewPriority ─▶ class 0..=63 ─┐
-//! Standing (target) ─┘                                 ├─▶ rank, a higher one wins
+//! ViewTraits (target) ─┘                                 ├─▶ rank, a higher one wins
 //! distance ─────────────────▶ Bands ────▶ nearness ────┘
 //! ```
 //! A *rank* is (class, nearness): of one class the nearer band is served first, so that of a crowd of equals
 //! each viewer sees the nearest.
 //!
-//! Invariants: the class of a pair is a pure function of the two stored [`Standing`]s. Whoever changes what
-//! the function reads says so through [`SceneViews::set_standing`](super::views::SceneViews::set_standing).
+//! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
+//! the function reads says so through [`SceneViews::set_traits`](super::views::SceneViews::set_traits).
 //! A member changes its band only when its distance leaves the band by more than [`Bands::HYSTERESIS`].
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
 
 use glam::Vec2;
 
-/// What the ranking and the layer masks know about an object. An identity of 0 means "none".
+use crate::world::kinds::KindClass;
+
+/// What the rules of a scene may read of an object, and all that they may read. An identity of 0 means "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Standing {
+pub struct ViewTraits {
     /// Its own id; the views fill it in.
     pub id: u32,
     /// The object that owns it, as a player owns a pet; 0 for none.
     pub owner: u32,
     /// The object that it has picked as its target, or attacks; 0 for none.
     pub target: u32,
-    /// A word that only an embedder's own [`ViewPriority`] reads.
-    pub tag: u32,
+    /// Two words that only an embedder's own [`ViewFilter`] and [`ViewPriority`] read: quests, phases, patches of
+    /// fog, factions, as bits or numbers.
+    pub tag: [u32; 2],
     /// The team it fights for; 0 for none.
     pub team: u32,
     /// The party it travels with; 0 for none.
@@ -37,13 +40,15 @@ pub struct Standing {
     pub layers: u32,
     /// The layers it sees as a viewer, one bit each.
     pub sees: u32,
+    /// The class of its kind, by which caps tell objects apart; the views fill it in.
+    pub class: KindClass,
     /// Nobody sees it while this is set.
     pub hidden: bool,
     /// It is scenery: what everybody else goes before.
     pub scenery: bool,
 }
 
-impl Standing {
+impl ViewTraits {
     /// The layer in which everything is unless told otherwise.
     pub const ORDINARY_LAYER: u32 = 1;
 
@@ -54,29 +59,35 @@ impl Standing {
     }
 }
 
-impl Default for Standing {
+impl Default for ViewTraits {
     fn default() -> Self {
         Self {
             id: 0,
             owner: 0,
             target: 0,
-            tag: 0,
+            tag: [0; 2],
             team: 0,
             party: 0,
             guild: 0,
             layers: Self::ORDINARY_LAYER,
             sees: Self::ORDINARY_LAYER,
+            class: KindClass::Npc,
             hidden: false,
             scenery: false,
         }
     }
 }
 
-/// The class of a pair, the viewer's standing first: a higher class is served first and evicts a lower one.
+/// Whether a viewer may see a target, the viewer's traits first; asked of those whose layers allow it.
+///
+/// It must be pure: same traits, same answer. It is called from several threads, for every pair that is compared.
+pub type ViewFilter = fn(&ViewTraits, &ViewTraits) -> bool;
+
+/// The class of a pair, the viewer's traits first: a higher class is served first and evicts a lower one.
 /// Classes above [`CLASS_MAX`] count as that.
 ///
-/// It must be pure: same standings, same class.
-pub type ViewPriority = fn(&Standing, &Standing) -> u8;
+/// It must be pure: same traits, same class.
+pub type ViewPriority = fn(&ViewTraits, &ViewTraits) -> u8;
 
 /// The highest class.
 pub const CLASS_MAX: u8 = 63;
@@ -100,7 +111,7 @@ pub const OWN: u8 = 6;
 /// others, scenery.
 #[must_use]
 #[inline]
-pub fn by_relationship(viewer: &Standing, target: &Standing) -> u8 {
+pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
     let same = |mine: u32, theirs: u32| mine != 0 && mine == theirs;
     if same(viewer.target, target.id) || same(target.owner, viewer.id) {
         OWN
@@ -197,15 +208,15 @@ mod tests {
 
     #[test]
     fn the_closest_tie_decides() {
-        let me = Standing {
+        let me = ViewTraits {
             team: 1,
             party: 2,
             guild: 3,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
         let cases = [
             (
-                Standing {
+                ViewTraits {
                     team: 1,
                     party: 2,
                     guild: 3,
@@ -214,7 +225,7 @@ mod tests {
                 PARTY,
             ),
             (
-                Standing {
+                ViewTraits {
                     team: 9,
                     party: 2,
                     guild: 9,
@@ -223,7 +234,7 @@ mod tests {
                 PARTY,
             ),
             (
-                Standing {
+                ViewTraits {
                     team: 1,
                     party: 9,
                     guild: 3,
@@ -232,7 +243,7 @@ mod tests {
                 GUILD,
             ),
             (
-                Standing {
+                ViewTraits {
                     team: 1,
                     party: 0,
                     guild: 0,
@@ -241,7 +252,7 @@ mod tests {
                 TEAM,
             ),
             (
-                Standing {
+                ViewTraits {
                     team: 2,
                     party: 3,
                     guild: 1,
@@ -257,27 +268,27 @@ mod tests {
 
     #[test]
     fn pets_targets_and_attackers_go_before_the_party() {
-        let me = Standing {
+        let me = ViewTraits {
             id: 1,
             target: 2,
             party: 7,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
-        let with = |id, owner, target, scenery| Standing {
+        let with = |id, owner, target, scenery| ViewTraits {
             id,
             owner,
             target,
             scenery,
             party: 7,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
         assert_eq!(by_relationship(&me, &with(2, 0, 0, false)), OWN);
         assert_eq!(by_relationship(&me, &with(3, 1, 0, false)), OWN);
         assert_eq!(by_relationship(&me, &with(3, 0, 1, false)), ATTACKER);
         assert_eq!(by_relationship(&me, &with(3, 0, 9, true)), PARTY);
-        let door = Standing {
+        let door = ViewTraits {
             scenery: true,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
         assert_eq!(by_relationship(&me, &door), SCENERY);
     }
@@ -315,29 +326,29 @@ mod tests {
     #[test]
     fn two_without_a_team_are_no_team_mates() {
         assert_eq!(
-            by_relationship(&Standing::default(), &Standing::default()),
+            by_relationship(&ViewTraits::default(), &ViewTraits::default()),
             OTHER
         );
     }
 
     #[test]
     fn layers_and_hiding_decide_who_can_be_seen() {
-        let ghost = Standing {
+        let ghost = ViewTraits {
             layers: 0b10,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
-        let medium = Standing {
+        let medium = ViewTraits {
             sees: 0b11,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
-        assert!(!Standing::default().can_see(&ghost));
+        assert!(!ViewTraits::default().can_see(&ghost));
         assert!(medium.can_see(&ghost));
-        assert!(!medium.can_see(&Standing {
+        assert!(!medium.can_see(&ViewTraits {
             hidden: true,
             ..ghost
         }));
         assert!(
-            Standing {
+            ViewTraits {
                 hidden: true,
                 ..medium
             }

@@ -8,7 +8,7 @@
 
 use glam::Vec2;
 
-use super::priority::{Standing, by_relationship};
+use super::priority::{ViewTraits, by_relationship};
 
 const NONE: u32 = u32::MAX;
 
@@ -27,7 +27,7 @@ pub struct PooledViews {
     columns: i32,
     cell_m: f32,
     cap: u32,
-    standings: Vec<Standing>,
+    traits: Vec<ViewTraits>,
     cells: Vec<i32>,
     places: Vec<u32>,
     members: Vec<Vec<u32>>,
@@ -50,15 +50,15 @@ pub struct PooledViews {
 impl PooledViews {
     /// Lists of at most `cap` for objects that nobody sees yet, in a square of this side.
     #[must_use]
-    pub fn new(side_m: f32, cell_m: f32, cap: u32, standings: Vec<Standing>) -> Self {
+    pub fn new(side_m: f32, cell_m: f32, cap: u32, traits: Vec<ViewTraits>) -> Self {
         let columns = (side_m / cell_m).ceil() as i32;
-        let count = standings.len();
+        let count = traits.len();
         let words = count.div_ceil(64);
         Self {
             columns,
             cell_m,
             cap,
-            standings,
+            traits,
             cells: vec![-1; count],
             places: vec![NONE; count],
             members: vec![Vec::new(); (columns * columns) as usize],
@@ -172,7 +172,7 @@ impl PooledViews {
     }
 
     fn class(&self, a: u32, b: u32) -> u8 {
-        let (a, b) = (&self.standings[a as usize], &self.standings[b as usize]);
+        let (a, b) = (&self.traits[a as usize], &self.traits[b as usize]);
         by_relationship(a, b).max(by_relationship(b, a))
     }
 

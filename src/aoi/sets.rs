@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use glam::Vec2;
 
-use super::priority::{Standing, by_relationship};
+use super::priority::{ViewTraits, by_relationship};
 
 /// Everybody's set, over a square scene.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct SetViews {
     columns: i32,
     cell_m: f32,
     cap: usize,
-    standings: Vec<Standing>,
+    traits: Vec<ViewTraits>,
     cells: Vec<Vec<u32>>,
     seen: Vec<HashSet<u32>>,
     /// Enters and leaves so far; each direction counts.
@@ -27,15 +27,15 @@ pub struct SetViews {
 impl SetViews {
     /// Sets of at most `cap` for objects that nobody sees yet, in a square of this side.
     #[must_use]
-    pub fn new(side_m: f32, cell_m: f32, cap: usize, standings: Vec<Standing>) -> Self {
+    pub fn new(side_m: f32, cell_m: f32, cap: usize, traits: Vec<ViewTraits>) -> Self {
         let columns = (side_m / cell_m).ceil() as i32;
         Self {
             columns,
             cell_m,
             cap,
             cells: vec![Vec::new(); (columns * columns) as usize],
-            seen: vec![HashSet::new(); standings.len()],
-            standings,
+            seen: vec![HashSet::new(); traits.len()],
+            traits,
             event_count: 0,
         }
     }
@@ -49,8 +49,8 @@ impl SetViews {
     /// The class of a pair.
     #[must_use]
     pub fn class(&self, viewer: u32, target: u32) -> u8 {
-        let standing = |id: u32| &self.standings[id as usize];
-        by_relationship(standing(viewer), standing(target))
+        let traits = |id: u32| &self.traits[id as usize];
+        by_relationship(traits(viewer), traits(target))
     }
 
     /// Everybody's new position, in metres.

@@ -9,8 +9,8 @@ use glam::Vec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::priority::Standing;
-use super::views::{Profile, SceneViews, Sight, ViewCaps};
+use super::priority::ViewTraits;
+use crate::aoi::views::{Profile, SceneViews, Sight, ViewCaps};
 use crate::world::kinds::{KindClass, Visibility};
 
 /// The side of a cell, in metres.
@@ -24,11 +24,11 @@ const TURN_TICKS: u32 = 20;
 
 /// What ranks the walker of this id.
 #[must_use]
-pub fn standing(id: u32) -> Standing {
-    Standing {
+pub fn traits(id: u32) -> ViewTraits {
+    ViewTraits {
         id,
         team: id % TEAMS + 1,
-        ..Standing::default()
+        ..ViewTraits::default()
     }
 }
 
@@ -100,7 +100,7 @@ impl Walkers {
             let profile = Profile {
                 class: KindClass::Player,
                 visibility: Visibility::Near,
-                standing: standing(id),
+                traits: traits(id),
                 viewable: true,
             };
             views

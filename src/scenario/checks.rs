@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 use super::report::{Judged, Report};
 use super::schema::{Expectation, Scenario};
-use crate::aoi::{AoiStats, SceneInterest};
+use crate::aoi::{AoiStats, SceneInterest, validate_views};
 use crate::crowd::{SyntheticClients, mirror_errors};
 use crate::inbox::Inbox;
 use crate::map::SceneMap;
@@ -253,7 +253,7 @@ fn views_stable(world: &World, at_rest: bool) -> (bool, String) {
             continue;
         };
         links += interest.views().link_count();
-        if let Err(fault) = interest.views().validate() {
+        if let Err(fault) = validate_views(world, scene) {
             let SceneId(id) = id;
             return (false, format!("scene {id}: {fault}"));
         }

@@ -12,6 +12,7 @@ pub mod clock;
 mod hash;
 mod random;
 mod schedule;
+mod spread;
 mod timing;
 mod workers;
 
@@ -21,5 +22,6 @@ pub use schedule::{
     Heartbeat, HeartbeatPhase, HeartbeatSystems, SimPlugin, SimSettings, SimSystems, SimTick,
     TickObservers, install, single_threaded,
 };
+pub use spread::{Inline, Spread};
 pub use timing::{SetTiming, TickTimings, TimingPlugin};
 pub use workers::Workers;

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use bevy_ecs::prelude::*;
 use bevy_tasks::ComputeTaskPool;
 
+use super::spread::Spread;
+
 /// How many chunks a parallel step is cut into: at most this many run at once on Bevy's compute pool.
 ///
 /// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only
@@ -96,6 +98,22 @@ impl Workers {
                 });
             }
         });
+    }
+}
+
+impl Spread for Workers {
+    fn for_each_chunk<T: Send, S: Send + Default>(
+        self,
+        items: &mut [T],
+        chunk_min: usize,
+        scratch: &mut Vec<S>,
+        work: impl Fn(&mut S, usize, &mut [T]) + Sync,
+    ) {
+        Self::for_each_chunk(self, items, chunk_min, scratch, work);
+    }
+
+    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+        Self::for_each_in_turn(self, items, work);
     }
 }
 

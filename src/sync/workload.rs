@@ -12,7 +12,7 @@ use glam::Vec2;
 
 use super::{SyncPlugin, SyncSettings, SyncStats};
 use crate::aoi::workload::{CAP, CELL_M, Walkers};
-use crate::aoi::{AoiSettings, Viewable, Viewer, views::ViewCaps};
+use crate::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use crate::outbox::{Outbox, OutboxStats, Sink};
 use crate::session::{Sessions, control};
 use crate::sim::clock::{Stopwatch, one_tick_an_update};

@@ -7,35 +7,54 @@
 //! Other systems learn of changes through [`Spawned`], [`Despawned`], [`Teleported`], [`SceneChanged`],
 //! [`StandingChanged`], [`SceneOpened`] and [`SceneClosed`].
 //!
+//! | file | holds |
+//! |---|---|
+//! | `ids` | numbers of scenes and objects, and how an object is named beyond doubt |
+//! | `scenes` | scenes open and close |
+//! | `scene_objects` | the ids of a scene: who has which |
+//! | `objects` | objects come, go, are put elsewhere |
+//! | `spatial` | where an object is, and how it moves |
+//! | `kinds`, `registry` | classes and visibility; the registered kinds |
+//! | `parties` | who belongs to whom |
+//! | `input` | what players ask their objects to do |
+//! | `hash` | components of objects in the state hash |
+//! | `error` | why something could not be done |
+//! | `plugin` | what is registered, and when ids are handed over |
+//!
 //! Invariants: a live object has exactly one place in its scene's [`SceneObjects`], and that place knows its entity; no two
 //! live objects share (scene, id); an id is reused only after its `Despawned` went through a whole Replicate, and then with
 //! the next generation; scene ids are never reused. Id 0 is the scene itself and no object's.
 
+mod error;
 mod hash;
+mod ids;
 mod input;
 pub mod kinds;
 mod objects;
 mod parties;
 mod plugin;
 mod registry;
+mod scene_objects;
 mod scenes;
 mod spatial;
 
+pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
+pub use ids::{Generation, ObjectId, ObjectRef, SceneId};
 pub use input::MoveInput;
 pub use kinds::{KindClass, Visibility};
 pub use objects::{
-    Despawned, Generation, Object, ObjectId, ObjectRef, SceneChanged, SceneObjects, Spawned,
-    Teleported, change_scene, despawn_object, spawn_object, teleport,
+    Despawned, Object, SceneChanged, Spawned, Teleported, change_scene, despawn_object,
+    spawn_object, teleport,
 };
 pub use parties::{
     GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyId, PlayerId, Players, StandingChanged,
     TeamId, join_party, leave_party,
 };
-pub use plugin::{WorldError, WorldPlugin};
+pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};
+pub use scene_objects::SceneObjects;
 pub use scenes::{
-    OBJECTS_MAX, Scene, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, close_scene,
-    open_scene,
+    OBJECTS_MAX, Scene, SceneClosed, SceneOpened, SceneSpec, Scenes, close_scene, open_scene,
 };
 pub use spatial::{Floor, Heading, Position, Velocity};

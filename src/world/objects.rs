@@ -1,40 +1,16 @@
 //! Objects: their ids and generations, spawning, despawning, teleports and scene changes.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::fmt;
-
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
 
-use super::{Floor, Heading, KindId, ObjectKinds, Position, Scene, SceneId, Velocity, WorldError};
-
-/// The number of an object in its scene: dense, from 1; 0 is the scene itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectId(pub u32);
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// How often an id was given out before: tells an object from those that had its id earlier.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Generation(pub u32);
-
-/// An object as messages and files name it: never mistaken, also when the id is reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectRef {
-    /// Its scene.
-    pub scene: SceneId,
-    /// Its number there.
-    pub id: ObjectId,
-    /// Which bearer of that number.
-    pub generation: Generation,
-}
+use super::error::WorldError;
+use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
+use super::registry::{KindId, ObjectKinds};
+use super::scene_objects::SceneObjects;
+use super::scenes::Scene;
+use super::spatial::{Floor, Heading, Position, Velocity};
 
 /// What makes an entity an object of a scene. Made by [`spawn_object`] and [`change_scene`] only.
 ///
@@ -96,11 +72,11 @@ impl Object {
 /// An object came into a scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct Spawned {
-    /// Its entity.
+    /// The entity of the object.
     pub entity: Entity,
-    /// What it is.
+    /// Its scene, id, generation and kind from now on.
     pub object: Object,
-    /// Where, in metres.
+    /// Where in its scene it came, in metres.
     pub position: Vec2,
 }
 
@@ -109,160 +85,32 @@ pub struct Spawned {
 pub struct Despawned {
     /// The entity it was, or still is after a change of scene.
     pub entity: Entity,
-    /// What it was.
+    /// Its scene, id, generation and kind up to now.
     pub object: Object,
 }
 
 /// An object was put elsewhere in its scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct Teleported {
-    /// Its entity.
+    /// The entity of the object.
     pub entity: Entity,
-    /// What it is.
+    /// Its scene, id, generation and kind from now on.
     pub object: Object,
-    /// From where, in metres.
+    /// Where it was, in metres.
     pub from: Vec2,
-    /// To where, in metres.
+    /// Where it is now, in metres.
     pub to: Vec2,
 }
 
 /// An object went to another scene: its [`Despawned`] there and [`Spawned`] here come with it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneChanged {
-    /// Its entity.
+    /// The entity of the object.
     pub entity: Entity,
-    /// What it was.
+    /// Its scene, id, generation and kind up to now.
     pub from: Object,
-    /// What it is.
+    /// Its scene, id, generation and kind from now on.
     pub to: Object,
-}
-
-/// The ids of a scene: who has which.
-#[derive(Component, Debug)]
-pub struct SceneObjects {
-    scene: SceneId,
-    slots: Vec<ObjectSlot>,
-    /// Ids that can be given out, the lowest first, so that they stay dense.
-    free: BinaryHeap<Reverse<u32>>,
-    /// Given back, and their `Despawned` not yet handed over.
-    released: Vec<u32>,
-    /// Given back before the Locate of this tick, so that its Replicate tells of them.
-    handed_over: Vec<u32>,
-    max_objects: u32,
-    live: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct ObjectSlot {
-    entity: Option<Entity>,
-    generation: Generation,
-}
-
-impl SceneObjects {
-    pub(super) fn new(scene: SceneId, max_objects: u32) -> Self {
-        // Slot 0 stands for the scene itself.
-        let slots = vec![ObjectSlot {
-            entity: None,
-            generation: Generation(0),
-        }];
-        Self {
-            scene,
-            slots,
-            free: BinaryHeap::new(),
-            released: Vec::new(),
-            handed_over: Vec::new(),
-            max_objects,
-            live: 0,
-        }
-    }
-
-    /// How many objects live in the scene.
-    #[must_use]
-    pub const fn len(&self) -> u32 {
-        self.live
-    }
-
-    /// Whether nobody lives in the scene.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.live == 0
-    }
-
-    /// How many it can hold.
-    #[must_use]
-    pub const fn max_objects(&self) -> u32 {
-        self.max_objects
-    }
-
-    /// The entity that has this id now. O(1).
-    #[must_use]
-    pub fn entity(&self, id: ObjectId) -> Option<Entity> {
-        self.slots.get(id.0 as usize)?.entity
-    }
-
-    /// The entity that has this id in this generation; `None` for a stale one. O(1).
-    #[must_use]
-    pub fn resolve(&self, id: ObjectId, generation: Generation) -> Option<Entity> {
-        let slot = self.slots.get(id.0 as usize)?;
-        slot.entity.filter(|_| slot.generation == generation)
-    }
-
-    /// Live objects by ascending id.
-    pub fn iter(&self) -> impl Iterator<Item = (ObjectId, Entity)> {
-        let numbered = self.slots.iter().enumerate();
-        numbered.filter_map(|(id, slot)| Some((ObjectId(id as u32), slot.entity?)))
-    }
-
-    fn allocate(&mut self, entity: Entity) -> Result<ObjectRef, WorldError> {
-        let id = match self.free.pop() {
-            Some(Reverse(id)) => id,
-            None if self.slots.len() as u32 <= self.max_objects => {
-                self.slots.push(ObjectSlot {
-                    entity: None,
-                    generation: Generation(0),
-                });
-                self.slots.len() as u32 - 1
-            }
-            None => {
-                return Err(WorldError::SceneFull {
-                    scene: self.scene,
-                    max_objects: self.max_objects,
-                });
-            }
-        };
-        let slot = &mut self.slots[id as usize];
-        debug_assert!(slot.entity.is_none(), "id {id} is given out twice");
-        slot.entity = Some(entity);
-        self.live += 1;
-        Ok(ObjectRef {
-            scene: self.scene,
-            id: ObjectId(id),
-            generation: slot.generation,
-        })
-    }
-
-    fn release(&mut self, id: ObjectId, generation: Generation) {
-        let Some(slot) = self.slots.get_mut(id.0 as usize) else {
-            return;
-        };
-        if slot.entity.is_none() || slot.generation != generation {
-            return;
-        }
-        slot.entity = None;
-        slot.generation = Generation(slot.generation.0.wrapping_add(1));
-        self.released.push(id.0);
-        self.live -= 1;
-    }
-
-    /// Locate begins: what was given back so far is handed over in this tick's Replicate.
-    pub(super) fn begin_hand_over(&mut self) {
-        self.handed_over.append(&mut self.released);
-    }
-
-    /// Replicate has ended: what was handed over can be given out again.
-    pub(super) fn end_hand_over(&mut self) {
-        self.free.extend(self.handed_over.drain(..).map(Reverse));
-    }
 }
 
 /// Spawns an object and gives its entity; `extra` are further components of it. O(1) beside Bevy's own spawn.

@@ -1,14 +1,12 @@
-//! The world's plugin and its errors.
+//! The world's plugin: what it registers, and when ids are handed over.
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
-use glam::Vec2;
-use thiserror::Error;
 
 use super::{
-    Despawned, Floor, GuildId, Heading, KindId, MoveInput, Object, ObjectHashAppExt, ObjectKinds,
-    Parties, PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneId,
-    SceneObjects, SceneOpened, Scenes, Spawned, StandingChanged, TeamId, Teleported, Velocity,
+    Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt, ObjectKinds, Parties,
+    PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneObjects, SceneOpened,
+    Scenes, Spawned, StandingChanged, TeamId, Teleported, Velocity,
 };
 use crate::sim::{self, HashAppExt, SimSystems};
 
@@ -80,73 +78,6 @@ impl Plugin for WorldPlugin {
     }
 }
 
-/// Why something could not be done to the world.
-#[derive(Clone, Debug, Error, PartialEq)]
-#[non_exhaustive]
-pub enum WorldError {
-    /// The entity is no open scene.
-    #[error("no such scene: the entity is not an open scene")]
-    NoSuchScene,
-    /// The entity is no live object.
-    #[error("no such object: the entity is not a live object of a scene")]
-    NoSuchObject,
-    /// The kind was never registered.
-    #[error("no object kind with number {}: register it with `ObjectKinds` first", .0.0)]
-    NoSuchKind(KindId),
-    /// The scene holds as many objects as it can.
-    #[error("scene {} is full: it holds at most {max_objects} objects", scene.0)]
-    SceneFull {
-        /// Which scene.
-        scene: SceneId,
-        /// Its limit.
-        max_objects: u32,
-    },
-    /// The position is not in the scene.
-    #[error("position {position} m is outside the scene: expected from (0, 0) to {size_m} m")]
-    OutsideScene {
-        /// What was asked for.
-        position: Vec2,
-        /// How large the scene is.
-        size_m: Vec2,
-    },
-    /// A scene cannot be opened with these values.
-    #[error(
-        "a scene of {size_m} m with {max_objects} objects at most: expected a positive size and 1 to 1048576 objects"
-    )]
-    BadScene {
-        /// The size asked for.
-        size_m: Vec2,
-        /// The number of objects asked for.
-        max_objects: u32,
-    },
-    /// Too many scenes are open.
-    #[error("too many scenes: at most {max} can be open at once")]
-    TooManyScenes {
-        /// The limit.
-        max: usize,
-    },
-    /// Too many parties exist.
-    #[error("too many parties: at most {max} can exist at once")]
-    TooManyParties {
-        /// The limit.
-        max: usize,
-    },
-    /// The party does not exist, or has ended.
-    #[error("no party with number {}", .0.0)]
-    NoSuchParty(PartyId),
-    /// The party has five members.
-    #[error("party {} is full: it has five members", .0.0)]
-    PartyFull(PartyId),
-    /// The player is in a party already.
-    #[error("player {} is in party {} already", player.0, party.0)]
-    InParty {
-        /// Who.
-        player: PlayerId,
-        /// Where.
-        party: PartyId,
-    },
-}
-
 fn begin_hand_over(mut scenes: Query<&mut SceneObjects>) {
     scenes
         .iter_mut()
@@ -163,10 +94,12 @@ fn end_hand_over(mut scenes: Query<&mut SceneObjects>) {
 mod tests {
     use std::collections::BTreeMap;
 
+    use glam::Vec2;
     use proptest::prelude::*;
 
     use super::super::{
-        SceneSpec, change_scene, close_scene, despawn_object, open_scene, spawn_object, teleport,
+        KindId, SceneId, SceneSpec, WorldError, change_scene, close_scene, despawn_object,
+        open_scene, spawn_object, teleport,
     };
     use super::*;
     use crate::sim::{clock, state_hash};

@@ -7,17 +7,15 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
 
-use super::{Generation, ObjectId, ObjectRef, SceneObjects, WorldError};
+use super::error::WorldError;
+use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
+use super::scene_objects::SceneObjects;
 
 /// The largest `max_objects` a scene can have.
 pub const OBJECTS_MAX: u32 = 1 << 20;
 
 /// How many scenes may be open at once.
 const SCENES_MAX: usize = 1 << 16;
-
-/// The number of a scene. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SceneId(pub u32);
 
 /// What a scene is opened with.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +117,7 @@ pub struct SceneOpened {
 /// A scene was closed; its objects' [`Despawned`](super::Despawned) come with it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneClosed {
-    /// Its number.
+    /// The number that it had; no other scene will get it.
     pub id: SceneId,
     /// The entity it was.
     pub entity: Entity,

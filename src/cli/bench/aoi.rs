@@ -14,8 +14,8 @@ use super::Failure;
 use super::rows::BenchRow;
 use crate::aoi::reference::PooledViews;
 use crate::aoi::sets::SetViews;
-use crate::aoi::views::{RERANK_TICKS, SceneViews, Sight};
-use crate::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, standing};
+use crate::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
+use crate::aoi::{RERANK_TICKS, SceneViews, Sight};
 use crate::cli::is_interrupted;
 use crate::sim::Workers;
 use crate::sim::clock::Stopwatch;
@@ -57,7 +57,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
 struct TimedViews {
     views: SceneViews,
     ms: Vec<f64>,
-    events: Vec<crate::aoi::views::ViewEvent>,
+    events: Vec<crate::aoi::ViewEvent>,
     event_count: usize,
 }
 
@@ -203,12 +203,12 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (TimedViews, Pa
 /// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
 fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
     let walkers = Walkers::new(players, SIDE_M, 2.5);
-    let standings: Vec<_> = (0..players).map(standing).collect();
+    let traits: Vec<_> = (0..players).map(traits).collect();
     // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
     let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
     let mut warm = walkers.clone();
     (0..WARM_UP_TICKS).for_each(|_| warm.walk());
-    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), standings.clone());
+    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), traits.clone());
     sets.update(&warm.positions);
     let sets = Pass::through(
         &mut warm.clone(),
@@ -222,7 +222,7 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
             })
         },
     );
-    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), standings);
+    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), traits);
     pooled.update(&warm.positions);
     let pooled = Pass::through(
         &mut warm,

@@ -5,7 +5,7 @@
 
 use super::bounds::at_most;
 use super::limits::SCENES_MAX;
-use crate::aoi::grid::SceneGrid;
+use crate::aoi::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
 use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
 use crate::scenario::text::{Problem, ValuePath};

@@ -15,7 +15,7 @@ use bevy_time::{Fixed, Time};
 use glam::Vec2;
 
 use super::*;
-use crate::aoi::views::ViewCaps;
+use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
 use crate::outbox::{CloseReason, Outbox, Sink};
 use crate::session::{ControlledBy, LogoutReason, Sessions, control, disconnect};

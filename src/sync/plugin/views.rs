@@ -10,7 +10,7 @@ use super::clients::{ClientJob, follow_sessions, jobs};
 use super::remotes;
 use super::replicator::{FillWorker, Replicator, ViewChange, Wanted, words};
 use super::settings::SyncSettings;
-use crate::aoi::{SceneInterest, views::ViewEvent};
+use crate::aoi::{SceneInterest, ViewEvent};
 use crate::session::Sessions;
 use crate::sim::Workers;
 use crate::sync::client::{Allowance, ViewedAs};

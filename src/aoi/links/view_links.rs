@@ -17,7 +17,7 @@
 //! higher rank, then the lower id. Hence the one to evict is the smallest key. Of each list is counted how
 //! many have its lowest class, so that a full one knows at once whom it would take.
 //!
-//! All lists lie in one allocation, and so do all watchers (slab.rs).
+//! All lists lie in one allocation, and so do all watchers (list_arena.rs).
 //!
 //! Invariant: link ⇔ an entry at each end; a target stands in one list of a viewer at most.
 //! Cost: add is O(1), remove O(length of the other end's array ÷ 8); 8 bytes a link, 4 each of a mutual
@@ -26,13 +26,11 @@
 //! answer in O(1) but take objects²/8 bytes (0.5 MB at 2,048 objects, 312 MB at 50,000); sweeps mark ids
 //! instead and need neither, so there is no size at which this changes over.
 
-pub use super::ends::{IDS_MAX, LinkKey};
-use super::{
-    ends::{SeenEntry, WatcherEntry},
-    priority::class_of,
-    share::Share,
-    slab::{ListArena, ListRange},
-};
+use super::link_key::LinkKey;
+use super::link_key::{SeenEntry, WatcherEntry};
+use super::list_arena::{ListArena, ListRange};
+use crate::aoi::priority::class_of;
+use crate::aoi::share::Share;
 use crate::world::kinds::KindClass;
 
 /// The lists a viewer has: one for each [`KindClass`], and [`UNCAPPED`].
@@ -166,12 +164,6 @@ impl ViewLinks {
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether nobody sees anybody.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// How many a viewer sees in one of its lists.

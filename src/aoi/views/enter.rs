@@ -10,33 +10,11 @@
 //! found by columns (members.rs). So who crosses a border in a crowd of full lists costs its own links, not
 //! the population of the cells.
 
-use super::{
-    links::{LISTS, LinkKey, UNCAPPED},
-    members::TieQuery,
-    object::{TrackedObject, UNKNOWN},
-    pairs::MutualProposal,
-    shard::{Shared, ViewShard},
-    update::ObjectChange,
-};
-
-/// A target that a viewer might let in: the viewer and the key in one number, which sorts twice as fast. Sorted,
-/// they are grouped by viewer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ViewOffer(u64);
-
-impl ViewOffer {
-    fn new(viewer: u32, key: LinkKey) -> Self {
-        Self(u64::from(viewer) << 32 | u64::from(key.bits()))
-    }
-
-    const fn viewer(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    const fn key(self) -> LinkKey {
-        LinkKey::from_bits(self.0 as u32)
-    }
-}
+use super::object::{TrackedObject, UNKNOWN};
+use super::scratch::{MutualProposal, ObjectChange, ViewOffer};
+use super::shard::{Shared, ViewShard};
+use crate::aoi::grid::TieQuery;
+use crate::aoi::links::{LISTS, LinkKey, UNCAPPED};
 
 /// Whom a target offers itself to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +27,14 @@ enum Offering {
 
 impl ViewShard {
     /// Links those who can see each other from now on.
-    pub(super) fn meet(&mut self, shared: &Shared) {
+    pub(super) fn enter(&mut self, shared: &Shared) {
         let changes = &shared.changes;
         for change in changes {
-            if !self.share.owns(change.id) || !shared.objects[change.id as usize].news.sweeps {
+            if !self.share.owns(change.id) || !shared.objects[change.id as usize].pending.sweeps {
                 continue;
             }
             if change.waits {
-                self.viewer_mut(change.id).bound = [UNKNOWN; LISTS];
+                self.viewer_state_mut(change.id).bound = [UNKNOWN; LISTS];
                 (0..UNCAPPED).for_each(|list| self.refresh_open(shared, change.id, list));
                 self.set_freed(change.id, true);
             } else {
@@ -89,20 +67,20 @@ impl ViewShard {
     }
 
     /// A viewer that moved looks into the cells that are new to it, and among the arrivals of the others. One
-    /// that is new, or whose standing changed, looks everywhere; so does one that has something to gain.
+    /// that is new, or whose traits changed, looks everywhere; so does one that has something to gain.
     fn sweep(&mut self, shared: &Shared, change: &ObjectChange) {
         let viewer = change.id;
         let me = shared.objects[viewer as usize];
-        let gaze = self.viewer_mut(viewer);
-        let everywhere = me.news.viewer || gaze.knows_nothing();
+        let state = self.viewer_state_mut(viewer);
+        let everywhere = me.pending.viewer || state.knows_nothing();
         if everywhere {
-            gaze.bound = [0; LISTS];
+            state.bound = [0; LISTS];
         }
-        let gaze = *gaze;
+        let state = *state;
         let from = (!everywhere).then_some(change.from);
         self.mark_seen(viewer);
         if shared.ranking.mutual {
-            if gaze.can_gain() {
+            if state.can_gain() {
                 self.propose_to_all(shared, viewer, from);
             } else {
                 self.propose(shared, viewer, from, false);
@@ -111,11 +89,11 @@ impl ViewShard {
             return;
         }
         // What gains is filled from all around after the ties were served.
-        let gains: [bool; LISTS] = std::array::from_fn(|list| gaze.gains(list));
+        let gains: [bool; LISTS] = std::array::from_fn(|list| state.gains(list));
         let takes_all: [bool; LISTS] =
-            std::array::from_fn(|list| !gains[list] && shared.takes_strangers(&gaze, list));
+            std::array::from_fn(|list| !gains[list] && shared.takes_strangers(&state, list));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        let (cell, ties) = (shared.grid.cell(viewer), TieQuery::of(&me.standing));
+        let (cell, ties) = (shared.grid.cell(viewer), TieQuery::of(&me.traits));
         for layer in 0..shared.grid.layer_count() {
             let to = shared.grid.coarse(layer, cell);
             let from = from.map(|from| shared.grid.coarse(layer, from));
@@ -148,7 +126,7 @@ impl ViewShard {
             for list in (0..LISTS).filter(|&list| gains[list]) {
                 if let Some(&class) = shared.stranger_class.get(list) {
                     // Strangers in the cells that are new were passed over.
-                    self.viewer_mut(viewer).refuse_class(list, class);
+                    self.viewer_state_mut(viewer).refuse_class(list, class);
                 }
                 self.fill(shared, viewer, list);
             }
@@ -158,24 +136,24 @@ impl ViewShard {
 
     /// Collects those of the candidates that may enter the lists of a viewer; remembers the others.
     fn consider(&mut self, shared: &Shared, viewer: u32, candidates: &[u32]) {
-        let (me, mut gaze) = (&shared.objects[viewer as usize], *self.gaze(viewer));
+        let (me, mut state) = (&shared.objects[viewer as usize], *self.viewer_state(viewer));
         let Self {
             scratch, counters, ..
         } = self;
         for &target in candidates {
             let other = &shared.objects[target as usize];
-            if scratch.is_marked(target) || !shared.ranking.allows(me, other) {
+            if scratch.is_marked(target) || !shared.allows(me, other) {
                 continue;
             }
             let (list, rank) = (other.list(), shared.ranking.rank(me, other));
-            if gaze.admits(list, rank) {
+            if state.admits(list, rank) {
                 scratch.entrants[list].push(LinkKey::new(rank, target));
             } else {
-                gaze.refuse(list, rank);
+                state.refuse(list, rank);
                 counters.refused += 1;
             }
         }
-        self.viewer_mut(viewer).bound = gaze.bound;
+        self.viewer_state_mut(viewer).bound = state.bound;
     }
 
     /// A target that changed offers itself to the viewers to which it is new and that do not sweep for
@@ -183,9 +161,9 @@ impl ViewShard {
     fn offer(&mut self, shared: &Shared, change: &ObjectChange, offering: Offering) {
         let target = change.id;
         let object = &shared.objects[target as usize];
-        let everywhere = object.news.target || object.news.standing;
+        let everywhere = object.pending.target || object.pending.traits;
         if !object.viewable
-            || object.standing.hidden
+            || object.traits.hidden
             || !(everywhere || change.moved)
             || object.uncapped && offering == Offering::Open
         {
@@ -205,7 +183,7 @@ impl ViewShard {
                 .watching(target)
                 .for_each(|viewer| scratch.mark(viewer));
         }
-        let (list, ties) = (object.list(), TieQuery::of(&object.standing));
+        let (list, ties) = (object.list(), TieQuery::of(&object.traits));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         for cell in shared.grid.around_fine(layer, to) {
             if from.is_some_and(|from| from.is_near(shared.grid.coarse(layer, cell))) {
@@ -239,10 +217,10 @@ impl ViewShard {
     ) {
         let me = &shared.objects[viewer as usize];
         // A peer that changed sweeps or looks for itself.
-        if me.news.sweeps
+        if me.pending.sweeps
             || self.scratch.is_marked(viewer)
             || shared.ranking.is_pair(me, object)
-            || !shared.ranking.allows(me, object)
+            || !shared.allows(me, object)
         {
             return;
         }
@@ -251,9 +229,9 @@ impl ViewShard {
         if is_stranger != (offering == Offering::Open) {
             return;
         }
-        let gaze = self.viewer_mut(viewer);
-        if !gaze.admits(list, rank) {
-            gaze.refuse(list, rank);
+        let state = self.viewer_state_mut(viewer);
+        if !state.admits(list, rank) {
+            state.refuse(list, rank);
             self.counters.refused += 1;
         } else if shared.ranking.mutual {
             let proposal = MutualProposal::one_way(rank, viewer, target);
@@ -273,7 +251,7 @@ impl ViewShard {
         }
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
         let free = self
-            .gaze(viewer)
+            .viewer_state(viewer)
             .cap(list)
             .saturating_sub(self.links.list_len(viewer, list));
         // The best take the free places; of a crowd that is often all that need sorting.
@@ -286,8 +264,8 @@ impl ViewShard {
         for end in [split, entrants.len()] {
             // What cannot enter even before the sorted ones did needs no sorting either.
             let part = &mut entrants[start..end];
-            let gaze = self.gaze(viewer);
-            let open = partition(part, |key| gaze.admits(list, key.rank()));
+            let state = self.viewer_state(viewer);
+            let open = partition(part, |key| state.admits(list, key.rank()));
             part[..open].sort_unstable_by(|a, b| b.cmp(a));
             let mut served = 0;
             while served < open && self.admit(shared, viewer, list, part[served]) {
@@ -295,7 +273,7 @@ impl ViewShard {
             }
             let refused = &part[served..];
             if let Some(highest) = refused.iter().map(|key| key.rank()).max() {
-                self.viewer_mut(viewer).refuse(list, highest);
+                self.viewer_state_mut(viewer).refuse(list, highest);
                 self.counters.refused += refused.len() as u64;
             }
             entered += served;
@@ -314,7 +292,7 @@ impl ViewShard {
         list: usize,
         key: LinkKey,
     ) -> bool {
-        if !self.gaze(viewer).admits(list, key.rank()) {
+        if !self.viewer_state(viewer).admits(list, key.rank()) {
             return false;
         }
         self.make_place(shared, viewer, list);
@@ -324,7 +302,7 @@ impl ViewShard {
 
     /// Evicts the lowest of a full list.
     pub(super) fn make_place(&mut self, shared: &Shared, viewer: u32, list: usize) {
-        if !self.gaze(viewer).has_place(list)
+        if !self.viewer_state(viewer).has_place(list)
             && let Some((place, lowest)) = self.links.lowest(viewer, list)
         {
             self.evict(shared, viewer, list, place, lowest);

@@ -3,17 +3,15 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{
-    super::{reference::PooledViews, sets::SetViews, workload},
-    *,
-};
+use super::*;
+use crate::aoi::{reference::PooledViews, sets::SetViews, workload};
 
 /// Everybody sees and is seen, near, as a player.
-fn add(views: &mut SceneViews, id: u32, at: Vec2, standing: Standing, cap: u16) {
+fn add(views: &mut SceneViews, id: u32, at: Vec2, traits: ViewTraits, cap: u16) {
     let profile = Profile {
         class: KindClass::Player,
         visibility: Visibility::Near,
-        standing,
+        traits,
         viewable: true,
     };
     let inserted = views.insert(id, at, profile, Some(ViewCaps::all(cap)));
@@ -29,7 +27,7 @@ fn seen(views: &SceneViews, viewer: u32) -> Vec<u32> {
 fn small(sight: Sight, caps: &[u16]) -> SceneViews {
     let (_, mut views) = scene(sight);
     for (id, &cap) in (0..).zip(caps) {
-        add(&mut views, id, vec2(35.0, 25.0), Standing::default(), cap);
+        add(&mut views, id, vec2(35.0, 25.0), ViewTraits::default(), cap);
     }
     views.update(u32::MAX, &mut Vec::new());
     assert_eq!(views.validate(), Ok(()));
@@ -60,11 +58,11 @@ fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
     let mut views = small(Sight::Mutual, &[2, 1, 1, 0]);
     assert_eq!(seen(&views, 0), [1, 2]);
     // 2 has picked 1 for its target: for 1 too this goes before seeing 0.
-    let aimed = Standing {
+    let aimed = ViewTraits {
         target: 1,
-        ..Standing::default()
+        ..ViewTraits::default()
     };
-    views.set_standing(2, aimed);
+    views.set_traits(2, aimed);
     let mut events = Vec::new();
     views.update(u32::MAX, &mut events);
     assert_eq!(
@@ -73,7 +71,7 @@ fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
     );
     assert_eq!(views.counters().evictions, 2, "{events:?}");
     // 3 takes nobody, so nobody is evicted for it.
-    views.set_standing(3, aimed);
+    views.set_traits(3, aimed);
     events.clear();
     views.update(u32::MAX, &mut events);
     assert_eq!(events, []);
@@ -89,7 +87,7 @@ fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
         let (_, mut views) = scene(Sight::Mutual);
         let count = random.random_range(3..16u32);
         for id in 0..count {
-            let standing = Standing {
+            let traits = ViewTraits {
                 team: random.random_range(0..3),
                 party: random.random_range(0..3),
                 guild: random.random_range(0..3),
@@ -97,29 +95,29 @@ fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
                 // The first and the second share no layer; all others share one with everybody.
                 layers: [0b001, 0b010].get(id as usize).copied().unwrap_or(0b111),
                 sees: [0b101, 0b110].get(id as usize).copied().unwrap_or(0b111),
-                ..Standing::default()
+                ..ViewTraits::default()
             };
             add(
                 &mut views,
                 id,
                 vec2(35.0, 25.0),
-                standing,
+                traits,
                 random.random_range(0..5),
             );
         }
         views.update(u32::MAX, &mut Vec::new());
-        let first = views.standing(0).expect("the first is there");
+        let first = views.traits(0).expect("the first is there");
         for sees in [0b111, 0b101] {
-            let other = views.standing(1).expect("the second is there");
+            let other = views.traits(1).expect("the second is there");
             let sees_back = if sees == 0b111 { 0b111 } else { 0b110 };
-            views.set_standing(
+            views.set_traits(
                 1,
-                Standing {
+                ViewTraits {
                     sees: sees_back,
                     ..other
                 },
             );
-            views.set_standing(0, Standing { sees, ..first });
+            views.set_traits(0, ViewTraits { sees, ..first });
             let before = views.counters();
             views.update(u32::MAX, &mut Vec::new());
             assert_eq!(views.validate(), Ok(()), "seed {seed}");
@@ -170,12 +168,18 @@ fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_bos
         )
     };
     for id in 0..count {
-        add(&mut views, id, spot(&mut random), Standing::default(), 100);
+        add(
+            &mut views,
+            id,
+            spot(&mut random),
+            ViewTraits::default(),
+            100,
+        );
     }
     let boss = Profile {
         class: KindClass::Npc,
         visibility: Visibility::Scene,
-        standing: Standing::default(),
+        traits: ViewTraits::default(),
         viewable: true,
     };
     views
@@ -232,11 +236,11 @@ fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
             )
         };
         for id in 0..count {
-            let standing = Standing {
+            let traits = ViewTraits {
                 team: id % 9,
-                ..Standing::default()
+                ..ViewTraits::default()
             };
-            add(&mut views, id, spot(&mut random), standing, 8);
+            add(&mut views, id, spot(&mut random), traits, 8);
         }
         let (mut changes, mut events, mut warm) = (0, Vec::new(), usize::MAX);
         while changes < 1_000_000 {
@@ -263,21 +267,21 @@ fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
 #[test]
 fn the_designs_that_are_measured_beside_see_the_same() {
     let count = 300;
-    let standings: Vec<Standing> = (0..count)
-        .map(|id| Standing {
+    let traits: Vec<ViewTraits> = (0..count)
+        .map(|id| ViewTraits {
             team: id % 9 + 1,
-            ..workload::standing(id)
+            ..workload::traits(id)
         })
         .collect();
     for cap in [u16::MAX, 7] {
         let mut walkers = workload::Walkers::new(count, 400.0, 2.5);
         let mut ours = [Sight::Directed, Sight::Mutual].map(|sight| walkers.views(sight, cap));
         for views in &mut ours {
-            (0..count).for_each(|id| views.set_standing(id, standings[id as usize]));
+            (0..count).for_each(|id| views.set_traits(id, traits[id as usize]));
         }
         let cell_m = workload::CELL_M;
-        let mut pooled = PooledViews::new(400.0, cell_m, u32::from(cap), standings.clone());
-        let mut sets = SetViews::new(400.0, cell_m, usize::from(cap), standings.clone());
+        let mut pooled = PooledViews::new(400.0, cell_m, u32::from(cap), traits.clone());
+        let mut sets = SetViews::new(400.0, cell_m, usize::from(cap), traits.clone());
         let mut evicted = 0;
         for _ in 0..200 {
             walkers.walk();
@@ -323,9 +327,9 @@ fn many_who_change_sides_at_once_leave_all_lists_within_their_caps() {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut views =
             SceneViews::with_size((90.0, 90.0), 30.0, 3.0, 64).expect("a grid of nine cells");
-        let of_team = |team| Standing {
+        let of_team = |team| ViewTraits {
             team,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
         for id in 0..60 {
             let at = vec2(
@@ -339,7 +343,7 @@ fn many_who_change_sides_at_once_leave_all_lists_within_their_caps() {
             for _ in 0..random.random_range(0..40) {
                 let id = random.random_range(0..60);
                 match random.random_range(0..3) {
-                    0 => views.set_standing(id, of_team(random.random_range(1..4))),
+                    0 => views.set_traits(id, of_team(random.random_range(1..4))),
                     1 => views.locate(id, vec2(random.random_range(0.0..90.0), 50.0)),
                     _ => views.teleport(id, vec2(random.random_range(0.0..90.0), 20.0)),
                 }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! settle   grid arrays follow the reported cells; changed targets are noted as arrivals
-//! part     links of changed objects that cannot be any more end; if a standing changed, the rest is re-ranked
+//! part     links of changed objects that cannot be any more end; if the traits of either changed, the rest is re-ranked
 //! trim     lists above a lowered cap lose their lowest
 //! meet     viewers that moved sweep the cells that differ; changed targets offer themselves to the others
-//!          (meet.rs)
+//!          (enter.rs)
 //! rerank   a share of the viewers with a full list measures distances anew (rerank.rs)
-//! look     the first of the queue sweep their surroundings for whom they refused (look.rs)
+//! look     the first of the queue sweep their surroundings for whom they refused (refill.rs)
 //! ```
-//! With mutual sight, all that meet are served together (pairs.rs).
+//! With mutual sight, all that meet are served together (mutual.rs).
 //!
 //! All leave before anybody enters, so that two who walk together over a border never lose each other for a
 //! tick.
@@ -23,86 +23,14 @@
 //!
 //! Invariant: who can gain is queued. No allocation once warm, but to sort the leaves of many who were removed.
 
-use super::{
-    grid::GridCell,
-    links::{LISTS, LinkKey, UNCAPPED, WatchedBy},
-    meet::ViewOffer,
-    object::{PendingChanges, UNKNOWN},
-    pairs::MutualProposal,
-    shard::{Shared, ViewShard},
-    share::Share,
-    views::{LeaveReason, SceneViews, ViewEvent},
-};
-use crate::sim::Workers;
-
-/// Buffers of the update, kept between updates.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UpdateScratch {
-    /// The last sweep in which each id was marked.
-    marks: Vec<u32>,
-    sweep: u32,
-    /// Entrants of the viewer in hand, by list.
-    pub(super) entrants: [Vec<LinkKey>; LISTS],
-    pub(super) offers: Vec<ViewOffer>,
-    /// Members of the cell in hand that are looked at.
-    pub(super) candidates: Vec<u32>,
-    /// Places of links of the object in hand that may end.
-    ending: Vec<u32>,
-    /// Members of the list in hand: rank, band without hysteresis, key, place.
-    pub(super) members: Vec<(u8, u8, LinkKey, u32)>,
-    pub(super) proposals: Vec<MutualProposal>,
-}
-
-impl UpdateScratch {
-    pub(super) fn grow(&mut self, ids: usize) {
-        self.marks.resize(ids.max(self.marks.len()), 0);
-    }
-
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.marks.capacity() * size_of::<u32>()
-    }
-
-    /// Begins a sweep in which nobody is marked yet.
-    pub(super) fn begin(&mut self) {
-        if self.sweep == u32::MAX {
-            self.marks.fill(0);
-            self.sweep = 0;
-        }
-        self.sweep += 1;
-    }
-
-    pub(super) fn mark(&mut self, id: u32) {
-        self.marks[id as usize] = self.sweep;
-    }
-
-    /// Copies those that are not marked to the front of the candidates, without a branch that depends on them;
-    /// says how many they are.
-    pub(super) fn choose_unmarked(&mut self, ids: &[u32]) -> usize {
-        if self.candidates.len() < ids.len() {
-            self.candidates.resize(ids.len(), 0);
-        }
-        let mut count = 0;
-        for &id in ids {
-            self.candidates[count] = id;
-            count += usize::from(self.marks[id as usize] != self.sweep);
-        }
-        count
-    }
-
-    pub(super) fn is_marked(&self, id: u32) -> bool {
-        self.marks[id as usize] == self.sweep
-    }
-}
-
-/// An object with news, and where it was at the last update.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ObjectChange {
-    pub(super) id: u32,
-    pub(super) from: GridCell,
-    pub(super) moved: bool,
-    /// It would sweep, but so many do in this update that it waits for a look instead.
-    pub(super) waits: bool,
-}
+use super::events::{LeaveReason, ViewEvent};
+use super::object::{PendingChanges, UNKNOWN};
+use super::scene_views::SceneViews;
+use super::scratch::ObjectChange;
+use super::shard::{Shared, ViewShard};
+use crate::aoi::links::{LISTS, UNCAPPED, WatchedBy};
+use crate::aoi::share::Share;
+use crate::sim::{Inline, Spread};
 
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, shard by shard, of each viewer in the order in which
@@ -110,31 +38,36 @@ impl SceneViews {
     /// have nothing to gain are let go for free.) Of those that moved, at most so many sweep at once as
     /// [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
-        self.update_with(Workers::default(), looks_max, events);
+        self.update_with(Inline, looks_max, events);
     }
 
     /// The same with shards updated side by side. How many workers there are changes nothing but the time.
-    pub fn update_with(&mut self, workers: Workers, looks_max: u32, events: &mut Vec<ViewEvent>) {
+    pub fn update_with(
+        &mut self,
+        spread: impl Spread,
+        looks_max: u32,
+        events: &mut Vec<ViewEvent>,
+    ) {
         self.tell_parted(events);
         self.settle();
         self.turn = self.turn.wrapping_add(1);
         let (shared, turn, rerank_ticks) = (&self.shared, self.turn, self.rerank_ticks);
-        workers.for_each_in_turn(&mut self.shards, |shard| {
+        spread.for_each_in_turn(&mut self.shards, |shard| {
             for change in &shared.changes {
                 shard.part(shared, change);
             }
             for change in &shared.changes {
                 shard.trim(shared, change.id);
             }
-            shard.meet(shared);
+            shard.enter(shared);
             shard.rerank(shared, turn, rerank_ticks);
             shard.collect_freed();
         });
-        self.look(workers, looks_max);
+        self.refill(spread, looks_max);
         for shard in &mut self.shards {
             events.append(&mut shard.events);
         }
-        self.forget_news();
+        self.clear_pending();
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
@@ -144,7 +77,7 @@ impl SceneViews {
         events.append(&mut self.parted);
     }
 
-    /// Whoever has news stands where it should from here on.
+    /// Whoever has pending changes stands where it should from here on.
     fn settle(&mut self) {
         self.changed.sort_unstable();
         self.changed.dedup();
@@ -152,10 +85,10 @@ impl SceneViews {
         let mut sweeps = 0;
         for id in changed.drain(..) {
             let object = &self.shared.objects[id as usize];
-            if object.alive && object.news.listed {
+            if object.alive && object.pending.listed {
                 let waits = sweeps >= self.sweeps_max;
                 self.settle_object(id, waits);
-                let is_sweep = self.shared.objects[id as usize].news.sweeps && !waits;
+                let is_sweep = self.shared.objects[id as usize].pending.sweeps && !waits;
                 sweeps += u32::from(is_sweep);
             }
         }
@@ -170,26 +103,26 @@ impl SceneViews {
         let shard = &mut shards[Share::index_of(id, count)];
         let (layer, list) = (usize::from(object.layer), object.list());
         let (from, to) = (grid.home(id), grid.cell(id));
-        let (news, standing, moved) = (object.news, object.standing, from != to);
-        grid.settle(id, &standing);
-        shard.viewer_index.settle(id, (from, to), &standing);
-        if news.standing {
-            grid.write_ties(id, &standing);
-            shard.viewer_index.write_ties(id, to, &standing);
+        let (pending, traits, moved) = (object.pending, object.traits, from != to);
+        grid.settle(id, &traits);
+        shard.viewer_index.settle(id, (from, to), &traits);
+        if pending.traits {
+            grid.write_ties(id, &traits);
+            shard.viewer_index.write_ties(id, to, &traits);
         }
-        if news.target {
-            grid.add_target(id, layer, list, &standing);
+        if pending.target {
+            grid.add_target(id, layer, list, &traits);
         }
-        if news.viewer {
-            shard.viewer_index.add(id, to, &standing);
+        if pending.viewer {
+            shard.viewer_index.add(id, to, &traits);
         }
         if object.viewable {
             grid.set_sightless(id, !object.viewer);
-            if news.target || news.standing || moved {
+            if pending.target || pending.traits || moved {
                 grid.note_arrival(id, layer);
             }
         }
-        object.news.sweeps = object.viewer && (news.viewer || moved);
+        object.pending.sweeps = object.viewer && (pending.viewer || moved);
         let class = Shared::class_to_strangers(object);
         shared.changes.push(ObjectChange {
             id,
@@ -197,15 +130,15 @@ impl SceneViews {
             moved,
             waits,
         });
-        if news.target || news.standing {
+        if pending.target || pending.traits {
             self.raise_stranger_class(list, class);
         }
-        if news.viewer {
+        if pending.viewer {
             (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
         }
     }
 
-    fn forget_news(&mut self) {
+    fn clear_pending(&mut self) {
         let Shared {
             grid,
             objects,
@@ -214,7 +147,7 @@ impl SceneViews {
         } = &mut self.shared;
         for ObjectChange { id, .. } in changes.drain(..) {
             let object = &mut objects[id as usize];
-            object.news = PendingChanges::default();
+            object.pending = PendingChanges::default();
             if object.viewable {
                 grid.forget_arrival(id, usize::from(object.layer));
             }
@@ -223,20 +156,20 @@ impl SceneViews {
 }
 
 impl ViewShard {
-    /// Ends or re-ranks the links of an object that moved or whose standing changed, at both ends.
+    /// Ends or re-ranks the links of an object that moved or whose traits changed, at both ends.
     fn part(&mut self, shared: &Shared, change: &ObjectChange) {
         let ObjectChange { id, moved, .. } = *change;
         let object = &shared.objects[id as usize];
-        let news = object.news;
-        if !moved && !news.standing {
+        let pending = object.pending;
+        if !moved && !pending.traits {
             return;
         }
         let cell = shared.grid.cell(id);
         let mut ending = std::mem::take(&mut self.scratch.ending);
-        if object.viewer && !news.viewer && self.share.owns(id) {
+        if object.viewer && !pending.viewer && self.share.owns(id) {
             for list in 0..LISTS {
                 // Targets of a capped list are all in the finest layer.
-                let is_revised = news.standing || list == UNCAPPED;
+                let is_revised = pending.traits || list == UNCAPPED;
                 let cells = shared.grid.cells();
                 let count = self.links.choose_seen(id, list, &mut ending, |key| {
                     is_revised || !cell.is_near(cells[key.target() as usize])
@@ -248,34 +181,34 @@ impl ViewShard {
                 for &place in ending[..count].iter().rev() {
                     let place = place as usize;
                     if is_revised {
-                        self.revise(shared, id, list, place, news.standing);
+                        self.revise(shared, id, list, place, pending.traits);
                     } else {
                         self.unlink(shared, id, list, place, LeaveReason::Range);
                     }
                 }
                 self.refresh_gate(shared, id, list);
             }
-            if news.standing {
-                self.viewer_mut(id).bound = [UNKNOWN; LISTS];
+            if pending.traits {
+                self.viewer_state_mut(id).bound = [UNKNOWN; LISTS];
             }
             self.set_freed(id, true);
         }
-        if object.viewable && !news.target {
+        if object.viewable && !pending.target {
             let layer = usize::from(object.layer);
             let cells = shared.grid.cells();
-            let count = if layer == 0 && !news.standing {
+            let count = if layer == 0 && !pending.traits {
                 self.links.choose_watchers(id, &mut ending, |viewer| {
                     !cell.is_near(cells[viewer as usize])
                 })
             } else {
                 self.links.choose_watchers(id, &mut ending, |viewer| {
-                    news.standing || !shared.grid.in_range(layer, cells[viewer as usize], cell)
+                    pending.traits || !shared.grid.in_range(layer, cells[viewer as usize], cell)
                 })
             };
             self.links.fetch_watchers(id, &ending[..count]);
             for &place in ending[..count].iter().rev() {
                 let place = place as usize;
-                let (viewer, list) = if news.standing {
+                let (viewer, list) = if pending.traits {
                     let Some(WatchedBy {
                         viewer,
                         list,
@@ -302,14 +235,14 @@ impl ViewShard {
         self.scratch.ending = ending;
     }
 
-    /// Ends a link that cannot be any more, or ranks it anew if a standing changed; true if anything changed.
+    /// Ends a link that cannot be any more, or ranks it anew if the traits of either changed; true if anything changed.
     fn revise(
         &mut self,
         shared: &Shared,
         viewer: u32,
         list: usize,
         place: usize,
-        standing: bool,
+        traits: bool,
     ) -> bool {
         let Some(key) = self.links.key_at(viewer, list, place) else {
             return false;
@@ -325,10 +258,10 @@ impl ViewShard {
             shared.grid.cell(target),
         ) {
             LeaveReason::Range
-        } else if standing && !shared.ranking.allows(a, b) {
+        } else if traits && !shared.allows(a, b) {
             LeaveReason::Hidden
         } else {
-            let rank = if standing {
+            let rank = if traits {
                 shared.ranking.rank_in_band(key.rank(), a, b)
             } else {
                 key.rank()
@@ -364,12 +297,12 @@ impl ViewShard {
     /// Evicts the lowest of a viewer's lists until no list is over its cap, if the caps changed.
     fn trim(&mut self, shared: &Shared, viewer: u32) {
         let object = &shared.objects[viewer as usize];
-        if !object.viewer || !object.news.caps || !self.share.owns(viewer) {
+        if !object.viewer || !object.pending.caps || !self.share.owns(viewer) {
             return;
         }
         for list in 0..UNCAPPED {
             let len = self.links.list_len(viewer, list);
-            let excess = len.saturating_sub(self.gaze(viewer).cap(list));
+            let excess = len.saturating_sub(self.viewer_state(viewer).cap(list));
             if excess > 0 {
                 let lowest = &mut self.scratch.entrants[list];
                 lowest.clear();

@@ -5,12 +5,10 @@
 //! Invariant: a member's place is `members[places[id]] == id`, in the cell that is its home.
 //! Cost: insert, remove, move O(1).
 
-use super::{
-    grid::{GridCell, NONE, SceneGrid, index},
-    links::UNCAPPED,
-    members::Members,
-    priority::Standing,
-};
+use super::members::Members;
+use super::scene_grid::{GridCell, NONE, SceneGrid, index};
+use crate::aoi::links::UNCAPPED;
+use crate::aoi::priority::ViewTraits;
 
 impl SceneGrid {
     /// The targets of a layer that stand in a list of their viewers, in one of its cells.
@@ -49,7 +47,7 @@ impl SceneGrid {
     }
 
     /// Enters a target into its layer and list, in its reported cell, which becomes its home.
-    pub fn add_target(&mut self, id: u32, layer: usize, list: usize, standing: &Standing) {
+    pub fn add_target(&mut self, id: u32, layer: usize, list: usize, traits: &ViewTraits) {
         let cell = self.cells[id as usize];
         self.homes[id as usize] = cell;
         self.target_lists[id as usize] = (layer as u8, list as u8, false);
@@ -61,7 +59,7 @@ impl SceneGrid {
         }
         let members = &mut members[index(coarse, layer.columns)];
         debug_assert_eq!(self.target_places[id as usize], NONE, "{id} is a target");
-        self.target_places[id as usize] = members.push(id, standing);
+        self.target_places[id as usize] = members.push(id, traits);
     }
 
     /// Takes a target out of its layer, if it is in.
@@ -82,18 +80,18 @@ impl SceneGrid {
     }
 
     /// Writes anew what ties a target to others, if it is in.
-    pub fn write_ties(&mut self, id: u32, standing: &Standing) {
+    pub fn write_ties(&mut self, id: u32, traits: &ViewTraits) {
         let place = self.target_places[id as usize];
         if place != NONE {
             let (layer, list, _) = self.target_lists[id as usize];
             let coarse = self.coarse(usize::from(layer), self.homes[id as usize]);
             let layer = &mut self.layers[usize::from(layer)];
-            layer.members[usize::from(list)][index(coarse, layer.columns)].write(place, standing);
+            layer.members[usize::from(list)][index(coarse, layer.columns)].write(place, traits);
         }
     }
 
     /// Makes an id's reported cell its home; a target moves there.
-    pub fn settle(&mut self, id: u32, standing: &Standing) {
+    pub fn settle(&mut self, id: u32, traits: &ViewTraits) {
         let (home, cell) = (self.homes[id as usize], self.cells[id as usize]);
         if home == cell {
             return;
@@ -104,7 +102,7 @@ impl SceneGrid {
             self.set_sightless(id, false);
             if self.coarse(layer, home) != self.coarse(layer, cell) {
                 self.remove_target(id);
-                self.add_target(id, layer, list, standing);
+                self.add_target(id, layer, list, traits);
             }
             self.homes[id as usize] = cell;
             self.set_sightless(id, is_sightless);
@@ -154,17 +152,17 @@ mod tests {
     #[test]
     fn members_follow_their_cell_when_settled() {
         let mut grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
-        let standing = Standing::default();
+        let traits = ViewTraits::default();
         grid.grow(8);
         for id in 0..3 {
             grid.place(id, vec2(5.0, 5.0));
-            grid.add_target(id, 0, 1, &standing);
+            grid.add_target(id, 0, 1, &traits);
             grid.set_sightless(id, id == 0);
         }
         assert!(grid.locate(0, vec2(25.0, 5.0)));
         let (first, third) = (GridCell { x: 0, y: 0 }, GridCell { x: 2, y: 0 });
         assert_eq!(grid.targets(0, 1, first).ids(), [0, 1, 2]);
-        grid.settle(0, &standing);
+        grid.settle(0, &traits);
         assert_eq!(grid.targets(0, 1, first).ids(), [2, 1]);
         assert_eq!(grid.targets(0, 1, third).ids(), [0]);
         assert!(!grid.has_sightless(1, first) && grid.has_sightless(1, third));

@@ -7,13 +7,11 @@
 //! Cost: insert, remove, move O(1); 16 bytes an id, and 24 a viewer for what its ties are found by, before slack;
 //! 32 bytes a cell and shard, and 24 more for each list for which there ever was somebody open.
 
-use super::{
-    grid::{GridCell, NONE, SceneGrid, index},
-    links::UNCAPPED,
-    members::Members,
-    priority::Standing,
-    share::Share,
-};
+use super::members::Members;
+use super::scene_grid::{GridCell, NONE, SceneGrid, index};
+use crate::aoi::links::UNCAPPED;
+use crate::aoi::priority::ViewTraits;
+use crate::aoi::share::Share;
 
 /// A share of the viewers of a scene, by the cell in which they are at home.
 #[derive(Clone, Debug)]
@@ -76,10 +74,10 @@ impl ViewerIndex {
     }
 
     /// Enters a viewer in a cell; it is open for no list.
-    pub fn add(&mut self, id: u32, cell: GridCell, standing: &Standing) {
+    pub fn add(&mut self, id: u32, cell: GridCell, traits: &ViewTraits) {
         let place = &mut self.places[self.share.place(id)];
         debug_assert_eq!(*place, NONE, "{id} is a viewer");
-        *place = self.viewers[index(cell, self.columns)].push(id, standing);
+        *place = self.viewers[index(cell, self.columns)].push(id, traits);
     }
 
     /// Takes a viewer out of the cell where it is, if it is in.
@@ -97,24 +95,24 @@ impl ViewerIndex {
     }
 
     /// Moves a viewer, if it is in; for what it was open it stays open.
-    pub fn settle(&mut self, id: u32, (from, to): (GridCell, GridCell), standing: &Standing) {
+    pub fn settle(&mut self, id: u32, (from, to): (GridCell, GridCell), traits: &ViewTraits) {
         let place = self.share.place(id);
         if from == to || self.places[place] == NONE {
             return;
         }
         let open_places = self.open_places[place];
         self.remove(id, from);
-        self.add(id, to, standing);
+        self.add(id, to, traits);
         for (list, place) in open_places.into_iter().enumerate() {
             self.set_open(id, list, to, place != NONE);
         }
     }
 
     /// Writes anew what ties a viewer to others, if it is in.
-    pub fn write_ties(&mut self, id: u32, cell: GridCell, standing: &Standing) {
+    pub fn write_ties(&mut self, id: u32, cell: GridCell, traits: &ViewTraits) {
         let place = self.places[self.share.place(id)];
         if place != NONE {
-            self.viewers[index(cell, self.columns)].write(place, standing);
+            self.viewers[index(cell, self.columns)].write(place, traits);
         }
     }
 
@@ -196,15 +194,15 @@ mod tests {
     fn who_moves_stays_open_and_who_leaves_is_in_no_cell() {
         let grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
         let mut viewer_index = ViewerIndex::new(Share::default(), &grid);
-        let standing = Standing::default();
+        let traits = ViewTraits::default();
         let (first, third) = (GridCell { x: 0, y: 0 }, GridCell { x: 2, y: 0 });
         viewer_index.grow(8);
         for id in 0..3 {
-            viewer_index.add(id, first, &standing);
+            viewer_index.add(id, first, &traits);
             viewer_index.set_open(id, 1, first, id != 1);
         }
         assert_eq!(viewer_index.open(1, first), [0, 2]);
-        viewer_index.settle(0, (first, third), &standing);
+        viewer_index.settle(0, (first, third), &traits);
         assert_eq!(viewer_index.viewers(third).ids(), [0]);
         let open = [first, third].map(|cell| viewer_index.open(1, cell));
         assert_eq!(open, [[2], [0]]);

@@ -1,22 +1,20 @@
 //! Single situations, each with what must come of it.
 
-use super::{
-    super::priority::{OTHER, TEAM},
-    *,
-};
+use super::*;
+use crate::aoi::priority::{OTHER, TEAM};
 
 /// A crowd of players with this team each, all in one spot; the first is the only viewer.
 fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
     let (_, mut views) = scene(Sight::Directed);
     for (id, &team) in teams.iter().enumerate() {
-        let standing = Standing {
+        let traits = ViewTraits {
             team,
-            ..Standing::default()
+            ..ViewTraits::default()
         };
         let profile = Profile {
             class: KindClass::Player,
             visibility: Visibility::Near,
-            standing,
+            traits,
             viewable: true,
         };
         let caps = (id == 0).then(|| ViewCaps::all(cap));
@@ -62,11 +60,11 @@ fn entrants_are_served_from_the_top_class_then_by_id() {
 fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
     let mut views = crowd(3, &[1, 2, 2, 2, 2]);
     step(&mut views, 0);
-    views.set_standing(
+    views.set_traits(
         4,
-        Standing {
+        ViewTraits {
             team: 1,
-            ..Standing::default()
+            ..ViewTraits::default()
         },
     );
     let events = step(&mut views, 0);
@@ -155,11 +153,11 @@ fn a_viewer_that_moves_and_changes_its_standing_needs_no_look() {
     let mut views = crowd(2, &[1, 2, 2, 3]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [1, 2]);
-    views.set_standing(
+    views.set_traits(
         0,
-        Standing {
+        ViewTraits {
             team: 3,
-            ..Standing::default()
+            ..ViewTraits::default()
         },
     );
     views.teleport(0, vec2(25.0, 25.0));
@@ -174,7 +172,7 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
     let profile = Profile {
         class: KindClass::Npc,
         visibility: Visibility::Scene,
-        standing: Standing::default(),
+        traits: ViewTraits::default(),
         viewable: true,
     };
     assert!(views.remove(1, Removal::Scene));
@@ -194,7 +192,7 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
     let profile = Profile {
         class: KindClass::Npc,
         visibility: Visibility::Near,
-        standing: Standing::default(),
+        traits: ViewTraits::default(),
         viewable: true,
     };
     let inserted = views.insert(IDS, Vec2::ZERO, profile, None);
@@ -217,7 +215,7 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
 fn the_check_finds_a_forgotten_refusal() {
     let mut views = crowd(1, &[1, 2, 2]);
     step(&mut views, 9);
-    views.shards[0].viewer_mut(0).bound = [0; 4];
+    views.shards[0].viewer_state_mut(0).bound = [0; 4];
     assert!(
         views
             .validate()
@@ -233,7 +231,7 @@ fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
         let profile = Profile {
             class: KindClass::Player,
             visibility: Visibility::Near,
-            standing: Standing::default(),
+            traits: ViewTraits::default(),
             viewable: true,
         };
         let inserted = views.insert(id, vec2(35.0, 25.0), profile, Some(ViewCaps::all(20)));

@@ -6,15 +6,16 @@ use glam::{Vec2, vec2};
 use proptest::prelude::*;
 
 use super::{
-    grid::GridCell,
-    priority::{BANDS, Bands, Standing, by_relationship},
-    views::{
-        InsertError, LeaveReason, Profile, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
-        ViewEvent,
-    },
+    InsertError, LeaveReason, Profile, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
+    ViewEvent, ViewException,
+};
+use crate::aoi::grid::GridCell;
+use crate::aoi::priority::{
+    BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship,
 };
 use crate::sim::Workers;
 use crate::world::kinds::{KindClass, Visibility};
+use script::{Op, change, insert, op, place, sight};
 
 const IDS: u32 = 24;
 const CELL_M: f32 = 10.0;
@@ -22,65 +23,13 @@ const MARGIN_M: f32 = 2.5;
 const COLUMNS: i64 = 7;
 const ROWS: i64 = 5;
 
-/// One line of a script; positions in half metres, so that borders and margins are hit exactly.
-#[derive(Clone, Debug)]
-enum Op {
-    Insert {
-        id: u32,
-        at: (i16, i16),
-        class: u8,
-        visibility: u8,
-        team: u32,
-        viewable: bool,
-        caps: Option<[u16; 3]>,
-    },
-    Remove {
-        id: u32,
-        removal: Removal,
-    },
-    Walk {
-        id: u32,
-        by: (i16, i16),
-    },
-    Teleport {
-        id: u32,
-        to: (i16, i16),
-    },
-    Join {
-        id: u32,
-        team: u32,
-        party: u32,
-    },
-    Aim {
-        id: u32,
-        target: u32,
-        owner: u32,
-    },
-    Layers {
-        id: u32,
-        layers: u32,
-        sees: u32,
-    },
-    Hide {
-        id: u32,
-        hidden: bool,
-    },
-    Caps {
-        id: u32,
-        caps: Option<[u16; 3]>,
-    },
-    Tick {
-        looks: u32,
-    },
-}
-
 #[derive(Clone, Debug)]
 struct ModelObject {
     position: Vec2,
     cell: (i64, i64),
     class: KindClass,
     visibility: Visibility,
-    standing: Standing,
+    traits: ViewTraits,
     viewable: bool,
     caps: Option<[u16; 3]>,
 }
@@ -94,6 +43,10 @@ struct Model {
     /// What a consumer keeps beside the lists of each viewer: here the targets themselves.
     beside: BTreeMap<(u32, u8), Vec<u32>>,
     removed: BTreeMap<u32, Removal>,
+    /// The rules of the scene.
+    filter: Option<ViewFilter>,
+    priority: Option<ViewPriority>,
+    exceptions: BTreeMap<(u32, u32), ViewException>,
     /// Who began or ceased to be a viewer since the last tick.
     roles: BTreeSet<u32>,
 }
@@ -142,147 +95,25 @@ impl Model {
 
     fn could_see(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
-        let shows = |a: &Standing, b: &Standing| !b.hidden && a.sees & b.layers != 0;
+        let shows = |a: &ViewTraits, b: &ViewTraits| {
+            let by_rules = a.sees & b.layers != 0 && self.filter.is_none_or(|filter| filter(a, b));
+            let exception = self.exceptions.get(&(a.id, b.id));
+            let shown = exception.map_or(by_rules, |&e| e == ViewException::Show);
+            !b.hidden && shown
+        };
         viewer != target
             && a.caps.is_some()
             && b.viewable
-            && shows(&a.standing, &b.standing)
-            && (!self.is_pair(viewer, target) || shows(&b.standing, &a.standing))
+            && shows(&a.traits, &b.traits)
+            && (!self.is_pair(viewer, target) || shows(&b.traits, &a.traits))
             && self.in_range(viewer, target)
     }
 
     fn class(&self, viewer: u32, target: u32) -> u8 {
-        let (a, b) = (
-            &self.objects[&viewer].standing,
-            &self.objects[&target].standing,
-        );
-        let class = by_relationship(a, b);
-        if self.is_pair(viewer, target) {
-            class.max(by_relationship(b, a))
-        } else {
-            class
-        }
-    }
-
-    /// Does to the model and to the views what a line says.
-    fn apply(&mut self, views: &mut SceneViews, op: &Op) {
-        match *op {
-            Op::Insert {
-                id,
-                at,
-                class,
-                visibility,
-                team,
-                viewable,
-                caps,
-            } => {
-                let visibility = match visibility {
-                    0..6 => Visibility::Near,
-                    6 => Visibility::Far(2),
-                    7 => Visibility::Far(3),
-                    _ => Visibility::Scene,
-                };
-                let class = KindClass::ALL[usize::from(class)];
-                let standing = Standing {
-                    id,
-                    team,
-                    ..Standing::default()
-                };
-                let profile = Profile {
-                    class,
-                    visibility,
-                    standing,
-                    viewable,
-                };
-                let inserted = views.insert(id, metres(at), profile, caps.map(view_caps));
-                match self.objects.entry(id) {
-                    Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
-                    Entry::Vacant(free) => {
-                        assert_eq!(inserted, Ok(()));
-                        let position = metres(at);
-                        let cell = floor_cell(position);
-                        free.insert(ModelObject {
-                            position,
-                            cell,
-                            class,
-                            visibility,
-                            standing,
-                            viewable,
-                            caps,
-                        });
-                    }
-                }
-            }
-            Op::Remove { id, removal } => {
-                let existed = self.objects.remove(&id).is_some();
-                assert_eq!(views.remove(id, removal), existed);
-                if existed {
-                    self.removed.entry(id).or_insert(removal);
-                    assert!(
-                        views.watchers(id).next().is_none() && views.seen_by(id).next().is_none()
-                    );
-                }
-            }
-            Op::Walk { id, by } => {
-                if let Some(object) = self.objects.get_mut(&id) {
-                    object.position += metres(by);
-                    object.cell = sticky_cell(object.cell, object.position);
-                    views.locate(id, object.position);
-                }
-            }
-            Op::Teleport { id, to } => {
-                if let Some(object) = self.objects.get_mut(&id) {
-                    object.position = metres(to);
-                    object.cell = floor_cell(object.position);
-                }
-                views.teleport(id, metres(to));
-            }
-            Op::Join { id, team, party } => {
-                self.change_standing(views, id, |old| Standing { team, party, ..old })
-            }
-            Op::Aim { id, target, owner } => {
-                self.change_standing(views, id, |old| Standing {
-                    target,
-                    owner,
-                    ..old
-                });
-            }
-            Op::Layers { id, layers, sees } => {
-                self.change_standing(views, id, |old| Standing {
-                    layers,
-                    sees,
-                    ..old
-                });
-            }
-            Op::Hide { id, hidden } => {
-                if let Some(object) = self.objects.get_mut(&id) {
-                    object.standing.hidden = hidden;
-                }
-                views.set_hidden(id, hidden);
-            }
-            Op::Caps { id, caps } => {
-                if let Some(object) = self.objects.get_mut(&id) {
-                    if object.caps.is_some() != caps.is_some() {
-                        self.roles.insert(id);
-                    }
-                    object.caps = caps;
-                }
-                views.set_caps(id, caps.map(view_caps));
-            }
-            Op::Tick { looks } => self.tick(views, looks),
-        }
-    }
-
-    fn change_standing(
-        &mut self,
-        views: &mut SceneViews,
-        id: u32,
-        change: impl Fn(Standing) -> Standing,
-    ) {
-        if let Some(object) = self.objects.get_mut(&id) {
-            object.standing = change(object.standing);
-            views.set_standing(id, object.standing);
-        }
+        let (a, b) = (&self.objects[&viewer].traits, &self.objects[&target].traits);
+        let of = self.priority.unwrap_or(by_relationship);
+        let back = self.is_pair(viewer, target).then(|| of(b, a));
+        of(a, b).max(back.unwrap_or(0)).min(CLASS_MAX)
     }
 
     fn tick(&mut self, views: &mut SceneViews, looks: u32) {
@@ -591,70 +422,10 @@ fn sharded_scene(sight: Sight, shards: usize) -> (Model, SceneViews) {
     (model, views)
 }
 
-fn sight() -> impl Strategy<Value = Sight> {
-    prop_oneof![Just(Sight::Directed), Just(Sight::Mutual)]
-}
-
 fn digest(views: &SceneViews) -> Vec<u64> {
     let mut words = Vec::new();
     views.digest(&mut |word| words.push(word));
     words
-}
-
-fn place() -> impl Strategy<Value = (i16, i16)> {
-    // Most in the middle, some beyond the borders.
-    prop_oneof![4 => (20i16..80, 20i16..60), 1 => (-20i16..160, -20i16..120)]
-}
-
-fn caps() -> impl Strategy<Value = Option<[u16; 3]>> {
-    prop_oneof![1 => Just(None), 5 => prop::array::uniform3(0u16..5).prop_map(Some)]
-}
-
-fn change() -> impl Strategy<Value = Op> {
-    let id = || 0..IDS;
-    prop_oneof![
-        12 => (id(), (-14i16..=14, -14i16..=14)).prop_map(|(id, by)| Op::Walk { id, by }),
-        3 => (id(), place()).prop_map(|(id, to)| Op::Teleport { id, to }),
-        3 => (id(), 0u32..3, 0u32..3).prop_map(|(id, team, party)| Op::Join { id, team, party }),
-        1 => (id(), 1u32..4, 1u32..4).prop_map(|(id, layers, sees)| Op::Layers { id, layers, sees }),
-        2 => (id(), id(), id()).prop_map(|(id, target, owner)| Op::Aim { id, target, owner }),
-        1 => (id(), any::<bool>()).prop_map(|(id, hidden)| Op::Hide { id, hidden }),
-        2 => (id(), caps()).prop_map(|(id, caps)| Op::Caps { id, caps }),
-    ]
-}
-
-fn insert() -> impl Strategy<Value = Op> {
-    (
-        0..IDS,
-        place(),
-        0u8..3,
-        0u8..9,
-        0u32..3,
-        prop::bool::weighted(0.9),
-        caps(),
-    )
-        .prop_map(|(id, at, class, visibility, team, viewable, caps)| {
-            // Mostly players, so that caps bite.
-            Op::Insert {
-                id,
-                at,
-                class: class / 2,
-                visibility,
-                team,
-                viewable,
-                caps,
-            }
-        })
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        8 => change(),
-        3 => insert(),
-        1 => (0..IDS, prop_oneof![Just(Removal::Despawn), Just(Removal::Scene)])
-            .prop_map(|(id, removal)| Op::Remove { id, removal }),
-        4 => (0u32..4).prop_map(|looks| Op::Tick { looks }),
-    ]
 }
 
 proptest! {
@@ -704,6 +475,7 @@ proptest! {
             reordered.sort_by_key(|op| match op {
                 Op::Walk { id, .. } | Op::Teleport { id, .. } | Op::Join { id, .. } => u32::MAX - id,
                 Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } | Op::Aim { id, .. } => u32::MAX - id,
+                Op::Tag { id, .. } | Op::Except { id, .. } => u32::MAX - id,
                 _ => 0,
             });
             reordered.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
@@ -772,3 +544,4 @@ proptest! {
 
 mod cases;
 mod crowds;
+mod script;

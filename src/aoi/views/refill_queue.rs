@@ -46,12 +46,6 @@ impl RefillQueue {
         self.len
     }
 
-    /// Whether nobody waits.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Whether this id waits.
     #[must_use]
     pub fn contains(&self, id: u32) -> bool {

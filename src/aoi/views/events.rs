@@ -1,8 +1,8 @@
 //! What an update tells and counts.
 
 #[cfg(doc)]
-use super::links::UNCAPPED;
-use super::links::WatchedBy;
+use crate::aoi::links::UNCAPPED;
+use crate::aoi::links::WatchedBy;
 #[cfg(doc)]
 use crate::world::kinds::KindClass;
 
@@ -77,7 +77,8 @@ pub enum LeaveReason {
     Despawn,
     /// One of the two went to another scene.
     Scene,
-    /// The target was hidden, or is in no layer that the viewer sees.
+    /// The target was hidden, from everybody or from this viewer, is in no layer that the viewer sees, or is one that the
+    /// rules of the scene do not let it see.
     Hidden,
 }
 

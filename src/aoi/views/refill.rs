@@ -4,19 +4,17 @@
 //! candidate of the highest rank that may have been refused takes a free place as soon as it is found: nobody
 //! better can follow. So in a crowd of equals a look ends after a few steps.
 
-use super::{
-    links::{LISTS, LinkKey, UNCAPPED},
-    meet::partition,
-    priority::BANDS,
-    shard::{Shared, ViewShard},
-    share::Share,
-    views::SceneViews,
-};
-use crate::sim::Workers;
+use super::enter::partition;
+use super::scene_views::SceneViews;
+use super::shard::{Shared, ViewShard};
+use crate::aoi::links::{LISTS, LinkKey, UNCAPPED};
+use crate::aoi::priority::BANDS;
+use crate::aoi::share::Share;
+use crate::sim::Spread;
 
 impl SceneViews {
     /// Queues who can gain, and serves the queue from its head.
-    pub(super) fn look(&mut self, workers: Workers, looks_max: u32) {
+    pub(super) fn refill(&mut self, spread: impl Spread, looks_max: u32) {
         let mut looks = 0;
         loop {
             self.enqueue_freed();
@@ -24,16 +22,16 @@ impl SceneViews {
                 let Self { shared, shards, .. } = self;
                 let count = shards.len();
                 let shard = &mut shards[Share::index_of(viewer, count)];
-                if shard.gaze(viewer).can_gain() {
+                if shard.viewer_state(viewer).can_gain() {
                     if looks == looks_max {
                         break;
                     }
                     looks += 1;
                     if shared.ranking.mutual {
                         // It may end what another hopes for.
-                        shard.look_around(shared, viewer);
+                        shard.refill(shared, viewer);
                     } else {
-                        shard.looking.push(viewer);
+                        shard.refilling.push(viewer);
                     }
                 }
                 self.queue.pop();
@@ -45,32 +43,32 @@ impl SceneViews {
         }
         self.counters.looks += u64::from(looks);
         let shared = &self.shared;
-        workers.for_each_in_turn(&mut self.shards, |shard| {
-            let mut looking = std::mem::take(&mut shard.looking);
-            for viewer in looking.drain(..) {
-                shard.look_around(shared, viewer);
+        spread.for_each_in_turn(&mut self.shards, |shard| {
+            let mut refilling = std::mem::take(&mut shard.refilling);
+            for viewer in refilling.drain(..) {
+                shard.refill(shared, viewer);
             }
-            shard.looking = looking;
+            shard.refilling = refilling;
         });
     }
 
     /// Queues the viewers that began to have something to gain, by id.
     fn enqueue_freed(&mut self) {
         self.shards.iter_mut().for_each(ViewShard::collect_freed);
-        let mut gaining = std::mem::take(&mut self.shards[0].looking);
+        let mut gaining = std::mem::take(&mut self.shards[0].refilling);
         for shard in &mut self.shards[1..] {
-            gaining.append(&mut shard.looking);
+            gaining.append(&mut shard.refilling);
         }
         gaining.sort_unstable();
         for viewer in gaining.drain(..) {
             self.queue.push(viewer);
         }
-        self.shards[0].looking = gaining;
+        self.shards[0].refilling = gaining;
     }
 }
 
 impl ViewShard {
-    pub(super) fn look_around(&mut self, shared: &Shared, viewer: u32) {
+    pub(super) fn refill(&mut self, shared: &Shared, viewer: u32) {
         self.mark_seen(viewer);
         if shared.ranking.mutual {
             let enters = self.counters.enters;
@@ -87,7 +85,7 @@ impl ViewShard {
 
     /// Sweeps for those that may enter a list, unless it has nothing to gain. Whom the viewer sees is marked.
     pub(super) fn fill(&mut self, shared: &Shared, viewer: u32, list: usize) {
-        if !self.gaze(viewer).gains(list) {
+        if !self.viewer_state(viewer).gains(list) {
             return;
         }
         let me = &shared.objects[viewer as usize];
@@ -109,23 +107,23 @@ impl ViewShard {
                 for place in 0..count {
                     let target = self.scratch.candidates[place];
                     let other = &shared.objects[target as usize];
-                    if !shared.ranking.allows(me, other) {
+                    if !shared.allows(me, other) {
                         continue;
                     }
                     let rank = shared.ranking.rank(me, other);
-                    let gaze = self.gaze(viewer);
-                    if !gaze.may_gain(list, rank) {
+                    let state = self.viewer_state(viewer);
+                    if !state.may_gain(list, rank) {
                         refused = refused.max(u16::from(rank) + 1);
                         continue;
                     }
                     let key = LinkKey::new(rank, target);
-                    if rank % BANDS < nearness || !gaze.is_best(list, rank) {
+                    if rank % BANDS < nearness || !state.is_best(list, rank) {
                         self.scratch.entrants[list].push(key);
                         continue;
                     }
                     self.link(shared, viewer, list, key);
                     self.counters.refills += 1;
-                    if !self.gaze(viewer).gains(list) {
+                    if !self.viewer_state(viewer).gains(list) {
                         self.scratch.entrants[list].clear();
                         return;
                     }
@@ -136,7 +134,7 @@ impl ViewShard {
             }
         }
         // Everybody in range was seen, so what was refused is known exactly.
-        self.viewer_mut(viewer).bound[list] = refused;
+        self.viewer_state_mut(viewer).bound[list] = refused;
         self.counters.refills += self.serve(shared, viewer, list) as u64;
         self.refresh_open(shared, viewer, list);
     }
@@ -145,21 +143,21 @@ impl ViewShard {
     /// has nothing to gain.
     fn take_best(&mut self, shared: &Shared, viewer: u32, list: usize) -> bool {
         let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
-        let gaze = self.gaze(viewer);
-        let best = partition(&mut entrants, |key| gaze.is_best(list, key.rank()));
+        let state = self.viewer_state(viewer);
+        let best = partition(&mut entrants, |key| state.is_best(list, key.rank()));
         entrants[..best].sort_unstable_by(|a, b| b.cmp(a));
         let mut taken = 0;
         while taken < best {
-            let gaze = self.gaze(viewer);
+            let state = self.viewer_state(viewer);
             // A list that is full by now may still gain, but only by evicting somebody: that is for later.
-            if !gaze.gains(list) || !gaze.has_place(list) {
+            if !state.gains(list) || !state.has_place(list) {
                 break;
             }
             self.link(shared, viewer, list, entrants[taken]);
             taken += 1;
         }
         self.counters.refills += taken as u64;
-        let is_done = !self.gaze(viewer).gains(list);
+        let is_done = !self.viewer_state(viewer).gains(list);
         if is_done {
             entrants.clear();
         } else {

@@ -7,13 +7,12 @@
 //! Cost: viewers ÷ `rerank_ticks` sweeps an update, each of the cells that are near enough to have somebody
 //! in a nearer band than the farthest member.
 
-use super::{
-    grid::GridCell,
-    links::{LinkKey, UNCAPPED},
-    pairs::{Consent, MutualProposal},
-    priority::{BANDS, class_of, rank_of},
-    shard::{Shared, ViewShard},
-};
+use super::mutual::Consent;
+use super::scratch::MutualProposal;
+use super::shard::{Shared, ViewShard};
+use crate::aoi::grid::GridCell;
+use crate::aoi::links::{LinkKey, UNCAPPED};
+use crate::aoi::priority::{BANDS, class_of, rank_of};
 
 impl ViewShard {
     /// Re-ranks the viewers whose turn it is.
@@ -36,9 +35,9 @@ impl ViewShard {
             return;
         }
         for list in 0..UNCAPPED {
-            let gaze = self.gaze(viewer);
+            let state = self.viewer_state(viewer);
             // Full, and somebody was refused: otherwise it sees all that it could.
-            if gaze.has_place(list) || gaze.bound[list] == 0 {
+            if state.has_place(list) || state.bound[list] == 0 {
                 continue;
             }
             for place in 0..self.links.list_len(viewer, list) {
@@ -76,7 +75,7 @@ impl ViewShard {
             let Self {
                 scratch,
                 links,
-                gazes,
+                viewer_states,
                 share,
                 ..
             } = self;
@@ -89,7 +88,7 @@ impl ViewShard {
             let me = &objects[viewer as usize];
             for &target in grid.targets(0, list, cell).ids() {
                 let other = &objects[target as usize];
-                if scratch.is_marked(target) || !ranking.allows(me, other) {
+                if scratch.is_marked(target) || !shared.allows(me, other) {
                     continue;
                 }
                 let rank = ranking.rank(me, other);
@@ -104,7 +103,7 @@ impl ViewShard {
                 } else if !ranking.is_pair(me, other) {
                     let proposal = MutualProposal::one_way(rank, viewer, target);
                     scratch.proposals.push(proposal);
-                } else if gazes[share.place(target)].has_place(me.list())
+                } else if viewer_states[share.place(target)].has_place(me.list())
                     || links.has_lower(target, me.list(), rank)
                 {
                     let proposal = MutualProposal::pair(rank, viewer, target);
@@ -121,12 +120,13 @@ impl ViewShard {
             self.replace_lowest(shared, viewer, list);
         }
         // Whoever stayed outside is in no nearer band than the farthest member.
-        let gaze = *self.gaze(viewer);
-        if !gaze.gains(list)
-            && !gaze.has_place(list)
+        let state = *self.viewer_state(viewer);
+        if !state.gains(list)
+            && !state.has_place(list)
             && let Some(lowest) = self.links.lowest_rank(viewer, list)
         {
-            self.viewer_mut(viewer).bound[list] = gaze.bound[list].min(u16::from(lowest) + 1);
+            self.viewer_state_mut(viewer).bound[list] =
+                state.bound[list].min(u16::from(lowest) + 1);
             self.refresh_open(shared, viewer, list);
         }
     }

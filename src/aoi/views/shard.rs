@@ -16,16 +16,14 @@
 
 use fixedbitset::FixedBitSet;
 
-use super::{
-    grid::SceneGrid,
-    links::{LISTS, LinkKey, UNCAPPED, ViewLinks, WatchedBy},
-    object::{Ranking, SHUT, TrackedObject, UNKNOWN, ViewerState},
-    priority::{OTHER, SCENERY, class_of},
-    share::Share,
-    update::{ObjectChange, UpdateScratch},
-    viewer_index::ViewerIndex,
-    views::{LeaveReason, ViewCounters, ViewEvent},
-};
+use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::exceptions::{ExceptionIndex, ViewException};
+use super::object::{Ranking, SHUT, TrackedObject, UNKNOWN, ViewerState};
+use super::scratch::{ObjectChange, UpdateScratch};
+use crate::aoi::grid::{SceneGrid, ViewerIndex};
+use crate::aoi::links::{LISTS, LinkKey, UNCAPPED, ViewLinks, WatchedBy};
+use crate::aoi::priority::{OTHER, SCENERY, class_of};
+use crate::aoi::share::Share;
 
 /// What all shards of a scene read.
 #[derive(Clone, Debug)]
@@ -33,16 +31,48 @@ pub(super) struct Shared {
     pub(super) grid: SceneGrid,
     pub(super) objects: Vec<TrackedObject>,
     pub(super) ranking: Ranking,
+    pub(super) exceptions: ExceptionIndex,
     /// For each capped list, the highest class that somebody without a tie to the viewer may have.
     pub(super) stranger_class: [u8; UNCAPPED],
-    /// Who has news in this update.
+    /// Who has pending changes in this update.
     pub(super) changes: Vec<ObjectChange>,
 }
 
 impl Shared {
+    /// Whether hiding, exceptions, layers and rules allow a link, range apart.
+    #[inline]
+    pub(super) fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        self.may_see(viewer, target)
+            && (!self.ranking.is_pair(viewer, target) || self.may_see(target, viewer))
+    }
+
+    #[inline]
+    fn may_see(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        if viewer.has_exceptions || self.ranking.filter.is_some() {
+            self.may_see_by_rules(viewer, target)
+        } else {
+            viewer.traits.can_see(&target.traits)
+        }
+    }
+
+    fn may_see_by_rules(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        let (a, b) = (&viewer.traits, &target.traits);
+        if b.hidden {
+            return false;
+        }
+        let exception = viewer
+            .has_exceptions
+            .then(|| self.exceptions.get(a.id, b.id));
+        match exception.flatten() {
+            Some(ViewException::Show) => true,
+            Some(ViewException::Hide) => false,
+            None => a.can_see(b) && self.ranking.filter.is_none_or(|allows| allows(a, b)),
+        }
+    }
+
     /// The class of an object to those without a tie to it, under the default ranking.
     pub(super) fn class_to_strangers(object: &TrackedObject) -> u8 {
-        if object.standing.scenery {
+        if object.traits.scenery {
             SCENERY
         } else {
             OTHER
@@ -58,10 +88,10 @@ impl Shared {
 
     /// Whether a list of a viewer takes strangers.
     #[inline]
-    pub(super) fn takes_strangers(&self, gaze: &ViewerState, list: usize) -> bool {
+    pub(super) fn takes_strangers(&self, state: &ViewerState, list: usize) -> bool {
         self.stranger_class
             .get(list)
-            .is_none_or(|&class| gaze.gate_class(list) <= u16::from(class))
+            .is_none_or(|&class| state.gate_class(list) <= u16::from(class))
     }
 }
 
@@ -71,11 +101,11 @@ pub(super) struct ViewShard {
     pub(super) share: Share,
     pub(super) links: ViewLinks,
     pub(super) viewer_index: ViewerIndex,
-    pub(super) gazes: Vec<ViewerState>,
+    pub(super) viewer_states: Vec<ViewerState>,
     /// Places of viewers that may have begun to have something to gain.
     freed: FixedBitSet,
     /// Those that have, once the others met and were re-ranked; then those whose look it is.
-    pub(super) looking: Vec<u32>,
+    pub(super) refilling: Vec<u32>,
     /// What changed in this update.
     pub(super) events: Vec<ViewEvent>,
     pub(super) counters: ViewCounters,
@@ -88,9 +118,9 @@ impl ViewShard {
             share,
             links: ViewLinks::of(share),
             viewer_index: ViewerIndex::new(share, grid),
-            gazes: Vec::new(),
+            viewer_states: Vec::new(),
             freed: FixedBitSet::new(),
-            looking: Vec::new(),
+            refilling: Vec::new(),
             events: Vec::new(),
             counters: ViewCounters::default(),
             scratch: UpdateScratch::default(),
@@ -103,19 +133,19 @@ impl ViewShard {
         self.viewer_index.grow(ids);
         self.scratch.grow(ids);
         let len = self.share.len_of(ids);
-        self.gazes
-            .resize(len.max(self.gazes.len()), ViewerState::SHUT);
+        self.viewer_states
+            .resize(len.max(self.viewer_states.len()), ViewerState::SHUT);
         self.freed.grow(len);
     }
 
     #[inline]
-    pub(super) fn gaze(&self, viewer: u32) -> &ViewerState {
-        &self.gazes[self.share.place(viewer)]
+    pub(super) fn viewer_state(&self, viewer: u32) -> &ViewerState {
+        &self.viewer_states[self.share.place(viewer)]
     }
 
     #[inline]
-    pub(super) fn viewer_mut(&mut self, viewer: u32) -> &mut ViewerState {
-        &mut self.gazes[self.share.place(viewer)]
+    pub(super) fn viewer_state_mut(&mut self, viewer: u32) -> &mut ViewerState {
+        &mut self.viewer_states[self.share.place(viewer)]
     }
 
     /// A viewer may have begun to have something to gain, or to be one no more.
@@ -132,24 +162,26 @@ impl ViewShard {
     pub(super) fn collect_freed(&mut self) {
         let Self {
             share,
-            gazes,
+            viewer_states,
             freed,
-            looking,
+            refilling,
             ..
         } = self;
-        let gaining = freed.ones().filter(|&place| gazes[place].can_gain());
-        looking.extend(gaining.map(|place| share.id(place)));
+        let gaining = freed
+            .ones()
+            .filter(|&place| viewer_states[place].can_gain());
+        refilling.extend(gaining.map(|place| share.id(place)));
         freed.clear();
     }
 
     /// Recomputes the lowest class that could enter a list.
     pub(super) fn refresh_gate(&mut self, shared: &Shared, viewer: u32, list: usize) {
-        let gaze = &mut self.gazes[self.share.place(viewer)];
-        let has_place = self.links.list_len(viewer, list) < gaze.cap(list);
-        if has_place && gaze.has_place(list) {
+        let state = &mut self.viewer_states[self.share.place(viewer)];
+        let has_place = self.links.list_len(viewer, list) < state.cap(list);
+        if has_place && state.has_place(list) {
             return;
         }
-        gaze.gate[list] = if has_place {
+        state.gate[list] = if has_place {
             0
         } else {
             let lowest = self.links.lowest_class(viewer, list);
@@ -165,12 +197,12 @@ impl ViewShard {
         let Some(&stranger) = shared.stranger_class.get(list) else {
             return;
         };
-        let gaze = self.viewer_mut(viewer);
-        let takes_strangers = gaze.gate_class(list) <= u16::from(stranger);
+        let state = self.viewer_state_mut(viewer);
+        let takes_strangers = state.gate_class(list) <= u16::from(stranger);
         // Who waits for its first look refuses everybody until then.
-        let is_open = takes_strangers && gaze.bound[list] != UNKNOWN;
+        let is_open = takes_strangers && state.bound[list] != UNKNOWN;
         if !takes_strangers {
-            gaze.refuse_class(list, stranger);
+            state.refuse_class(list, stranger);
         }
         let home = shared.grid.home(viewer);
         self.viewer_index.set_open(viewer, list, home, is_open);
@@ -190,7 +222,7 @@ impl ViewShard {
 
     pub(super) fn link(&mut self, shared: &Shared, viewer: u32, list: usize, key: LinkKey) {
         let len = self.links.add(viewer, list, key);
-        if len >= self.gaze(viewer).cap(list) {
+        if len >= self.viewer_state(viewer).cap(list) {
             self.refresh_gate(shared, viewer, list);
         }
         self.counters.enters += 1;
@@ -212,7 +244,7 @@ impl ViewShard {
         key: LinkKey,
     ) {
         self.unlink(shared, viewer, list, place, LeaveReason::Evicted);
-        self.viewer_mut(viewer).refuse(list, key.rank());
+        self.viewer_state_mut(viewer).refuse(list, key.rank());
         self.counters.evictions += 1;
     }
 
@@ -256,7 +288,7 @@ impl ViewShard {
         self.links.allocated_bytes()
             + self.viewer_index.allocated_bytes()
             + self.scratch.allocated_bytes()
-            + self.gazes.capacity() * size_of::<ViewerState>()
+            + self.viewer_states.capacity() * size_of::<ViewerState>()
             + self.freed.len() / 8
     }
 }

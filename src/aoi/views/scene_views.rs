@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! insert, remove, locate, teleport,     ┌────────── update (View) ──────────┐
-//! set_standing, set_hidden, set_caps ──▶│ settle ▶ part ▶ trim ▶ meet ▶ look │──▶ ViewEvents, links
+//! set_traits, set_hidden, set_caps ──▶│ settle ▶ part ▶ trim ▶ meet ▶ look │──▶ ViewEvents, links
 //!        (noted, cheap)                 └───────────────────────────────────┘
 //!                                         settle and the queue in turn, all else shard by shard (shard.rs)
 //! ```
@@ -13,7 +13,7 @@
 //! that may have been refused, and `gate` the lowest class that could enter now. A viewer *has something to
 //! gain* if the class of its bound could pass its gate; then it waits in a first-in-first-out queue for a
 //! look, a sweep of its surroundings. A full viewer with nothing to gain never scans cells, and whoever has no
-//! tie to it never asks it (see meet.rs). A mutual pair is remembered by an end that refused it.
+//! tie to it never asks it (see enter.rs). A mutual pair is remembered by an end that refused it.
 //!
 //! A rank is a class and a band of distance. Classes count at once. Bands decide at once who takes a free
 //! place and who is evicted for a higher class; members make way for the nearer of their own class when their
@@ -32,20 +32,20 @@
 //! comparison of ties with the targets and viewers of the cells that differ; 90 bytes an object, and 4 a shard,
 //! beside the grid's and the links' share.
 
+use std::collections::BTreeSet;
+
 use glam::Vec2;
 use thiserror::Error;
 
-pub use super::events::{LeaveReason, ViewCounters, ViewEvent};
-pub use super::object::Sight;
-use super::{
-    grid::{GridCell, GridError, SceneGrid},
-    links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy},
-    object::{PendingChanges, Ranking, TrackedObject, ViewerState},
-    priority::{Bands, CLASS_MAX, SCENERY, Standing, ViewPriority, class_of},
-    queue::RefillQueue,
-    shard::{Shared, ViewShard},
-    share::Share,
-};
+use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::exceptions::{ExceptionIndex, ViewException};
+use super::object::{PendingChanges, Ranking, Sight, TrackedObject, ViewerState};
+use super::refill_queue::RefillQueue;
+use super::shard::{Shared, ViewShard};
+use crate::aoi::grid::{GridError, SceneGrid};
+use crate::aoi::links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy};
+use crate::aoi::priority::{Bands, CLASS_MAX, SCENERY, ViewFilter, ViewPriority, ViewTraits};
+use crate::aoi::share::Share;
 use crate::world::kinds::{KindClass, Visibility};
 
 /// What an object is to those who may see it.
@@ -56,7 +56,7 @@ pub struct Profile {
     /// How far it is seen.
     pub visibility: Visibility,
     /// What ranks and hides it; also what it sees, as a viewer.
-    pub standing: Standing,
+    pub traits: ViewTraits,
     /// Whether it can be seen at all; a spectator cannot.
     pub viewable: bool,
 }
@@ -151,8 +151,10 @@ pub struct SceneViews {
     pub(super) sweeps_max: u32,
     /// Updates so far.
     pub(super) turn: u32,
-    /// Ids with news; stale and double entries are dropped by the update.
+    /// Ids with pending changes; stale and double entries are dropped by the update.
     pub(super) changed: Vec<u32>,
+    /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
+    ties: BTreeSet<(u32, u32)>,
     /// The leaves of removed objects, told at the next update.
     pub(super) parted: Vec<ViewEvent>,
     /// Leaves told of removed objects, and looks; all else is counted by shards.
@@ -166,6 +168,7 @@ impl SceneViews {
     #[must_use]
     pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
         let ranking = Ranking {
+            filter: None,
             priority: None,
             bands: Bands::new(grid.cell_m()),
             mutual: false,
@@ -177,6 +180,7 @@ impl SceneViews {
                 grid,
                 objects: Vec::new(),
                 ranking,
+                exceptions: ExceptionIndex::default(),
                 stranger_class: [SCENERY; UNCAPPED],
                 changes: Vec::new(),
             },
@@ -186,6 +190,7 @@ impl SceneViews {
             sweeps_max: u32::MAX,
             turn: 0,
             changed: Vec::new(),
+            ties: BTreeSet::new(),
             parted: Vec::new(),
             counters: ViewCounters::default(),
             objects_max,
@@ -267,15 +272,38 @@ impl SceneViews {
         self.sweeps_max = sweeps;
     }
 
-    /// Replaces the ranking. Every object is ranked anew by the next update.
-    pub fn set_priority(&mut self, priority: ViewPriority) {
-        self.shared.ranking.priority = Some(priority);
-        // It may put anybody first, so nobody can be passed over.
-        (0..UNCAPPED).for_each(|list| self.raise_stranger_class(list, CLASS_MAX));
+    /// Replaces the rules of the scene: who may see whom beyond layers and hiding, and the classes of pairs; `None` for
+    /// everybody and for [`by_relationship`](crate::aoi::by_relationship). All pairs are judged anew by the next update:
+    /// links that cannot be any more end there, others begin as by looks. That costs as much as if everybody came anew.
+    ///
+    /// With classes of its own a scene passes nobody over: a full viewer compares itself with the whole population of
+    /// the cells that differ, where by default it reads columns of ties.
+    pub fn set_rules(&mut self, filter: Option<ViewFilter>, priority: Option<ViewPriority>) {
+        self.shared.ranking.filter = filter;
+        self.shared.ranking.priority = priority;
+        // An own ranking may put anybody first, so nobody can be passed over.
+        let stranger = if priority.is_some() {
+            CLASS_MAX
+        } else {
+            SCENERY
+        };
+        self.shared.stranger_class = [stranger; UNCAPPED];
         for id in 0..self.shared.objects.len() as u32 {
-            if self.shared.objects[id as usize].alive {
-                self.shared.objects[id as usize].news.standing = true;
-                self.list_changed(id);
+            let object = self.shared.objects[id as usize];
+            if !object.alive {
+                continue;
+            }
+            if priority.is_none() {
+                let class = Shared::class_to_strangers(&object);
+                if let Some(highest) = self.shared.stranger_class.get_mut(object.list()) {
+                    *highest = class.max(*highest);
+                }
+            }
+            self.note_traits(id);
+        }
+        for id in 0..self.shared.objects.len() as u32 {
+            if self.shared.objects[id as usize].viewer {
+                (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
             }
         }
     }
@@ -308,23 +336,25 @@ impl SceneViews {
             0
         };
         self.shared.objects[id as usize] = TrackedObject {
-            standing: Standing {
+            traits: ViewTraits {
                 id,
-                ..profile.standing
+                class: profile.class,
+                ..profile.traits
             },
             position,
             // Far(0..=255) and Scene make at most 256 layers, numbered 0..=255.
             layer: layer as u8,
-            class: profile.class,
             uncapped: profile.visibility != Visibility::Near,
             alive: true,
             viewable: profile.viewable,
-            news: PendingChanges {
+            pending: PendingChanges {
                 target: profile.viewable,
                 ..PendingChanges::default()
             },
             ..TrackedObject::ABSENT
         };
+        let traits = self.shared.objects[id as usize].traits;
+        self.tie(id, &ViewTraits::default(), &traits);
         if let Some(caps) = viewer {
             self.become_viewer(id, caps);
         }
@@ -354,6 +384,9 @@ impl SceneViews {
             self.shared.grid.remove_target(id);
         }
         self.shared.objects[id as usize] = TrackedObject::ABSENT;
+        self.tie(id, &object.traits, &ViewTraits::default());
+        self.end_ties_to(id);
+        self.end_exceptions_of(id);
         true
     }
 
@@ -389,26 +422,43 @@ impl SceneViews {
         }
     }
 
-    /// Changes what ranks and hides an object, and what it sees; its own id is filled in. Unknown ids are ignored.
-    pub fn set_standing(&mut self, id: u32, standing: Standing) {
-        let standing = Standing { id, ..standing };
-        if let Some(object) = self
-            .shared
-            .objects
-            .get_mut(id as usize)
-            .filter(|object| object.alive)
-            && object.standing != standing
-        {
-            object.standing = standing;
-            object.news.standing = true;
-            self.list_changed(id);
+    /// Changes what the rules read of an object; its own id and class are filled in. Unknown ids are ignored. A tie to
+    /// another object ends when that one is removed.
+    pub fn set_traits(&mut self, id: u32, traits: ViewTraits) {
+        let Some(object) = self.shared.objects.get_mut(id as usize) else {
+            return;
+        };
+        let before = object.traits;
+        let traits = ViewTraits {
+            id,
+            class: before.class,
+            ..traits
+        };
+        if object.alive && before != traits {
+            object.traits = traits;
+            self.tie(id, &before, &traits);
+            self.note_traits(id);
+        }
+    }
+
+    /// Shows a target to a viewer, or hides it from it, against the rules; `None` ends the exception. It ends as well when
+    /// either is removed. Unknown ids, and a viewer as its own target, are ignored. What the viewer sees is judged anew by
+    /// the next update.
+    pub fn set_exception(&mut self, viewer: u32, target: u32, exception: Option<ViewException>) {
+        if viewer == target || !self.contains(viewer) || !self.contains(target) {
+            return;
+        }
+        if self.shared.exceptions.set(viewer, target, exception) {
+            let has_any = self.shared.exceptions.has_any(viewer);
+            self.shared.objects[viewer as usize].has_exceptions = has_any;
+            self.note_traits(viewer);
         }
     }
 
     /// Hides an object from everybody, or shows it again. Unknown ids are ignored.
     pub fn set_hidden(&mut self, id: u32, hidden: bool) {
-        if let Some(standing) = self.standing(id) {
-            self.set_standing(id, Standing { hidden, ..standing });
+        if let Some(traits) = self.traits(id) {
+            self.set_traits(id, ViewTraits { hidden, ..traits });
         }
     }
 
@@ -422,211 +472,11 @@ impl SceneViews {
             None => self.cease_viewing(id, LeaveReason::Despawn),
             Some(caps) if !object.viewer => self.become_viewer(id, caps),
             Some(caps) => {
-                self.shard_mut(id).viewer_mut(id).caps = caps.by_class();
-                self.shared.objects[id as usize].news.caps = true;
+                self.shard_mut(id).viewer_state_mut(id).caps = caps.by_class();
+                self.shared.objects[id as usize].pending.caps = true;
             }
         }
         self.list_changed(id);
-    }
-
-    /// Whether there is an object of this id.
-    #[must_use]
-    pub fn contains(&self, id: u32) -> bool {
-        self.object(id).is_some()
-    }
-
-    /// The reported cell of an object.
-    #[must_use]
-    pub fn cell(&self, id: u32) -> Option<GridCell> {
-        self.object(id).map(|_| self.shared.grid.cell(id))
-    }
-
-    /// The last reported position of an object, in metres.
-    #[must_use]
-    pub fn position(&self, id: u32) -> Option<Vec2> {
-        self.object(id).map(|object| object.position)
-    }
-
-    /// What ranks and hides an object.
-    #[must_use]
-    pub fn standing(&self, id: u32) -> Option<Standing> {
-        self.object(id).map(|object| object.standing)
-    }
-
-    /// The caps of a viewer; `None` if it is no viewer.
-    #[must_use]
-    pub fn caps(&self, id: u32) -> Option<ViewCaps> {
-        self.object(id).filter(|object| object.viewer)?;
-        let [players, npcs, things] = self.shard(id).gaze(id).caps;
-        Some(ViewCaps {
-            players,
-            npcs,
-            things,
-        })
-    }
-
-    /// Those that a viewer sees in one of its lists: (target, class), in place order. The list is that of a
-    /// [`KindClass::index`], or [`UNCAPPED`].
-    pub fn list(&self, viewer: u32, list: usize) -> impl ExactSizeIterator<Item = (u32, u8)> + '_ {
-        let keys = self.shard(viewer).links.keys(viewer, list);
-        keys.map(|key| (key.target(), class_of(key.rank())))
-    }
-
-    /// Those that a viewer sees: (target, class), list by list, in place order.
-    pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
-        (0..LISTS).flat_map(move |list| self.list(viewer, list))
-    }
-
-    /// Those who see a target: shard by shard the watchers in place order, then partners of mutual pairs.
-    pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
-        let one_way = self
-            .shards
-            .iter()
-            .flat_map(move |shard| shard.links.watching(target));
-        one_way.chain(self.shard(target).links.partners(target))
-    }
-
-    /// How many see a target.
-    #[must_use]
-    pub fn watchers_len(&self, target: u32) -> usize {
-        let one_way = self
-            .shards
-            .iter()
-            .map(|shard| shard.links.watchers_len(target));
-        one_way.sum::<usize>() + self.shard(target).links.partners_len(target)
-    }
-
-    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers, eight at
-    /// once), so at most the viewer's cap: with 100 links at each end 20 to 30 ns, or 70 to 105 ns among so many
-    /// objects (10,000) that the arrays have to be fetched. Whoever asks for many targets of one viewer should
-    /// go through [`seen_by`](Self::seen_by) once.
-    #[must_use]
-    pub fn visible(&self, viewer: u32, target: u32) -> bool {
-        let links = &self.shard(viewer).links;
-        self.object(target)
-            .is_some_and(|object| links.contains(viewer, object.list(), target))
-    }
-
-    /// How many a viewer sees in the list of a class, those outside caps not counted.
-    #[must_use]
-    pub fn list_len(&self, viewer: u32, class: KindClass) -> usize {
-        self.shard(viewer).links.list_len(viewer, class.index())
-    }
-
-    /// How many a viewer sees outside caps.
-    #[must_use]
-    pub fn uncapped_len(&self, viewer: u32) -> usize {
-        self.shard(viewer).links.list_len(viewer, UNCAPPED)
-    }
-
-    /// How many links there are; "A sees B" is one.
-    #[must_use]
-    pub fn link_count(&self) -> usize {
-        self.shards.iter().map(|shard| shard.links.len()).sum()
-    }
-
-    /// All links in a fixed order: (viewer, target, class), by viewer, then list, then place.
-    pub fn links(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
-        (0..self.shared.objects.len() as u32).flat_map(move |viewer| {
-            self.seen_by(viewer)
-                .map(move |(target, class)| (viewer, target, class))
-        })
-    }
-
-    /// The viewers that wait for a look, the first to be served first.
-    pub fn queued(&self) -> impl Iterator<Item = u32> + '_ {
-        self.queue.iter()
-    }
-
-    /// How many viewers wait for a look.
-    #[must_use]
-    pub const fn queue_len(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// What was counted since the scene opened.
-    #[must_use]
-    pub fn counters(&self) -> ViewCounters {
-        let shards = self.shards.iter().map(|shard| shard.counters);
-        shards.fold(self.counters, ViewCounters::plus)
-    }
-
-    /// The interest grid.
-    #[must_use]
-    pub const fn grid(&self) -> &SceneGrid {
-        &self.shared.grid
-    }
-
-    /// Collects the viewable objects of the chosen classes (one bit for each [`KindClass::index`]) within a
-    /// radius by exact distance, sorted by id, hidden ones included. It knows last reported positions and the
-    /// cells of the last update: whoever was inserted or teleported since may be missing. `out` is cleared
-    /// first.
-    pub fn nearby(&self, position: Vec2, radius_m: f32, classes: u8, out: &mut Vec<u32>) {
-        out.clear();
-        if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
-            return;
-        }
-        let Shared { grid, objects, .. } = &self.shared;
-        out.extend(grid.targets_near(position, radius_m).filter(|&id| {
-            let object = &objects[id as usize];
-            classes >> object.class.index() & 1 != 0
-                && object.position.distance_squared(position) <= radius_m * radius_m
-        }));
-        out.sort_unstable();
-    }
-
-    /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, caps, what was
-    /// refused, links in place order, the queue. Positions and standings belong to the world, which hashes
-    /// them itself.
-    pub fn digest(&self, fold: &mut impl FnMut(u64)) {
-        let pack = |numbers: &[u16]| numbers.iter().fold(0, |bits, &n| bits << 16 | u64::from(n));
-        for (id, object) in (0..)
-            .zip(&self.shared.objects)
-            .filter(|(_, object)| object.alive)
-        {
-            let ViewShard {
-                links,
-                viewer_index,
-                ..
-            } = self.shard(id);
-            let cell = self.shared.grid.cell(id);
-            let target_place = self.shared.grid.place_of(id);
-            let (viewer_place, open_places) = viewer_index.places(id);
-            fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
-            fold(u64::from(target_place));
-            // Where sight is directed nobody reads viewers in order, and shards would tell.
-            if self.shared.ranking.mutual {
-                let places = open_places.into_iter().chain([viewer_place]);
-                places.for_each(|place| fold(u64::from(place)));
-            }
-            if object.viewer {
-                let gaze = self.shard(id).gaze(id);
-                fold(pack(&gaze.bound));
-                fold(pack(&gaze.caps));
-                for list in 0..LISTS {
-                    fold(links.list_len(id, list) as u64);
-                    links
-                        .keys(id, list)
-                        .for_each(|key| fold(u64::from(key.bits())));
-                }
-            }
-        }
-        fold(u64::from(self.turn));
-        fold(self.queue.len() as u64);
-        self.queue.iter().for_each(|id| fold(u64::from(id)));
-    }
-
-    /// The bytes held, slack included, the buffers of the update apart.
-    #[must_use]
-    pub fn allocated_bytes(&self) -> usize {
-        // The queue has two numbers for each id.
-        self.shared.grid.allocated_bytes()
-            + self
-                .shards
-                .iter()
-                .map(ViewShard::allocated_bytes)
-                .sum::<usize>()
-            + self.shared.objects.capacity() * (size_of::<TrackedObject>() + 2 * size_of::<u32>())
     }
 
     pub(super) fn object(&self, id: u32) -> Option<&TrackedObject> {
@@ -674,10 +524,10 @@ impl SceneViews {
     fn become_viewer(&mut self, id: u32, caps: ViewCaps) {
         let object = &mut self.shared.objects[id as usize];
         object.viewer = true;
-        object.news.viewer = true;
+        object.pending.viewer = true;
         let is_peer = object.is_peer();
         // Shut until the gates are known.
-        *self.shard_mut(id).viewer_mut(id) = ViewerState {
+        *self.shard_mut(id).viewer_state_mut(id) = ViewerState {
             caps: caps.by_class(),
             ..ViewerState::SHUT
         };
@@ -743,18 +593,68 @@ impl SceneViews {
         let shard = self.shard_mut(id);
         shard.viewer_index.remove(id, home);
         shard.set_freed(id, false);
-        *shard.viewer_mut(id) = ViewerState::SHUT;
+        *shard.viewer_state_mut(id) = ViewerState::SHUT;
         let is_mutual = self.shared.ranking.mutual;
         let object = &mut self.shared.objects[id as usize];
         object.viewer = false;
-        object.news.viewer = false;
-        object.news.caps = false;
+        object.pending.viewer = false;
+        object.pending.caps = false;
         // Its partners may see it one-way from now on.
-        object.news.standing |= is_mutual;
+        object.pending.traits |= is_mutual;
+    }
+
+    /// Keeps up who is tied to whom.
+    fn tie(&mut self, id: u32, before: &ViewTraits, after: &ViewTraits) {
+        let (before, after) = ([before.owner, before.target], [after.owner, after.target]);
+        if before == after {
+            return;
+        }
+        for to in before {
+            self.ties.remove(&(to, id));
+        }
+        for to in after.into_iter().filter(|&to| to != 0) {
+            self.ties.insert((to, id));
+        }
+    }
+
+    /// Whoever was tied to an object that is gone is tied to nobody, also not to the next one of its id.
+    fn end_ties_to(&mut self, id: u32) {
+        let tied = self.ties.range((id, 0)..=(id, u32::MAX));
+        let tied: Vec<u32> = tied.map(|&(_, tied)| tied).collect();
+        for other in tied {
+            let Some(mut traits) = self.traits(other) else {
+                continue;
+            };
+            for tie in [&mut traits.owner, &mut traits.target] {
+                if *tie == id {
+                    *tie = 0;
+                }
+            }
+            self.set_traits(other, traits);
+        }
+    }
+
+    fn end_exceptions_of(&mut self, id: u32) {
+        let exceptions = &mut self.shared.exceptions;
+        let targets: Vec<u32> = exceptions.of(id).map(|(target, _)| target).collect();
+        let viewers: Vec<u32> = exceptions.viewers_of(id).collect();
+        for target in targets {
+            exceptions.set(id, target, None);
+        }
+        for viewer in viewers {
+            exceptions.set(viewer, id, None);
+            self.shared.objects[viewer as usize].has_exceptions = exceptions.has_any(viewer);
+        }
+    }
+
+    /// What the rules say of an object may have changed.
+    fn note_traits(&mut self, id: u32) {
+        self.shared.objects[id as usize].pending.traits = true;
+        self.list_changed(id);
     }
 
     fn list_changed(&mut self, id: u32) {
-        let listed = &mut self.shared.objects[id as usize].news.listed;
+        let listed = &mut self.shared.objects[id as usize].pending.listed;
         if !std::mem::replace(listed, true) {
             self.changed.push(id);
         }

@@ -9,12 +9,12 @@
 //!
 //! Targets live in *layers*: layer 0 has the grid's own cells; another layer's cells are `scale` grid cells
 //! wide (`Visibility::Far`), up to one cell for the whole scene (`Visibility::Scene`). In range means at most
-//! one cell apart on both axes in the layer of the target. Viewers are kept elsewhere (lookouts.rs).
+//! one cell apart on both axes in the layer of the target. Viewers are kept elsewhere (viewer_index.rs).
 //!
 //! [`locate`](SceneGrid::locate) changes the reported cell at once but the arrays only at
 //! [`settle`](SceneGrid::settle), so that the order in which objects were located cannot reach game state.
 //!
-//! The arrays themselves are in roster.rs. Positions outside the scene, also NaN and the infinities, count for
+//! The arrays themselves are in target_index.rs. Positions outside the scene, also NaN and the infinities, count for
 //! the border cells.
 //!
 //! Invariant: a member's place is `members[places[id]] == id`.
@@ -24,10 +24,8 @@
 use glam::Vec2;
 use thiserror::Error;
 
-use super::{
-    links::{LISTS, UNCAPPED},
-    members::Members,
-};
+use super::members::Members;
+use crate::aoi::links::{LISTS, UNCAPPED};
 use crate::world::kinds::Visibility;
 
 /// The most cells a grid may have.
@@ -482,7 +480,8 @@ mod tests {
     use glam::vec2;
     use proptest::prelude::*;
 
-    use super::{super::priority::Standing, *};
+    use super::*;
+    use crate::aoi::priority::ViewTraits;
 
     fn grid() -> SceneGrid {
         let mut grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
@@ -620,7 +619,7 @@ mod tests {
             for step in &walk {
                 grid.locate(0, at(step));
             }
-            grid.add_target(0, 0, 0, &Standing::default());
+            grid.add_target(0, 0, 0, &ViewTraits::default());
             let distance = at(&walk[walk.len() - 1]).distance(at(&centre));
             prop_assert!(grid.targets_near(at(&centre), distance + slack).any(|id| id == 0));
         }

@@ -5,17 +5,21 @@
 
 use thiserror::Error;
 
-use super::{
-    links::{LISTS, UNCAPPED},
-    priority::{class_of, rank_of},
-    shard::{Shared, ViewShard},
-    views::SceneViews,
-};
+use super::scene_views::SceneViews;
+use super::shard::{Shared, ViewShard};
+use crate::aoi::links::{LISTS, UNCAPPED};
+use crate::aoi::priority::{class_of, rank_of};
 
 /// What is wrong with the views of a scene.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ViewFault(String);
+
+impl ViewFault {
+    pub(crate) const fn new(what: String) -> Self {
+        Self(what)
+    }
+}
 
 impl SceneViews {
     /// Checks, right after an [`update`](Self::update):
@@ -82,7 +86,7 @@ impl SceneViews {
         viewer != target
             && a.viewer
             && b.viewable
-            && self.shared.ranking.allows(a, b)
+            && self.shared.allows(a, b)
             && self.shared.grid.in_range(
                 usize::from(b.layer),
                 self.shared.grid.cell(viewer),
@@ -122,7 +126,7 @@ impl SceneViews {
         let cap = if list == UNCAPPED {
             usize::MAX
         } else {
-            usize::from(self.shard(viewer).gaze(viewer).caps[list])
+            usize::from(self.shard(viewer).viewer_state(viewer).caps[list])
         };
         if members.len() > cap {
             return fault(format!(
@@ -160,15 +164,15 @@ impl SceneViews {
     /// be looked at.
     fn end_fault(&self, viewer: u32, list: usize, class: u8) -> Option<&'static str> {
         let ViewShard { links, .. } = self.shard(viewer);
-        let gaze = self.shard(viewer).gaze(viewer);
-        if gaze.bound[list] <= u16::from(rank_of(class, 0)) {
+        let state = self.shard(viewer).viewer_state(viewer);
+        if state.bound[list] <= u16::from(rank_of(class, 0)) {
             return Some("has forgotten that it refused");
         }
         if self.queue.contains(viewer) {
             return None;
         }
         let lowest = links.lowest_rank(viewer, list).map(class_of);
-        if links.list_len(viewer, list) < gaze.cap(list) {
+        if links.list_len(viewer, list) < state.cap(list) {
             Some("is not queued and has a place for")
         } else if lowest.is_some_and(|lowest| class > lowest) {
             Some("is not queued and has a lower member than")

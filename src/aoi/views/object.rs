@@ -3,11 +3,10 @@
 use glam::Vec2;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    links::{LISTS, UNCAPPED},
-    priority::{
-        BANDS, Bands, CLASS_MAX, Standing, ViewPriority, by_relationship, class_of, rank_of,
-    },
+use crate::aoi::links::{LISTS, UNCAPPED};
+use crate::aoi::priority::{
+    BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship, class_of,
+    rank_of,
 };
 use crate::world::kinds::KindClass;
 
@@ -36,18 +35,19 @@ pub(super) const SHUT: u8 = CLASS_MAX + 2;
 /// What is known of each object to all shards, a cache line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackedObject {
-    pub(super) standing: Standing,
+    pub(super) traits: ViewTraits,
     pub(super) position: Vec2,
     /// The grid layer in which it is a target.
     pub(super) layer: u8,
-    pub(super) class: KindClass,
     /// Whether it lies outside caps.
     pub(super) uncapped: bool,
     pub(super) alive: bool,
     pub(super) viewable: bool,
     pub(super) viewer: bool,
+    /// Whether somebody is shown to it, or hidden from it, against the rules.
+    pub(super) has_exceptions: bool,
     /// What changed since the last update.
-    pub(super) news: PendingChanges,
+    pub(super) pending: PendingChanges,
 }
 
 /// What changed about an object since the last update.
@@ -59,7 +59,7 @@ pub(super) struct PendingChanges {
     pub(super) target: bool,
     /// It is not in the grid yet as a viewer.
     pub(super) viewer: bool,
-    pub(super) standing: bool,
+    pub(super) traits: bool,
     pub(super) caps: bool,
     /// Set while updating: it is a viewer that sweeps for itself, or will look, so others need not offer
     /// themselves to it.
@@ -68,31 +68,32 @@ pub(super) struct PendingChanges {
 
 impl TrackedObject {
     pub(super) const ABSENT: Self = Self {
-        standing: Standing {
+        traits: ViewTraits {
             id: 0,
             owner: 0,
             target: 0,
-            tag: 0,
+            tag: [0; 2],
             team: 0,
             party: 0,
             guild: 0,
             layers: 0,
             sees: 0,
+            class: KindClass::Thing,
             hidden: true,
             scenery: false,
         },
         position: Vec2::ZERO,
         layer: 0,
-        class: KindClass::Thing,
         uncapped: false,
         alive: false,
         viewable: false,
         viewer: false,
-        news: PendingChanges {
+        has_exceptions: false,
+        pending: PendingChanges {
             listed: false,
             target: false,
             viewer: false,
-            standing: false,
+            traits: false,
             caps: false,
             sweeps: false,
         },
@@ -103,7 +104,7 @@ impl TrackedObject {
         if self.uncapped {
             UNCAPPED
         } else {
-            self.class.index()
+            self.traits.class.index()
         }
     }
 
@@ -209,6 +210,8 @@ impl ViewerState {
 /// What ranks a pair.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranking {
+    /// An embedder's own; `None` for all whom layers let see each other.
+    pub(super) filter: Option<ViewFilter>,
     /// An embedder's own; `None` for [`by_relationship`], of which is known whom it prefers.
     pub(super) priority: Option<ViewPriority>,
     pub(super) bands: Bands,
@@ -222,26 +225,20 @@ impl Ranking {
         self.mutual && a.is_peer() && b.is_peer()
     }
 
-    /// Whether layers and hiding allow a link, range apart.
-    #[inline]
-    pub(super) const fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
-        viewer.standing.can_see(&target.standing)
-            && (!self.is_pair(viewer, target) || target.standing.can_see(&viewer.standing))
-    }
-
     /// The class of a pair.
     #[inline]
     pub(super) fn class(&self, viewer: &TrackedObject, target: &TrackedObject) -> u8 {
         let of = |a: &TrackedObject, b: &TrackedObject| match self.priority {
-            Some(priority) => priority(&a.standing, &b.standing),
-            None => by_relationship(&a.standing, &b.standing),
+            Some(priority) => priority(&a.traits, &b.traits),
+            None => by_relationship(&a.traits, &b.traits),
         };
         let class = of(viewer, target);
-        if self.is_pair(viewer, target) {
+        let class = if self.is_pair(viewer, target) {
             class.max(of(target, viewer))
         } else {
             class
-        }
+        };
+        class.min(CLASS_MAX)
     }
 
     /// The rank of a pair that is not linked. Outside caps distance does not count.
@@ -255,7 +252,7 @@ impl Ranking {
         rank_of(self.class(viewer, target), nearness)
     }
 
-    /// The rank of a linked pair whose rank was `before`, once standings changed; its band stays.
+    /// The rank of a linked pair whose rank was `before`, once traits changed; its band stays.
     pub(super) fn rank_in_band(
         &self,
         before: u8,

@@ -9,11 +9,11 @@
 //! Most who meet have no tie. A full viewer takes only those of a class above that of strangers, which the
 //! default ranking gives to ties alone: so the sweep of a full viewer reads columns, not objects.
 //!
-//! Invariant: a member's row holds what its standing said when it was written last.
+//! Invariant: a member's row holds what its traits said when it was written last.
 //! Cost: push, swap-remove and write O(1); a sweep for ties a few instructions a member and kind of tie; 24
 //! bytes a member before slack.
 
-use super::priority::Standing;
+use crate::aoi::priority::ViewTraits;
 
 /// How many members a sweep compares at once.
 const LANES: usize = 8;
@@ -35,17 +35,17 @@ pub struct TieQuery {
 }
 
 impl TieQuery {
-    /// Those of somebody of this standing.
+    /// Those of somebody of this traits.
     #[must_use]
-    pub fn of(standing: &Standing) -> Self {
+    pub fn of(traits: &ViewTraits) -> Self {
         let asked = [
-            (TEAM, standing.team),
-            (PARTY, standing.party),
-            (GUILD, standing.guild),
-            (ID, standing.target),
-            (ID, standing.owner),
-            (TARGET, standing.id),
-            (OWNER, standing.id),
+            (TEAM, traits.team),
+            (PARTY, traits.party),
+            (GUILD, traits.guild),
+            (ID, traits.target),
+            (ID, traits.owner),
+            (TARGET, traits.id),
+            (OWNER, traits.id),
         ];
         let mut ties = Self::default();
         for (column, value) in asked {
@@ -99,26 +99,26 @@ impl Members {
     }
 
     /// Adds one at the end; returns its place.
-    pub fn push(&mut self, id: u32, standing: &Standing) -> u32 {
+    pub fn push(&mut self, id: u32, traits: &ViewTraits) -> u32 {
         if self.len == self.capacity {
             self.enlarge();
         }
         let place = self.len;
         self.len += 1;
         self.columns[place as usize] = id;
-        self.write(place, standing);
+        self.write(place, traits);
         place
     }
 
     /// Writes what ties the member at a place to others.
-    pub fn write(&mut self, place: u32, standing: &Standing) {
+    pub fn write(&mut self, place: u32, traits: &ViewTraits) {
         debug_assert!(place < self.len);
         let row = [
-            (TEAM, standing.team),
-            (PARTY, standing.party),
-            (GUILD, standing.guild),
-            (TARGET, standing.target),
-            (OWNER, standing.owner),
+            (TEAM, traits.team),
+            (PARTY, traits.party),
+            (GUILD, traits.guild),
+            (TARGET, traits.target),
+            (OWNER, traits.owner),
         ];
         for (column, value) in row {
             self.columns[column * self.capacity as usize + place as usize] = value;
@@ -189,21 +189,21 @@ mod tests {
 
     use super::*;
 
-    fn standing(id: u32, ties: [u32; 5]) -> Standing {
+    fn traits(id: u32, ties: [u32; 5]) -> ViewTraits {
         let [team, party, guild, target, owner] = ties;
-        Standing {
+        ViewTraits {
             id,
             team,
             party,
             guild,
             target,
             owner,
-            ..Standing::default()
+            ..ViewTraits::default()
         }
     }
 
-    fn is_tied(a: &Standing, b: &Standing) -> bool {
-        use super::super::priority::{OTHER, by_relationship};
+    fn is_tied(a: &ViewTraits, b: &ViewTraits) -> bool {
+        use crate::aoi::priority::{OTHER, by_relationship};
         by_relationship(a, b) > OTHER || by_relationship(b, a) > OTHER
     }
 
@@ -216,9 +216,9 @@ mod tests {
             me in (0u32..40, prop::array::uniform5(0u32..6)),
         ) {
             let mut members = Members::default();
-            let mut model: Vec<Standing> = Vec::new();
+            let mut model: Vec<ViewTraits> = Vec::new();
             for (id, what, ties) in ops {
-                let row = standing(id, ties);
+                let row = traits(id, ties);
                 match (what, model.iter().position(|other| other.id == id)) {
                     (0, Some(place)) => {
                         let moved = members.swap_remove(place as u32);
@@ -236,7 +236,7 @@ mod tests {
                 }
                 prop_assert!(model.iter().map(|row| row.id).eq(members.ids().iter().copied()));
             }
-            let me = standing(me.0, me.1);
+            let me = traits(me.0, me.1);
             let mut found = Vec::new();
             members.tied_to(&TieQuery::of(&me), &mut found);
             for row in model {

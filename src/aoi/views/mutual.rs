@@ -10,41 +10,12 @@
 //! Invariant: of a pair that could be linked and is not, an end that refuses it has it below its `bound`, or
 //! waits in the queue.
 
-use super::{
-    grid::GridCell,
-    links::{LISTS, LinkKey, UNCAPPED},
-    members::TieQuery,
-    priority::class_of,
-    shard::{Shared, ViewShard},
-    views::ViewEvent,
-};
-
-/// A link that might be made. Sorted, the highest rank comes first, then the lower ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct MutualProposal(u64);
-
-const ID_MASK: u64 = (1 << 24) - 1;
-const PAIR: u64 = 1 << 48;
-
-impl MutualProposal {
-    /// A viewer would see a target that sees nobody, or lies outside caps.
-    pub(super) fn one_way(rank: u8, viewer: u32, target: u32) -> Self {
-        Self(u64::from(!rank) << 49 | u64::from(viewer) << 24 | u64::from(target))
-    }
-
-    /// Two would see each other.
-    pub(super) fn pair(rank: u8, a: u32, b: u32) -> Self {
-        Self(Self::one_way(rank, a.min(b), a.max(b)).0 | PAIR)
-    }
-
-    fn rank(self) -> u8 {
-        !((self.0 >> 49) as u8)
-    }
-
-    fn ids(self) -> (u32, u32) {
-        ((self.0 >> 24 & ID_MASK) as u32, (self.0 & ID_MASK) as u32)
-    }
-}
+use super::events::ViewEvent;
+use super::scratch::MutualProposal;
+use super::shard::{Shared, ViewShard};
+use crate::aoi::grid::{GridCell, TieQuery};
+use crate::aoi::links::{LISTS, LinkKey, UNCAPPED};
+use crate::aoi::priority::class_of;
 
 /// How many strangers more than it has places for a viewer chooses from where there are that many.
 const ASKED_MIN: usize = 32;
@@ -75,7 +46,7 @@ impl ViewShard {
             let rank = proposal.rank();
             let list_of = |id: u32| shared.objects[id as usize].list();
             let ends = [(a, list_of(b)), (b, list_of(a))];
-            let is_pair = proposal.0 & PAIR != 0;
+            let is_pair = proposal.is_pair();
             let asked = if is_pair { &ends[..] } else { &ends[..1] };
             if !self.all_accept(asked, rank, consent) {
                 continue;
@@ -95,13 +66,13 @@ impl ViewShard {
     /// Whether all ends would take a link of this rank. One that refuses remembers it.
     fn all_accept(&mut self, ends: &[(u32, usize)], rank: u8, consent: Consent) -> bool {
         for &(id, list) in ends {
-            let gaze = &mut self.gazes[self.share.place(id)];
+            let state = &mut self.viewer_states[self.share.place(id)];
             let accepts = match consent {
-                Consent::Class => gaze.admits(list, rank),
-                Consent::Rank => gaze.has_place(list) || self.links.has_lower(id, list, rank),
+                Consent::Class => state.admits(list, rank),
+                Consent::Rank => state.has_place(list) || self.links.has_lower(id, list, rank),
             };
             if !accepts {
-                gaze.refuse(list, rank);
+                state.refuse(list, rank);
                 self.counters.refused += 1;
                 return false;
             }
@@ -114,7 +85,7 @@ impl ViewShard {
         self.links.add_pair(rank, ends[0], ends[1]);
         for (id, list) in ends {
             let len = self.links.list_len(id, list);
-            if len >= self.gaze(id).cap(list) {
+            if len >= self.viewer_state(id).cap(list) {
                 self.refresh_gate(shared, id, list);
             }
             self.counters.max_list = self.counters.max_list.max(len);
@@ -134,14 +105,14 @@ impl ViewShard {
     /// exactly afterwards.
     pub(super) fn propose_to_all(&mut self, shared: &Shared, viewer: u32, from: Option<GridCell>) {
         let stranger_class = shared.stranger_class;
-        let gaze = self.viewer_mut(viewer);
+        let state = self.viewer_state_mut(viewer);
         let mut only_strangers = true;
         for list in 0..LISTS {
-            if gaze.gains(list) {
+            if state.gains(list) {
                 let stranger = stranger_class.get(list);
                 only_strangers &=
-                    stranger.is_some_and(|&class| gaze.bound_class(list) <= class.into());
-                gaze.bound[list] = 0;
+                    stranger.is_some_and(|&class| state.bound_class(list) <= class.into());
+                state.bound[list] = 0;
             }
         }
         // Who refused nobody above strangers sees all of those, but in the cells that are new to it.
@@ -163,10 +134,10 @@ impl ViewShard {
         from: Option<GridCell>,
         again: bool,
     ) {
-        let (me, gaze) = (&shared.objects[viewer as usize], *self.gaze(viewer));
+        let (me, state) = (&shared.objects[viewer as usize], *self.viewer_state(viewer));
         let takes_strangers: [bool; LISTS] =
-            std::array::from_fn(|list| shared.takes_strangers(&gaze, list));
-        let (enough, ties) = (self.enough(viewer), TieQuery::of(&me.standing));
+            std::array::from_fn(|list| shared.takes_strangers(&state, list));
+        let (enough, ties) = (self.enough(viewer), TieQuery::of(&me.traits));
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         let cell = shared.grid.cell(viewer);
         for layer in 0..shared.grid.layer_count() {
@@ -225,10 +196,10 @@ impl ViewShard {
         let mut strangers = std::mem::take(&mut self.scratch.entrants[list]);
         strangers.sort_unstable_by(|a, b| b.cmp(a));
         strangers.dedup();
-        let gaze = self.viewer_mut(viewer);
+        let state = self.viewer_state_mut(viewer);
         // While it has to evict for them, those above them may come first.
-        if gaze.has_place(list) && strangers.len() > places {
-            gaze.refuse(list, strangers[places].rank());
+        if state.has_place(list) && strangers.len() > places {
+            state.refuse(list, strangers[places].rank());
             self.set_freed(viewer, true);
             strangers.truncate(places);
         }
@@ -255,7 +226,7 @@ impl ViewShard {
 
     /// How many more a list may hold.
     fn places(&self, viewer: u32, list: usize) -> usize {
-        let cap = self.gaze(viewer).cap(list);
+        let cap = self.viewer_state(viewer).cap(list);
         cap.saturating_sub(self.links.list_len(viewer, list))
     }
 
@@ -269,27 +240,27 @@ impl ViewShard {
             stranger_class,
             ..
         } = shared;
-        let (me, mut gaze) = (&objects[viewer as usize], *self.gaze(viewer));
+        let (me, mut state) = (&objects[viewer as usize], *self.viewer_state(viewer));
         let Self {
             share,
-            gazes,
+            viewer_states,
             scratch,
             counters,
             ..
         } = self;
         for &target in candidates {
             let other = &objects[target as usize];
-            if scratch.is_marked(target) || !other.viewable || !ranking.allows(me, other) {
+            if scratch.is_marked(target) || !other.viewable || !shared.allows(me, other) {
                 continue;
             }
             let (list, rank) = (other.list(), ranking.rank(me, other));
-            if !gaze.admits(list, rank) {
-                gaze.refuse(list, rank);
+            if !state.admits(list, rank) {
+                state.refuse(list, rank);
                 counters.refused += 1;
                 continue;
             }
             let is_pair = ranking.is_pair(me, other);
-            let theirs = &mut gazes[share.place(target)];
+            let theirs = &mut viewer_states[share.place(target)];
             if is_pair && !theirs.admits(me.list(), rank) {
                 theirs.refuse(me.list(), rank);
                 counters.refused += 1;
@@ -300,7 +271,7 @@ impl ViewShard {
                     if scratch.entrants[list].len() < enough[list] {
                         scratch.entrants[list].push(LinkKey::new(rank, target));
                     } else {
-                        gaze.refuse(list, rank);
+                        state.refuse(list, rank);
                     }
                 }
                 _ if is_pair => scratch
@@ -312,6 +283,6 @@ impl ViewShard {
                 }
             }
         }
-        self.viewer_mut(viewer).bound = gaze.bound;
+        self.viewer_state_mut(viewer).bound = state.bound;
     }
 }

@@ -1,0 +1,116 @@
+//! Checks views against the world: what they store of each object is read anew from the components, by code of its own.
+//!
+//! O(objects² + links); for tests, and for the expectations of scenarios.
+
+use bevy_ecs::prelude::*;
+
+use super::components::{Ties, ViewTag, Viewable, Viewer};
+use super::exceptions::ViewExceptions;
+use super::interest::SceneInterest;
+use crate::aoi::priority::ViewTraits;
+use crate::aoi::views::{ViewException, ViewFault};
+use crate::world::{
+    GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position, SceneObjects,
+    TeamId,
+};
+
+/// Checks the views of a scene: that they know of every object what its components say now, and of nobody else, and then
+/// all that [`SceneViews::validate`](crate::aoi::SceneViews::validate) checks. It is to be called after a tick, before
+/// anything is changed: what changed since the last View counts as a fault. A scene without views is right.
+///
+/// # Errors
+/// Says what does not hold, for whom.
+pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewFault> {
+    let (Some(interest), Some(objects)) = (
+        world.get::<SceneInterest>(scene),
+        world.get::<SceneObjects>(scene),
+    ) else {
+        return Ok(());
+    };
+    let views = interest.views();
+    for (id, entity) in objects.iter() {
+        check_object(world, interest, objects, id, entity).map_err(ViewFault::new)?;
+    }
+    for id in 0..=objects.max_objects() {
+        if views.contains(id) && objects.entity(ObjectId(id)).is_none() {
+            return Err(ViewFault::new(format!("{id} is in the views and is gone")));
+        }
+    }
+    views.validate()
+}
+
+fn check_object(
+    world: &World,
+    interest: &SceneInterest,
+    objects: &SceneObjects,
+    id: ObjectId,
+    entity: Entity,
+) -> Result<(), String> {
+    let views = interest.views();
+    let object = world.get::<Object>(entity);
+    let object = object.ok_or_else(|| format!("{id} is no object"))?;
+    let traits = views.traits(id.0);
+    let traits = traits.ok_or_else(|| format!("{id} is not in the views"))?;
+    let fault = |what: &str| Err(format!("the views know a wrong {what} of {id}: {traits:?}"));
+    if interest.object_ref(id.0) != object.reference() {
+        return fault("generation");
+    }
+    let position = world.get::<Position>(entity).map(|position| position.0);
+    if views.position(id.0) != position {
+        return fault("position");
+    }
+    let viewer = world.get::<Viewer>(entity);
+    if views.caps(id.0) != viewer.map(|viewer| viewer.caps) {
+        return fault("cap");
+    }
+    let lives = |at: u32, tie: Option<ObjectRef>| match tie {
+        Some(tie) if tie.scene == object.scene() => {
+            let known = objects.resolve(tie.id, tie.generation);
+            at == if known.is_some() { tie.id.0 } else { 0 }
+        }
+        _ => at == 0,
+    };
+    let ties = world.get::<Ties>(entity);
+    if !lives(traits.owner, ties.and_then(|ties| ties.owner)) {
+        return fault("owner");
+    }
+    if !lives(traits.target, ties.and_then(|ties| ties.target)) {
+        return fault("target");
+    }
+    let viewable = world.get::<Viewable>(entity);
+    let kinds = world.resource::<ObjectKinds>();
+    let class = kinds.get(object.kind()).map(|kind| kind.class);
+    let team = world.get::<TeamId>(entity).map(|team| team.0);
+    let guild = world.get::<GuildId>(entity).map(|guild| guild.0);
+    let party = world.get::<PartyId>(entity).map(|party| party.0);
+    let expected = ViewTraits {
+        id: id.0,
+        owner: traits.owner,
+        target: traits.target,
+        tag: world.get::<ViewTag>(entity).copied().unwrap_or_default().0,
+        team: team.map_or(0, |team| team.wrapping_add(1)),
+        party: party.unwrap_or(0),
+        guild: guild.map_or(0, |guild| guild.wrapping_add(1)),
+        layers: viewable.map_or(0, |viewable| viewable.layers),
+        sees: viewer.map_or(0, |viewer| viewer.sees),
+        class: class.unwrap_or_default(),
+        hidden: viewable.is_none_or(|viewable| viewable.hidden),
+        scenery: class == Some(KindClass::Thing),
+    };
+    if traits != expected {
+        return fault("trait");
+    }
+    let exceptions = world.get::<ViewExceptions>(entity);
+    let excepted: Vec<(ObjectRef, ViewException)> = exceptions
+        .into_iter()
+        .flat_map(ViewExceptions::iter)
+        .collect();
+    let known = views.exceptions(id.0);
+    if !known
+        .map(|(target, exception)| (interest.object_ref(target), exception))
+        .eq(excepted)
+    {
+        return fault("exception");
+    }
+    Ok(())
+}

@@ -1,0 +1,264 @@
+//! Views follow the world: who came, went, was put elsewhere, or counts differently than before.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
+use glam::Vec2;
+use tracing::error;
+
+use super::components::{PriorityChanged, Ties, ViewRules, ViewTag, Viewable, Viewer};
+use super::exceptions::ViewExceptions;
+use super::interest::SceneInterest;
+use crate::aoi::priority::ViewTraits;
+use crate::aoi::views::{Profile, Removal};
+use crate::world::{
+    Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
+    SceneChanged, SceneObjects, Spawned, StandingChanged, TeamId, Teleported,
+};
+
+type Profiled = (
+    &'static Object,
+    &'static Position,
+    Option<&'static Viewer>,
+    Option<&'static Viewable>,
+    Option<&'static TeamId>,
+    Option<&'static PartyId>,
+    Option<&'static GuildId>,
+    Option<&'static Ties>,
+    Option<&'static ViewTag>,
+);
+type ProfiledItem<'w, 's> = <Profiled as bevy_ecs::query::QueryData>::Item<'w, 's>;
+
+/// All that the views are told of objects.
+#[derive(SystemParam)]
+pub(super) struct Profiles<'w, 's> {
+    objects: Query<'w, 's, Profiled>,
+    kinds: Res<'w, ObjectKinds>,
+}
+
+/// What the rules may read of an object.
+fn traits_of(profiled: &ProfiledItem, kinds: &ObjectKinds, objects: &SceneObjects) -> ViewTraits {
+    let &(object, _, viewer, viewable, team, party, guild, ties, tag) = profiled;
+    // A tie to somebody who is gone, or in another scene, ranks nobody. Ids begin at 1, so 0 says "none".
+    let id_of = |tie: Option<ObjectRef>| {
+        let lives = |tie: &ObjectRef| {
+            tie.scene == object.scene() && objects.resolve(tie.id, tie.generation).is_some()
+        };
+        tie.filter(lives).map_or(0, |tie| tie.id.0)
+    };
+    let class = kinds.get(object.kind()).map(|kind| kind.class);
+    ViewTraits {
+        id: object.id().0,
+        owner: ties.map_or(0, |ties| id_of(ties.owner)),
+        target: ties.map_or(0, |ties| id_of(ties.target)),
+        tag: tag.map_or([0; 2], |tag| tag.0),
+        scenery: class == Some(KindClass::Thing),
+        class: class.unwrap_or_default(),
+        // 0 says "none" there, so teams and guilds move up by one.
+        team: team.map_or(0, |team| team.0.wrapping_add(1)),
+        party: party.map_or(0, |party| party.0),
+        guild: guild.map_or(0, |guild| guild.0.wrapping_add(1)),
+        layers: viewable.map_or(0, |viewable| viewable.layers),
+        sees: viewer.map_or(0, |viewer| viewer.sees),
+        // Without `Viewable` nobody sees it, not even those to whom it is shown.
+        hidden: viewable.is_none_or(|viewable| viewable.hidden),
+    }
+}
+
+/// Objects that went: their links, ties and exceptions end.
+pub(super) fn follow_leavers(
+    mut gone: MessageReader<Despawned>,
+    mut moved_on: MessageReader<SceneChanged>,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut exceptions: Query<(&Object, &mut ViewExceptions)>,
+) {
+    let moved_on = moved_on.read().map(|change| change.from.reference());
+    let mut moved_on: Vec<ObjectRef> = moved_on.collect();
+    moved_on.sort_unstable();
+    let mut bereft = Vec::new();
+    for Despawned { object, .. } in gone.read() {
+        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let removal = if moved_on.binary_search(&object.reference()).is_ok() {
+            Removal::Scene
+        } else {
+            Removal::Despawn
+        };
+        let excepting = interest.views.excepting(object.id().0);
+        bereft.extend(excepting.filter_map(|viewer| objects.entity(ObjectId(viewer))));
+        interest.views.remove(object.id().0, removal);
+    }
+    for viewer in bereft {
+        let Ok((object, mut exceptions)) = exceptions.get_mut(viewer) else {
+            continue;
+        };
+        if let Ok((_, objects)) = scenes.get(object.scene_entity()) {
+            // The views know already, so this is no change to follow.
+            let exceptions = exceptions.bypass_change_detection();
+            exceptions.keep_living(object.scene(), objects);
+        }
+    }
+}
+
+/// Objects that came.
+pub(super) fn follow_comers(
+    mut came: MessageReader<Spawned>,
+    profiles: Profiles,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+) {
+    for spawned in came.read() {
+        let Ok(profiled) = profiles.objects.get(spawned.entity) else {
+            continue;
+        };
+        let object = profiled.0;
+        // A later message of this tick may have taken it elsewhere already.
+        if object.reference() != spawned.object.reference() {
+            continue;
+        }
+        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let id = object.id().0;
+        let Some(kind) = profiles.kinds.get(object.kind()) else {
+            continue;
+        };
+        let profile = Profile {
+            class: kind.class,
+            visibility: kind.visibility,
+            traits: traits_of(&profiled, &profiles.kinds, objects),
+            // Without `Viewable` it is hidden, which keeps it unseen until the component comes.
+            viewable: true,
+        };
+        let caps = profiled.2.map(|viewer| viewer.caps);
+        match interest.views.insert(id, profiled.1.0, profile, caps) {
+            Ok(()) => interest.set_generation(object.id(), object.generation()),
+            Err(reason) => error!(id, %reason, "object without views"),
+        }
+    }
+}
+
+/// Objects that were put elsewhere.
+pub(super) fn follow_teleports(
+    mut put: MessageReader<Teleported>,
+    objects: Query<(&Object, &Position)>,
+    mut scenes: Query<&mut SceneInterest>,
+) {
+    for teleported in put.read() {
+        let Ok((object, position)) = objects.get(teleported.entity) else {
+            continue;
+        };
+        if let Ok(mut interest) = scenes.get_mut(object.scene_entity()) {
+            interest.views.teleport(object.id().0, position.0);
+        }
+    }
+}
+
+/// Objects that count differently than before.
+pub(super) fn follow_traits(
+    mut standing: MessageReader<StandingChanged>,
+    mut priority: MessageReader<PriorityChanged>,
+    mut stopped_viewing: RemovedComponents<Viewer>,
+    mut stopped_showing: RemovedComponents<Viewable>,
+    altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
+    profiles: Profiles,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+) {
+    let changed = standing.read().map(|message| message.entity);
+    for entity in changed
+        .chain(priority.read().map(|message| message.entity))
+        .chain(&altered)
+        .chain(stopped_viewing.read())
+        .chain(stopped_showing.read())
+    {
+        let Ok(profiled) = profiles.objects.get(entity) else {
+            continue;
+        };
+        let Ok((mut interest, objects)) = scenes.get_mut(profiled.0.scene_entity()) else {
+            continue;
+        };
+        let id = profiled.0.id().0;
+        let traits = traits_of(&profiled, &profiles.kinds, objects);
+        interest.views.set_traits(id, traits);
+        let caps = profiled.2.map(|viewer| viewer.caps);
+        if interest.views.caps(id) != caps {
+            interest.views.set_caps(id, caps);
+        }
+    }
+}
+
+/// Scenes whose rules are new, or no more.
+pub(super) fn follow_rules(
+    mut removed: RemovedComponents<ViewRules>,
+    changed: Query<Entity, Changed<ViewRules>>,
+    mut scenes: Query<(&mut SceneInterest, Option<&ViewRules>)>,
+) {
+    for entity in removed.read().chain(&changed) {
+        if let Ok((mut interest, rules)) = scenes.get_mut(entity) {
+            let rules = rules.copied().unwrap_or_default();
+            interest.views.set_rules(rules.allows, rules.class);
+        }
+    }
+}
+
+/// Viewers whose exceptions are others than before.
+pub(super) fn follow_exceptions(
+    mut removed: RemovedComponents<ViewExceptions>,
+    objects: Query<&Object>,
+    mut changed: Query<
+        (&Object, &mut ViewExceptions),
+        Or<(Changed<ViewExceptions>, Changed<Object>)>,
+    >,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+) {
+    for entity in removed.read() {
+        if let Ok(object) = objects.get(entity)
+            && let Ok((mut interest, _)) = scenes.get_mut(object.scene_entity())
+        {
+            set_exceptions(&mut interest, object.id(), &ViewExceptions::default());
+        }
+    }
+    for (object, mut exceptions) in &mut changed {
+        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let exceptions = exceptions.bypass_change_detection();
+        exceptions.keep_living(object.scene(), objects);
+        set_exceptions(&mut interest, object.id(), exceptions);
+    }
+}
+
+fn set_exceptions(interest: &mut SceneInterest, viewer: ObjectId, wanted: &ViewExceptions) {
+    let had = interest.views.exceptions(viewer.0);
+    let ended = had.filter(|&(target, _)| wanted.get(interest.object_ref(target)).is_none());
+    let ended: Vec<u32> = ended.map(|(target, _)| target).collect();
+    for target in ended {
+        interest.views.set_exception(viewer.0, target, None);
+    }
+    for (target, exception) in wanted.iter() {
+        interest
+            .views
+            .set_exception(viewer.0, target.id.0, Some(exception));
+    }
+}
+
+/// Positions that changed become cells.
+pub(super) fn locate(
+    moved: Query<(&Object, &Position), Changed<Position>>,
+    mut scenes: Query<&mut SceneInterest>,
+    mut by_scene: Local<Vec<(Entity, u32, Vec2)>>,
+) {
+    by_scene.clear();
+    by_scene.extend(
+        moved
+            .iter()
+            .map(|(object, position)| (object.scene_entity(), object.id().0, position.0)),
+    );
+    for run in by_scene.chunk_by(|a, b| a.0 == b.0) {
+        let Ok(mut interest) = scenes.get_mut(run[0].0) else {
+            continue;
+        };
+        for &(_, id, position) in run {
+            interest.views.locate(id, position);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Who sees whom in a scene, in the tick, and what is told of it.
+
+use std::cmp::Reverse;
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use tracing::error;
+
+use super::components::InterestSpec;
+use super::settings::{AoiSettings, AoiStats, add_since};
+use crate::aoi::grid::GridError;
+use crate::aoi::views::{LeaveReason, SceneViews, ViewCounters, ViewEvent};
+use crate::sim::Workers;
+use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects, SceneOpened};
+
+/// Who sees whom in a scene; on the scene's entity from the scene's first Locate on.
+#[derive(Component, Debug)]
+pub struct SceneInterest {
+    scene: SceneId,
+    pub(super) views: SceneViews,
+    /// The generation of each id's bearer, kept until the next one comes.
+    generations: Vec<Generation>,
+    counted: ViewCounters,
+    /// What the last update changed.
+    events: Vec<ViewEvent>,
+}
+
+impl SceneInterest {
+    /// Grid, lists and links.
+    #[must_use]
+    pub const fn views(&self) -> &SceneViews {
+        &self.views
+    }
+
+    /// All that the last View changed in this scene, for whoever keeps something of its own about links. It is all that
+    /// there is to tell: [`Entered`] and [`Left`] are written from it, for those who want messages instead.
+    ///
+    /// In it are, of each event, the ids of viewer and target, the viewer's list, and of a leave its reason and the place in
+    /// that list. Ids are unique within a tick, since none is reused before its `Despawned` went through a whole Replicate:
+    /// [`object_ref`](Self::object_ref) gives the generation that each of this tick's events means, also of who is gone.
+    ///
+    /// The events of one viewer stand in the order in which they happened, so that arrays beside its lists can follow: an
+    /// enter is a push at the list's end, a leave a [`swap_remove`](Vec::swap_remove) at its place. Events of different
+    /// viewers stand in an order that is the same on every run and with any number of workers. The leaves of those who
+    /// were removed come before all else.
+    ///
+    /// It is what it was until the next View; of a scene that closes, links end without events.
+    #[must_use]
+    pub fn events(&self) -> &[ViewEvent] {
+        &self.events
+    }
+
+    /// The scene whose views these are.
+    #[must_use]
+    pub const fn scene(&self) -> SceneId {
+        self.scene
+    }
+
+    /// The object that has, or had last, this id, as an event means it. O(1).
+    #[must_use]
+    pub fn object_ref(&self, id: u32) -> ObjectRef {
+        ObjectRef {
+            scene: self.scene,
+            id: ObjectId(id),
+            generation: self.generation(ObjectId(id)),
+        }
+    }
+
+    /// The generation of the object that has, or had last, this id. O(1).
+    #[must_use]
+    pub fn generation(&self, id: ObjectId) -> Generation {
+        let generation = self.generations.get(id.0 as usize);
+        generation.copied().unwrap_or_default()
+    }
+
+    pub(super) fn set_generation(&mut self, id: ObjectId, generation: Generation) {
+        let place = id.0 as usize;
+        if self.generations.len() <= place {
+            self.generations.resize(place + 1, Generation::default());
+        }
+        self.generations[place] = generation;
+    }
+}
+
+/// A viewer sees a target from this tick on.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// In which scene.
+    pub scene: SceneId,
+    /// Who sees.
+    pub viewer: ObjectId,
+    /// Who is seen.
+    pub target: ObjectId,
+    /// The class of the pair; a higher one wins.
+    pub priority: u8,
+}
+
+/// A viewer sees a target no more. Every `Left` follows exactly one [`Entered`] of the same pair; when a scene closes, its
+/// links end without.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// In which scene.
+    pub scene: SceneId,
+    /// Who saw.
+    pub viewer: ObjectId,
+    /// Who was seen.
+    pub target: ObjectId,
+    /// Which bearer of that id.
+    pub target_generation: Generation,
+    /// Why the link ended.
+    pub reason: LeaveReason,
+}
+
+/// Gives each new scene its grid.
+pub(super) fn open_grids(
+    mut opened: MessageReader<SceneOpened>,
+    settings: Res<AoiSettings>,
+    scenes: Query<(&Scene, &SceneObjects, Option<&InterestSpec>)>,
+    mut commands: Commands,
+) {
+    for scene_entity in opened.read().map(|message| message.entity) {
+        let Ok((scene, objects, spec)) = scenes.get(scene_entity) else {
+            continue;
+        };
+        let spec = spec.copied().unwrap_or(InterestSpec {
+            cell_m: settings.cell_m,
+            margin_m: settings.margin_m,
+            sight: settings.sight,
+        });
+        match interest(scene.id(), scene.size_m(), spec, objects.max_objects()) {
+            Ok(interest) => {
+                commands.entity(scene_entity).insert(interest);
+            }
+            // The scene plays on without views; what is wrong with its numbers is the embedder's to mend.
+            Err(reason) => {
+                error!(scene = scene.id().0, name = scene.name(), %reason, "scene without views")
+            }
+        }
+    }
+}
+
+fn interest(
+    scene: SceneId,
+    size_m: Vec2,
+    spec: InterestSpec,
+    max_objects: u32,
+) -> Result<SceneInterest, GridError> {
+    // Ids begin at 1, so the largest is `max_objects` itself.
+    let views = SceneViews::with_size(
+        (size_m.x, size_m.y),
+        spec.cell_m,
+        spec.margin_m,
+        max_objects + 1,
+    )?
+    .with_sight(spec.sight);
+    Ok(SceneInterest {
+        scene,
+        views,
+        generations: Vec::new(),
+        counted: ViewCounters::default(),
+        events: Vec::new(),
+    })
+}
+
+/// View lists follow the cells: scenes side by side.
+pub(super) fn update_views(
+    settings: Res<AoiSettings>,
+    workers: Res<Workers>,
+    mut scenes: Query<&mut SceneInterest>,
+    mut stats: ResMut<AoiStats>,
+) {
+    let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
+    by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
+    workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
+        events.clear();
+        views.set_rerank_ticks(settings.rerank_ticks);
+        views.set_sweeps_max(settings.sweeps_per_tick_max);
+        views.update_with(*workers, settings.looks_per_tick_max, events);
+    });
+    (stats.links, stats.queued) = (0, 0);
+    for interest in by_size {
+        let counters = interest.views.counters();
+        add_since(&mut stats.counters, counters, interest.counted);
+        interest.counted = counters;
+        stats.links += interest.views.link_count() as u64;
+        stats.queued += interest.views.queue_len() as u64;
+    }
+}
+
+/// The events of all scenes as messages, scene by scene. The one place that writes them.
+pub(super) fn tell(
+    scenes: Query<(Entity, &SceneInterest)>,
+    mut by_id: Local<Vec<(SceneId, Entity)>>,
+    mut entered: MessageWriter<Entered>,
+    mut left: MessageWriter<Left>,
+) {
+    by_id.clear();
+    by_id.extend(
+        scenes
+            .iter()
+            .map(|(entity, interest)| (interest.scene, entity)),
+    );
+    by_id.sort_unstable();
+    for &(scene, entity) in &*by_id {
+        let Ok((_, interest)) = scenes.get(entity) else {
+            continue;
+        };
+        let enters = interest.events.iter().filter_map(|event| match *event {
+            ViewEvent::Enter {
+                viewer,
+                target,
+                priority,
+                ..
+            } => Some(Entered {
+                scene,
+                viewer: ObjectId(viewer),
+                target: ObjectId(target),
+                priority,
+            }),
+            ViewEvent::Leave { .. } => None,
+        });
+        entered.write_batch(enters);
+        let leaves = interest.events.iter().filter_map(|event| match *event {
+            ViewEvent::Leave {
+                viewer,
+                target,
+                reason,
+                ..
+            } => Some(Left {
+                scene,
+                viewer: ObjectId(viewer),
+                target: ObjectId(target),
+                target_generation: interest.generation(ObjectId(target)),
+                reason,
+            }),
+            ViewEvent::Enter { .. } => None,
+        });
+        left.write_batch(leaves);
+    }
+}

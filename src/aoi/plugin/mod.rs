@@ -1,0 +1,98 @@
+//! Interest management in the tick: objects and positions in, links out, told as events.
+//!
+//! ```text
+//! Despawned, Spawned, Teleported, StandingChanged, PriorityChanged,     ┌─▶ SceneInterest::events
+//! Changed<Position …> ──follow──▶ SceneViews ──update_views──▶ links ───┤
+//!                                                                       └─tell─▶ Entered, Left
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `settings` | what may be tuned, and what is counted |
+//! | `components` | what an embedder puts on scenes and objects, rules among it |
+//! | `exceptions` | who is shown to one viewer, or hidden from one |
+//! | `interest` | the views of a scene, their update, and what is told of it |
+//! | `follow` | views follow the world |
+//! | `check` | views against the world, by brute force |
+
+mod check;
+mod components;
+mod exceptions;
+mod follow;
+mod interest;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+
+pub use check::validate_views;
+pub use components::{InterestSpec, PriorityChanged, Ties, ViewRules, ViewTag, Viewable, Viewer};
+pub use exceptions::{ViewError, ViewExceptions, end_exception, hide_from, show_to};
+pub use interest::{Entered, Left, SceneInterest};
+pub use settings::{AoiSettings, AoiStats};
+
+use crate::sim::{self, HashAppExt, SimSystems};
+use crate::world::{ObjectHashAppExt, Scenes, WorldPlugin};
+
+/// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AoiPlugin;
+
+impl Plugin for AoiPlugin {
+    /// Plugins that need this one add it, so it may come more than once.
+    fn is_unique(&self) -> bool {
+        false
+    }
+
+    fn build(&self, app: &mut App) {
+        if app.is_plugin_added::<Self>() {
+            return;
+        }
+        sim::install(app);
+        app.add_plugins(WorldPlugin);
+        app.init_resource::<AoiSettings>()
+            .init_resource::<AoiStats>()
+            .add_message::<PriorityChanged>()
+            .add_message::<Entered>()
+            .add_message::<Left>()
+            .add_systems(
+                FixedUpdate,
+                (
+                    (
+                        interest::open_grids,
+                        follow::follow_rules,
+                        follow::follow_leavers,
+                        follow::follow_comers,
+                        follow::follow_teleports,
+                        follow::follow_traits,
+                        follow::follow_exceptions,
+                        follow::locate,
+                    )
+                        .chain()
+                        .in_set(SimSystems::Locate),
+                    (interest::update_views, interest::tell)
+                        .chain()
+                        .in_set(SimSystems::View),
+                ),
+            )
+            .hash_component::<Ties>("ties")
+            .hash_component::<Viewer>("viewer")
+            .hash_component::<Viewable>("viewable")
+            .hash_component::<ViewTag>("view_tag")
+            .hash_component::<ViewExceptions>("view_exceptions")
+            .hash_part("views", |world, hasher| {
+                let scenes: Vec<Entity> = world
+                    .resource::<Scenes>()
+                    .iter()
+                    .map(|(_, entity)| entity)
+                    .collect();
+                for interest in scenes
+                    .into_iter()
+                    .filter_map(|scene| world.get::<SceneInterest>(scene))
+                {
+                    interest.views.digest(&mut |word| hasher.write_u64(word));
+                }
+            });
+    }
+}

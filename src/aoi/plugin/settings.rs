@@ -1,0 +1,70 @@
+//! What may be tuned, and what is counted.
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::aoi::views::{RERANK_TICKS, Sight, ViewCounters};
+
+/// What holds for scenes and viewers that say nothing else.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AoiSettings {
+    /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m. See
+    /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen).
+    pub cell_m: f32,
+    /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
+    pub margin_m: f32,
+    /// Sweeps a tick and scene for viewers that wait in the queue: a place fell free, or somebody was refused who might be
+    /// let in now. The rest waits for the next tick.
+    ///
+    /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off.
+    pub looks_per_tick_max: u32,
+    /// How many of the viewers that came or changed their cell look around in the same tick, in each scene, the lower ids
+    /// first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until
+    /// its look.
+    pub sweeps_per_tick_max: u32,
+    /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
+    /// tick as there are such viewers, divided by this.
+    pub rerank_ticks: u32,
+    /// How many objects may be shown to one viewer, or hidden from it, against the rules; see
+    /// [`show_to`](super::show_to). When it has as many, a further one is an error and changes nothing.
+    pub exceptions_per_viewer_max: u32,
+    /// Whether a link needs the other end's consent. Read when a scene opens.
+    pub sight: Sight,
+}
+
+impl Default for AoiSettings {
+    fn default() -> Self {
+        Self {
+            cell_m: 50.0,
+            margin_m: 5.0,
+            looks_per_tick_max: 1024,
+            sweeps_per_tick_max: 4096,
+            rerank_ticks: RERANK_TICKS,
+            exceptions_per_viewer_max: 256,
+            sight: Sight::Directed,
+        }
+    }
+}
+
+/// Totals over all scenes, closed ones included.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AoiStats {
+    /// What the views of all scenes counted since they opened.
+    pub counters: ViewCounters,
+    /// Links that there are now; a link is one direction.
+    pub links: u64,
+    /// Viewers that wait for a look.
+    pub queued: u64,
+}
+
+/// Adds what a scene counted since the last tick.
+pub(super) fn add_since(total: &mut ViewCounters, now: ViewCounters, before: ViewCounters) {
+    total.enters += now.enters - before.enters;
+    total.leaves += now.leaves - before.leaves;
+    total.evictions += now.evictions - before.evictions;
+    total.refills += now.refills - before.refills;
+    total.refused += now.refused - before.refused;
+    total.looks += now.looks - before.looks;
+    total.max_list = total.max_list.max(now.max_list);
+}

@@ -1,0 +1,549 @@
+//! The plugin alone in an app.
+
+use glam::Vec2;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::aoi::{LeaveReason, OTHER, OWN, ViewCaps, ViewEvent, ViewException, ViewTraits};
+use crate::sim::{StateHash, state_hash};
+use crate::world::{
+    GuildId, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene, close_scene,
+    open_scene, spawn_object, teleport,
+};
+
+const PLAYER: KindId = KindId(0);
+const BOSS: KindId = KindId(3);
+
+fn app() -> App {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, AoiPlugin));
+    sim::clock::one_tick_an_update(&mut app);
+    app
+}
+
+fn scene(app: &mut App) -> Entity {
+    open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap()
+}
+
+fn player(app: &mut App, scene: Entity, x: f32) -> Entity {
+    let sight = (Viewer::new(ViewCaps::all(10)), Viewable::default());
+    spawn_object(app.world_mut(), scene, PLAYER, Vec2::new(x, 500.0), sight).unwrap()
+}
+
+/// (viewer, target) of this tick's enters, and of its leaves with their reasons.
+fn changes(app: &App) -> (Vec<(u32, u32)>, Vec<(u32, u32, LeaveReason)>) {
+    let entered = app
+        .world()
+        .resource::<Messages<Entered>>()
+        .iter_current_update_messages();
+    let left = app
+        .world()
+        .resource::<Messages<Left>>()
+        .iter_current_update_messages();
+    (
+        entered.map(|e| (e.viewer.0, e.target.0)).collect(),
+        left.map(|l| (l.viewer.0, l.target.0, l.reason)).collect(),
+    )
+}
+
+#[test]
+fn neighbours_see_each_other_and_a_walk_or_teleport_away_ends_it() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let a = player(&mut app, scene, 100.0);
+    let b = player(&mut app, scene, 140.0);
+    app.update();
+    assert_eq!(changes(&app), (vec![(1, 2), (2, 1)], vec![]));
+    app.world_mut().get_mut::<Position>(a).unwrap().0.x = 400.0;
+    app.update();
+    assert_eq!(
+        changes(&app).1,
+        [(1, 2, LeaveReason::Range), (2, 1, LeaveReason::Range)]
+    );
+    teleport(app.world_mut(), b, Vec2::new(401.0, 500.0)).unwrap();
+    app.update();
+    assert_eq!(changes(&app).0.len(), 2);
+}
+
+#[test]
+fn a_despawn_and_a_change_of_scene_end_links_with_their_reasons() {
+    let mut app = app();
+    let (here, there) = (scene(&mut app), scene(&mut app));
+    let [a, b, _c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, here, x));
+    app.update();
+    app.world_mut().despawn(a);
+    change_scene(app.world_mut(), b, there, Vec2::ONE).unwrap();
+    app.update();
+    let left = changes(&app).1;
+    let reasons_of = |target| {
+        left.iter()
+            .filter(move |l| l.0 == 3 && l.1 == target)
+            .map(|l| l.2)
+    };
+    assert_eq!(reasons_of(1).collect::<Vec<_>>(), [LeaveReason::Despawn]);
+    assert_eq!(reasons_of(2).collect::<Vec<_>>(), [LeaveReason::Scene]);
+}
+
+#[test]
+fn a_boss_is_seen_in_the_whole_scene_and_a_spectator_by_nobody() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let spectator = Viewer::new(ViewCaps::all(10));
+    spawn_object(app.world_mut(), scene, PLAYER, Vec2::ONE, spectator).unwrap();
+    spawn_object(
+        app.world_mut(),
+        scene,
+        BOSS,
+        Vec2::splat(999.0),
+        Viewable::default(),
+    )
+    .unwrap();
+    player(&mut app, scene, 2.0);
+    app.update();
+    assert_eq!(changes(&app).0, [(1, 2), (3, 2)]);
+}
+
+#[test]
+fn standing_hiding_and_caps_take_effect_through_their_components() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+    app.update();
+    app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(1);
+    app.update();
+    assert_eq!(changes(&app).1, [(1, 3, LeaveReason::Evicted)]);
+    app.world_mut().entity_mut(a).insert(TeamId(1));
+    app.world_mut().entity_mut(c).insert(TeamId(1));
+    app.update();
+    assert_eq!(
+        changes(&app),
+        (vec![(1, 3)], vec![(1, 2, LeaveReason::Evicted)])
+    );
+    app.world_mut().get_mut::<Viewable>(b).unwrap().hidden = true;
+    app.update();
+    assert_eq!(changes(&app).1, [(3, 2, LeaveReason::Hidden)]);
+    app.world_mut().entity_mut(c).remove::<Viewer>();
+    app.update();
+    assert_eq!(changes(&app).1.len(), 1, "it saw only the first by then");
+}
+
+#[test]
+fn a_target_and_who_attacks_go_before_all_others_as_long_as_they_live() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+    app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(1);
+    app.update();
+    let reference = |app: &App, entity| app.world().get::<Object>(entity).unwrap().reference();
+    let sees = |app: &App, id| {
+        let interest = app.world().get::<SceneInterest>(scene).unwrap();
+        interest.views().visible(1, id)
+    };
+    assert!(sees(&app, 2) && !sees(&app, 3));
+    let ties = Ties {
+        target: Some(reference(&app, c)),
+        ..Ties::default()
+    };
+    app.world_mut().entity_mut(a).insert(ties);
+    app.update();
+    assert!(!sees(&app, 2) && sees(&app, 3), "the own target");
+    let ties = Ties {
+        target: Some(reference(&app, a)),
+        ..Ties::default()
+    };
+    app.world_mut().entity_mut(b).insert(ties);
+    app.world_mut().entity_mut(a).remove::<Ties>();
+    app.update();
+    assert!(sees(&app, 2) && !sees(&app, 3), "who attacks");
+    app.world_mut().despawn(b);
+    app.update();
+    assert!(!sees(&app, 2));
+    app.update();
+    assert!(sees(&app, 3), "who is left");
+}
+
+#[test]
+fn who_becomes_viewable_later_is_seen_until_it_no_longer_is() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    player(&mut app, scene, 100.0);
+    let ghost = spawn_object(app.world_mut(), scene, PLAYER, Vec2::new(101.0, 500.0), ()).unwrap();
+    app.update();
+    assert_eq!(changes(&app).0, []);
+    app.world_mut()
+        .entity_mut(ghost)
+        .insert(Viewable::default());
+    app.update();
+    assert_eq!(changes(&app).0, [(1, 2)]);
+    app.world_mut().entity_mut(ghost).remove::<Viewable>();
+    app.update();
+    assert_eq!(changes(&app).1, [(1, 2, LeaveReason::Hidden)]);
+}
+
+#[test]
+fn of_those_who_come_at_once_so_many_look_around_as_the_settings_say() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    app.world_mut()
+        .resource_mut::<AoiSettings>()
+        .sweeps_per_tick_max = 1;
+    app.world_mut()
+        .resource_mut::<AoiSettings>()
+        .looks_per_tick_max = 1;
+    let _players = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+    for links in [4, 6] {
+        app.update();
+        assert_eq!(app.world().resource::<AoiStats>().links, links);
+        let interest = app.world().get::<SceneInterest>(scene).unwrap();
+        let count = interest.events().len();
+        assert_eq!(count, changes(&app).0.len(), "of this tick only");
+    }
+}
+
+#[test]
+fn a_scene_that_closes_takes_its_links_along() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let _players = [100.0, 101.0].map(|x| player(&mut app, scene, x));
+    app.update();
+    assert_eq!(app.world().resource::<AoiStats>().links, 2);
+    close_scene(app.world_mut(), scene).unwrap();
+    app.update();
+    assert_eq!(app.world().resource::<AoiStats>().links, 0);
+    assert_eq!(app.world().resource::<AoiStats>().counters.enters, 2);
+}
+
+fn reference(app: &App, entity: Entity) -> ObjectRef {
+    app.world().get::<Object>(entity).unwrap().reference()
+}
+
+/// Whom a viewer sees, and in which class.
+fn seen_by(app: &App, scene: Entity, viewer: u32) -> Vec<(u32, u8)> {
+    let interest = app.world().get::<SceneInterest>(scene).unwrap();
+    let mut seen: Vec<_> = interest.views().seen_by(viewer).collect();
+    seen.sort_unstable();
+    seen
+}
+
+#[test]
+fn who_gets_the_id_of_a_dead_target_is_a_stranger() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
+    let (target, owner) = (Some(reference(&app, b)), None);
+    app.world_mut().entity_mut(a).insert(Ties { target, owner });
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, OWN)]);
+    app.world_mut().despawn(b);
+    app.update();
+    let heir = player(&mut app, scene, 102.0);
+    assert_eq!(reference(&app, heir).id.0, 2, "the id is used again");
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    assert_eq!(validate_views(app.world(), scene), Ok(()));
+}
+
+#[test]
+fn a_tie_to_who_died_before_it_was_ever_seen_ends_as_well() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
+    let ties = Ties {
+        target: Some(reference(&app, b)),
+        owner: None,
+    };
+    app.world_mut().despawn(b);
+    app.world_mut().entity_mut(a).insert(ties);
+    app.update();
+    player(&mut app, scene, 102.0);
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+}
+
+/// The state hash of an object alone in its scene that has these, after a tick.
+fn hash_with(bundle: impl Bundle) -> StateHash {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let entity = player(&mut app, scene, 100.0);
+    app.world_mut().entity_mut(entity).insert(bundle);
+    app.update();
+    state_hash(app.world_mut())
+}
+
+#[test]
+fn what_decides_over_views_is_in_the_state_hash() {
+    let viewer = Viewer::new(ViewCaps::all(10));
+    let viewable = Viewable::default();
+    let ordinary = hash_with((viewer, viewable));
+    assert_eq!(ordinary, hash_with((viewer, viewable)));
+    let hidden = true;
+    assert_ne!(
+        ordinary,
+        hash_with(Viewable { hidden, ..viewable }),
+        "hidden"
+    );
+    let layers = 2;
+    assert_ne!(
+        ordinary,
+        hash_with(Viewable { layers, ..viewable }),
+        "layers"
+    );
+    assert_ne!(ordinary, hash_with(Viewer { sees: 1, ..viewer }), "sees");
+    assert_ne!(hash_with(ViewTag([1, 0])), hash_with(ViewTag([0, 1])));
+}
+
+/// Only those with the viewer's bits; who shares the second word goes first.
+const BY_TAG: ViewRules = ViewRules {
+    allows: Some(|a, b| b.tag[0] == 0 || a.tag[0] & b.tag[0] != 0),
+    class: Some(|a, b| if a.tag[1] == b.tag[1] { 7 } else { 3 }),
+};
+
+#[test]
+fn rules_of_a_scene_hide_and_rank_and_follow_a_tag_in_its_tick() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    app.world_mut().entity_mut(scene).insert(BY_TAG);
+    let [a, b, _c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+    app.world_mut().entity_mut(b).insert(ViewTag([0b10, 1]));
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(3, 7)], "without the quest");
+    app.world_mut().entity_mut(a).insert(ViewTag([0b11, 1]));
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, 7), (3, 3)]);
+    assert_eq!(changes(&app).0, [(1, 2)]);
+    app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(1);
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, 7)], "the lower class goes");
+    app.world_mut().entity_mut(a).insert(ViewTag([0b01, 1]));
+    app.update();
+    assert_eq!(changes(&app).1.first(), Some(&(1, 2, LeaveReason::Hidden)));
+    app.world_mut().entity_mut(scene).remove::<ViewRules>();
+    app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(9);
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER), (3, OTHER)]);
+    assert_eq!(validate_views(app.world(), scene), Ok(()));
+}
+
+#[test]
+fn an_object_can_be_hidden_from_one_viewer_and_shown_to_one() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let nobody = ViewRules {
+        allows: Some(|_, b| b.tag[0] == 0),
+        class: None,
+    };
+    app.world_mut().entity_mut(scene).insert(nobody);
+    let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
+    app.world_mut().entity_mut(c).insert(ViewTag([1, 0]));
+    let far = player(&mut app, scene, 900.0);
+    app.update();
+    let ids = |app: &App| -> Vec<u32> {
+        let seen = seen_by(app, scene, 1);
+        seen.into_iter().map(|seen| seen.0).collect()
+    };
+    assert_eq!(ids(&app), [2]);
+    hide_from(app.world_mut(), b, a).unwrap();
+    show_to(app.world_mut(), c, a).unwrap();
+    show_to(app.world_mut(), far, a).unwrap();
+    app.update();
+    assert_eq!(ids(&app), [3], "range holds for whoever is shown");
+    assert_eq!(seen_by(&app, scene, 2).len(), 1, "others see as before");
+    app.world_mut().get_mut::<Viewable>(c).unwrap().hidden = true;
+    app.update();
+    assert_eq!(
+        ids(&app),
+        [0u32; 0],
+        "who hides from all is shown to nobody"
+    );
+    app.world_mut().get_mut::<Viewable>(c).unwrap().hidden = false;
+    end_exception(app.world_mut(), b, a).unwrap();
+    app.update();
+    assert_eq!(ids(&app), [2, 3]);
+    app.world_mut().entity_mut(a).remove::<ViewExceptions>();
+    app.update();
+    assert_eq!(ids(&app), [2]);
+    assert_eq!(validate_views(app.world(), scene), Ok(()));
+}
+
+#[test]
+fn exceptions_end_with_their_objects_and_say_nothing_of_the_next_of_an_id() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
+    hide_from(app.world_mut(), b, a).unwrap();
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), []);
+    app.world_mut().despawn(b);
+    app.update();
+    assert!(app.world().get::<ViewExceptions>(a).unwrap().is_empty());
+    let heir = player(&mut app, scene, 101.0);
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    hide_from(app.world_mut(), heir, a).unwrap();
+    app.update();
+    app.world_mut().despawn(a);
+    app.update();
+    player(&mut app, scene, 100.0);
+    app.update();
+    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    assert_eq!(validate_views(app.world(), scene), Ok(()));
+}
+
+#[test]
+fn exceptions_have_a_limit_and_their_errors_name_who_and_where() {
+    let mut app = app();
+    let (here, there) = (scene(&mut app), scene(&mut app));
+    let mut settings = app.world_mut().resource_mut::<AoiSettings>();
+    settings.exceptions_per_viewer_max = 1;
+    let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, here, x));
+    let other = player(&mut app, there, 100.0);
+    let world = app.world_mut();
+    assert_eq!(hide_from(world, b, a), Ok(()));
+    assert_eq!(show_to(world, b, a), Ok(()), "in place of the other");
+    let full = show_to(world, c, a).unwrap_err();
+    assert!(full.to_string().contains("viewer 1 of scene 0"), "{full}");
+    let apart = hide_from(world, other, a).unwrap_err();
+    assert!(apart.to_string().contains("object 1 of scene 1"), "{apart}");
+    assert!(matches!(
+        hide_from(world, a, a),
+        Err(ViewError::Itself { .. })
+    ));
+    let none = hide_from(world, here, a);
+    assert_eq!(none, Err(ViewError::NoSuchObject { entity: here }));
+    world.despawn(b);
+    assert_eq!(show_to(world, c, a), Ok(()), "the dead do not count");
+}
+
+#[test]
+fn events_tell_all_that_the_messages_tell_and_name_the_bearer_of_each_id() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let [_a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
+    app.update();
+    app.world_mut().despawn(b);
+    app.update();
+    let heir = player(&mut app, scene, 102.0);
+    app.update();
+    let interest = app.world().get::<SceneInterest>(scene).unwrap();
+    assert_eq!(interest.object_ref(2), reference(&app, heir));
+    app.world_mut().despawn(heir);
+    app.update();
+    let interest = app.world().get::<SceneInterest>(scene).unwrap();
+    assert_eq!(interest.object_ref(2).generation.0, 1, "of who is gone");
+    let told: Vec<_> = interest.events().iter().map(ViewEvent::pair).collect();
+    let left = changes(&app).1;
+    assert_eq!(told, left.iter().map(|l| (l.0, l.1)).collect::<Vec<_>>());
+    assert_eq!(left.len(), 2);
+}
+
+#[test]
+fn the_check_against_the_world_finds_what_the_views_keep_to_themselves() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    player(&mut app, scene, 100.0);
+    player(&mut app, scene, 101.0);
+    app.update();
+    let mut interest = app.world_mut().get_mut::<SceneInterest>(scene).unwrap();
+    let traits = interest.views.traits(1).unwrap();
+    let stale = ViewTraits {
+        target: 2,
+        ..traits
+    };
+    interest.views.set_traits(1, stale);
+    interest.views.update(9, &mut Vec::new());
+    assert_eq!(
+        interest.views.validate(),
+        Ok(()),
+        "right by its own account"
+    );
+    let fault = validate_views(app.world(), scene).unwrap_err();
+    assert!(fault.to_string().contains("wrong target of 1"), "{fault}");
+}
+
+/// One random change to a world with few ids, so that they are used again soon.
+fn change_world(
+    app: &mut App,
+    random: &mut Pcg64Mcg,
+    scenes: [Entity; 2],
+    live: &mut Vec<Entity>,
+    known: &mut Vec<ObjectRef>,
+) {
+    let scene = scenes[random.random_range(0..2usize)];
+    let at = Vec2::splat(random.random_range(100.0..220.0));
+    let world = app.world_mut();
+    live.retain(|&entity| world.get::<Object>(entity).is_some());
+    if live.is_empty() || random.random_range(0..5) == 0 {
+        let sight = (Viewer::new(ViewCaps::all(3)), Viewable::default());
+        if let Ok(entity) = spawn_object(world, scene, PLAYER, at, sight) {
+            known.push(world.get::<Object>(entity).unwrap().reference());
+            live.push(entity);
+        }
+        return;
+    }
+    let entity = live[random.random_range(0..live.len())];
+    let other = live[random.random_range(0..live.len())];
+    let mut tie = || {
+        let tie = known[random.random_range(0..known.len())];
+        (random.random_range(0..3) > 0).then_some(tie)
+    };
+    let ties = Ties {
+        owner: tie(),
+        target: tie(),
+    };
+    let word = random.random_range(0..3u32);
+    match random.random_range(0..14) {
+        0 => drop(world.despawn(entity)),
+        1 => drop(change_scene(world, entity, scene, at)),
+        2 => drop(teleport(world, entity, at)),
+        3 => world.get_mut::<Position>(entity).unwrap().0 = at,
+        4 | 5 => drop(world.entity_mut(entity).insert(ties)),
+        6 => drop(world.entity_mut(entity).remove::<Ties>()),
+        7 => drop(
+            world
+                .entity_mut(entity)
+                .insert((TeamId(word), GuildId(word))),
+        ),
+        8 => drop(world.entity_mut(entity).insert(ViewTag([word, 1]))),
+        9 => drop(hide_from(world, other, entity)),
+        10 => drop(show_to(world, other, entity)),
+        11 => drop(world.entity_mut(entity).remove::<Viewable>()),
+        12 => {
+            let caps = ViewCaps::all(word as u16);
+            let (sees, layers, hidden) = (word, 3, false);
+            let bundle = (Viewer { caps, sees }, Viewable { layers, hidden });
+            world.entity_mut(entity).insert(bundle);
+        }
+        _ if word == 0 => drop(world.entity_mut(scene).remove::<ViewRules>()),
+        _ => drop(world.entity_mut(scene).insert(BY_TAG)),
+    }
+}
+
+#[test]
+fn views_follow_a_restless_world_in_all_that_rules_may_read() {
+    for seed in 0..12 {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut app = app();
+        let small = SceneSpec {
+            max_objects: 10,
+            ..SceneSpec::default()
+        };
+        let scenes = [(); 2].map(|()| open_scene(app.world_mut(), small.clone(), ()).unwrap());
+        let (mut live, mut known) = (Vec::new(), Vec::new());
+        let mut excepted = 0;
+        for tick in 0..150 {
+            for _ in 0..random.random_range(1..6) {
+                change_world(&mut app, &mut random, scenes, &mut live, &mut known);
+            }
+            app.update();
+            for scene in scenes {
+                let checked = validate_views(app.world(), scene);
+                assert_eq!(checked, Ok(()), "seed {seed}, tick {tick}");
+            }
+            let mut all = app.world_mut().query::<&ViewExceptions>();
+            let all = all.iter(app.world()).flat_map(ViewExceptions::iter);
+            excepted += all.filter(|e| e.1 == ViewException::Hide).count();
+        }
+        assert!(excepted > 0, "nothing was excepted, so nothing was tested");
+    }
+}

@@ -1,0 +1,313 @@
+//! The scripts: what happens to a scene, drawn at random, and how each line is played.
+
+use super::*;
+
+/// One line of a script; positions in half metres, so that borders and margins are hit exactly.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Insert {
+        id: u32,
+        at: (i16, i16),
+        class: u8,
+        visibility: u8,
+        team: u32,
+        viewable: bool,
+        caps: Option<[u16; 3]>,
+    },
+    Remove {
+        id: u32,
+        removal: Removal,
+    },
+    Walk {
+        id: u32,
+        by: (i16, i16),
+    },
+    Teleport {
+        id: u32,
+        to: (i16, i16),
+    },
+    Join {
+        id: u32,
+        team: u32,
+        party: u32,
+    },
+    Aim {
+        id: u32,
+        target: u32,
+        owner: u32,
+    },
+    Layers {
+        id: u32,
+        layers: u32,
+        sees: u32,
+    },
+    Hide {
+        id: u32,
+        hidden: bool,
+    },
+    Tag {
+        id: u32,
+        tag: [u32; 2],
+    },
+    Rules {
+        filter: Option<ViewFilter>,
+        priority: Option<ViewPriority>,
+    },
+    Except {
+        id: u32,
+        target: u32,
+        exception: Option<ViewException>,
+    },
+    Caps {
+        id: u32,
+        caps: Option<[u16; 3]>,
+    },
+    Tick {
+        looks: u32,
+    },
+}
+
+impl Model {
+    /// Does to the model and to the views what a line says.
+    pub(super) fn apply(&mut self, views: &mut SceneViews, op: &Op) {
+        match *op {
+            Op::Insert {
+                id,
+                at,
+                class,
+                visibility,
+                team,
+                viewable,
+                caps,
+            } => {
+                let visibility = match visibility {
+                    0..6 => Visibility::Near,
+                    6 => Visibility::Far(2),
+                    7 => Visibility::Far(3),
+                    _ => Visibility::Scene,
+                };
+                let class = KindClass::ALL[usize::from(class)];
+                let traits = ViewTraits {
+                    id,
+                    team,
+                    ..ViewTraits::default()
+                };
+                let profile = Profile {
+                    class,
+                    visibility,
+                    traits,
+                    viewable,
+                };
+                let inserted = views.insert(id, metres(at), profile, caps.map(view_caps));
+                match self.objects.entry(id) {
+                    Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
+                    Entry::Vacant(free) => {
+                        assert_eq!(inserted, Ok(()));
+                        let position = metres(at);
+                        let cell = floor_cell(position);
+                        free.insert(ModelObject {
+                            position,
+                            cell,
+                            class,
+                            visibility,
+                            traits,
+                            viewable,
+                            caps,
+                        });
+                    }
+                }
+            }
+            Op::Remove { id, removal } => {
+                let existed = self.objects.remove(&id).is_some();
+                assert_eq!(views.remove(id, removal), existed);
+                if existed {
+                    self.exceptions
+                        .retain(|&(viewer, target), _| viewer != id && target != id);
+                    for object in self.objects.values_mut() {
+                        let ViewTraits { owner, target, .. } = &mut object.traits;
+                        for tie in [owner, target].into_iter().filter(|tie| **tie == id) {
+                            *tie = 0;
+                        }
+                    }
+                    self.removed.entry(id).or_insert(removal);
+                    assert!(
+                        views.watchers(id).next().is_none() && views.seen_by(id).next().is_none()
+                    );
+                }
+            }
+            Op::Walk { id, by } => {
+                if let Some(object) = self.objects.get_mut(&id) {
+                    object.position += metres(by);
+                    object.cell = sticky_cell(object.cell, object.position);
+                    views.locate(id, object.position);
+                }
+            }
+            Op::Teleport { id, to } => {
+                if let Some(object) = self.objects.get_mut(&id) {
+                    object.position = metres(to);
+                    object.cell = floor_cell(object.position);
+                }
+                views.teleport(id, metres(to));
+            }
+            Op::Join { id, team, party } => {
+                self.change_traits(views, id, |old| ViewTraits { team, party, ..old })
+            }
+            Op::Aim { id, target, owner } => {
+                self.change_traits(views, id, |old| ViewTraits {
+                    target,
+                    owner,
+                    ..old
+                });
+            }
+            Op::Layers { id, layers, sees } => {
+                self.change_traits(views, id, |old| ViewTraits {
+                    layers,
+                    sees,
+                    ..old
+                });
+            }
+            Op::Hide { id, hidden } => {
+                if let Some(object) = self.objects.get_mut(&id) {
+                    object.traits.hidden = hidden;
+                }
+                views.set_hidden(id, hidden);
+            }
+            Op::Caps { id, caps } => {
+                if let Some(object) = self.objects.get_mut(&id) {
+                    if object.caps.is_some() != caps.is_some() {
+                        self.roles.insert(id);
+                    }
+                    object.caps = caps;
+                }
+                views.set_caps(id, caps.map(view_caps));
+            }
+            Op::Tag { id, tag } => {
+                self.change_traits(views, id, |old| ViewTraits { tag, ..old });
+            }
+            Op::Rules { filter, priority } => {
+                (self.filter, self.priority) = (filter, priority);
+                views.set_rules(filter, priority);
+            }
+            Op::Except {
+                id,
+                target,
+                exception,
+            } => {
+                views.set_exception(id, target, exception);
+                let exist = self.objects.contains_key(&id) && self.objects.contains_key(&target);
+                match exception.filter(|_| exist && id != target) {
+                    Some(exception) => self.exceptions.insert((id, target), exception),
+                    None => self.exceptions.remove(&(id, target)),
+                };
+            }
+            Op::Tick { looks } => self.tick(views, looks),
+        }
+    }
+
+    fn change_traits(
+        &mut self,
+        views: &mut SceneViews,
+        id: u32,
+        change: impl Fn(ViewTraits) -> ViewTraits,
+    ) {
+        if let Some(object) = self.objects.get_mut(&id) {
+            object.traits = change(object.traits);
+            views.set_traits(id, object.traits);
+        }
+    }
+}
+
+pub(super) fn sight() -> impl Strategy<Value = Sight> {
+    prop_oneof![Just(Sight::Directed), Just(Sight::Mutual)]
+}
+
+pub(super) fn place() -> impl Strategy<Value = (i16, i16)> {
+    // Most in the middle, some beyond the borders.
+    prop_oneof![4 => (20i16..80, 20i16..60), 1 => (-20i16..160, -20i16..120)]
+}
+
+pub(super) fn caps() -> impl Strategy<Value = Option<[u16; 3]>> {
+    prop_oneof![1 => Just(None), 5 => prop::array::uniform3(0u16..5).prop_map(Some)]
+}
+
+pub(super) fn change() -> impl Strategy<Value = Op> {
+    let id = || 0..IDS;
+    prop_oneof![
+        12 => (id(), (-14i16..=14, -14i16..=14)).prop_map(|(id, by)| Op::Walk { id, by }),
+        3 => (id(), place()).prop_map(|(id, to)| Op::Teleport { id, to }),
+        3 => (id(), 0u32..3, 0u32..3).prop_map(|(id, team, party)| Op::Join { id, team, party }),
+        1 => (id(), 1u32..4, 1u32..4).prop_map(|(id, layers, sees)| Op::Layers { id, layers, sees }),
+        2 => (id(), id(), id()).prop_map(|(id, target, owner)| Op::Aim { id, target, owner }),
+        1 => (id(), any::<bool>()).prop_map(|(id, hidden)| Op::Hide { id, hidden }),
+        2 => (id(), caps()).prop_map(|(id, caps)| Op::Caps { id, caps }),
+        2 => (id(), prop::array::uniform2(0u32..4)).prop_map(|(id, tag)| Op::Tag { id, tag }),
+        2 => (id(), id(), exception())
+            .prop_map(|(id, target, exception)| Op::Except { id, target, exception }),
+        1 => rules(),
+    ]
+}
+
+fn exception() -> impl Strategy<Value = Option<ViewException>> {
+    let exceptions = [
+        None,
+        Some(ViewException::Show),
+        Some(ViewException::Hide),
+        Some(ViewException::Hide),
+    ];
+    prop::sample::select(exceptions.to_vec())
+}
+
+/// Rules of all kinds: one-sided ones, such that nobody meets or all are equal, classes above the highest.
+fn rules() -> impl Strategy<Value = Op> {
+    let filters: [Option<ViewFilter>; 5] = [
+        None,
+        Some(|a, b| a.tag[0] & b.tag[0] == b.tag[0]),
+        Some(|a, b| a.team != b.team || a.party == b.party),
+        Some(|a, b| (a.id + 2 * b.id) % 3 != 0),
+        Some(|a, b| a.tag[1] >= b.tag[1]),
+    ];
+    let priorities: [Option<ViewPriority>; 5] = [
+        None,
+        Some(|_, b| (b.id % 5) as u8),
+        Some(|a, b| if a.tag[1] == b.tag[1] { 9 } else { 0 }),
+        Some(|a, b| (a.tag[0] + 40 * b.tag[1]) as u8),
+        Some(|_, _| 200),
+    ];
+    let filters = prop::sample::select(filters.to_vec());
+    (filters, prop::sample::select(priorities.to_vec()))
+        .prop_map(|(filter, priority)| Op::Rules { filter, priority })
+}
+
+pub(super) fn insert() -> impl Strategy<Value = Op> {
+    (
+        0..IDS,
+        place(),
+        0u8..3,
+        0u8..9,
+        0u32..3,
+        prop::bool::weighted(0.9),
+        caps(),
+    )
+        .prop_map(|(id, at, class, visibility, team, viewable, caps)| {
+            // Mostly players, so that caps bite.
+            Op::Insert {
+                id,
+                at,
+                class: class / 2,
+                visibility,
+                team,
+                viewable,
+                caps,
+            }
+        })
+}
+
+pub(super) fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => change(),
+        3 => insert(),
+        1 => (0..IDS, prop_oneof![Just(Removal::Despawn), Just(Removal::Scene)])
+            .prop_map(|(id, removal)| Op::Remove { id, removal }),
+        4 => (0u32..4).prop_map(|looks| Op::Tick { looks }),
+    ]
+}

@@ -1,0 +1,137 @@
+//! The ids of a scene: who has which, and when one may be given out again.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use bevy_ecs::prelude::*;
+
+use super::error::WorldError;
+use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
+
+/// The ids of a scene: who has which.
+#[derive(Component, Debug)]
+pub struct SceneObjects {
+    scene: SceneId,
+    slots: Vec<ObjectSlot>,
+    /// Ids that can be given out, the lowest first, so that they stay dense.
+    free: BinaryHeap<Reverse<u32>>,
+    /// Given back, and their `Despawned` not yet handed over.
+    released: Vec<u32>,
+    /// Given back before the Locate of this tick, so that its Replicate tells of them.
+    handed_over: Vec<u32>,
+    max_objects: u32,
+    live: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ObjectSlot {
+    entity: Option<Entity>,
+    generation: Generation,
+}
+
+impl SceneObjects {
+    pub(super) fn new(scene: SceneId, max_objects: u32) -> Self {
+        // Slot 0 stands for the scene itself.
+        let slots = vec![ObjectSlot {
+            entity: None,
+            generation: Generation(0),
+        }];
+        Self {
+            scene,
+            slots,
+            free: BinaryHeap::new(),
+            released: Vec::new(),
+            handed_over: Vec::new(),
+            max_objects,
+            live: 0,
+        }
+    }
+
+    /// How many objects live in the scene.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        self.live
+    }
+
+    /// Whether nobody lives in the scene.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// How many it can hold.
+    #[must_use]
+    pub const fn max_objects(&self) -> u32 {
+        self.max_objects
+    }
+
+    /// The entity that has this id now. O(1).
+    #[must_use]
+    pub fn entity(&self, id: ObjectId) -> Option<Entity> {
+        self.slots.get(id.0 as usize)?.entity
+    }
+
+    /// The entity that has this id in this generation; `None` for a stale one. O(1).
+    #[must_use]
+    pub fn resolve(&self, id: ObjectId, generation: Generation) -> Option<Entity> {
+        let slot = self.slots.get(id.0 as usize)?;
+        slot.entity.filter(|_| slot.generation == generation)
+    }
+
+    /// Live objects by ascending id.
+    pub fn iter(&self) -> impl Iterator<Item = (ObjectId, Entity)> {
+        let numbered = self.slots.iter().enumerate();
+        numbered.filter_map(|(id, slot)| Some((ObjectId(id as u32), slot.entity?)))
+    }
+
+    pub(super) fn allocate(&mut self, entity: Entity) -> Result<ObjectRef, WorldError> {
+        let id = match self.free.pop() {
+            Some(Reverse(id)) => id,
+            None if self.slots.len() as u32 <= self.max_objects => {
+                self.slots.push(ObjectSlot {
+                    entity: None,
+                    generation: Generation(0),
+                });
+                self.slots.len() as u32 - 1
+            }
+            None => {
+                return Err(WorldError::SceneFull {
+                    scene: self.scene,
+                    max_objects: self.max_objects,
+                });
+            }
+        };
+        let slot = &mut self.slots[id as usize];
+        debug_assert!(slot.entity.is_none(), "id {id} is given out twice");
+        slot.entity = Some(entity);
+        self.live += 1;
+        Ok(ObjectRef {
+            scene: self.scene,
+            id: ObjectId(id),
+            generation: slot.generation,
+        })
+    }
+
+    pub(super) fn release(&mut self, id: ObjectId, generation: Generation) {
+        let Some(slot) = self.slots.get_mut(id.0 as usize) else {
+            return;
+        };
+        if slot.entity.is_none() || slot.generation != generation {
+            return;
+        }
+        slot.entity = None;
+        slot.generation = Generation(slot.generation.0.wrapping_add(1));
+        self.released.push(id.0);
+        self.live -= 1;
+    }
+
+    /// Locate begins: what was given back so far is handed over in this tick's Replicate.
+    pub(super) fn begin_hand_over(&mut self) {
+        self.handed_over.append(&mut self.released);
+    }
+
+    /// Replicate has ended: what was handed over can be given out again.
+    pub(super) fn end_hand_over(&mut self) {
+        self.free.extend(self.handed_over.drain(..).map(Reverse));
+    }
+}
