@@ -498,6 +498,16 @@ fn walk(
             path.clear();
         }
     }
+    tell(&mut told, &mut stats, &mut arrived, &mut commands);
+}
+
+/// Tells who has arrived, and asks anew for those whose way is blocked.
+fn tell(
+    told: &mut [(u64, Entity, Told)],
+    stats: &mut MovementStats,
+    arrived: &mut MessageWriter<Arrived>,
+    commands: &mut Commands,
+) {
     // Storage order must not show in the order of the messages.
     told.sort_unstable_by_key(|&(key, ..)| key);
     for &(_, entity, told) in &*told {

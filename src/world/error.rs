@@ -4,7 +4,7 @@ use glam::Vec2;
 use thiserror::Error;
 
 use super::ids::SceneId;
-use super::parties::{PartyId, PlayerId};
+use super::parties::PartyError;
 use super::registry::KindId;
 
 /// Why something could not be done to the world.
@@ -52,24 +52,7 @@ pub enum WorldError {
         /// How many scenes can be open at once.
         max: usize,
     },
-    /// Too many parties exist.
-    #[error("too many parties: at most {max} can exist at once")]
-    TooManyParties {
-        /// The limit.
-        max: usize,
-    },
-    /// The party does not exist, or has ended.
-    #[error("no party with number {}", .0.0)]
-    NoSuchParty(PartyId),
-    /// The party has five members.
-    #[error("party {} is full: it has five members", .0.0)]
-    PartyFull(PartyId),
-    /// The player is in a party already.
-    #[error("player {} is in party {} already", player.0, party.0)]
-    InParty {
-        /// The player that was to join.
-        player: PlayerId,
-        /// The party that it is in.
-        party: PartyId,
-    },
+    /// A party could not be made or joined.
+    #[error(transparent)]
+    Party(#[from] PartyError),
 }

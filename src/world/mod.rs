@@ -5,7 +5,7 @@
 //!                                          ▲ spawn_object, change_scene; despawn of any kind gives the id back
 //! ```
 //! Other systems learn of changes through [`Spawned`], [`Despawned`], [`Teleported`], [`SceneChanged`],
-//! [`StandingChanged`], [`SceneOpened`] and [`SceneClosed`].
+//! [`AffiliationChanged`], [`SceneOpened`] and [`SceneClosed`].
 //!
 //! | file | holds |
 //! |---|---|
@@ -48,7 +48,7 @@ pub use objects::{
     spawn_object, teleport,
 };
 pub use parties::{
-    GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyId, PlayerId, Players, StandingChanged,
+    GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, PartyId, PlayerId, Players, AffiliationChanged,
     TeamId, join_party, leave_party,
 };
 pub use plugin::WorldPlugin;

@@ -7,8 +7,8 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use super::WorldError;
 
 /// How many players a party can have.
 pub const PARTY_PLAYERS_MAX: usize = 5;
@@ -23,30 +23,30 @@ pub const PARTIES_MAX: usize = 1 << 20;
 #[component(immutable, on_insert = player_came, on_discard = player_went)]
 pub struct PlayerId(pub u64);
 
-/// A side in a conflict. Inserting, replacing or removing it writes [`StandingChanged`].
+/// A side in a conflict. Inserting, replacing or removing it writes [`AffiliationChanged`].
 #[derive(
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
-#[component(immutable, on_insert = standing_changed, on_discard = standing_changed)]
+#[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
 pub struct TeamId(pub u32);
 
 /// Up to five players that play together. Set through [`join_party`] and [`leave_party`].
 #[derive(
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
-#[component(immutable, on_insert = standing_changed, on_discard = standing_changed)]
+#[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
 pub struct PartyId(pub u32);
 
 /// A lasting society of players.
 #[derive(
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
-#[component(immutable, on_insert = standing_changed, on_discard = standing_changed)]
+#[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
 pub struct GuildId(pub u32);
 
 /// The team, party or guild of an entity changed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StandingChanged {
+pub struct AffiliationChanged {
     /// The entity that belongs to others now; it may be gone already.
     pub entity: Entity,
 }
@@ -68,6 +68,32 @@ impl Players {
     }
 }
 
+/// Why a party could not be made or joined.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PartyError {
+    /// Too many parties exist.
+    #[error("too many parties: at most {max} can exist at once")]
+    TooMany {
+        /// The limit.
+        max: usize,
+    },
+    /// The party does not exist, or has ended.
+    #[error("no party with number {}", .0.0)]
+    Absent(PartyId),
+    /// The party has five members.
+    #[error("party {} is full: it has five members", .0.0)]
+    Full(PartyId),
+    /// The player is in a party already.
+    #[error("player {} is in party {} already", player.0, party.0)]
+    Member {
+        /// The player that was to join.
+        player: PlayerId,
+        /// The party that it is in.
+        party: PartyId,
+    },
+}
+
 /// All parties and their members; the first member leads.
 #[derive(Resource, Debug, Default)]
 pub struct Parties {
@@ -84,8 +110,8 @@ impl Parties {
     /// Numbers are given anew only after all others were: four billion parties later.
     ///
     /// # Errors
-    /// [`WorldError::TooManyParties`] at [`PARTIES_MAX`] parties, which is counted; nothing is changed then.
-    pub fn make(&mut self) -> Result<PartyId, WorldError> {
+    /// [`PartyError::TooMany`] at [`PARTIES_MAX`] parties, which is counted; nothing is changed then.
+    pub fn make(&mut self) -> Result<PartyId, PartyError> {
         self.make_below(PARTIES_MAX)
     }
 
@@ -95,10 +121,10 @@ impl Parties {
         self.refused
     }
 
-    fn make_below(&mut self, max: usize) -> Result<PartyId, WorldError> {
+    fn make_below(&mut self, max: usize) -> Result<PartyId, PartyError> {
         if self.members.len() >= max {
             self.refused += 1;
-            return Err(WorldError::TooManyParties { max });
+            return Err(PartyError::TooMany { max });
         }
         // There are far more numbers than parties, so that a free one is found.
         loop {
@@ -131,20 +157,20 @@ impl Parties {
             .map(|(&party, members)| (party, members.as_slice()))
     }
 
-    fn join(&mut self, party: PartyId, player: PlayerId) -> Result<(), WorldError> {
+    fn join(&mut self, party: PartyId, player: PlayerId) -> Result<(), PartyError> {
         let members = self
             .members
             .get_mut(&party)
-            .ok_or(WorldError::NoSuchParty(party))?;
+            .ok_or(PartyError::Absent(party))?;
         if let Some(&other) = self.party_of.get(&player) {
-            return Err(WorldError::InParty {
+            return Err(PartyError::Member {
                 player,
                 party: other,
             });
         }
         members
             .try_push(player)
-            .map_err(|_| WorldError::PartyFull(party))?;
+            .map_err(|_| PartyError::Full(party))?;
         self.party_of.insert(player, party);
         Ok(())
     }
@@ -163,8 +189,8 @@ impl Parties {
 /// Adds a player to a party, and [`PartyId`] to the player's object if there is one.
 ///
 /// # Errors
-/// [`WorldError::NoSuchParty`], [`WorldError::PartyFull`], or [`WorldError::InParty`]; nothing is changed then.
-pub fn join_party(world: &mut World, party: PartyId, player: PlayerId) -> Result<(), WorldError> {
+/// [`PartyError::Absent`], [`PartyError::Full`], or [`PartyError::Member`]; nothing is changed then.
+pub fn join_party(world: &mut World, party: PartyId, player: PlayerId) -> Result<(), PartyError> {
     world
         .get_resource_or_init::<Parties>()
         .join(party, player)?;
@@ -189,8 +215,8 @@ pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
     Some(party)
 }
 
-fn standing_changed(mut world: DeferredWorld, context: HookContext) {
-    world.write_message(StandingChanged {
+fn affiliation_changed(mut world: DeferredWorld, context: HookContext) {
+    world.write_message(AffiliationChanged {
         entity: context.entity,
     });
 }
@@ -233,7 +259,7 @@ mod tests {
         parties.join(a, PlayerId(1)).unwrap();
         assert_eq!(
             parties.join(b, PlayerId(1)),
-            Err(WorldError::InParty {
+            Err(PartyError::Member {
                 player: PlayerId(1),
                 party: a
             })
@@ -242,7 +268,7 @@ mod tests {
         assert_eq!(parties.members(a), []);
         assert_eq!(
             parties.join(a, PlayerId(2)),
-            Err(WorldError::NoSuchParty(a))
+            Err(PartyError::Absent(a))
         );
         assert_eq!(parties.leave(PlayerId(1)), None);
     }
@@ -254,7 +280,7 @@ mod tests {
         parties.make_below(2).unwrap();
         assert_eq!(
             parties.make_below(2),
-            Err(WorldError::TooManyParties { max: 2 })
+            Err(PartyError::TooMany { max: 2 })
         );
         assert_eq!((parties.refused(), parties.iter().count()), (1, 2));
         parties.join(first, PlayerId(1)).unwrap();
@@ -277,7 +303,7 @@ mod tests {
         (1..=5).for_each(|player| parties.join(party, PlayerId(player)).unwrap());
         assert_eq!(
             parties.join(party, PlayerId(6)),
-            Err(WorldError::PartyFull(party))
+            Err(PartyError::Full(party))
         );
         assert_eq!(parties.of(PlayerId(6)), None);
     }

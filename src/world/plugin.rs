@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use super::{
     Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt, ObjectKinds, Parties,
     PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneObjects, SceneOpened,
-    Scenes, Spawned, StandingChanged, TeamId, Teleported, Velocity,
+    Scenes, Spawned, AffiliationChanged, TeamId, Teleported, Velocity,
 };
 use crate::sim::{self, HashAppExt, SimSystems};
 
@@ -35,7 +35,7 @@ impl Plugin for WorldPlugin {
             .add_message::<Despawned>()
             .add_message::<Teleported>()
             .add_message::<SceneChanged>()
-            .add_message::<StandingChanged>()
+            .add_message::<AffiliationChanged>()
             .add_message::<MoveInput>()
             .add_systems(
                 FixedUpdate,

@@ -12,7 +12,7 @@ use crate::aoi::priority::ViewTraits;
 use crate::aoi::views::{Profile, Removal};
 use crate::world::{
     Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
-    SceneChanged, SceneObjects, Spawned, StandingChanged, TeamId, Teleported,
+    SceneChanged, SceneObjects, Spawned, AffiliationChanged, TeamId, Teleported,
 };
 
 type Profiled = (
@@ -155,7 +155,7 @@ pub(super) fn follow_teleports(
 
 /// Objects that count differently than before.
 pub(super) fn follow_traits(
-    mut standing: MessageReader<StandingChanged>,
+    mut standing: MessageReader<AffiliationChanged>,
     mut priority: MessageReader<PriorityChanged>,
     mut stopped_viewing: RemovedComponents<Viewer>,
     mut stopped_showing: RemovedComponents<Viewable>,

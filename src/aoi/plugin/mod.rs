@@ -1,7 +1,7 @@
 //! Interest management in the tick: objects and positions in, links out, told as events.
 //!
 //! ```text
-//! Despawned, Spawned, Teleported, StandingChanged, PriorityChanged,     ┌─▶ SceneInterest::events
+//! Despawned, Spawned, Teleported, AffiliationChanged, PriorityChanged,     ┌─▶ SceneInterest::events
 //! Changed<Position …> ──follow──▶ SceneViews ──update_views──▶ links ───┤
 //!                                                                       └─tell─▶ Entered, Left
 //! ```

@@ -92,20 +92,28 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             expected,
         });
     }
+    check_spare_bits(file, found_bytes - 1, payload, tiles)?;
+    Ok(TileMap::from_rows(rows_of(payload, width, height)))
+}
+
+/// What is left of the last byte after the last tile is zero.
+fn check_spare_bits(file: &str, at: u64, payload: &[u8], tiles: usize) -> Result<(), MapError> {
     let spare = payload
         .last()
         .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
-    if spare != 0 {
-        let place = SourcePlace::byte(file, found_bytes - 1);
-        let field = "the number in the spare bits";
-        return Err(MapError::Field {
-            place,
-            field,
-            found: spare,
-            expected: "0".into(),
-        });
+    if spare == 0 {
+        return Ok(());
     }
+    Err(MapError::Field {
+        place: SourcePlace::byte(file, at),
+        field: "the number in the spare bits",
+        found: spare,
+        expected: "0".into(),
+    })
+}
 
+/// The tiles of a payload, which follow each other without gaps between rows.
+fn rows_of(payload: &[u8], width: u32, height: u32) -> BitPlane {
     let mut rows = BitPlane::blocked(width, height);
     for y in 0..height {
         let first = y as usize * width as usize;
@@ -116,7 +124,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
                 .map(|x| word_at(payload, first + x)),
         );
     }
-    Ok(TileMap::from_rows(rows))
+    rows
 }
 
 pub(super) fn encode(map: &TileMap) -> Vec<u8> {

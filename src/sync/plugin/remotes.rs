@@ -11,7 +11,7 @@ use crate::sync::membership::Memberships;
 use crate::sync::records::{LinkNews, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::world::{
-    Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId, Spawned, StandingChanged,
+    Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId, Spawned, AffiliationChanged,
     TeamId,
 };
 
@@ -34,7 +34,7 @@ pub(super) fn follow_standing(
     attributes: Res<Attributes>,
     mut despawned: MessageReader<Despawned>,
     mut spawned: MessageReader<Spawned>,
-    mut changed: MessageReader<StandingChanged>,
+    mut changed: MessageReader<AffiliationChanged>,
     objects: Query<Belonging>,
 ) {
     let Replicator {

@@ -68,6 +68,50 @@ pub(super) enum Op {
 }
 
 impl Model {
+    fn insert(
+        &mut self,
+        views: &mut SceneViews,
+        (id, at): (u32, (i16, i16)),
+        profile: Profile,
+        caps: Option<[u16; 3]>,
+    ) {
+        let position = metres(at);
+        let inserted = views.insert(id, position, profile, caps.map(view_caps));
+        match self.objects.entry(id) {
+            Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
+            Entry::Vacant(free) => {
+                assert_eq!(inserted, Ok(()));
+                free.insert(ModelObject {
+                    position,
+                    cell: floor_cell(position),
+                    class: profile.class,
+                    visibility: profile.visibility,
+                    traits: profile.traits,
+                    viewable: profile.viewable,
+                    caps,
+                });
+            }
+        }
+    }
+
+    fn remove(&mut self, views: &mut SceneViews, id: u32, removal: Removal) {
+        let existed = self.objects.remove(&id).is_some();
+        assert_eq!(views.remove(id, removal), existed);
+        if !existed {
+            return;
+        }
+        self.exceptions
+            .retain(|&(viewer, target), _| viewer != id && target != id);
+        for object in self.objects.values_mut() {
+            let ViewTraits { owner, target, .. } = &mut object.traits;
+            for tie in [owner, target].into_iter().filter(|tie| **tie == id) {
+                *tie = 0;
+            }
+        }
+        self.removed.entry(id).or_insert(removal);
+        assert!(views.watchers(id).next().is_none() && views.seen_by(id).next().is_none());
+    }
+
     /// Does to the model and to the views what a line says.
     pub(super) fn apply(&mut self, views: &mut SceneViews, op: &Op) {
         match *op {
@@ -98,43 +142,9 @@ impl Model {
                     traits,
                     viewable,
                 };
-                let inserted = views.insert(id, metres(at), profile, caps.map(view_caps));
-                match self.objects.entry(id) {
-                    Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
-                    Entry::Vacant(free) => {
-                        assert_eq!(inserted, Ok(()));
-                        let position = metres(at);
-                        let cell = floor_cell(position);
-                        free.insert(ModelObject {
-                            position,
-                            cell,
-                            class,
-                            visibility,
-                            traits,
-                            viewable,
-                            caps,
-                        });
-                    }
-                }
+                self.insert(views, (id, at), profile, caps);
             }
-            Op::Remove { id, removal } => {
-                let existed = self.objects.remove(&id).is_some();
-                assert_eq!(views.remove(id, removal), existed);
-                if existed {
-                    self.exceptions
-                        .retain(|&(viewer, target), _| viewer != id && target != id);
-                    for object in self.objects.values_mut() {
-                        let ViewTraits { owner, target, .. } = &mut object.traits;
-                        for tie in [owner, target].into_iter().filter(|tie| **tie == id) {
-                            *tie = 0;
-                        }
-                    }
-                    self.removed.entry(id).or_insert(removal);
-                    assert!(
-                        views.watchers(id).next().is_none() && views.seen_by(id).next().is_none()
-                    );
-                }
-            }
+            Op::Remove { id, removal } => self.remove(views, id, removal),
             Op::Walk { id, by } => {
                 if let Some(object) = self.objects.get_mut(&id) {
                     object.position += metres(by);
