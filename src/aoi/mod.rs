@@ -40,7 +40,7 @@ mod views;
 pub mod workload;
 
 pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
-pub use links::{LISTS, UNCAPPED};
+pub use links::{IDS_MAX, LISTS, UNCAPPED};
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
     Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, end_exception,

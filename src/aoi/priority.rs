@@ -10,7 +10,7 @@
 //! each viewer sees the nearest.
 //!
 //! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
-//! the function reads says so through [`SceneViews::set_traits`](super::views::SceneViews::set_traits).
+//! the function reads says so through [`SceneViews::set_traits`](crate::aoi::SceneViews::set_traits).
 //! A member changes its band only when its distance leaves the band by more than [`Bands::HYSTERESIS`].
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
 

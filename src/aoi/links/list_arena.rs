@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! entries  [ a a a a · · │ b b b b b b · · │ (free) │ c c · · │ … ]
-//! Run { start, len, capacity } ─▲
+//! ListRange { start, len, capacity } ─▲
 //! ```
 //! A list that is full moves to a larger block; the block it leaves waits for another list of that size. When
 //! there is no more room and more than a fifth of it holds no entry, all lists are moved together, each to a
@@ -193,28 +193,28 @@ mod tests {
 
         #[test]
         fn lists_keep_apart(ops in prop::collection::vec((0usize..5, 0usize..7, any::<u8>()), 0..900)) {
-            let mut slab = ListArena::<u8>::default();
+            let mut arena = ListArena::<u8>::default();
             let mut runs = [ListRange::default(); 5];
             let mut model: [Vec<u8>; 5] = Default::default();
             for (list, what, entry) in ops {
                 if what == 0 && !model[list].is_empty() {
                     let place = usize::from(entry) % model[list].len();
-                    let removed = slab.swap_remove(&mut runs[list], place);
+                    let removed = arena.swap_remove(&mut runs[list], place);
                     prop_assert_eq!(removed, model[list].swap_remove(place));
                 } else if what == 1 && entry < 9 {
-                    slab.compact(runs.iter_mut());
+                    arena.compact(runs.iter_mut());
                 } else {
-                    if ListArena::<u8>::is_full(runs[list]) && !slab.reserve(&mut runs[list]) {
-                        slab.compact(runs.iter_mut());
+                    if ListArena::<u8>::is_full(runs[list]) && !arena.reserve(&mut runs[list]) {
+                        arena.compact(runs.iter_mut());
                         if ListArena::<u8>::is_full(runs[list]) {
-                            prop_assert!(slab.reserve(&mut runs[list]));
+                            prop_assert!(arena.reserve(&mut runs[list]));
                         }
                     }
-                    prop_assert_eq!(slab.push(&mut runs[list], entry), model[list].len());
+                    prop_assert_eq!(arena.push(&mut runs[list], entry), model[list].len());
                     model[list].push(entry);
                 }
                 for (run, model) in runs.iter().zip(&model) {
-                    prop_assert_eq!(slab.list(*run), &model[..]);
+                    prop_assert_eq!(arena.list(*run), &model[..]);
                 }
             }
         }

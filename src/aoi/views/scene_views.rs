@@ -164,7 +164,7 @@ pub struct SceneViews {
 
 impl SceneViews {
     /// Views for a scene over this grid, with object ids below `objects_max` (at most [`IDS_MAX`]) and the
-    /// default priorities, [`by_relationship`](super::priority::by_relationship).
+    /// default priorities, [`by_relationship`](crate::aoi::by_relationship).
     #[must_use]
     pub fn new(grid: SceneGrid, objects_max: u32) -> Self {
         let ranking = Ranking {

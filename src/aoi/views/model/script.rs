@@ -68,82 +68,10 @@ pub(super) enum Op {
 }
 
 impl Model {
-    fn insert(
-        &mut self,
-        views: &mut SceneViews,
-        (id, at): (u32, (i16, i16)),
-        profile: Profile,
-        caps: Option<[u16; 3]>,
-    ) {
-        let position = metres(at);
-        let inserted = views.insert(id, position, profile, caps.map(view_caps));
-        match self.objects.entry(id) {
-            Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
-            Entry::Vacant(free) => {
-                assert_eq!(inserted, Ok(()));
-                free.insert(ModelObject {
-                    position,
-                    cell: floor_cell(position),
-                    class: profile.class,
-                    visibility: profile.visibility,
-                    traits: profile.traits,
-                    viewable: profile.viewable,
-                    caps,
-                });
-            }
-        }
-    }
-
-    fn remove(&mut self, views: &mut SceneViews, id: u32, removal: Removal) {
-        let existed = self.objects.remove(&id).is_some();
-        assert_eq!(views.remove(id, removal), existed);
-        if !existed {
-            return;
-        }
-        self.exceptions
-            .retain(|&(viewer, target), _| viewer != id && target != id);
-        for object in self.objects.values_mut() {
-            let ViewTraits { owner, target, .. } = &mut object.traits;
-            for tie in [owner, target].into_iter().filter(|tie| **tie == id) {
-                *tie = 0;
-            }
-        }
-        self.removed.entry(id).or_insert(removal);
-        assert!(views.watchers(id).next().is_none() && views.seen_by(id).next().is_none());
-    }
-
     /// Does to the model and to the views what a line says.
     pub(super) fn apply(&mut self, views: &mut SceneViews, op: &Op) {
         match *op {
-            Op::Insert {
-                id,
-                at,
-                class,
-                visibility,
-                team,
-                viewable,
-                caps,
-            } => {
-                let visibility = match visibility {
-                    0..6 => Visibility::Near,
-                    6 => Visibility::Far(2),
-                    7 => Visibility::Far(3),
-                    _ => Visibility::Scene,
-                };
-                let class = KindClass::ALL[usize::from(class)];
-                let traits = ViewTraits {
-                    id,
-                    team,
-                    ..ViewTraits::default()
-                };
-                let profile = Profile {
-                    class,
-                    visibility,
-                    traits,
-                    viewable,
-                };
-                self.insert(views, (id, at), profile, caps);
-            }
+            Op::Insert { .. } => self.insert(views, op),
             Op::Remove { id, removal } => self.remove(views, id, removal),
             Op::Walk { id, by } => {
                 if let Some(object) = self.objects.get_mut(&id) {
@@ -202,16 +130,91 @@ impl Model {
                 id,
                 target,
                 exception,
-            } => {
-                views.set_exception(id, target, exception);
-                let exist = self.objects.contains_key(&id) && self.objects.contains_key(&target);
-                match exception.filter(|_| exist && id != target) {
-                    Some(exception) => self.exceptions.insert((id, target), exception),
-                    None => self.exceptions.remove(&(id, target)),
-                };
-            }
+            } => self.except(views, (id, target), exception),
             Op::Tick { looks } => self.tick(views, looks),
         }
+    }
+
+    fn insert(&mut self, views: &mut SceneViews, op: &Op) {
+        let Op::Insert {
+            id,
+            at,
+            class,
+            visibility,
+            team,
+            viewable,
+            caps,
+        } = *op
+        else {
+            return;
+        };
+        let visibility = match visibility {
+            0..6 => Visibility::Near,
+            6 => Visibility::Far(2),
+            7 => Visibility::Far(3),
+            _ => Visibility::Scene,
+        };
+        let class = KindClass::ALL[usize::from(class)];
+        let traits = ViewTraits {
+            id,
+            team,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class,
+            visibility,
+            traits,
+            viewable,
+        };
+        let inserted = views.insert(id, metres(at), profile, caps.map(view_caps));
+        match self.objects.entry(id) {
+            Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
+            Entry::Vacant(free) => {
+                assert_eq!(inserted, Ok(()));
+                let position = metres(at);
+                let cell = floor_cell(position);
+                free.insert(ModelObject {
+                    position,
+                    cell,
+                    class,
+                    visibility,
+                    traits,
+                    viewable,
+                    caps,
+                });
+            }
+        }
+    }
+
+    fn remove(&mut self, views: &mut SceneViews, id: u32, removal: Removal) {
+        let existed = self.objects.remove(&id).is_some();
+        assert_eq!(views.remove(id, removal), existed);
+        if existed {
+            self.exceptions
+                .retain(|&(viewer, target), _| viewer != id && target != id);
+            for object in self.objects.values_mut() {
+                let ViewTraits { owner, target, .. } = &mut object.traits;
+                for tie in [owner, target].into_iter().filter(|tie| **tie == id) {
+                    *tie = 0;
+                }
+            }
+            self.removed.entry(id).or_insert(removal);
+            assert!(views.watchers(id).next().is_none() && views.seen_by(id).next().is_none());
+        }
+    }
+
+    fn except(
+        &mut self,
+        views: &mut SceneViews,
+        (id, target): (u32, u32),
+        exception: Option<ViewException>,
+    ) {
+        views.set_exception(id, target, exception);
+        let exist = self.objects.contains_key(&id) && self.objects.contains_key(&target);
+        match exception.filter(|_| exist && id != target) {
+            Some(exception) => self.exceptions.insert((id, target), exception),
+            None => self.exceptions.remove(&(id, target)),
+        };
     }
 
     fn change_traits(
