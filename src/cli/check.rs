@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
+use super::report::escaped;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
-use crate::scenario;
+use crate::scenario::{self, Behaviours};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ impl Check {
         let mut outcome = ExitStatus::Done;
         for file in &self.files {
             match check(file) {
-                Ok(summary) if !quiet => print(&format!("{file}: ok, {summary}"))?,
+                Ok(summary) if !quiet => print(&format!("{}: ok, {summary}", escaped(file)))?,
                 Ok(_) => {}
                 Err(failure) => {
                     printer.error(&failure);
@@ -49,7 +50,7 @@ fn check(file: &str) -> Result<String, Failure> {
         ));
     }
     let loaded = scenario::load(file)?;
-    loaded.check(ATTRIBUTE_NAMES)?;
+    loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
     loaded.check_maps()?;
     let scenario = &loaded.scenario;
     let objects: u64 = scenario
@@ -59,7 +60,7 @@ fn check(file: &str) -> Result<String, Failure> {
         .sum();
     Ok(format!(
         "scenario `{}`, {} s, {}, {}, {}, {}, {}",
-        scenario.name,
+        escaped(&scenario.name),
         scenario.duration_s,
         counted(scenario.scenes.len() as u64, "scene"),
         counted(objects, "object"),

@@ -13,6 +13,7 @@ mod bench;
 mod check;
 mod image;
 mod map;
+mod outputs;
 mod path;
 mod report;
 mod run;

@@ -8,9 +8,10 @@
 //!    |                                   ^^^^^^^^^
 //!    = help: …
 //! ```
-//! A long line is shown around the wrong words only; control characters are shown as spaces, so that no file can steer
-//! the terminal.
+//! A long line is shown around the wrong words only; its control characters are shown as spaces, so that the carets stand below
+//! the wrong words, and those of names and messages by their number: no file can steer the terminal.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
@@ -174,15 +175,14 @@ impl Printer {
         let mut out = format!(
             "{} {}\n",
             self.paint(red, "error:"),
-            failure.message.trim_end()
+            escaped(failure.message.trim_end())
         );
         let mut margin = 0;
         if let Some(excerpt) = &failure.excerpt {
             let number = excerpt.line.to_string();
             margin = number.len() + 1;
-            let Excerpt {
-                file, line, column, ..
-            } = excerpt;
+            let Excerpt { line, column, .. } = excerpt;
+            let file = escaped(&excerpt.file);
             let arrow = self.paint(blue, "-->");
             let _ = writeln!(
                 out,
@@ -199,7 +199,13 @@ impl Printer {
             }
         }
         if let Some(help) = &failure.help {
-            let _ = writeln!(out, "{:margin$} {} help: {help}", "", self.paint(blue, "="));
+            let _ = writeln!(
+                out,
+                "{:margin$} {} help: {}",
+                "",
+                self.paint(blue, "="),
+                escaped(help)
+            );
         }
         out
     }
@@ -211,6 +217,27 @@ impl Printer {
             text.to_owned()
         }
     }
+}
+
+/// A text in one line, with every character that could steer the terminal shown by its number: what is named by a file, or in
+/// one, is not to move the cursor, nor to turn the line round.
+#[must_use]
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+    let steers = |letter: char| {
+        letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        if steers(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown.into()
 }
 
 /// The part of a line round the wrong words, and the carets below it.
@@ -297,6 +324,9 @@ mod tests {
                 .unwrap_err()
                 .into(),
         );
-        assert!(!shown.lines().skip(1).any(|line| line.contains('\u{1b}')));
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        let failure = Failure::new("no scenario `a\nb\u{9b}2J\u{202e}c`");
+        let expected = "error: no scenario `a\\nb\\u{9b}2J\\u{202e}c`\n";
+        assert_eq!(PLAIN.render(&failure), expected);
     }
 }

@@ -1,14 +1,18 @@
 //! `throng run`: plays a scenario and prints what it found.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::outputs::{RunFile, check_outputs, create};
+use super::report::escaped;
 use super::{
     ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
 };
+use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
-use crate::scenario::{self, Judged, Memory, Report, RunOptions, ScenarioRun as Playing};
+use crate::scenario::{
+    self, Behaviours, Judged, Loaded, Memory, Report, RunOptions, ScenarioRun as Playing,
+};
 use crate::server::Pace;
 
 /// Arguments of `throng run`.
@@ -48,6 +52,9 @@ pub(super) struct Run {
     /// Write `TICK HASH`, a line a tick
     #[arg(long, value_name = "FILE")]
     hashes: Option<PathBuf>,
+    /// Write every packet as it was sent (`throng::outbox::read_capture` reads it)
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     /// Show expectations on time, but do not judge them
     #[arg(long)]
     no_timing: bool,
@@ -86,32 +93,10 @@ impl Run {
         if let Some(duration_s) = self.duration {
             loaded.scenario.duration_s = duration_s;
         }
-        let options = RunOptions {
-            seed: self.seed,
-            map: self.map.as_deref().map(named_map).transpose()?,
-            ticks: self.ticks,
-            threads: self.threads.map_or_else(cores, usize::from),
-            events: self
-                .events
-                .as_deref()
-                .map(create)
-                .transpose()?
-                .map(|file| Box::new(file) as _),
-            positions: self.positions,
-            hashes: self
-                .hashes
-                .as_deref()
-                .map(create)
-                .transpose()?
-                .map(|file| Box::new(file) as _),
-            pace: if self.realtime {
-                Pace::RealTime
-            } else {
-                Pace::AsFastAsPossible
-            },
-            judge_timing: !self.no_timing,
-            configure: Vec::new(),
-        };
+        self.check_files(&loaded)?;
+        // What is wrong with the scenario is told before a file is overwritten for it.
+        loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
+        let options = self.options()?;
         let mut playing = Playing::new(loaded, options)?;
         listen_for_interrupt();
         let peak_rss = self
@@ -140,6 +125,48 @@ impl Run {
         })
     }
 
+    /// Checks that nothing is overwritten that is read, or written otherwise.
+    fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
+        let maps: Vec<PathBuf> = loaded.map_files().collect();
+        let named = |name, path| RunFile { name, path };
+        let inputs: Vec<RunFile> = (loaded.path.iter().map(|path| named("the scenario", path)))
+            .chain(self.map.iter().map(|path| named("--map", path)))
+            .chain(maps.iter().map(|path| named("a map of the scenario", path)))
+            .collect();
+        let outputs: Vec<RunFile> = [
+            ("--events", &self.events),
+            ("--hashes", &self.hashes),
+            ("--capture", &self.capture),
+        ]
+        .into_iter()
+        .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
+        .collect();
+        check_outputs(&inputs, &outputs)
+    }
+
+    /// How the scenario is to be played. Makes the files of the outputs.
+    fn options(&self) -> Result<RunOptions, Failure> {
+        let map = self.map.as_deref().map(named_map).transpose()?;
+        let output = |path: &Option<PathBuf>| path.as_deref().map(create).transpose();
+        Ok(RunOptions {
+            seed: self.seed,
+            map,
+            ticks: self.ticks,
+            threads: self.threads.map_or_else(cores, usize::from),
+            pace: if self.realtime {
+                Pace::RealTime
+            } else {
+                Pace::AsFastAsPossible
+            },
+            events: output(&self.events)?.map(|file| Box::new(file) as _),
+            positions: self.positions,
+            hashes: output(&self.hashes)?.map(|file| Box::new(file) as _),
+            capture: output(&self.capture)?.map(|file| Box::new(file) as _),
+            judge_timing: !self.no_timing,
+            configure: Vec::new(),
+        })
+    }
+
     /// Does all ticks; gives the most memory that was seen in use.
     fn play(&self, playing: &mut Playing, quiet: bool) -> io::Result<Option<u64>> {
         let bar = progress(playing.ticks(), "tick", quiet);
@@ -163,14 +190,10 @@ fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {
     Ok((path.display().to_string(), map::load(path)?))
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path)
-        .map(BufWriter::new)
-        .map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
-}
-
 fn unwritten(error: &io::Error) -> Failure {
-    Failure::new(format!("could not write events or hashes: {error}"))
+    Failure::new(format!(
+        "could not write events, hashes or the capture: {error}"
+    ))
 }
 
 /// The table that a person reads: 80 columns.
@@ -186,7 +209,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(
         to,
         "scenario    {} (seed {}, {})",
-        report.scenario,
+        escaped(&report.scenario),
         report.seed,
         threads(report.threads)
     )?;
@@ -279,13 +302,12 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.script_fault_count > 0 {
         writeln!(
             to,
-            "
-{} script faults, the first of them:",
+            "\n{} script faults, the first of them:",
             report.script_fault_count
         )?;
     }
     for fault in &report.script_faults {
-        writeln!(to, "script fault  {fault}")?;
+        writeln!(to, "script fault  {}", escaped(fault))?;
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;
@@ -310,7 +332,11 @@ fn judged_line(judged: &Judged) -> String {
         Some(false) => "BROKEN",
         None => "–     ",
     };
-    format!("{mark}  {}: {}", judged.text, judged.found)
+    format!(
+        "{mark}  {}: {}",
+        escaped(&judged.text),
+        escaped(&judged.found)
+    )
 }
 
 fn bytes(count: u64) -> String {

@@ -4,9 +4,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::behaviours::Behaviours;
 use super::builtin::{BUILT_IN, built_in};
 use super::schema::{MapSource, Scenario, ScenarioScene};
-use super::text::{self, Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of};
+use super::text::{
+    self, BYTE_ORDER_MARK, Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of,
+};
 use super::validate::validate;
 use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::map::{self, MapError, TileMap, TileRect};
@@ -86,14 +89,17 @@ impl Loaded {
     ///
     /// # Errors
     /// [`ScenarioError::Invalid`] for the first problem.
-    pub fn check(&self, attributes: &[&str]) -> Result<(), ScenarioError> {
-        self.point_at(validate(&self.scenario, attributes))
+    pub fn check(&self, attributes: &[&str], behaviours: &Behaviours) -> Result<(), ScenarioError> {
+        self.point_at(validate(&self.scenario, attributes, behaviours))
     }
 
     /// Points into the text at a problem that was found elsewhere.
     #[must_use]
     pub fn mistake(&self, problem: Problem) -> Box<Mistake> {
-        let span = Outline::new(&self.text).find(&problem.place);
+        let whole = Outline::new(&self.text).find(&problem.place);
+        let span = problem.span.clone().map_or(whole.clone(), |part| {
+            whole.start + part.start..whole.start + part.end
+        });
         Box::new(Mistake::new(&self.file, &self.text, span, problem))
     }
 
@@ -109,6 +115,15 @@ impl Loaded {
         beside
             .filter(|path| path.is_file())
             .unwrap_or_else(|| named.to_owned())
+    }
+
+    /// The map files that the scenario names, each where [`map_path`](Self::map_path) finds it.
+    pub fn map_files(&self) -> impl Iterator<Item = PathBuf> {
+        let scenes = scenes_with_places(&self.scenario).into_iter();
+        scenes.filter_map(|(_, scene)| match &scene.map {
+            MapSource::File(named) => Some(self.map_path(named)),
+            MapSource::Generate(_) => None,
+        })
     }
 
     /// Reads or generates the map of a scene of this scenario.
@@ -196,6 +211,10 @@ fn read_text(path: &Path) -> Result<String, ScenarioError> {
         .map_err(failed)?;
     if bytes.len() as u64 > SCENARIO_BYTES_MAX {
         return Err(too_large(bytes.len() as u64));
+    }
+    let mark = BYTE_ORDER_MARK.to_string();
+    if bytes.starts_with(mark.as_bytes()) {
+        bytes.drain(..mark.len());
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();

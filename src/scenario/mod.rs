@@ -11,7 +11,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `battles.rs` | battles: matches whose players are moved to a scene and home again |
+//! | `behaviours/` | the behaviours that scenarios may name, and their parameters |
 //! | `builtin.rs` | the scenarios that come with the program |
+//! | `capture.rs` | every packet of a run, written down |
 //! | `checks.rs` | what is watched during a run, and the judging of expectations |
 //! | `events.rs` | the event log, a JSON object a line |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
@@ -31,7 +33,9 @@
 //! Cost: O(text) to read; O(cues × log names + scenes²) to validate.
 
 mod battles;
+mod behaviours;
 mod builtin;
+mod capture;
 mod checks;
 mod events;
 mod load;
@@ -45,6 +49,7 @@ mod text;
 mod validate;
 
 pub use battles::{Battles, BattlesStats};
+pub use behaviours::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours};
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use events::EventLog;
 pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};

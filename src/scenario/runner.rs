@@ -6,6 +6,8 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use super::battles::{Battles, fight};
+use super::behaviours::Behaviours;
+use super::capture::PacketLog;
 use super::checks::{self, Watch};
 use super::events::{self, EventLog};
 use super::load::Loaded;
@@ -13,6 +15,7 @@ use super::report::{self, Memory, ObjectFigures, Report};
 use super::script::{ScenarioScript, run_script};
 use super::stage;
 use super::text::ScenarioError;
+use super::validate::limits::TICK_HZ_MAX;
 use crate::crowd::{ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
 use crate::map::TileMap;
 use crate::outbox::Outbox;
@@ -46,6 +49,9 @@ pub struct RunOptions {
     pub positions: bool,
     /// Where `TICK HASH` goes, a line a tick.
     pub hashes: Option<Box<dyn Write>>,
+    /// Where every packet goes as it was sent, up to the last tick; clients that receive none (the `clients` share of a
+    /// crowd) have none there. [`read_capture`](crate::outbox::read_capture) reads it back.
+    pub capture: Option<Box<dyn Write + Send + Sync>>,
     /// Whether expectations on time are judged.
     pub judge_timing: bool,
     /// Changes the app before it starts.
@@ -60,6 +66,7 @@ pub struct ScenarioRun {
     ticks: u64,
     judge_timing: bool,
     hashes: Option<Box<dyn Write>>,
+    capture: Option<PacketLog>,
     clock: Stopwatch,
     peak_objects: u64,
     client_ticks: u64,
@@ -67,20 +74,23 @@ pub struct ScenarioRun {
 }
 
 impl ScenarioRun {
-    /// Checks the scenario, reads its maps, and puts everything in place. No tick has run after it.
+    /// Builds the server, checks the scenario against what it knows, reads the maps, and puts everything in place. No tick
+    /// has run after it.
     ///
     /// # Errors
     /// [`ScenarioError`] with the place of what is wrong.
     pub fn new(loaded: Loaded, options: RunOptions) -> Result<Self, ScenarioError> {
-        loaded.check(ATTRIBUTE_NAMES)?;
         let scenario = &loaded.scenario;
         let seed = options.seed.unwrap_or(scenario.seed);
+        // With a rate beyond the limits there is no server; it is refused below, when the app has told its behaviours.
+        let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
+        let tick_hz = if is_possible { scenario.tick_hz } else { 1.0 };
         let mut builder = Server::builder()
             .strict_order()
             .plugins(CrowdPlugin)
             .pace(options.pace)
             .seed(seed)
-            .tick_hz(scenario.tick_hz)
+            .tick_hz(tick_hz)
             .workers(options.threads)
             .timing()
             .configure(add_script);
@@ -93,11 +103,18 @@ impl ScenarioRun {
         }
         let mut server = builder.build();
         let world = server.world_mut();
+        loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
         world.insert_resource(ScenarioScript::new(scenario));
         world.insert_resource(Watch::new(scenario));
         world.insert_resource(Battles::default());
         stage::set_up(world, &loaded, options.map)?;
-        let sink = world.resource::<SyntheticClients>().sink();
+        let capture = options.capture.map(PacketLog::new).transpose();
+        let capture = capture.map_err(|source| ScenarioError::Capture { source })?;
+        let mirrors = world.resource::<SyntheticClients>().sink();
+        let sink = match &capture {
+            Some(capture) => capture.before(mirrors),
+            None => mirrors,
+        };
         world.resource_mut::<Outbox>().set_sink(sink);
         let ticks = options
             .ticks
@@ -106,6 +123,7 @@ impl ScenarioRun {
             threads: options.threads.max(1),
             judge_timing: options.judge_timing,
             hashes: options.hashes,
+            capture,
             clock: Stopwatch::start(),
             peak_objects: 0,
             client_ticks: 0,
@@ -161,7 +179,7 @@ impl ScenarioRun {
     /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
     ///
     /// # Errors
-    /// When events or hashes could not be written.
+    /// When events, hashes or packets could not be written.
     pub fn finish(mut self) -> io::Result<Report> {
         let wall_seconds = self.clock.elapsed().as_secs_f64();
         let state_hash = format!("{:016x}", self.server.state_hash());
@@ -174,6 +192,12 @@ impl ScenarioRun {
         let world = self.server.world_mut();
         if let Some(log) = world.remove_resource::<EventLog>() {
             log.finish()?;
+        }
+        if let Some(capture) = self.capture.take() {
+            // What follows, until all is at rest, is for the mirrors alone.
+            let mirrors = world.resource::<SyntheticClients>().sink();
+            world.resource_mut::<Outbox>().set_sink(mirrors);
+            capture.finish()?;
         }
         let counted = report::count_objects(world);
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
@@ -234,17 +258,19 @@ impl ScenarioRun {
 }
 
 fn add_script(app: &mut App) {
-    app.init_resource::<Watch>().add_systems(
-        FixedUpdate,
-        (
-            (run_script, fight)
-                .chain()
-                .in_set(SimSystems::Think)
-                .run_if(resource_exists::<ScenarioScript>)
-                .before(crate::crowd::CrowdSystems),
-            checks::watch.in_set(TickObservers),
-        ),
-    );
+    app.init_resource::<Behaviours>()
+        .init_resource::<Watch>()
+        .add_systems(
+            FixedUpdate,
+            (
+                (run_script, fight)
+                    .chain()
+                    .in_set(SimSystems::Think)
+                    .run_if(resource_exists::<ScenarioScript>)
+                    .before(crate::crowd::CrowdSystems),
+                checks::watch.in_set(TickObservers),
+            ),
+        );
 }
 
 fn add_events(app: &mut App, log: EventLog) {

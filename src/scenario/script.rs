@@ -6,7 +6,7 @@ use tracing::warn;
 
 use super::schema::{Action, BehaviourSpec, Class, Cue, Scenario, Scope};
 use super::stage::{self, Stage};
-use crate::crowd;
+use crate::crowd::{self, Gather};
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
 use crate::session::ControlledBy;
 use crate::sim::SimTick;
@@ -163,8 +163,13 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
                 });
             }
         }
-        Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour),
-        Action::Gather { tag, at } => set_behaviour(world, tag, &BehaviourSpec::Gather { at: *at }),
+        Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour)?,
+        Action::Gather { tag, at } => {
+            if let Some(scene) = home_of(world, tag) {
+                let at = world.resource::<Stage>().place(world, scene, at);
+                crowd::set_behaviour_of(world, tag, &Gather { at }.into());
+            }
+        }
         Action::Block { scene, rect_tiles } => {
             edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Block)?
         }
@@ -244,14 +249,20 @@ fn scene_of(world: &World, tag: &str) -> Option<Entity> {
     world.get::<Object>(first).map(Object::scene_entity)
 }
 
-fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) {
-    let Some(scene) =
-        scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None).ok())
-    else {
-        return;
+/// The scene in which the first of a tag is; the scenario's first where nobody is.
+fn home_of(world: &World, tag: &str) -> Option<Entity> {
+    scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None).ok())
+}
+
+fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) -> Result<(), String> {
+    let Some(scene) = home_of(world, tag) else {
+        return Ok(());
     };
-    let behaviour = world.resource::<Stage>().behaviour(world, scene, behaviour);
+    let stage = world.resource::<Stage>();
+    let resolved = stage.behaviour(world, scene, behaviour);
+    let behaviour = resolved.map_err(|error| error.to_string())?;
     crowd::set_behaviour_of(world, tag, &behaviour);
+    Ok(())
 }
 
 fn edit(

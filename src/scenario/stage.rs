@@ -5,16 +5,14 @@ use std::sync::Arc;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
+use super::behaviours::{BehaviourSite, Behaviours, area_in_metres};
 use super::load::Loaded;
 use super::schema::{self, Area, MapSource, Scenario};
 use super::text::{Problem, ScenarioError, ValuePath};
 use super::validate::limits::GRID_CELLS_MAX;
 use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
-use crate::crowd::{
-    ArrivalSpec, Arrivals, Behaviour, Chase, Commute, CrowdArea, CrowdSpec, Flee, Gather, Idle,
-    Patrol, Wander, Weather, add_crowd,
-};
+use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
@@ -62,9 +60,9 @@ pub(super) enum StageError {
     /// A scene whose map was not read before the run.
     #[error("no map was read for scene `{0}`")]
     NoMap(String),
-    /// A scene whose grid cannot be laid over its map.
+    /// A scene whose grid cannot be laid over its map, or a behaviour that is none.
     #[error(transparent)]
-    Grid(#[from] Problem),
+    Invalid(#[from] Problem),
     /// The grids of all open scenes would take too much memory.
     #[error(
         "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {cells}: use larger cells"
@@ -177,81 +175,39 @@ impl Stage {
 
     /// An area of a scene, in metres.
     pub fn place(&self, world: &World, scene: Entity, area: &Area) -> CrowdArea {
-        let scale = self
-            .scenes
-            .iter()
-            .find(|opened| opened.entity == scene)
-            .map_or(Vec2::ONE, |o| o.scale);
-        let size_m = world
-            .get::<SceneMap>(scene)
-            .map_or(Vec2::ZERO, SceneMap::size_m);
-        match *area {
-            Area::Rect { min_m, max_m } => CrowdArea::Rect {
-                min: min_m * scale,
-                max: max_m * scale,
-            },
-            Area::Ring {
-                center_m,
-                radius_m,
-                width_m,
-            } => {
-                let mean = (scale.x + scale.y) / 2.0;
-                CrowdArea::Ring {
-                    center: center_m * scale,
-                    radius: radius_m * mean,
-                    width: width_m * mean,
-                }
-            }
-            Area::Point { center_m } => CrowdArea::Point(center_m * scale),
-            Area::Share(min, max) => CrowdArea::Rect {
-                min: min * size_m,
-                max: max * size_m,
-            },
-        }
+        let (scale, size_m) = self.measure(world, scene);
+        area_in_metres(area, scale, size_m)
+    }
+
+    /// What areas in metres are multiplied by in a scene, and its size.
+    fn measure(&self, world: &World, scene: Entity) -> (Vec2, Vec2) {
+        let opened = self.scenes.iter().find(|opened| opened.entity == scene);
+        let map = world.get::<SceneMap>(scene);
+        (
+            opened.map_or(Vec2::ONE, |opened| opened.scale),
+            map.map_or(Vec2::ZERO, SceneMap::size_m),
+        )
     }
 
     /// A behaviour with its areas in metres and its kinds resolved.
+    ///
+    /// # Errors
+    /// [`StageError::Invalid`] for one that validation would have refused.
     pub fn behaviour(
         &self,
         world: &World,
         scene: Entity,
         behaviour: &schema::BehaviourSpec,
-    ) -> Behaviour {
-        let kind = |name: &str| kind(world, name);
-        let scale = self
-            .scenes
-            .iter()
-            .find(|opened| opened.entity == scene)
-            .map_or(Vec2::ONE, |o| o.scale);
-        match behaviour {
-            schema::BehaviourSpec::Idle => Idle.into(),
-            schema::BehaviourSpec::Wander { radius_m } => Wander {
-                radius_m: *radius_m,
-            }
-            .into(),
-            schema::BehaviourSpec::Patrol { points } => Patrol {
-                points: points.iter().map(|&point| point * scale).collect(),
-            }
-            .into(),
-            schema::BehaviourSpec::Chase { kind: of, sight_m } => Chase {
-                kind: kind(of),
-                sight_m: *sight_m,
-            }
-            .into(),
-            schema::BehaviourSpec::Flee { kind: of, sight_m } => Flee {
-                kind: kind(of),
-                sight_m: *sight_m,
-            }
-            .into(),
-            schema::BehaviourSpec::Commute { between: (a, b) } => Commute {
-                between: [self.place(world, scene, a), self.place(world, scene, b)],
-            }
-            .into(),
-            schema::BehaviourSpec::Gather { at } => Gather {
-                at: self.place(world, scene, at),
-            }
-            .into(),
-        }
+    ) -> Result<Behaviour, StageError> {
+        let (scale, size_m) = self.measure(world, scene);
+        let site = BehaviourSite {
+            place: ValuePath::root().field("behaviour"),
+            kinds: world.resource::<ObjectKinds>(),
+            scale,
+            size_m,
+        };
+        let behaviours = world.resource::<Behaviours>();
+        Ok(behaviours.resolve(behaviour, &site)?)
     }
 }
 
@@ -457,7 +413,7 @@ fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Result<CrowdSpec, StageEr
         team: crowd.team.map(TeamId),
         guild: crowd.guild.map(GuildId),
         party_size: crowd.party_size,
-        behaviour: stage.behaviour(world, scene, &crowd.behaviour),
+        behaviour: stage.behaviour(world, scene, &crowd.behaviour)?,
         speed_m_s: crowd.speed_m_s,
         attributes_per_s: crowd.attributes_per_s,
         clients: crowd.clients,

@@ -1,6 +1,7 @@
 //! The promises of the crate, kept through its public API and its program: one file a promise.
 
 mod battles;
+mod behaviours;
 mod conserved;
 mod determinism;
 mod fuzzed;
@@ -10,6 +11,7 @@ mod lines;
 mod maps;
 mod movingai;
 mod mutated;
+mod outputs;
 mod packets;
 mod path_command;
 mod plugins;

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use throng::crowd::ATTRIBUTE_NAMES;
 use throng::map::{self, MapFormat, TileMap};
-use throng::scenario::{Action, Crowd, Loaded, MapSource, Scenario, ScenarioScene, parse};
+use throng::scenario::{
+    Action, Behaviours, Crowd, Loaded, MapSource, Scenario, ScenarioScene, parse,
+};
 
 use crate::rig::{Play, start};
 
@@ -196,7 +198,9 @@ fn play(text: &str) -> bool {
         file: "mutated.ron".to_owned(),
         text: text.to_owned(),
     };
-    if loaded.check(ATTRIBUTE_NAMES).is_err()
+    if loaded
+        .check(ATTRIBUTE_NAMES, &Behaviours::default())
+        .is_err()
         || !is_small(&loaded.scenario)
         || loaded.check_maps().is_err()
     {

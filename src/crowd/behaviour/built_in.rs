@@ -204,6 +204,7 @@ mod tests {
     use super::super::behave::Behaviour;
     use super::*;
     use crate::map::{SceneMap, TileMap};
+    use crate::world::StateHashed;
     use rand::SeedableRng;
 
     fn map() -> SceneMap {
@@ -270,6 +271,72 @@ mod tests {
                 to.distance(other) > Vec2::splat(50.0).distance(other) + 5.0,
                 "{to}"
             );
+        }
+    }
+
+    fn hash(behaviour: &Behaviour) -> u64 {
+        let mut hasher = StateHasher::default();
+        behaviour.hash(&mut hasher);
+        hasher.finish_u64()
+    }
+
+    #[test]
+    fn every_parameter_of_a_behaviour_is_in_the_state_hash() {
+        let [a, b] = [Vec2::splat(10.0), Vec2::splat(20.0)];
+        let rect = |half: f32| CrowdArea::Rect {
+            min: a - half,
+            max: a + half,
+        };
+        let ring = |radius: f32, width: f32| CrowdArea::Ring {
+            center: a,
+            radius,
+            width,
+        };
+        let [kind, other] = [KindId(0), KindId(1)];
+        let hunt = |kind, sight_m| Behaviour::from(Chase { kind, sight_m });
+        let flee = |kind, sight_m| Behaviour::from(Flee { kind, sight_m });
+        let patrol = |points: &[Vec2]| {
+            Behaviour::from(Patrol {
+                points: points.into(),
+            })
+        };
+        let places = [
+            CrowdArea::Point(a),
+            CrowdArea::Point(b),
+            rect(1.0),
+            rect(2.0),
+            ring(1.0, 2.0),
+            ring(1.0, 3.0),
+            ring(2.0, 3.0),
+        ];
+        let mut all: Vec<Behaviour> = vec![
+            Idle.into(),
+            Wander { radius_m: 5.0 }.into(),
+            Wander { radius_m: 6.0 }.into(),
+            patrol(&[a]),
+            patrol(&[a, b]),
+            patrol(&[b, a]),
+            hunt(kind, 5.0),
+            hunt(kind, 6.0),
+            hunt(other, 5.0),
+            flee(kind, 5.0),
+            flee(kind, 6.0),
+            flee(other, 5.0),
+        ];
+        all.extend(places.map(|at| Behaviour::from(Gather { at })));
+        for from in places {
+            all.extend(places.map(|to| {
+                Behaviour::from(Commute {
+                    between: [from, to],
+                })
+            }));
+        }
+        for (nth, one) in all.iter().enumerate() {
+            for (other_nth, other) in all.iter().enumerate() {
+                let is_equal = nth == other_nth;
+                assert_eq!(one == other, is_equal, "{one:?} {other:?}");
+                assert_eq!(hash(one) == hash(other), is_equal, "{one:?} {other:?}");
+            }
         }
     }
 }

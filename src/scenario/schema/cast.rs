@@ -1,7 +1,8 @@
 //! Crowds: who takes part, where, and how it behaves.
 
-use glam::Vec2;
-use serde::{Deserialize, Serialize};
+use ron::value::RawValue;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Area;
 
@@ -50,7 +51,7 @@ impl Default for Crowd {
             team: None,
             guild: None,
             party_size: 0,
-            behaviour: BehaviourSpec::Idle,
+            behaviour: BehaviourSpec::default(),
             speed_m_s: 1.5,
             attributes_per_s: 0.0,
             clients: 0.0,
@@ -60,45 +61,53 @@ impl Default for Crowd {
     }
 }
 
-/// What the objects of a crowd do by themselves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename = "Behaviour", deny_unknown_fields)]
-pub enum BehaviourSpec {
+/// What the objects of a crowd do by themselves: the name of a registered behaviour with its parameters, as in
+/// `Wander(radius_m: 5)`, kept as it is written. Which names there are and what belongs to them is for
+/// [`Behaviours`](crate::scenario::Behaviours) to tell.
+///
+/// | built in | what they do |
+/// |---|---|
+/// | `Idle` | they stand still |
+/// | `Wander(radius_m: 5)` | they walk to one free spot after another round the place where they appeared |
+/// | `Patrol(points: [(1, 1), (9, 9)])` | they walk from point to point, and from the last to the first |
+/// | `Chase(kind: "player", sight_m: 20)` | they run after the nearest object of a kind that they see |
+/// | `Flee(kind: "wolf", sight_m: 20)` | they run from the nearest object of a kind that they see |
+/// | `Commute(between: (Point(center_m: (1, 1)), Share((0.5, 0), (1, 1))))` | they walk from one area to the other and back |
+/// | `Gather(at: Ring(center_m: (50, 50), radius_m: 5))` | they walk to an area and stay there |
+#[derive(Clone, Debug, PartialEq)]
+pub struct BehaviourSpec(String);
+
+impl BehaviourSpec {
+    /// What stands in a scenario, or could. Whether it names a behaviour is checked with the scenario.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// As it is written, from the name on.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for BehaviourSpec {
     /// They stand still.
-    #[default]
-    Idle,
-    /// They walk to one free spot after another round the place where they appeared.
-    Wander {
-        /// How far from it they go, metres.
-        radius_m: f32,
-    },
-    /// They walk from point to point, and from the last to the first.
-    Patrol {
-        /// The points, metres.
-        points: Vec<Vec2>,
-    },
-    /// They run after the nearest object of a kind that they see.
-    Chase {
-        /// The name of the kind.
-        kind: String,
-        /// How far they look, metres.
-        sight_m: f32,
-    },
-    /// They run from the nearest object of a kind that they see.
-    Flee {
-        /// The name of the kind.
-        kind: String,
-        /// How far they look, metres.
-        sight_m: f32,
-    },
-    /// They walk from one area to the other and back.
-    Commute {
-        /// The two areas.
-        between: (Area, Area),
-    },
-    /// They walk to an area and stay there.
-    Gather {
-        /// The area.
-        at: Area,
-    },
+    fn default() -> Self {
+        Self::new("Idle")
+    }
+}
+
+impl<'de> Deserialize<'de> for BehaviourSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self::new(raw.get_ron()))
+    }
+}
+
+impl Serialize for BehaviourSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = RawValue::from_ron(&self.0).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
+    }
 }

@@ -43,6 +43,12 @@ pub enum ScenarioError {
         /// The largest size that is read.
         bytes_max: u64,
     },
+    /// A capture of the run's packets could not be begun.
+    #[error("could not write the capture: {source}")]
+    Capture {
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The text cannot be read as a scenario: broken syntax, an unknown field, a value of the wrong type.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -63,7 +69,10 @@ impl ScenarioError {
     pub fn mistake(&self) -> Option<&Mistake> {
         match self {
             Self::Syntax(mistake) | Self::Invalid(mistake) | Self::Map(mistake) => Some(mistake),
-            Self::NotFound { .. } | Self::Read { .. } | Self::TooLarge { .. } => None,
+            Self::NotFound { .. }
+            | Self::Read { .. }
+            | Self::TooLarge { .. }
+            | Self::Capture { .. } => None,
         }
     }
 }

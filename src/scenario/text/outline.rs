@@ -10,6 +10,9 @@ use std::ops::Range;
 
 use super::place::{PathStep, ValuePath};
 
+/// What some editors put in front of a text.
+pub const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Bytes of the text, from the first to the one after the last.
 pub type TextSpan = Range<usize>;
 
@@ -190,7 +193,8 @@ impl<'a> Outline<'a> {
 fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
-    let mut at = 0;
+    // A byte order mark is no part of the first word.
+    let mut at = text.len() - text.trim_start_matches(BYTE_ORDER_MARK).len();
     while let Some(&byte) = bytes.get(at) {
         let rest = &bytes[at..];
         let (kind, length) = match byte {

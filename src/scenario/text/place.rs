@@ -1,6 +1,7 @@
 //! Where in a scenario something is: a path of fields and list items, independent of any text.
 
 use std::fmt;
+use std::ops::Range;
 
 /// One step down from a value to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Problem {
     pub message: String,
     /// More that helps, such as the names that are known.
     pub help: Option<String>,
+    /// Which bytes of the value's own text are wrong, where that is known; all of them otherwise.
+    pub span: Option<Range<usize>>,
 }
 
 impl Problem {
@@ -82,6 +85,16 @@ impl Problem {
             place,
             message: message.into(),
             help: None,
+            span: None,
+        }
+    }
+
+    /// The same problem, with more that helps.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Self {
+            help: Some(help.into()),
+            ..self
         }
     }
 }

@@ -110,13 +110,8 @@ pub(in crate::scenario) fn known(
             place.clone(),
             format!("unknown {what} `{found}`, did you mean `{name}`?"),
         ),
-        None => Problem {
-            place: place.clone(),
-            message: format!("unknown {what} `{found}`"),
-            help: Some(format!(
-                "the known names are {}",
-                one_of(&Vec::from_iter(known))
-            )),
-        },
+        None => Problem::new(place.clone(), format!("unknown {what} `{found}`")).with_help(
+            format!("the known names are {}", one_of(&Vec::from_iter(known))),
+        ),
     })
 }

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::super::schema::{Area, BehaviourSpec, Crowd, Scenario};
+use glam::Vec2;
+
+use super::super::behaviours::BehaviourSite;
+use super::super::schema::{BehaviourSpec, Crowd, Scenario};
 use super::super::text::{Problem, ValuePath};
-use super::bounds::{at_most, known, metres, ordered, within};
+use super::areas::check_area;
+use super::bounds::{at_most, known, within};
 use super::limits::{
-    CROWD_RATE_MAX, CROWDS_MAX, METRES_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX,
-    PARTY_SIZE_MAX, POINTS_MAX, SPEED_M_S_MAX,
+    CROWD_RATE_MAX, CROWDS_MAX, NAME_CHARS_MAX, OBJECT_RATE_MAX, OBJECTS_MAX, PARTY_SIZE_MAX,
+    SPEED_M_S_MAX,
 };
 use super::names::Names;
 
@@ -104,63 +108,11 @@ pub(super) fn check_behaviour(
     behaviour: &BehaviourSpec,
     names: &Names,
 ) -> Result<(), Problem> {
-    match behaviour {
-        BehaviourSpec::Idle => Ok(()),
-        BehaviourSpec::Wander { radius_m } => {
-            within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX)
-        }
-        BehaviourSpec::Patrol { points } => {
-            let place = place.field("points");
-            if points.is_empty() {
-                return Err(Problem::new(
-                    place,
-                    "expected at least one point to patrol, found none",
-                ));
-            }
-            at_most(&place, "items", points.len(), POINTS_MAX)?;
-            points
-                .iter()
-                .enumerate()
-                .try_for_each(|(index, point)| metres(&place.item(index), *point))
-        }
-        BehaviourSpec::Chase { kind, sight_m } | BehaviourSpec::Flee { kind, sight_m } => {
-            known(&place.field("kind"), "kind", kind, &names.kinds)?;
-            within(&place.field("sight_m"), *sight_m, 0.0..=METRES_MAX)
-        }
-        BehaviourSpec::Commute {
-            between: (from, to),
-        } => {
-            check_area(&place.field("between").item(0), from)?;
-            check_area(&place.field("between").item(1), to)
-        }
-        BehaviourSpec::Gather { at } => check_area(&place.field("at"), at),
-    }
-}
-
-pub(super) fn check_area(place: &ValuePath, area: &Area) -> Result<(), Problem> {
-    match *area {
-        Area::Rect { min_m, max_m } => {
-            metres(&place.field("min_m"), min_m)?;
-            metres(&place.field("max_m"), max_m)?;
-            ordered(&place.field("max_m"), min_m, max_m)
-        }
-        Area::Ring {
-            center_m,
-            radius_m,
-            width_m,
-        } => {
-            metres(&place.field("center_m"), center_m)?;
-            within(&place.field("radius_m"), radius_m, 0.0..=METRES_MAX)?;
-            within(&place.field("width_m"), width_m, 0.0..=METRES_MAX)
-        }
-        Area::Point { center_m } => metres(&place.field("center_m"), center_m),
-        Area::Share(min, max) => {
-            for (index, corner) in [min, max].into_iter().enumerate() {
-                for (axis, value) in corner.to_array().into_iter().enumerate() {
-                    within(&place.item(index).item(axis), value, 0.0..=1.0)?;
-                }
-            }
-            ordered(&place.item(1), min, max)
-        }
-    }
+    let site = BehaviourSite {
+        place: place.clone(),
+        kinds: names.object_kinds,
+        scale: Vec2::ONE,
+        size_m: Vec2::ONE,
+    };
+    names.behaviours.resolve(behaviour, &site).map(drop)
 }

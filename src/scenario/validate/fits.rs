@@ -160,14 +160,14 @@ fn tile_count(recipe: &MapRecipe) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{parse, validate};
+    use crate::scenario::{Behaviours, parse, validate};
 
     fn scenario(fields: &str) -> Scenario {
         parse("t.ron", &format!("Scenario(name: \"x\", {fields})")).unwrap()
     }
 
     fn told(fields: &str) -> String {
-        match validate(&scenario(fields), &[]) {
+        match validate(&scenario(fields), &[], &Behaviours::default()) {
             Ok(()) => "ok".to_owned(),
             Err(problem) => problem.to_string(),
         }

@@ -5,6 +5,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `areas.rs` | areas |
 //! | `bounds.rs` | the single checks: ranges, lengths, names |
 //! | `crowds.rs` | the cast: numbers, places, behaviours |
 //! | `fits.rs` | whether maps, grids and edits fit each other |
@@ -15,6 +16,7 @@
 //!
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
+mod areas;
 mod bounds;
 mod crowds;
 mod fits;
@@ -23,11 +25,13 @@ mod names;
 mod scenes;
 mod script;
 
-pub(super) use bounds::{at_most, distinct, known, name, within};
+pub(super) use areas::check_area;
+pub(super) use bounds::{at_most, distinct, known, metres, name, within};
 pub(super) use fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
 pub(super) use names::Names;
 pub(super) use scenes::check_scene;
 
+use super::behaviours::Behaviours;
 use super::queues::{check_modes, check_queues};
 use super::schema::{Expectation, Scenario};
 use super::text::{Problem, ValuePath};
@@ -41,13 +45,18 @@ use limits::{
 use scenes::scenes;
 use script::{check_cue, check_line};
 
-/// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use.
+/// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use, `behaviours` those that
+/// crowds may.
 ///
 /// # Errors
 /// The first [`Problem`], with its place and what would be right.
-pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem> {
-    let built_in = ObjectKinds::default();
-    let names = Names::of(scenario, &built_in, attributes);
+pub fn validate(
+    scenario: &Scenario,
+    attributes: &[&str],
+    behaviours: &Behaviours,
+) -> Result<(), Problem> {
+    let kinds = kinds_of(scenario);
+    let names = Names::of(scenario, &kinds, attributes, behaviours);
     let root = ValuePath::root();
     name(&root.field("name"), "scenario", &scenario.name)?;
     within(&root.field("tick_hz"), scenario.tick_hz, 1.0..=TICK_HZ_MAX)?;
@@ -120,6 +129,15 @@ pub fn validate(scenario: &Scenario, attributes: &[&str]) -> Result<(), Problem>
     Ok(())
 }
 
+/// The kinds of objects with those of the scenario, as far as it may have them.
+fn kinds_of(scenario: &Scenario) -> ObjectKinds {
+    let mut kinds = ObjectKinds::default();
+    for kind in scenario.kinds.iter().take(KINDS_MAX) {
+        kinds.register(kind.clone());
+    }
+    kinds
+}
+
 fn check_expectation(place: &ValuePath, expectation: &Expectation) -> Result<(), Problem> {
     match expectation {
         Expectation::WaitUnderS(limit)
@@ -157,7 +175,7 @@ mod tests {
     fn told(fields: &str) -> String {
         let text = format!("Scenario(name: \"x\", {fields})");
         let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
-        validate(&scenario, &["health"])
+        validate(&scenario, &["health"], &Behaviours::default())
             .map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
     }
 
@@ -178,7 +196,9 @@ mod tests {
     fn a_scenario_needs_no_more_than_a_name() {
         assert_eq!(told(""), "ok");
         assert_eq!(
-            validate(&Scenario::default(), &[]).unwrap_err().to_string(),
+            validate(&Scenario::default(), &[], &Behaviours::default())
+                .unwrap_err()
+                .to_string(),
             "name: expected a name for the scenario, found none"
         );
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::behaviours::Behaviours;
 use super::super::schema::{Action, Crowd, Scenario};
 use crate::world::{KindClass, ObjectKinds};
 
@@ -17,13 +18,17 @@ pub(in crate::scenario) struct Names<'a> {
     pub player_tags: BTreeSet<&'a str>,
     pub(super) modes: BTreeSet<&'a str>,
     pub(super) attributes: BTreeSet<&'a str>,
+    /// The kinds as they will be, with their ids.
+    pub(super) object_kinds: &'a ObjectKinds,
+    pub(super) behaviours: &'a Behaviours,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn of(
         scenario: &'a Scenario,
-        built_in: &'a ObjectKinds,
+        object_kinds: &'a ObjectKinds,
         attributes: &[&'a str],
+        behaviours: &'a Behaviours,
     ) -> Self {
         let scenes: BTreeSet<_> = scenario
             .scenes
@@ -32,7 +37,7 @@ impl<'a> Names<'a> {
             .collect();
         let mut all_scenes = scenes.clone();
         // A kind of the scenario replaces the built-in one of its name.
-        let kinds = built_in.iter().chain(&scenario.kinds);
+        let kinds = object_kinds.iter().chain(&scenario.kinds);
         let classes: BTreeMap<_, _> = kinds.map(|kind| (kind.name.as_str(), kind.class)).collect();
         let mut crowds: Vec<&Crowd> = scenario.cast.iter().collect();
         for cue in &scenario.script {
@@ -60,6 +65,8 @@ impl<'a> Names<'a> {
                 .map(|queue| queue.mode.as_str())
                 .collect(),
             attributes: attributes.iter().copied().collect(),
+            object_kinds,
+            behaviours,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::super::schema::{Action, Cue, Scope};
 use super::super::text::{Problem, ValuePath};
+use super::areas::check_area;
 use super::bounds::{at_most, known, within};
-use super::crowds::{check_area, check_behaviour, check_crowd};
+use super::crowds::{check_behaviour, check_crowd};
 use super::limits::{
     DURATION_S_MAX, METRES_MAX, OBJECTS_MAX, PARTY_SIZE_MAX, PERIOD_S_MIN, TEXT_BYTES_MAX,
 };

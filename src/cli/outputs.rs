@@ -1,0 +1,135 @@
+//! The files that a run writes: none may be one of those that it reads, nor may two be the same.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+
+/// Symbolic links that are followed to a file that is not there yet.
+const LINKS_MAX: usize = 40;
+
+/// A file that a run reads or writes, and what it is called on the command line: `--events`, `the scenario`.
+pub(super) struct RunFile<'a> {
+    pub name: &'a str,
+    pub path: &'a Path,
+}
+
+/// Checks that no output is an input or another output, under whatever path. Nothing is written.
+///
+/// # Errors
+/// With both names and the path.
+pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(), Failure> {
+    for (nth, output) in outputs.iter().enumerate() {
+        let others = inputs.iter().chain(&outputs[..nth]);
+        for other in others {
+            if is_same_file(output.path, other.path) {
+                return Err(Failure::new(format!(
+                    "expected a file of its own for {}, found `{}`, which is {} as well",
+                    output.name,
+                    output.path.display(),
+                    other.name,
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A new file for an output; one that is there is overwritten.
+pub(super) fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
+    File::create(path)
+        .map(BufWriter::new)
+        .map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
+}
+
+/// Whether two paths lead to the same file, also where it is not there yet. What is no file, such as `/dev/null`, may be
+/// written more than once.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let (a, b) = (real_path(a), real_path(b));
+    let special = |path: &Path| fs::metadata(path).is_ok_and(|found| !found.is_file());
+    (a == b && !special(&a)) || is_hard_link(&a, &b)
+}
+
+/// Where a path leads, through links, also to a file that is not there yet.
+fn real_path(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        if let Ok(real) = fs::canonicalize(&path) {
+            return real;
+        }
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
+        let (Ok(folder), Some(name)) = (folder, path.file_name()) else {
+            return path;
+        };
+        let there = folder.join(name);
+        let Ok(target) = fs::read_link(&there) else {
+            return there;
+        };
+        path = folder.join(target);
+    }
+    path
+}
+
+#[cfg(unix)]
+fn is_hard_link(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of_file = |path| fs::metadata(path).ok().filter(fs::Metadata::is_file);
+    let (a, b) = (of_file(a), of_file(b));
+    a.zip(b)
+        .is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_hard_link(_: &Path, _: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(input: &Path, outputs: &[&Path]) -> Result<(), Failure> {
+        let outputs: Vec<RunFile> = outputs
+            .iter()
+            .map(|&path| RunFile {
+                name: "--an-output",
+                path,
+            })
+            .collect();
+        let name = "the scenario";
+        check_outputs(&[RunFile { name, path: input }], &outputs)
+    }
+
+    #[test]
+    fn outputs_are_files_of_their_own_under_whatever_path() {
+        let folder = std::env::temp_dir().join(format!("throng-outputs-{}", std::process::id()));
+        fs::create_dir_all(folder.join("deeper")).unwrap();
+        let in_folder = |name: &str| folder.join(name);
+        let scenario = in_folder("my.ron");
+        fs::write(&scenario, "").unwrap();
+        let (new, same) = (in_folder("new"), in_folder("deeper/../new"));
+        assert!(check(&scenario, &[&new, &in_folder("other")]).is_ok());
+        assert!(check(&scenario, &[&in_folder("deeper/../my.ron")]).is_err());
+        assert!(check(&scenario, &[&new, &same]).is_err());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::symlink;
+            let (soft, hard, dangling) = (in_folder("soft"), in_folder("hard"), in_folder("far"));
+            symlink("my.ron", &soft).unwrap();
+            fs::hard_link(&scenario, &hard).unwrap();
+            symlink("new", &dangling).unwrap();
+            assert!(check(&scenario, &[&soft]).is_err());
+            assert!(check(&scenario, &[&hard]).is_err());
+            assert!(check(&scenario, &[&new, &dangling]).is_err());
+            symlink("round", in_folder("round")).unwrap();
+            assert!(check(&scenario, &[&in_folder("round")]).is_ok());
+            let null = Path::new("/dev/null");
+            assert!(check(&scenario, &[null, null]).is_ok());
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

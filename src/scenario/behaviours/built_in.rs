@@ -1,0 +1,150 @@
+//! What scenarios write of the behaviours that come with the crate.
+
+use glam::Vec2;
+use serde::Deserialize;
+
+use super::super::schema::Area;
+use super::super::text::Problem;
+use super::super::validate::at_most;
+use super::super::validate::limits::POINTS_MAX;
+use super::parameters::{BehaviourParameters, BehaviourSite};
+use crate::crowd::{Chase, Commute, Flee, Gather, Idle, Patrol, Wander};
+
+/// They stand still.
+#[derive(Deserialize)]
+#[serde(rename = "Idle", deny_unknown_fields)]
+pub(super) struct IdleParameters {}
+
+impl BehaviourParameters for IdleParameters {
+    type Behaviour = Idle;
+
+    fn resolve(self, _: &BehaviourSite<'_>) -> Result<Idle, Problem> {
+        Ok(Idle)
+    }
+}
+
+/// They walk to one free spot after another round the place where they appeared.
+#[derive(Deserialize)]
+#[serde(rename = "Wander", deny_unknown_fields)]
+pub(super) struct WanderParameters {
+    /// How far from it they go, metres.
+    radius_m: f32,
+}
+
+impl BehaviourParameters for WanderParameters {
+    type Behaviour = Wander;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Wander, Problem> {
+        let radius_m = site.length_m("radius_m", self.radius_m)?;
+        Ok(Wander { radius_m })
+    }
+}
+
+/// They walk from point to point, and from the last to the first.
+#[derive(Deserialize)]
+#[serde(rename = "Patrol", deny_unknown_fields)]
+pub(super) struct PatrolParameters {
+    /// The points, metres.
+    points: Vec<Vec2>,
+}
+
+impl BehaviourParameters for PatrolParameters {
+    type Behaviour = Patrol;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Patrol, Problem> {
+        if self.points.is_empty() {
+            return Err(site.problem(
+                "points",
+                "expected at least one point to patrol, found none",
+            ));
+        }
+        let place = site.place().field("points");
+        at_most(&place, "items", self.points.len(), POINTS_MAX)?;
+        let points = self.points.into_iter().enumerate();
+        let points = points.map(|(nth, point)| site.point(&place.item(nth), point));
+        Ok(Patrol {
+            points: points.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// They run after the nearest object of a kind that they see.
+#[derive(Deserialize)]
+#[serde(rename = "Chase", deny_unknown_fields)]
+pub(super) struct ChaseParameters {
+    /// The name of the kind.
+    kind: String,
+    /// How far they look, metres.
+    sight_m: f32,
+}
+
+impl BehaviourParameters for ChaseParameters {
+    type Behaviour = Chase;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Chase, Problem> {
+        Ok(Chase {
+            kind: site.kind("kind", &self.kind)?,
+            sight_m: site.length_m("sight_m", self.sight_m)?,
+        })
+    }
+}
+
+/// They run from the nearest object of a kind that they see.
+#[derive(Deserialize)]
+#[serde(rename = "Flee", deny_unknown_fields)]
+pub(super) struct FleeParameters {
+    /// The name of the kind.
+    kind: String,
+    /// How far they look, metres.
+    sight_m: f32,
+}
+
+impl BehaviourParameters for FleeParameters {
+    type Behaviour = Flee;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Flee, Problem> {
+        Ok(Flee {
+            kind: site.kind("kind", &self.kind)?,
+            sight_m: site.length_m("sight_m", self.sight_m)?,
+        })
+    }
+}
+
+/// They walk from one area to the other and back.
+#[derive(Deserialize)]
+#[serde(rename = "Commute", deny_unknown_fields)]
+pub(super) struct CommuteParameters {
+    /// The two areas.
+    between: (Area, Area),
+}
+
+impl BehaviourParameters for CommuteParameters {
+    type Behaviour = Commute;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Commute, Problem> {
+        let (place, (from, to)) = (site.place().field("between"), self.between);
+        Ok(Commute {
+            between: [
+                site.area(&place.item(0), &from)?,
+                site.area(&place.item(1), &to)?,
+            ],
+        })
+    }
+}
+
+/// They walk to an area and stay there.
+#[derive(Deserialize)]
+#[serde(rename = "Gather", deny_unknown_fields)]
+pub(super) struct GatherParameters {
+    /// The area.
+    at: Area,
+}
+
+impl BehaviourParameters for GatherParameters {
+    type Behaviour = Gather;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Gather, Problem> {
+        let at = site.area(&site.place().field("at"), &self.at)?;
+        Ok(Gather { at })
+    }
+}

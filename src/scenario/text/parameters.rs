@@ -1,0 +1,115 @@
+//! A value with a name in front, such as `Wander(radius_m: 5)`, whose type only the name tells: it is kept as its text and
+//! read later, with errors that point into it all the same.
+
+use serde::de::DeserializeOwned;
+
+use super::outline::{Outline, TextSpan};
+use super::place::{Problem, ValuePath};
+use super::syntax::read_value;
+
+/// Its name; `None` when it begins with none.
+pub fn name(text: &str) -> Option<&str> {
+    let span = name_span(text)?;
+    text.get(span)
+}
+
+/// Its parameters. The place is the value's own.
+///
+/// # Errors
+/// A [`Problem`] with the bytes of `text` that are wrong; those of the name where something is missing.
+pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, Problem> {
+    let name = name_span(text).unwrap_or(0..0);
+    let (before, after) = text.split_at(name.end);
+    // The reader is given the brackets alone, where they stand: the type may have another name in code.
+    let has_brackets = Outline::new(text).root_head().is_some();
+    let brackets = if has_brackets {
+        format!("{:width$}{after}", "", width = before.len())
+    } else {
+        "()".to_owned()
+    };
+    read_value(&brackets, &Outline::new(&brackets)).map_err(|wrong| {
+        let is_within = has_brackets && wrong.span.start > name.end;
+        Problem {
+            span: Some(if is_within { wrong.span } else { name }),
+            help: wrong.help,
+            ..Problem::new(place.clone(), wrong.message)
+        }
+    })
+}
+
+fn name_span(text: &str) -> Option<TextSpan> {
+    let outline = Outline::new(text);
+    let span = outline.root_span();
+    let words = outline.words(&span);
+    words
+        .starts_with(|first: char| first.is_alphabetic() || first == '_')
+        .then_some(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Named {
+        #[serde(default)]
+        count: u8,
+        size_m: Option<f32>,
+    }
+
+    fn told(text: &str) -> (String, &str) {
+        let problem = read::<Named>(text, &ValuePath::root()).unwrap_err();
+        (problem.message, &text[problem.span.unwrap()])
+    }
+
+    #[test]
+    fn a_value_is_read_by_its_brackets_whatever_its_name() {
+        let expected = Named {
+            count: 3,
+            size_m: Some(1.5),
+        };
+        let text = "Any /* comment */ (count: 3, size_m: 1.5,)";
+        assert_eq!(read::<Named>(text, &ValuePath::root()), Ok(expected));
+        assert_eq!(name(text), Some("Any"));
+        let plain = Named {
+            count: 0,
+            size_m: None,
+        };
+        assert_eq!(read::<Named>("Any", &ValuePath::root()), Ok(plain));
+        for nameless in ["", "5", "(count: 3)", "\"Any\"", "[Any]", "-Any"] {
+            assert_eq!(name(nameless), None, "{nameless}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        let (message, words) = told("Any(count: 3, sise_m: 4)");
+        assert_eq!(words, "sise_m");
+        assert!(message.contains("did you mean `size_m`?"), "{message}");
+        let (message, words) = told("Anyé(\n  count: 300)");
+        assert_eq!(
+            (message.as_str(), words),
+            ("`300` is out of range for `count`", "300")
+        );
+        let (message, words) = told("Any(count: \"five\")");
+        assert_eq!(words, "\"five\"");
+        assert!(message.starts_with("expected a whole number"), "{message}");
+    }
+
+    #[test]
+    fn what_is_missing_is_pointed_at_by_the_name() {
+        #[derive(Debug, Deserialize)]
+        struct Needy {
+            #[expect(dead_code, reason = "it is missing")]
+            count: u8,
+        }
+        for text in ["Any", "Any()"] {
+            let problem = read::<Needy>(text, &ValuePath::root()).unwrap_err();
+            assert_eq!(problem.message, "the field `count` of `Needy` is missing");
+            assert_eq!(&text[problem.span.unwrap()], "Any");
+        }
+    }
+}

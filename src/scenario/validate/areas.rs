@@ -1,0 +1,35 @@
+//! Whether an area makes sense.
+
+use super::super::schema::Area;
+use super::super::text::{Problem, ValuePath};
+use super::bounds::{metres, ordered, within};
+use super::limits::METRES_MAX;
+
+/// An area whose numbers are finite, and whose corners are in order.
+pub(in crate::scenario) fn check_area(place: &ValuePath, area: &Area) -> Result<(), Problem> {
+    match *area {
+        Area::Rect { min_m, max_m } => {
+            metres(&place.field("min_m"), min_m)?;
+            metres(&place.field("max_m"), max_m)?;
+            ordered(&place.field("max_m"), min_m, max_m)
+        }
+        Area::Ring {
+            center_m,
+            radius_m,
+            width_m,
+        } => {
+            metres(&place.field("center_m"), center_m)?;
+            within(&place.field("radius_m"), radius_m, 0.0..=METRES_MAX)?;
+            within(&place.field("width_m"), width_m, 0.0..=METRES_MAX)
+        }
+        Area::Point { center_m } => metres(&place.field("center_m"), center_m),
+        Area::Share(min, max) => {
+            for (index, corner) in [min, max].into_iter().enumerate() {
+                for (axis, value) in corner.to_array().into_iter().enumerate() {
+                    within(&place.item(index).item(axis), value, 0.0..=1.0)?;
+                }
+            }
+            ordered(&place.item(1), min, max)
+        }
+    }
+}

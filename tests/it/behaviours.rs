@@ -1,0 +1,222 @@
+//! Promise: a game's own behaviour is as good as a built-in one. It is written here as an embedder writes it, named in a
+//! scenario with parameters, checked with the place of what is wrong, and part of the deterministic state.
+
+use glam::Vec2;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use serde::Deserialize;
+use throng::crowd::{Behave, Behaviour, CrowdArea, LooksFor, Senses, members};
+use throng::prelude::*;
+use throng::scenario::{
+    BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, Problem, RunOptions,
+    ScenarioRun, parse,
+};
+use throng::world::KindId;
+
+use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
+
+/// Stands at its post, runs at intruders that come near, and walks about when it sees none.
+#[derive(Debug, PartialEq)]
+struct Guard {
+    post: Vec2,
+    radius_m: f32,
+    intruders: KindId,
+}
+
+impl Behave for Guard {
+    const NAME: &'static str = "Guard";
+
+    fn looks_for(&self) -> Option<LooksFor> {
+        Some(LooksFor {
+            kind: self.intruders,
+            sight_m: 2.0 * self.radius_m,
+        })
+    }
+
+    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        let intruder = senses
+            .nearest
+            .filter(|at| at.distance(self.post) <= self.radius_m);
+        let beside = Vec2::new(random.random_range(-1.0..=1.0), 0.0);
+        Some(CrowdArea::Point(intruder.unwrap_or(self.post + beside)))
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        for part in [self.post.x, self.post.y, self.radius_m] {
+            hasher.write_f32(part);
+        }
+        hasher.write_u64(u64::from(self.intruders.0));
+    }
+}
+
+/// As a scenario writes it.
+#[derive(Deserialize)]
+#[serde(rename = "Guard", deny_unknown_fields)]
+struct GuardParameters {
+    post_m: Vec2,
+    radius_m: f32,
+    #[serde(default = "player")]
+    intruders: String,
+}
+
+fn player() -> String {
+    "player".to_owned()
+}
+
+impl BehaviourParameters for GuardParameters {
+    type Behaviour = Guard;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, Problem> {
+        site.within("radius_m", self.radius_m, 1.0..=50.0)?;
+        Ok(Guard {
+            post: site.point(&site.place().field("post_m"), self.post_m)?,
+            radius_m: self.radius_m,
+            intruders: site.kind("intruders", &self.intruders)?,
+        })
+    }
+}
+
+const SCENARIO: &str = r#"Scenario(
+    name: "gate", seed: 5, duration_s: 30,
+    scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.05)))],
+    cast: [
+        Crowd(tag: "guards", count: 12, speed_m_s: 4, behaviour: Guard(post_m: (30, 30), radius_m: 12)),
+        Crowd(tag: "guests", kind: "player", count: 20, clients: 1, behaviour: Wander(radius_m: 20)),
+    ],
+    script: [At(t_s: 20, run: SetBehaviour(tag: "guests", behaviour: Guard(
+        intruders: "npc", // in any order
+        radius_m: 5, post_m: (5, 5))))],
+    expect: [PathsExact, MirrorsEqual, ViewsWithinCap],
+)"#;
+
+fn play(threads: usize) -> Play {
+    Play {
+        threads,
+        ticks: 500,
+        configure: Some(|app, _| {
+            app.register_behaviour::<GuardParameters>();
+        }),
+        ..Play::default()
+    }
+}
+
+#[test]
+fn a_behaviour_of_ones_own_is_played_from_a_scenario() {
+    let mut run = start(scenario_of(SCENARIO), play(1));
+    while run.tick() < 380 {
+        run.step().unwrap();
+    }
+    let world = run.server().world();
+    let guards = members(world, "guards", None);
+    assert_eq!(guards.len(), 12);
+    let near = guards.iter().filter(|&&guard| {
+        let at = world.get::<Position>(guard).unwrap().0;
+        at.distance(Vec2::splat(30.0)) <= 14.0
+    });
+    assert!(near.count() >= 10, "they are at their post");
+    let behaviour = world.get::<Behaviour>(guards[0]).unwrap();
+    assert_eq!(behaviour.name(), "Guard");
+    let guard: &Guard = behaviour.downcast_ref().unwrap();
+    assert_eq!((guard.radius_m, guard.post), (12.0, Vec2::splat(30.0)));
+    assert_expectations(&play_out(scenario_of(SCENARIO), play(1)));
+}
+
+#[test]
+fn a_behaviour_of_ones_own_is_deterministic_and_hashed() {
+    let of = |text: &str, threads| hashes(scenario_of(text), play(threads));
+    let first = of(SCENARIO, 1);
+    assert_eq!(first, of(SCENARIO, 3));
+    // Nobody has chosen anything yet after one tick, so that it is the parameter that is hashed.
+    let wider = SCENARIO.replace("radius_m: 12", "radius_m: 12.5");
+    assert_ne!(first[0], of(&wider, 1)[0]);
+}
+
+/// What a scenario is refused with: `line:column: message`, and the help.
+fn refused(text: &str) -> (String, String) {
+    let mut behaviours = Behaviours::default();
+    behaviours.register::<GuardParameters>();
+    let error = scenario_of(text)
+        .check(&[], &behaviours)
+        .expect_err("something is wrong");
+    let mistake = error.mistake().unwrap();
+    let said = format!("{}:{}: {}", mistake.line, mistake.column, mistake.message);
+    (said, mistake.help.clone().unwrap_or_default())
+}
+
+#[test]
+fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
+    for (from, to, expected) in [
+        (
+            "behaviour: Guard(post",
+            "behaviour: Gaurd(post",
+            "5:68: unknown behaviour `Gaurd`, did you mean `Guard`?",
+        ),
+        (
+            "radius_m: 12",
+            "radius: 12",
+            "5:91: unknown field `radius`, did you mean `radius_m`?",
+        ),
+        (
+            "radius_m: 12",
+            "radius_m: \"far\"",
+            "5:101: expected a number for `radius_m`, found `\"far\"`",
+        ),
+        (
+            "radius_m: 12",
+            "radius_m: 51",
+            "5:101: expected cast[0].behaviour.radius_m from 1 to 50, found 51",
+        ),
+        (
+            ", radius_m: 12",
+            "",
+            "5:68: the field `radius_m` of `Guard` is missing",
+        ),
+        (
+            "intruders: \"npc\"",
+            "intruders: \"ncp\"",
+            "9:20: unknown kind `ncp`, did you mean `npc`?",
+        ),
+        (
+            "radius_m: 5, post_m",
+            "radius_m: 5, speed: 3, post_m",
+            "10:22: unknown field `speed`",
+        ),
+        (
+            "Wander(radius_m: 20)",
+            "Wander",
+            "6:82: the field `radius_m` of `Wander` is missing",
+        ),
+        (
+            "Wander(radius_m: 20)",
+            "5",
+            "6:82: expected a behaviour, such as `Wander(radius_m: 5)`",
+        ),
+    ] {
+        let text = SCENARIO.replace(from, to);
+        assert_ne!(text, SCENARIO, "{from}");
+        assert_eq!(refused(&text).0, expected, "{to}");
+    }
+    let (said, help) = refused(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
+    assert_eq!(said, "6:82: unknown behaviour `Teleportation`");
+    assert_eq!(
+        help,
+        "the known names are `Chase`, `Commute`, `Flee`, `Gather`, `Guard`, `Idle`, `Patrol` or `Wander`"
+    );
+}
+
+#[test]
+fn a_behaviour_that_nobody_registered_is_no_behaviour() {
+    let Err(error) = ScenarioRun::new(scenario_of(SCENARIO), RunOptions::default()) else {
+        panic!("nobody knows guards");
+    };
+    let mistake = error.mistake().unwrap();
+    assert_eq!((mistake.line, mistake.column), (5, 68));
+    assert_eq!(mistake.message, "unknown behaviour `Guard`");
+}
+
+#[test]
+fn what_was_read_of_a_behaviour_can_be_written_and_read_again() {
+    let scenario = parse("gate.ron", SCENARIO).unwrap();
+    let written = ron::to_string(&scenario.cast[0].behaviour).unwrap();
+    assert_eq!(written, "Guard(post_m: (30, 30), radius_m: 12)");
+}

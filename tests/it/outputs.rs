@@ -1,0 +1,134 @@
+//! Promise: what a run writes is whole, harms no other file, and steers no terminal.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use throng::outbox::{Captured, read_capture};
+use throng::sync::Mirror;
+use throng::wire::ClientId;
+
+use crate::rig::{Folder, throng};
+
+const SMALL: &str = r#"Scenario(name: "small", duration_s: 8,
+    scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0.05)))],
+    cast: [Crowd(kind: "player", count: 12, clients: 0.5, churn_per_s: 0.5, attributes_per_s: 2, behaviour: Wander(radius_m: 9)),
+        Crowd(count: 5, behaviour: Chase(kind: "player", sight_m: 20))],
+    expect: [MirrorsEqual])"#;
+
+#[test]
+fn outputs_that_overwrite_the_scenario_or_each_other_are_refused_before_anything_is_written() {
+    let folder = Folder::new();
+    let scenario = folder.write("my.ron", SMALL);
+    let (there, new) = (folder.write("there", "kept"), folder.path("new"));
+    let (again, itself) = (folder.path("./new"), folder.path("./my.ron"));
+    for (arguments, said) in [
+        (vec!["--events", scenario.as_str()], "--events"),
+        (vec!["--hashes", &there, "--capture", &itself], "--capture"),
+        (vec!["--events", &new, "--hashes", &again], "--hashes"),
+        (vec!["--map", &there, "--capture", &there], "--capture"),
+    ] {
+        let told = throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
+        assert_eq!(told.code, 2, "{arguments:?}: {}", told.err);
+        let expected = format!("error: expected a file of its own for {said}, found `");
+        assert!(told.err.starts_with(&expected), "{}", told.err);
+        assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
+        assert_eq!(fs::read_to_string(&there).unwrap(), "kept");
+        assert!(fs::metadata(&new).is_err(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_map_of_the_scenario_is_not_overwritten() {
+    let folder = Folder::new();
+    let map = folder.write("my.map", "type octile\nheight 1\nwidth 3\nmap\n...\n");
+    let scenes = r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: File("my.map"))])"#;
+    let scenario = folder.write("my.ron", scenes);
+    let told = throng(&["run", &scenario, "--events", &map]);
+    assert_eq!(told.code, 2, "{}", told.err);
+    assert!(told.err.contains("a map of the scenario"), "{}", told.err);
+    assert!(fs::read_to_string(&map).unwrap().starts_with("type octile"));
+}
+
+#[test]
+fn a_scenario_that_is_wrong_costs_no_earlier_output() {
+    let folder = Folder::new();
+    let scenario = folder.write("my.ron", SMALL.replace("count: 12", "clients: 2"));
+    let events = folder.write("events.jsonl", "from yesterday");
+    let told = throng(&["run", &scenario, "--events", &events]);
+    assert_eq!(told.code, 2, "{}", told.err);
+    assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
+}
+
+#[test]
+fn a_capture_holds_every_packet_as_it_was_sent() {
+    let folder = Folder::new();
+    let scenario = folder.write("my.ron", SMALL);
+    let capture = folder.path("packets");
+    let told = throng(&["run", &scenario, "--json", "--capture", &capture]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let report = told.json();
+    let holds = &report["expectations"][0]["holds"];
+    assert_eq!(*holds, true, "mirrors get their packets all the same");
+
+    let bytes = fs::read(&capture).unwrap();
+    let mut mirrors: BTreeMap<ClientId, Mirror> = BTreeMap::new();
+    let (mut packets, mut sent_bytes, mut closed) = (0, 0, 0);
+    for record in read_capture(&bytes) {
+        match record.unwrap() {
+            Captured::Packet(client, _, packet) => {
+                packets += 1;
+                sent_bytes += packet.len();
+                let mirror = mirrors.entry(client).or_default();
+                mirror.receive(packet).unwrap();
+            }
+            Captured::Closed(client, _) => {
+                closed += 1;
+                mirrors.remove(&client);
+            }
+        }
+    }
+    assert_eq!(report["sync"]["packets"], packets);
+    assert_eq!(report["sync"]["bytes"], sent_bytes);
+    assert!(packets > 500 && closed > 0, "{packets} {closed}");
+    assert!(mirrors.values().all(|mirror| mirror.ids().len() > 5));
+
+    // A capture is no part of what is simulated.
+    let without = throng(&["run", &scenario, "--json"]).json();
+    assert_eq!(without["state_hash"], report["state_hash"]);
+}
+
+#[test]
+fn names_steer_no_terminal() {
+    let folder = Folder::new();
+    let text = SMALL.replace("\"small\"", "\"sm\u{1b}[2Jall\\n\\u{202e}\"");
+    let scenario = folder.write("my\u{1b}[1m.ron", text);
+    for arguments in [
+        vec!["run", "--ticks", "1", &scenario],
+        vec!["check", &scenario],
+    ] {
+        let told = throng(&arguments);
+        assert_eq!(told.code, 0, "{}", told.err);
+        let all = told.out + &told.err;
+        assert!(!all.contains(['\u{1b}', '\u{202e}']), "{all}");
+        assert!(all.contains("sm\\u{1b}[2Jall\\n\\u{202e}"), "{all}");
+    }
+    let wrong = SMALL.replace(
+        "behaviour: Wander",
+        "tag: \"\u{7}\u{1b}c\", behavior: Wander",
+    );
+    let told = throng(&["run", &folder.write("w\u{1b}.ron", wrong)]);
+    assert_eq!(told.code, 2);
+    assert!(!told.err.contains(['\u{1b}', '\u{7}']), "{}", told.err);
+    let told = throng(&["run", "no\u{1b}[2J.ron"]);
+    assert!(!told.err.contains('\u{1b}'), "{}", told.err);
+}
+
+#[test]
+fn a_byte_order_mark_is_accepted() {
+    let folder = Folder::new();
+    let scenario = folder.write("my.ron", format!("\u{feff}{SMALL}"));
+    assert_eq!(throng(&["check", &scenario]).code, 0);
+    let wrong = SMALL.replace("Scenario(name", "Scenario(nam");
+    let told = throng(&["check", &folder.write("w.ron", format!("\u{feff}{wrong}"))]);
+    assert!(told.err.contains("w.ron:1:10"), "{}", told.err);
+}
