@@ -52,7 +52,9 @@ pub(super) struct Run {
     /// Write `TICK HASH`, a line a tick
     #[arg(long, value_name = "FILE")]
     hashes: Option<PathBuf>,
-    /// Write every packet as it was sent (`throng::outbox::read_capture` reads it)
+    /// Write every packet as it was sent
+    ///
+    /// Up to the last tick. Its format: the page of `throng::outbox`.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     /// Show expectations on time, but do not judge them

@@ -160,6 +160,7 @@ impl SyntheticClients {
         for synthetic in &self.clients {
             hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
             hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
+            hasher.write_u64(u64::from(synthetic.crowd.0) << 1 | u64::from(synthetic.receives));
         }
         self.churn_due
             .iter()

@@ -9,7 +9,7 @@ use super::place::CrowdArea;
 use crate::aoi::ViewCaps;
 use crate::nav::Path;
 use crate::sim::StateHasher;
-use crate::world::{GuildId, KindId, TeamId};
+use crate::world::{GuildId, KindId, Object, Scene, StateHashed, TeamId};
 
 /// Ticks after which an individual looks whether it has arrived, or sees somebody.
 pub(super) const LOOK_TICKS: u64 = 10;
@@ -138,10 +138,115 @@ pub(super) fn individual_random(seed: u64, purpose: u64, who: u64, when: u64) ->
     Pcg64Mcg::seed_from_u64(hasher.finish_u64())
 }
 
+impl CrowdSpec {
+    fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        let scene = world.get::<Scene>(self.scene);
+        let team = self.team.map(|team| team.0);
+        let guild = self.guild.map(|guild| guild.0);
+        for word in [
+            u64::from(self.kind.0),
+            u64::from(self.count),
+            scene.map_or(u64::MAX, |scene| u64::from(scene.id().0)),
+            team.map_or(u64::MAX, u64::from),
+            guild.map_or(u64::MAX, u64::from),
+            u64::from(self.party_size),
+            u64::from(self.caps.players),
+            u64::from(self.caps.npcs),
+            u64::from(self.caps.things),
+        ] {
+            hasher.write_u64(word);
+        }
+        for float in [
+            self.speed_m_s,
+            self.attributes_per_s,
+            self.clients,
+            self.messages_per_s,
+            self.churn_per_s,
+        ] {
+            hasher.write_f32(float);
+        }
+        self.at.hash(hasher);
+        self.behaviour.hash(hasher);
+    }
+}
+
+impl Crowds {
+    /// Puts into the state hash what decides on those who come later, and on whom activity befalls: members are drawn by
+    /// their place in the list.
+    pub(super) fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.resting));
+        for crowd in &self.all {
+            crowd.spec.hash(world, hasher);
+            hasher.write_u64(crowd.activity_due.to_bits());
+            hasher.write_u64(crowd.members.len() as u64);
+            for &member in &crowd.members {
+                let object = world.get::<Object>(member);
+                hasher.write_u64(object.map_or(u64::MAX, Object::key));
+            }
+        }
+    }
+}
+
 /// Brings individuals to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops. Call it again
 /// while searches are waiting. Parties that queue are not individuals, and go on.
 pub fn rest(world: &mut World) {
     world.resource_mut::<Crowds>().resting = true;
     let mut paths = world.query::<&mut Path>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::Vec2;
+
+    use super::super::behaviour::Wander;
+    use super::super::commands::{despawn_some, members, set_behaviour_of};
+    use super::super::spawn::add_crowd;
+    use super::*;
+    use crate::map::TileMap;
+    use crate::testing::TestServer;
+    use crate::world::ObjectKinds;
+
+    fn server(count: u32) -> TestServer {
+        let map = TileMap::new(40, 40, false).unwrap();
+        let mut server = TestServer::builder().map(map, 0.5).build();
+        let kind = server.stats::<ObjectKinds>().find("npc").unwrap();
+        let (scene, at) = (server.scene().unwrap(), CrowdArea::Point(Vec2::splat(5.0)));
+        let spec = CrowdSpec::new("crowd", kind, count, scene, at);
+        add_crowd(server.world_mut(), spec).unwrap();
+        server
+    }
+
+    #[test]
+    fn what_later_individuals_will_do_is_in_the_state_hash() {
+        let mut server = server(0);
+        let before = server.state_hash();
+        set_behaviour_of(
+            server.world_mut(),
+            "crowd",
+            &Wander { radius_m: 5.0 }.into(),
+        );
+        assert_ne!(server.state_hash(), before);
+    }
+
+    #[test]
+    fn that_nobody_does_anything_any_more_is_in_the_state_hash() {
+        let mut server = server(0);
+        let before = server.state_hash();
+        rest(server.world_mut());
+        assert_ne!(server.state_hash(), before);
+    }
+
+    #[test]
+    fn the_order_of_members_is_in_the_state_hash() {
+        // Activity draws a member by its place in the list.
+        let mut server = server(3);
+        let before = server.state_hash();
+        server.world_mut().resource_mut::<Crowds>().all[0]
+            .members
+            .swap(0, 2);
+        assert_ne!(server.state_hash(), before);
+        despawn_some(server.world_mut(), "crowd", None);
+        assert_eq!(members(server.world(), "crowd", None), []);
+    }
 }

@@ -11,6 +11,7 @@ use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
 use crate::outbox::Frames;
+use crate::sim::StateHasher;
 use crate::wire::{Channel, ClientId, PacketHeader, Reader};
 
 /// The most of a line's delay and of its jitter, in milliseconds.
@@ -38,6 +39,13 @@ pub struct LineSpec {
 }
 
 impl LineSpec {
+    /// Puts into the state hash what decides on the server: how narrow lines are, and whose. What happens to packets behind
+    /// the tick is no part of its state.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.bytes_per_s));
+        hasher.write_f32(self.share);
+    }
+
     /// What a client's line takes in a tick, if that is limited.
     pub(super) fn bytes_per_tick(&self, client: ClientId, tick_s: f64) -> Option<u32> {
         let is_narrow = self.bytes_per_s > 0 && self.is_of(client);

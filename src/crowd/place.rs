@@ -4,6 +4,7 @@ use glam::{IVec2, Vec2};
 use rand::{Rng, RngExt};
 
 use crate::map::{RegionId, TileMap};
+use crate::sim::StateHasher;
 
 /// Random spots tried before the nearest free one is taken.
 const TRIES: u32 = 32;
@@ -60,6 +61,21 @@ impl CrowdArea {
             Self::Ring { center, .. } => center,
             Self::Point(point) => point,
         }
+    }
+
+    /// Puts the whole area into the state hash: two areas with the same middle are two.
+    pub fn hash(&self, hasher: &mut StateHasher) {
+        let (tag, floats) = match *self {
+            Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => (1, [center.x, center.y, radius, width]),
+            Self::Point(point) => (2, [point.x, point.y, 0.0, 0.0]),
+        };
+        hasher.write_u64(tag);
+        floats.into_iter().for_each(|float| hasher.write_f32(float));
     }
 
     /// A random free tile of the area in this region of the map; or, where none is found soon, the free tile of the region

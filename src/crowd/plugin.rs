@@ -75,12 +75,9 @@ impl Plugin for CrowdPlugin {
             .hash_component::<Behaviour>("behaviour")
             .hash_component::<Mind>("mind")
             .hash_part("crowds", |world, hasher| {
-                let crowds = world.resource::<Crowds>();
-                for crowd in &crowds.all {
-                    hasher.write_u64(crowd.members.len() as u64);
-                    hasher.write_u64(crowd.activity_due.to_bits());
-                }
+                world.resource::<Crowds>().hash(world, hasher);
                 world.resource::<SyntheticClients>().hash(hasher);
+                world.resource::<LineSpec>().hash(hasher);
             });
     }
 }

@@ -279,8 +279,7 @@ mod tests {
     fn a_map_is_looked_up_beside_the_scenario() {
         let folder = Folder::new("beside");
         folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
-        let scenario =
-            r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: File("small.map"))])"#;
+        let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         assert_eq!(
             loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(),
@@ -292,7 +291,8 @@ mod tests {
     #[test]
     fn a_missing_map_is_shown_where_it_is_named() {
         let folder = Folder::new("missing");
-        let scenario = "Scenario(name: \"x\",\n scenes: [ScenarioScene(name: \"a\", map: File(\"none.map\"))])";
+        let scenario =
+            "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
         let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
         let error = loaded.check_maps().unwrap_err();
         assert!(
@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
-        let text = r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: Generate(Random(fill: 2)))])"#;
+        let text =
+            r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
         let scenario = parse("x.ron", text).unwrap();
         let loaded = Loaded {
             scenario,
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn an_edit_beyond_its_map_is_shown() {
         let text = r#"Scenario(name: "x",
-            scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
+            scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
             script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
         let scenario = parse("x.ron", text).unwrap();
         let loaded = Loaded {

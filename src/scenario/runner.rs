@@ -13,7 +13,7 @@ use super::events::{self, EventLog};
 use super::load::Loaded;
 use super::report::{self, Memory, ObjectFigures, Report};
 use super::script::{ScenarioScript, run_script};
-use super::stage;
+use super::stage::{self, Stage};
 use super::text::ScenarioError;
 use super::validate::limits::TICK_HZ_MAX;
 use crate::crowd::{ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
@@ -21,7 +21,7 @@ use crate::map::TileMap;
 use crate::outbox::Outbox;
 use crate::server::{Pace, Server};
 use crate::sim::clock::Stopwatch;
-use crate::sim::{SimSystems, TickObservers, TickTimings};
+use crate::sim::{HashAppExt, SimSystems, TickObservers, TickTimings};
 use crate::world::Scenes;
 
 /// Ticks in which a run comes to rest at the latest.
@@ -270,7 +270,15 @@ fn add_script(app: &mut App) {
                     .before(crate::crowd::CrowdSystems),
                 checks::watch.in_set(TickObservers),
             ),
-        );
+        )
+        .hash_part("script", |world, hasher| {
+            if let Some(script) = world.get_resource::<ScenarioScript>() {
+                script.hash(hasher);
+            }
+            if let Some(stage) = world.get_resource::<Stage>() {
+                stage.hash(world, hasher);
+            }
+        });
 }
 
 fn add_events(app: &mut App, log: EventLog) {

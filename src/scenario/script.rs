@@ -9,7 +9,7 @@ use super::stage::{self, Stage};
 use crate::crowd::{self, Gather};
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
 use crate::session::ControlledBy;
-use crate::sim::SimTick;
+use crate::sim::{SimTick, StateHasher};
 use crate::sync::{Announce, AnnounceScope};
 use crate::wire::Channel;
 use crate::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
@@ -66,6 +66,13 @@ impl ScenarioScript {
         Self {
             cues: scenario.script.iter().map(timed).collect(),
             ..Self::default()
+        }
+    }
+
+    /// Puts into the state hash when each cue runs next.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for cue in &self.cues {
+            hasher.write_u64(cue.next.unwrap_or(u64::MAX));
         }
     }
 

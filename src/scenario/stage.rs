@@ -17,9 +17,9 @@ use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
-use crate::sim::SimSettings;
+use crate::sim::{SimSettings, StateHasher};
 use crate::world::{
-    GuildId, KindId, Object, ObjectKinds, SceneSpec, TeamId, WorldError, open_scene,
+    GuildId, KindId, Object, ObjectKinds, Scene, SceneSpec, TeamId, WorldError, open_scene,
 };
 
 /// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
@@ -155,6 +155,20 @@ impl Stage {
             .find(|opened| world.get_entity(opened.entity).is_ok())
             .map(|opened| opened.entity)
             .ok_or_else(|| StageError::NotOpen(name.to_owned()))
+    }
+
+    /// Puts into the state hash what names of scenes mean, and what is made of those who come to them.
+    pub fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        for opened in &self.scenes {
+            let scene = world.get::<Scene>(opened.entity);
+            hasher.write_bytes(opened.name.as_bytes());
+            hasher.write_u64(scene.map_or(u64::MAX, |scene| u64::from(scene.id().0)));
+            hasher.write_f32(opened.scale.x);
+            hasher.write_f32(opened.scale.y);
+            let caps = [opened.caps.players, opened.caps.npcs, opened.caps.things];
+            caps.into_iter()
+                .for_each(|cap| hasher.write_u64(u64::from(cap)));
+        }
     }
 
     /// What the event log calls the map of a scene: its file, or the sort of map that was generated.

@@ -78,7 +78,7 @@ impl BehaviourParameters for GuardParameters {
 
 const SCENARIO: &str = r#"Scenario(
     name: "gate", seed: 5, duration_s: 30,
-    scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.05)))],
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.05)))],
     cast: [
         Crowd(tag: "guards", count: 12, speed_m_s: 4, behaviour: Guard(post_m: (30, 30), radius_m: 12)),
         Crowd(tag: "guests", kind: "player", count: 20, clients: 1, behaviour: Wander(radius_m: 20)),

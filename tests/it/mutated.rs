@@ -19,11 +19,11 @@ const EVERYTHING: &str = r#"Scenario(
     settings: (view: (looks_per_tick_max: 100), nav: (npc_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
         inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (near_m: 10, enters_per_tick: 4),
         matchmaking: (modes: [Groups(name: "spare", group_size: 3)])),
-    kinds: [ObjectKind(name: "wolf", class: Npc, visibility: Far(2)), ObjectKind(name: "sign", class: Thing, visibility: ScenarioScene)],
+    kinds: [ObjectKind(name: "wolf", class: Npc, visibility: Far(2)), ObjectKind(name: "sign", class: Thing, visibility: Scene)],
     scenes: [
-        ScenarioScene(name: "a", map: Generate(Town(width_tiles: 90, height_tiles: 90)), tile_m: 0.5, cell_m: 10, margin_m: 1, view_cap: 5,
+        Scene(name: "a", map: Generate(Town(width_tiles: 90, height_tiles: 90)), tile_m: 0.5, cell_m: 10, margin_m: 1, view_cap: 5,
             npc_cap: 3, thing_cap: 2, sight: Directed, max_objects: 60),
-        ScenarioScene(name: "b", map: Generate(Cave(width_tiles: 40, height_tiles: 30, fill: 0.4, smoothing_rounds: 2))),
+        Scene(name: "b", map: Generate(Cave(width_tiles: 40, height_tiles: 30, fill: 0.4, smoothing_rounds: 2))),
     ],
     cast: [
         Crowd(tag: "p", kind: "player", count: 12, scene: "a", at: Rect(min_m: (1, 1), max_m: (40, 40)), team: 1, guild: 2,
@@ -36,7 +36,7 @@ const EVERYTHING: &str = r#"Scenario(
     queues: [Queue(mode: "q", rules: Groups(group_size: 3, expire_after_s: 1), parties: 9, parties_per_s: 20, size_weights: (5, 1, 0, 0, 0),
         skill_mean: 10, skill_deviation: 3, power_per_player: 5, power_deviation: 2, cancels_per_s: 4,
         levels: (1, 9), avoid_share: 0.3, role_weights: (3, 1, 0, 0, 1), regions: 2, crowd: "p", leaves_per_s: 5, return_share: 0.5, rest_s: 0.1,
-        battle_scene: ScenarioScene(name: "battle", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0.1))), battle_s: 0.1)],
+        battle_scene: Scene(name: "battle", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0.1))), battle_s: 0.1)],
     script: [
         At(t_s: 0, run: Spawn(tag: "s", kind: "sign", count: 2)),
         At(t_s: 0, run: Teleport(tag: "p", count: 3, to: Share((0, 0), (1, 1)))),

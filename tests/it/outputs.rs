@@ -10,7 +10,7 @@ use throng::wire::ClientId;
 use crate::rig::{Folder, throng};
 
 const SMALL: &str = r#"Scenario(name: "small", duration_s: 8,
-    scenes: [ScenarioScene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0.05)))],
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0.05)))],
     cast: [Crowd(kind: "player", count: 12, clients: 0.5, churn_per_s: 0.5, attributes_per_s: 2, behaviour: Wander(radius_m: 9)),
         Crowd(count: 5, behaviour: Chase(kind: "player", sight_m: 20))],
     expect: [MirrorsEqual])"#;
@@ -41,7 +41,7 @@ fn outputs_that_overwrite_the_scenario_or_each_other_are_refused_before_anything
 fn a_map_of_the_scenario_is_not_overwritten() {
     let folder = Folder::new();
     let map = folder.write("my.map", "type octile\nheight 1\nwidth 3\nmap\n...\n");
-    let scenes = r#"Scenario(name: "x", scenes: [ScenarioScene(name: "a", map: File("my.map"))])"#;
+    let scenes = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("my.map"))])"#;
     let scenario = folder.write("my.ron", scenes);
     let told = throng(&["run", &scenario, "--events", &map]);
     assert_eq!(told.code, 2, "{}", told.err);

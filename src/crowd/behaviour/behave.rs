@@ -152,6 +152,7 @@ impl PartialEq for Behaviour {
 
 impl StateHashed for Behaviour {
     fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_bytes(self.name().as_bytes());
         self.0.hash(hasher);
     }
 }

@@ -28,9 +28,7 @@ impl Behave for Idle {
         None
     }
 
-    fn hash(&self, hasher: &mut StateHasher) {
-        point(hasher, 0, Vec2::ZERO);
-    }
+    fn hash(&self, _: &mut StateHasher) {}
 }
 
 /// Walks to random spots around where it began.
@@ -48,7 +46,7 @@ impl Behave for Wander {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        point(hasher, 1, Vec2::new(self.radius_m, 0.0));
+        hasher.write_f32(self.radius_m);
     }
 }
 
@@ -68,7 +66,11 @@ impl Behave for Patrol {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        self.points.iter().for_each(|&at| point(hasher, 2, at));
+        hasher.write_u64(self.points.len() as u64);
+        for point in &*self.points {
+            hasher.write_f32(point.x);
+            hasher.write_f32(point.y);
+        }
     }
 }
 
@@ -99,7 +101,8 @@ impl Behave for Chase {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        point(hasher, 3, Vec2::new(f32::from(self.kind.0), self.sight_m));
+        hasher.write_u64(u64::from(self.kind.0));
+        hasher.write_f32(self.sight_m);
     }
 }
 
@@ -133,7 +136,8 @@ impl Behave for Flee {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        point(hasher, 4, Vec2::new(f32::from(self.kind.0), self.sight_m));
+        hasher.write_u64(u64::from(self.kind.0));
+        hasher.write_f32(self.sight_m);
     }
 }
 
@@ -152,9 +156,7 @@ impl Behave for Commute {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        self.between
-            .iter()
-            .for_each(|place| point(hasher, 5, place.centre()));
+        self.between.iter().for_each(|place| place.hash(hasher));
     }
 }
 
@@ -173,14 +175,8 @@ impl Behave for Gather {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        point(hasher, 6, self.at.centre());
+        self.at.hash(hasher);
     }
-}
-
-fn point(hasher: &mut StateHasher, tag: u64, point: Vec2) {
-    hasher.write_u64(tag);
-    hasher.write_f32(point.x);
-    hasher.write_f32(point.y);
 }
 
 /// Everywhere up to so far from a centre.

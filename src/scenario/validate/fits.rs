@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_grid_of_too_small_cells_is_found_at_its_field() {
         let scenario =
-            scenario("scenes: [ScenarioScene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
+            scenario("scenes: [Scene(name: \"a\", tile_m: 0.5, cell_m: 1, margin_m: 0)]");
         let place = ValuePath::root().field("scenes").item(0);
         let fits = |side| grid_fits(&scenario.scenes[0], &place, TileRect::new(0, 0, side, side));
         assert_eq!(fits(2048), Ok(1024 * 1024));
@@ -205,7 +205,7 @@ mod tests {
     fn all_generated_maps_together_are_limited_and_equal_ones_count_once() {
         let scene = |name: &str, side: u32| {
             let recipe = format!("Random(width_tiles: {side}, height_tiles: 16384)");
-            format!("ScenarioScene(name: \"{name}\", map: Generate({recipe}))")
+            format!("Scene(name: \"{name}\", map: Generate({recipe}))")
         };
         let equal = format!("scenes: [{}, {}]", scene("a", 10_000), scene("b", 10_000));
         assert_eq!(told(&equal), "ok");

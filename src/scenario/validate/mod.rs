@@ -181,13 +181,13 @@ mod tests {
 
     fn with_crowd(fields: &str) -> String {
         told(&format!(
-            "scenes: [ScenarioScene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
+            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
         ))
     }
 
     fn with_action(action: &str) -> String {
         told(&format!(
-            "scenes: [ScenarioScene(name: \"a\")], cast: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
+            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
              script: [At(t_s: 1, run: {action})]"
         ))
     }
@@ -218,19 +218,19 @@ mod tests {
                 "kinds[0].visibility",
             ),
             (
-                "scenes: [ScenarioScene(name: \"a\", tile_m: 0)]",
+                "scenes: [Scene(name: \"a\", tile_m: 0)]",
                 "scenes[0].tile_m",
             ),
             (
-                "scenes: [ScenarioScene(name: \"a\", cell_m: NaN)]",
+                "scenes: [Scene(name: \"a\", cell_m: NaN)]",
                 "scenes[0].cell_m",
             ),
             (
-                "scenes: [ScenarioScene(name: \"a\", margin_m: 13)]",
+                "scenes: [Scene(name: \"a\", margin_m: 13)]",
                 "scenes[0].margin_m",
             ),
             (
-                "scenes: [ScenarioScene(name: \"a\", max_objects: 1048577)]",
+                "scenes: [Scene(name: \"a\", max_objects: 1048577)]",
                 "scenes[0].max_objects",
             ),
             ("queues: [Queue(parties: 1048577)]", "queues[0].parties"),
@@ -256,7 +256,7 @@ mod tests {
             ),
             ("queues: [Queue(skill_mean: -1)]", "queues[0].skill_mean"),
             (
-                "queues: [Queue(battle_scene: ScenarioScene(name: \"b\", tile_m: -1))]",
+                "queues: [Queue(battle_scene: Scene(name: \"b\", tile_m: -1))]",
                 "queues[0].battle_scene.tile_m",
             ),
             ("expect: [TickP99UnderMs(-1)]", "expect[0][0]"),
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn names_that_the_script_brings_may_be_used() {
-        let fields = "scenes: [ScenarioScene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
+        let fields = "scenes: [Scene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
             At(t_s: 1, run: Spawn(tag: \"pack\", kind: \"wolf\")), At(t_s: 2, run: OpenScene(name: \"b\")),
             At(t_s: 3, run: ChangeScene(tag: \"pack\", to: \"b\")), At(t_s: 4, run: CloseScene(scene: \"b\"))]";
         assert_eq!(told(fields), "ok");
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn names_must_differ() {
         assert!(
-            told("scenes: [ScenarioScene(name: \"a\"), ScenarioScene(name: \"a\")]")
+            told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
                 .starts_with("scenes[1].name: ")
         );
         assert!(told("queues: [Queue(), Queue()]").starts_with("queues[1].mode: "));
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn a_crowd_needs_a_scene_with_room_for_it() {
         assert!(told("cast: [Crowd()]").starts_with("cast[0]: expected a scene"));
-        let fields = "scenes: [ScenarioScene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
+        let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
         assert!(
             told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`")
         );
