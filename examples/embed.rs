@@ -4,14 +4,11 @@
     reason = "an example talks to the person who runs it"
 )]
 
-use std::time::Duration;
-
-use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
+use bevy_app::FixedUpdate;
 use bevy_ecs::prelude::*;
-use bevy_time::TimePlugin;
 use glam::Vec2;
 use throng::prelude::*;
-use throng::sim::{clock, single_threaded, state_hash};
+use throng::server::{Pace, Server};
 
 #[derive(Component)]
 struct Hunger(u8);
@@ -37,18 +34,22 @@ fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut app = App::new();
-    app.add_plugins((TaskPoolPlugin::default(), TimePlugin, ThrongPlugins))
-        .add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
-        .hash_component::<Hunger>("hunger");
     let hunger = AttributeSpec::new("hunger", 100, Encoding::U8).to(Audience::OWNER);
-    app.replicate::<Hunger>(hunger)?;
-
-    // The server's own loop: an update is a tick, at the pace of the clock on the wall.
-    clock::one_tick_an_update(&mut app);
-    single_threaded(&mut app);
-    let scene = open_scene(app.world_mut(), SceneSpec::default(), ())?;
-    let player = app
+    // The server's own loop: a step is a tick, at the pace of the clock on the wall.
+    let mut server = Server::builder()
+        .pace(Pace::RealTime)
+        .configure(|app| {
+            app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
+                .hash_component::<Hunger>("hunger");
+        })
+        .configure(|app| {
+            if let Err(error) = app.replicate::<Hunger>(hunger) {
+                println!("hunger is not replicated: {error}");
+            }
+        })
+        .build();
+    let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
+    let player = server
         .world()
         .resource::<ObjectKinds>()
         .find("player")
@@ -58,14 +59,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Viewable::default(),
         Hunger(0),
     );
-    let entity = spawn_object(app.world_mut(), scene, player, Vec2::splat(10.0), body)?;
-    let mut pacer = clock::Pacer::new(Duration::from_millis(50));
-    for _ in 0..40 {
-        pacer.wait();
-        app.update();
-    }
-    let hunger = app.world().get::<Hunger>(entity).map(|hunger| hunger.0);
-    let hash = state_hash(app.world_mut()).fold();
+    let entity = spawn_object(server.world_mut(), scene, player, Vec2::splat(10.0), body)?;
+    server.step(40);
+    let hunger = server.world().get::<Hunger>(entity).map(|hunger| hunger.0);
+    let hash = server.state_hash();
     println!("after two seconds: hunger {hunger:?}, state {hash:016x}");
     Ok(())
 }

@@ -24,15 +24,15 @@ pub struct CrowdSpec {
     pub tag: String,
     /// The kind of its individuals; of class `Player`, each is a synthetic player with a session.
     pub kind: KindId,
-    /// How many.
+    /// The number of individuals; of players, how many may be there at a time.
     pub count: u32,
     /// The scene's entity.
     pub scene: Entity,
     /// Where they appear.
     pub at: CrowdArea,
-    /// Their team.
+    /// The team of all its individuals.
     pub team: Option<TeamId>,
-    /// Their guild.
+    /// The guild of all its individuals.
     pub guild: Option<GuildId>,
     /// Players a party, up to five; 0 and 1 make none.
     pub party_size: u8,
@@ -165,7 +165,7 @@ impl CrowdSpec {
         ] {
             hasher.write_f32(float);
         }
-        self.at.hash(hasher);
+        self.at.hash_into(hasher);
         self.behaviour.hash(hasher);
     }
 }
@@ -199,10 +199,10 @@ pub fn rest(world: &mut World) {
 mod tests {
     use glam::Vec2;
 
-    use super::super::behaviour::Wander;
-    use super::super::commands::{despawn_some, members, set_behaviour_of};
-    use super::super::spawn::add_crowd;
     use super::*;
+    use crate::crowd::behaviour::Wander;
+    use crate::crowd::commands::{despawn_some, members, set_behaviour_of};
+    use crate::crowd::spawn::add_crowd;
     use crate::map::TileMap;
     use crate::testing::TestServer;
     use crate::world::ObjectKinds;

@@ -17,21 +17,21 @@ const NEAREST_TILES_MAX: u32 = 4096;
 pub enum CrowdArea {
     /// Everything between two corners.
     Rect {
-        /// Top left.
+        /// The top left corner, in metres.
         min: Vec2,
-        /// Bottom right.
+        /// The bottom right corner, in metres.
         max: Vec2,
     },
     /// Everything at `radius` from a centre, give or take half the width.
     Ring {
-        /// The centre.
+        /// The centre, in metres.
         center: Vec2,
-        /// The radius of the middle of the ring.
+        /// The radius of the middle of the ring, in metres.
         radius: f32,
-        /// From the inner edge to the outer.
+        /// From the inner edge to the outer, in metres.
         width: f32,
     },
-    /// One spot.
+    /// One spot, in metres.
     Point(Vec2),
 }
 
@@ -53,7 +53,7 @@ impl CrowdArea {
         }
     }
 
-    /// Its middle.
+    /// The middle of the area, in metres; that of a ring lies outside of it.
     #[must_use]
     pub fn centre(&self) -> Vec2 {
         match *self {
@@ -64,7 +64,7 @@ impl CrowdArea {
     }
 
     /// Puts the whole area into the state hash: two areas with the same middle are two.
-    pub fn hash(&self, hasher: &mut StateHasher) {
+    pub fn hash_into(&self, hasher: &mut StateHasher) {
         let (tag, floats) = match *self {
             Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
             Self::Ring {

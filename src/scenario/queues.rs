@@ -188,7 +188,7 @@ mod tests {
             queues: [Queue({fields}), Queue(mode: "other", crowd: "players")])"#
         );
         let scenario = parse("s.ron", &text).unwrap_or_else(|error| panic!("{error}"));
-        validate(&scenario, &[], &super::super::Behaviours::default()).map_or_else(
+        validate(&scenario, &[], &crate::scenario::Behaviours::default()).map_or_else(
             |problem| format!("{}: {}", problem.place, problem.message),
             |()| String::new(),
         )

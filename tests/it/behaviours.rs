@@ -149,27 +149,27 @@ fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
         (
             "behaviour: Guard(post",
             "behaviour: Gaurd(post",
-            "5:68: unknown behaviour `Gaurd`, did you mean `Guard`?",
+            "5:66: unknown behaviour `Gaurd`, did you mean `Guard`?",
         ),
         (
             "radius_m: 12",
             "radius: 12",
-            "5:91: unknown field `radius`, did you mean `radius_m`?",
+            "5:90: unknown field `radius`, did you mean `radius_m`?",
         ),
         (
             "radius_m: 12",
             "radius_m: \"far\"",
-            "5:101: expected a number for `radius_m`, found `\"far\"`",
+            "5:100: expected a number for `radius_m`, found `\"far\"`",
         ),
         (
             "radius_m: 12",
             "radius_m: 51",
-            "5:101: expected cast[0].behaviour.radius_m from 1 to 50, found 51",
+            "5:100: expected cast[0].behaviour.radius_m from 1 to 50, found 51",
         ),
         (
             ", radius_m: 12",
             "",
-            "5:68: the field `radius_m` of `Guard` is missing",
+            "5:66: the field `radius_m` of `Guard` is missing",
         ),
         (
             "intruders: \"npc\"",
@@ -184,12 +184,12 @@ fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
         (
             "Wander(radius_m: 20)",
             "Wander",
-            "6:82: the field `radius_m` of `Wander` is missing",
+            "6:80: the field `radius_m` of `Wander` is missing",
         ),
         (
             "Wander(radius_m: 20)",
             "5",
-            "6:82: expected a behaviour, such as `Wander(radius_m: 5)`",
+            "6:80: expected a behaviour, such as `Wander(radius_m: 5)`",
         ),
     ] {
         let text = SCENARIO.replace(from, to);
@@ -197,7 +197,7 @@ fn what_is_wrong_with_parameters_is_shown_in_the_scenario() {
         assert_eq!(refused(&text).0, expected, "{to}");
     }
     let (said, help) = refused(&SCENARIO.replace("Wander(radius_m: 20)", "Teleportation"));
-    assert_eq!(said, "6:82: unknown behaviour `Teleportation`");
+    assert_eq!(said, "6:80: unknown behaviour `Teleportation`");
     assert_eq!(
         help,
         "the known names are `Chase`, `Commute`, `Flee`, `Gather`, `Guard`, `Idle`, `Patrol` or `Wander`"
@@ -210,7 +210,7 @@ fn a_behaviour_that_nobody_registered_is_no_behaviour() {
         panic!("nobody knows guards");
     };
     let mistake = error.mistake().unwrap();
-    assert_eq!((mistake.line, mistake.column), (5, 68));
+    assert_eq!((mistake.line, mistake.column), (5, 66));
     assert_eq!(mistake.message, "unknown behaviour `Guard`");
 }
 

@@ -7,7 +7,7 @@ use throng::prelude::Sight;
 use throng::scenario::{self, BUILT_IN};
 use throng::sim::Heartbeat;
 
-use crate::rig::{Play, hashes};
+use crate::rig::{Play, hashes, scenario_of};
 
 /// How many ticks of each built-in scenario are compared: enough for its first cues, and no more than that.
 fn ticks_of(name: &str) -> u64 {
@@ -215,4 +215,23 @@ fn mutual_sight_is_the_same_on_any_number_of_threads() {
     let mutual = run(Sight::Mutual, 1);
     assert_eq!(mutual, run(Sight::Mutual, 3));
     assert_ne!(mutual, run(Sight::Directed, 3));
+}
+
+#[test]
+fn when_a_cue_runs_next_is_in_the_state_hash() {
+    // The first two ticks are alike; what differs is what is still to come.
+    let text = |t_s: &str| {
+        format!(
+            "Scenario(name: \"x\", scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 20, height_tiles: 20)))], \
+             script: [Every(t_s: {t_s}, from_s: 0.05, run: Free(rect_tiles: (0, 0, 1, 1)))])"
+        )
+    };
+    let play = Play {
+        threads: 1,
+        ticks: 3,
+        ..Play::default()
+    };
+    let [often, seldom] = ["0.5", "0.6"].map(|t_s| hashes(scenario_of(&text(t_s)), play));
+    assert_eq!(often[0], seldom[0]);
+    assert_ne!(often[1], seldom[1]);
 }

@@ -72,7 +72,7 @@ fn a_capture_holds_every_packet_as_it_was_sent() {
 
     let bytes = fs::read(&capture).unwrap();
     let mut mirrors: BTreeMap<ClientId, Mirror> = BTreeMap::new();
-    let (mut packets, mut sent_bytes, mut closed) = (0, 0, 0);
+    let (mut packets, mut sent_bytes) = (0, 0);
     for record in read_capture(&bytes) {
         match record.unwrap() {
             Captured::Packet(client, _, packet) => {
@@ -81,15 +81,12 @@ fn a_capture_holds_every_packet_as_it_was_sent() {
                 let mirror = mirrors.entry(client).or_default();
                 mirror.receive(packet).unwrap();
             }
-            Captured::Closed(client, _) => {
-                closed += 1;
-                mirrors.remove(&client);
-            }
+            Captured::Closed(client, _) => _ = mirrors.remove(&client),
         }
     }
     assert_eq!(report["sync"]["packets"], packets);
     assert_eq!(report["sync"]["bytes"], sent_bytes);
-    assert!(packets > 500 && closed > 0, "{packets} {closed}");
+    assert!(packets > 500, "{packets}");
     assert!(mirrors.values().all(|mirror| mirror.ids().len() > 5));
 
     // A capture is no part of what is simulated.

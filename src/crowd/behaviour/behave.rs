@@ -8,7 +8,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use rand_pcg::Pcg64Mcg;
 
-use super::super::place::CrowdArea;
+use crate::crowd::place::CrowdArea;
 use crate::map::SceneMap;
 use crate::sim::StateHasher;
 use crate::world::{KindId, StateHashed};
@@ -17,7 +17,7 @@ use crate::world::{KindId, StateHashed};
 ///
 /// A value is shared by all individuals that behave so, and does not change: what an individual remembers is in its
 /// [`Senses`], and what more it needs is a component and a system of the game's own, before
-/// [`CrowdSystems`](super::super::CrowdSystems). Two values are equal when individuals could not be told apart by them.
+/// [`CrowdSystems`](crate::crowd::CrowdSystems). Two values are equal when individuals could not be told apart by them.
 ///
 /// ```
 /// use rand_pcg::Pcg64Mcg;

@@ -6,8 +6,8 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::super::place::{CrowdArea, direction};
 use super::behave::{Behave, LooksFor, Senses};
+use crate::crowd::place::{CrowdArea, direction};
 use crate::sim::StateHasher;
 use crate::world::KindId;
 
@@ -156,7 +156,9 @@ impl Behave for Commute {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        self.between.iter().for_each(|place| place.hash(hasher));
+        self.between
+            .iter()
+            .for_each(|place| place.hash_into(hasher));
     }
 }
 
@@ -175,7 +177,7 @@ impl Behave for Gather {
     }
 
     fn hash(&self, hasher: &mut StateHasher) {
-        self.at.hash(hasher);
+        self.at.hash_into(hasher);
     }
 }
 
@@ -197,8 +199,8 @@ fn flight(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::behave::Behaviour;
     use super::*;
+    use crate::crowd::Behaviour;
     use crate::map::{SceneMap, TileMap};
     use crate::world::StateHashed;
     use rand::SeedableRng;

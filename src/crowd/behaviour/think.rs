@@ -4,10 +4,10 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use rand::RngExt;
 
-use super::super::crowds::{LOOK_TICKS, individual_random};
 use super::behave::{Behaviour, LooksFor, Senses};
 use super::mind::Mind;
 use crate::aoi::SceneInterest;
+use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use crate::map::SceneMap;
 use crate::nav::{Path, PathClass, PathRequest};
 use crate::sim::{RandomStreams, SimTick};

@@ -3,12 +3,12 @@
 use glam::Vec2;
 use serde::Deserialize;
 
-use super::super::schema::Area;
-use super::super::text::Problem;
-use super::super::validate::at_most;
-use super::super::validate::limits::POINTS_MAX;
 use super::parameters::{BehaviourParameters, BehaviourSite};
 use crate::crowd::{Chase, Commute, Flee, Gather, Idle, Patrol, Wander};
+use crate::scenario::schema::Area;
+use crate::scenario::text::Problem;
+use crate::scenario::validate::at_most;
+use crate::scenario::validate::limits::POINTS_MAX;
 
 /// They stand still.
 #[derive(Deserialize)]

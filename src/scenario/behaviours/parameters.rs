@@ -6,11 +6,11 @@ use std::ops::RangeInclusive;
 use glam::Vec2;
 use serde::de::DeserializeOwned;
 
-use super::super::schema::Area;
-use super::super::text::{Problem, ValuePath, closest, one_of};
-use super::super::validate::limits::METRES_MAX;
-use super::super::validate::{check_area, metres, within};
 use crate::crowd::{Behave, CrowdArea};
+use crate::scenario::schema::Area;
+use crate::scenario::text::{Problem, ValuePath, closest, one_of};
+use crate::scenario::validate::limits::METRES_MAX;
+use crate::scenario::validate::{check_area, metres, within};
 use crate::world::{KindId, ObjectKinds};
 
 /// The parameters of a behaviour as scenarios write them: `Guard(radius_m: 5, intruders: "player")`. The name in front is

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
-use super::super::schema::BehaviourSpec;
-use super::super::text::{Problem, parameters};
 use super::built_in::{
     ChaseParameters, CommuteParameters, FleeParameters, GatherParameters, IdleParameters,
     PatrolParameters, WanderParameters,
 };
 use super::parameters::{BehaviourParameters, BehaviourSite, unknown};
 use crate::crowd::{Behave, Behaviour};
+use crate::scenario::schema::BehaviourSpec;
+use crate::scenario::text::{Problem, parameters};
 
 /// The behaviours that scenarios may name; the built-in ones from the start.
 #[derive(Resource, Clone, Debug)]

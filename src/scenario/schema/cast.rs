@@ -20,9 +20,9 @@ pub struct Crowd {
     pub scene: Option<String>,
     /// Where it appears, on free tiles.
     pub at: Area,
-    /// Its team.
+    /// The team of all in it; none when absent.
     pub team: Option<u32>,
-    /// Its guild.
+    /// The guild of all in it; none when absent.
     pub guild: Option<u32>,
     /// Players a party, 1–5; 0 for no parties.
     pub party_size: u8,

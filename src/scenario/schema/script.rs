@@ -10,7 +10,7 @@ use crate::map::TileRect;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Cue {
-    /// Once.
+    /// Something happens once.
     At {
         /// The time, seconds.
         t_s: f64,
@@ -48,36 +48,36 @@ impl Cue {
 pub enum Action {
     /// A crowd appears.
     Spawn(Crowd),
-    /// Objects vanish.
+    /// Objects are despawned; players keep their session, and have no object from then on.
     Despawn {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
     },
     /// Objects are set elsewhere in their scene.
     Teleport {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
-        /// Where to.
+        /// The area where they appear, on free tiles.
         to: Area,
     },
     /// Objects change team.
     SetTeam {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
         /// The new team; none when absent.
         team: Option<u32>,
     },
     /// An attribute is set.
     SetAttribute {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
         /// The attribute's name.
         attribute: String,
@@ -86,7 +86,7 @@ pub enum Action {
     },
     /// An attribute of a scene is set; all in it learn of it.
     SetSceneAttribute {
-        /// Of which scene.
+        /// The name of the scene; the first one when absent.
         scene: Option<String>,
         /// The attribute's name.
         attribute: String,
@@ -95,9 +95,9 @@ pub enum Action {
     },
     /// Objects announce something, each by itself: a cast, a cry, a line of chat.
     Announce {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
         /// Who is told.
         scope: Scope,
@@ -113,53 +113,53 @@ pub enum Action {
     },
     /// A crowd begins to do something else.
     SetBehaviour {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
         /// What it does from now on.
         behaviour: BehaviourSpec,
     },
     /// A crowd walks to an area: short for `SetBehaviour` with `Gather`.
     Gather {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// Where to.
+        /// The area to which they walk.
         at: Area,
     },
     /// Tiles become blocked.
     Block {
-        /// Where.
+        /// The name of the scene; the first one when absent.
         scene: Option<String>,
         /// Left, top, width, height.
         rect_tiles: TileRect,
     },
     /// Tiles become free.
     Free {
-        /// Where.
+        /// The name of the scene; the first one when absent.
         scene: Option<String>,
         /// Left, top, width, height.
         rect_tiles: TileRect,
     },
     /// Blocked tiles become free and free ones blocked.
     Toggle {
-        /// Where.
+        /// The name of the scene; the first one when absent.
         scene: Option<String>,
         /// Left, top, width, height.
         rect_tiles: TileRect,
     },
     /// Tiles become as drawn.
     Paint {
-        /// Where.
+        /// The name of the scene; the first one when absent.
         scene: Option<String>,
         /// The top left tile.
         at_tile: (u32, u32),
         /// A text a row: `.` free, `@` or `#` blocked.
         rows: Vec<String>,
     },
-    /// Parties queue.
+    /// Parties without objects queue for a battle, beside those that the queue brings itself.
     Queue {
         /// In which mode.
         mode: String,
-        /// How many.
+        /// The number of parties.
         parties: u32,
         /// Players in each; by the queue's weights when absent.
         size: Option<u8>,
@@ -168,21 +168,21 @@ pub enum Action {
     Cancel {
         /// In which mode.
         mode: String,
-        /// How many.
+        /// The number of parties; those that have waited longest.
         parties: u32,
     },
     /// Players of a crowd that are out come in again.
     Login {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
     },
     /// Players of a crowd leave.
     Logout {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
     },
     /// The clients' lines become better or worse.
@@ -191,14 +191,14 @@ pub enum Action {
     OpenScene(ScenarioScene),
     /// A scene closes, with all that is in it.
     CloseScene {
-        /// Its name.
+        /// The name of the scene that closes; all that is in it is despawned.
         scene: String,
     },
     /// Objects go to another scene.
     ChangeScene {
-        /// Whose.
+        /// The tag of the crowds that it is about.
         tag: String,
-        /// How many.
+        /// How many of them at most, those that came first; all when absent.
         count: Option<u32>,
         /// The name of the scene that they go to.
         to: String,
@@ -229,7 +229,7 @@ pub enum Class {
     /// It may not.
     #[default]
     Reliable,
-    /// It may.
+    /// It may be lost, and is never sent again.
     Unreliable,
 }
 

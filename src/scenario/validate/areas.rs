@@ -1,9 +1,9 @@
 //! Whether an area makes sense.
 
-use super::super::schema::Area;
-use super::super::text::{Problem, ValuePath};
 use super::bounds::{metres, ordered, within};
 use super::limits::METRES_MAX;
+use crate::scenario::schema::Area;
+use crate::scenario::text::{Problem, ValuePath};
 
 /// An area whose numbers are finite, and whose corners are in order.
 pub(in crate::scenario) fn check_area(place: &ValuePath, area: &Area) -> Result<(), Problem> {

@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 
 use glam::Vec2;
 
-use super::super::text::{Problem, ValuePath};
-use super::super::text::{closest, one_of};
 use super::limits::{METRES_MAX, NAME_CHARS_MAX};
+use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{closest, one_of};
 
 /// A number within its range; NaN is within none.
 pub(in crate::scenario) fn within<T>(

@@ -4,9 +4,6 @@ use std::collections::BTreeSet;
 
 use glam::Vec2;
 
-use super::super::behaviours::BehaviourSite;
-use super::super::schema::{BehaviourSpec, Crowd, Scenario};
-use super::super::text::{Problem, ValuePath};
 use super::areas::check_area;
 use super::bounds::{at_most, known, within};
 use super::limits::{
@@ -14,6 +11,9 @@ use super::limits::{
     SPEED_M_S_MAX,
 };
 use super::names::Names;
+use crate::scenario::behaviours::BehaviourSite;
+use crate::scenario::schema::{BehaviourSpec, Crowd, Scenario};
+use crate::scenario::text::{Problem, ValuePath};
 
 pub(super) fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
     let place = ValuePath::root().field("cast");

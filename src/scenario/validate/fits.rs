@@ -3,12 +3,12 @@
 //! Part of validation like `validate`, but for what it takes maps to tell: [`edits_fit`] and [`grid_fits`] want the size
 //! of a scene's map, which the loader knows once it has read it.
 
-use super::super::schema::{Action, MapSource, Scenario, ScenarioScene};
-use super::super::text::{Problem, ValuePath};
 use super::bounds::at_most;
 use super::limits::SCENES_MAX;
 use crate::aoi::grid::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
+use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
+use crate::scenario::text::{Problem, ValuePath};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
 /// the script opens.

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::behaviours::Behaviours;
-use super::super::schema::{Action, Crowd, Scenario};
+use crate::scenario::behaviours::Behaviours;
+use crate::scenario::schema::{Action, Crowd, Scenario};
 use crate::world::{KindClass, ObjectKinds};
 
 /// The names that parts of a scenario may use.

@@ -1,10 +1,10 @@
 //! Whether the scenes of a scenario make sense.
 
-use super::super::schema::{Scenario, ScenarioScene};
-use super::super::text::{Problem, ValuePath};
 use super::bounds::{at_most, distinct, name, within};
 use super::fits::check_tiles;
 use super::limits::{CELL_M, OBJECTS_MAX, SCENES_MAX, TILE_M};
+use crate::scenario::schema::{Scenario, ScenarioScene};
+use crate::scenario::text::{Problem, ValuePath};
 
 pub(super) fn scenes(scenario: &Scenario) -> Result<(), Problem> {
     let place = ValuePath::root().field("scenes");

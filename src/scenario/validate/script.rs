@@ -1,7 +1,5 @@
 //! Whether what a script does makes sense.
 
-use super::super::schema::{Action, Cue, Scope};
-use super::super::text::{Problem, ValuePath};
 use super::areas::check_area;
 use super::bounds::{at_most, known, within};
 use super::crowds::{check_behaviour, check_crowd};
@@ -12,6 +10,8 @@ use super::names::Names;
 use super::scenes::check_scene;
 use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
 use crate::map::{TilePattern, TileRect};
+use crate::scenario::schema::{Action, Cue, Scope};
+use crate::scenario::text::{Problem, ValuePath};
 
 pub(super) fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Problem> {
     for (name, share) in [

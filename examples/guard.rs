@@ -1,0 +1,77 @@
+//! Look at `Guard`: a behaviour of the game's own, which a scenario names with parameters as it names the built-in ones.
+#![allow(
+    clippy::print_stdout,
+    reason = "an example talks to the person who runs it"
+)]
+
+use rand_pcg::Pcg64Mcg;
+use serde::Deserialize;
+use throng::crowd::{Behave, CrowdArea, LooksFor, Senses};
+use throng::scenario::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem};
+use throng::scenario::{RunOptions, ScenarioRun, parse};
+use throng::sim::StateHasher;
+use throng::world::KindId;
+
+/// Runs at intruders in sight of its post, and goes home when they are gone.
+#[derive(Debug, PartialEq)]
+struct Guard(LooksFor);
+
+impl Behave for Guard {
+    const NAME: &'static str = "Guard";
+
+    fn looks_for(&self) -> Option<LooksFor> {
+        Some(self.0)
+    }
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        let near = |at: &glam::Vec2| at.distance(senses.home) <= self.0.sight_m;
+        let goal = senses.nearest.filter(near).unwrap_or(senses.home);
+        Some(CrowdArea::Point(goal))
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        let KindId(kind) = self.0.kind;
+        hasher.write_u64(u64::from(kind));
+        hasher.write_f32(self.0.sight_m);
+    }
+}
+
+/// What a scenario writes: `Guard(against: "player", sight_m: 20)`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuardParameters {
+    against: String,
+    sight_m: f32,
+}
+
+impl BehaviourParameters for GuardParameters {
+    type Behaviour = Guard;
+
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, Problem> {
+        let kind = site.kind("against", &self.against)?;
+        let sight_m = site.length_m("sight_m", self.sight_m)?;
+        Ok(Guard(LooksFor { kind, sight_m }))
+    }
+}
+
+const SCENARIO: &str = r#"Scenario(name: "gate", duration_s: 60, scenes: [Scene(name: "gate")], cast: [
+    Crowd(kind: "npc", count: 10, speed_m_s: 4, behaviour: Guard(against: "player", sight_m: 20)),
+    Crowd(kind: "player", count: 200, behaviour: Wander(radius_m: 50))], expect: [PathsExact])"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let loaded = Loaded {
+        scenario: parse("gate.ron", SCENARIO)?,
+        path: None,
+        file: "gate.ron".into(),
+        text: SCENARIO.into(),
+    };
+    let mut options = RunOptions::default();
+    options.configure.push(Box::new(|app| {
+        app.register_behaviour::<GuardParameters>();
+    }));
+    let mut run = ScenarioRun::new(loaded, options)?;
+    while run.step()? {}
+    let report = run.finish()?;
+    println!("{}: {} paths", report.scenario, report.paths.found);
+    Ok(())
+}
