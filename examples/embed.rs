@@ -8,7 +8,6 @@ use bevy_app::FixedUpdate;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
-use throng::server::{Pace, Server};
 
 #[derive(Component)]
 struct Hunger(u8);

@@ -149,7 +149,7 @@ impl Printer {
     pub fn for_stderr() -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            color: std::io::stderr().is_terminal() && !super::no_color() && !dumb,
+            color: std::io::stderr().is_terminal() && !no_color() && !dumb,
         }
     }
 
@@ -217,6 +217,11 @@ impl Printer {
             text.to_owned()
         }
     }
+}
+
+/// Whether the user wants no colours: <https://no-color.org>.
+pub(super) fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// A text in one line, with every character that could steer the terminal shown by its number: what is named by a file, or in
