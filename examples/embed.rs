@@ -4,11 +4,10 @@
     reason = "an example talks to the person who runs it"
 )]
 
-use bevy_app::FixedUpdate;
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
-use throng::server::{Pace, Server};
 
 #[derive(Component)]
 struct Hunger(u8);
@@ -33,20 +32,21 @@ fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// What the game adds to the server; whatever is a Bevy plugin will do.
+fn hungry(app: &mut App) {
+    app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
+        .hash_component::<Hunger>("hunger");
     let hunger = AttributeSpec::new("hunger", 100, Encoding::U8).to(Audience::OWNER);
+    if let Err(error) = app.replicate::<Hunger>(hunger) {
+        println!("hunger is not replicated: {error}");
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The server's own loop: a step is a tick, at the pace of the clock on the wall.
     let mut server = Server::builder()
         .pace(Pace::RealTime)
-        .configure(|app| {
-            app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
-                .hash_component::<Hunger>("hunger");
-        })
-        .configure(move |app| {
-            if let Err(error) = app.replicate::<Hunger>(hunger) {
-                println!("hunger is not replicated: {error}");
-            }
-        })
+        .plugins(hungry)
         .build();
     let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
     let player = server

@@ -12,6 +12,7 @@ pub use crate::matchmaking::{MatchFormed, MatchmakingPlugin, QueueRequest, Ticke
 pub use crate::movement::{MovementPlugin, Speed, Walker};
 pub use crate::nav::{NavPlugin, Path, PathClass, PathFailed, PathFound, PathRequest};
 pub use crate::outbox::{Outbox, OutboxPlugin, Sink};
+pub use crate::server::{Pace, Server};
 pub use crate::session::{LoggedIn, LoggedOut, SessionPlugin, Sessions, control};
 pub use crate::sim::{
     HashAppExt, Heartbeat, RandomStreams, SimPlugin, SimSystems, SimTick, StateHasher, Workers,

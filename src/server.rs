@@ -10,7 +10,6 @@
 //!
 //! ```
 //! use throng::prelude::*;
-//! use throng::server::Server;
 //!
 //! let mut server = Server::builder().seed(7).tick_hz(30.0).build();
 //! open_scene(server.world_mut(), SceneSpec::default(), ())?;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use glam::IVec2;
 
 use super::escape::escaped;
-use super::files::check_output;
+use super::outputs::check_output;
 use super::{ExitStatus, Failure, image, print};
 use crate::map::{self, RegionId, TileMap};
 

@@ -7,11 +7,16 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `run`, `bench/`, `check`, `map`, `path/` | a subcommand each |
-//! | `report` | [`Failure`]: how errors are shown |
-//! | `escape` | names from outside, made fit to be shown |
-//! | `files` | outputs that would overwrite inputs |
-//! | `image` | PNG files |
+//! | `bench/` | `throng bench`: systems and the whole tick under load |
+//! | `check.rs` | `throng check`: scenarios and maps, without running them |
+//! | `escape.rs` | names from outside, made fit to be shown |
+//! | `image.rs` | pictures |
+//! | `map.rs` | `throng map`: info, convert, render, generate |
+//! | `outputs.rs` | the files that a run writes, and which they may not be |
+//! | `path/` | `throng path`: the algorithms, timed and compared |
+//! | `report.rs` | the one way in which errors are shown |
+//! | `run.rs` | `throng run`: plays a scenario |
+//! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold, 2 bad usage or bad input.
 //!
@@ -20,25 +25,25 @@
 mod bench;
 mod check;
 mod escape;
-mod files;
 mod image;
 mod map;
 mod outputs;
 mod path;
 mod report;
 mod run;
+mod terminal;
 
-use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
+use report::no_color;
 pub use report::{Failure, Printer};
+pub use terminal::ExitStatus;
+use terminal::{cores, is_interrupted, listen_for_interrupt, print, progress, threads};
 
 /// Simulates crowds of players and NPCs without a screen.
 #[derive(Debug, Parser)]
@@ -87,27 +92,6 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// How a subcommand ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExitStatus {
-    /// Done, and every expectation holds.
-    Done,
-    /// An expectation does not hold.
-    Unmet,
-    /// Bad usage or bad input, which has been told.
-    Bad,
-}
-
-impl From<ExitStatus> for ExitCode {
-    fn from(outcome: ExitStatus) -> Self {
-        match outcome {
-            ExitStatus::Done => Self::SUCCESS,
-            ExitStatus::Unmet => Self::from(1),
-            ExitStatus::Bad => Self::from(2),
-        }
-    }
-}
-
 /// Runs the program on the arguments of the process and gives its exit code.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -141,58 +125,6 @@ pub fn main() -> ExitCode {
             ExitStatus::Bad.into()
         }
     }
-}
-
-/// Writes a line of data to stdout. That nobody reads it any more, as behind `| head`, is no error.
-fn print(line: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout().lock(), "{line}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!(
-            "could not write to the standard output: {error}"
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Set by Ctrl-C: what runs ends after its tick or its query, with what it has.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// From now on Ctrl-C only asks to end.
-fn listen_for_interrupt() {
-    // An embedder's handler, if one is there already, stays.
-    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
-}
-
-fn is_interrupted() -> bool {
-    INTERRUPTED.load(Ordering::Relaxed)
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn threads(count: usize) -> String {
-    format!("{count} thread{}", if count == 1 { "" } else { "s" })
-}
-
-/// A bar on a terminal; nothing elsewhere.
-fn progress(count: u64, what: &str, quiet: bool) -> ProgressBar {
-    let target = if quiet || !std::io::stderr().is_terminal() {
-        ProgressDrawTarget::hidden()
-    } else {
-        ProgressDrawTarget::stderr()
-    };
-    let bar = ProgressBar::with_draw_target(Some(count), target);
-    if let Ok(style) =
-        ProgressStyle::with_template(&format!("{{bar:40}} {what} {{pos}}/{{len}}, {{eta}} left"))
-    {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// Whether the user wants no colours: <https://no-color.org>.
-fn no_color() -> bool {
-    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.

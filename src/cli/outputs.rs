@@ -1,4 +1,4 @@
-//! The files that a run writes: none may be one of those that it reads, nor may two be the same.
+//! The files that a command writes: none may be one of those that it reads, nor may two be the same.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -9,7 +9,7 @@ use super::Failure;
 /// Symbolic links that are followed to a file that is not there yet.
 const LINKS_MAX: usize = 40;
 
-/// A file that a run reads or writes, and what it is called on the command line: `--events`, `the scenario`.
+/// A file that a command reads or writes, and what it is called on the command line: `--events`, `the scenario`.
 pub(super) struct RunFile<'a> {
     pub name: &'a str,
     pub path: &'a Path,
@@ -34,6 +34,23 @@ pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(
         }
     }
     Ok(())
+}
+
+/// The same for one output of a command that reads these files.
+///
+/// # Errors
+/// With both paths.
+pub(super) fn check_output(output: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+    let input = |&path| RunFile {
+        name: "the input",
+        path,
+    };
+    let inputs: Vec<RunFile> = inputs.iter().map(input).collect();
+    let output = RunFile {
+        name: "the output",
+        path: output,
+    };
+    check_outputs(&inputs, &[output])
 }
 
 /// A new file for an output; one that is there is overwritten.

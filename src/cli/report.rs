@@ -8,8 +8,8 @@
 //!    |                                   ^^^^^^^^^
 //!    = help: …
 //! ```
-//! A long line is shown around the wrong words only; control characters are shown as spaces there and as escapes in
-//! names and messages, so that no file can steer the terminal.
+//! A long line is shown around the wrong words only; its control characters are shown as spaces, so that the carets stand below
+//! the wrong words, and those of names and messages by their number: no file can steer the terminal.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -157,7 +157,7 @@ impl Printer {
     pub fn for_stderr() -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self {
-            color: std::io::stderr().is_terminal() && !super::no_color() && !dumb,
+            color: std::io::stderr().is_terminal() && !no_color() && !dumb,
         }
     }
 
@@ -201,9 +201,8 @@ impl Printer {
             let arrow = self.paint(blue, "-->");
             let _ = writeln!(
                 out,
-                "{:width$}{arrow} {}:{line}:{column}",
+                "{:width$}{arrow} {file}:{line}:{column}",
                 "",
-                file,
                 width = margin
             );
             if !excerpt.text.trim().is_empty() {
@@ -215,8 +214,13 @@ impl Printer {
             }
         }
         if let Some(help) = &failure.help {
-            let help = escaped_lines(help);
-            let _ = writeln!(out, "{:margin$} {} help: {help}", "", self.paint(blue, "="));
+            let _ = writeln!(
+                out,
+                "{:margin$} {} help: {}",
+                "",
+                self.paint(blue, "="),
+                escaped_lines(help)
+            );
         }
         out
     }
@@ -228,6 +232,11 @@ impl Printer {
             text.to_owned()
         }
     }
+}
+
+/// Whether the user wants no colours: <https://no-color.org>.
+pub(super) fn no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 /// The part of a line round the wrong words, and the carets below it.

@@ -244,6 +244,14 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         "views       {} links, {} enters, {} evictions; longest list {} (cap {})",
         views.links, views.enters, views.evictions, views.max_list, views.cap
     )?;
+    write_systems(to, report)?;
+    writeln!(to, "state hash  {}", report.state_hash)?;
+    write_times(to, report)?;
+    write_verdict(to, report)
+}
+
+/// What clients, queues and messages came to.
+fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let sync = &report.sync;
     writeln!(
         to,
@@ -284,7 +292,11 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if let Some(peak) = report.memory.peak_rss_bytes {
         writeln!(to, "memory      {} at most", bytes(peak))?;
     }
-    writeln!(to, "state hash  {}", report.state_hash)?;
+    Ok(())
+}
+
+/// How long the sets of the tick took.
+fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(
         to,
         "\n{:<12}{:>10}{:>10}{:>10}{:>10}",
@@ -300,7 +312,11 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     let tick = report.tick_ms;
-    row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])?;
+    row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])
+}
+
+/// What the script could not do, and what was expected.
+fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.script_fault_count > 0 {
         writeln!(
             to,

@@ -154,20 +154,20 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
             ttl_ticks,
             text,
         } => {
+            let announce = |from, scope| Announce {
+                from: Some(from),
+                scope,
+                class: match class {
+                    Class::Reliable => Channel::Reliable,
+                    Class::Unreliable => Channel::Unreliable,
+                },
+                ttl_ticks: *ttl_ticks,
+                bytes: text.clone().into_bytes(),
+            };
             for entity in crowd::members(world, tag, *count) {
-                let Some((from, scope)) = speaker(world, entity, *scope) else {
-                    continue;
-                };
-                world.write_message(Announce {
-                    from: Some(from),
-                    scope,
-                    class: match class {
-                        Class::Reliable => Channel::Reliable,
-                        Class::Unreliable => Channel::Unreliable,
-                    },
-                    ttl_ticks: *ttl_ticks,
-                    bytes: text.clone().into_bytes(),
-                });
+                if let Some((from, scope)) = speaker(world, entity, *scope) {
+                    world.write_message(announce(from, scope));
+                }
             }
         }
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour)?,
@@ -177,24 +177,10 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
                 crowd::set_behaviour_of(world, tag, &Gather { at }.into());
             }
         }
-        Action::Block { scene, rect_tiles } => {
-            edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Block)?
-        }
-        Action::Free { scene, rect_tiles } => {
-            edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Free)?
-        }
-        Action::Toggle { scene, rect_tiles } => {
-            edit(world, scene.as_deref(), *rect_tiles, &TileEdit::Toggle)?
-        }
-        Action::Paint {
-            scene,
-            at_tile: (x, y),
-            rows,
-        } => {
-            let pattern = TilePattern::from_ascii(&rows.join("\n")).map_err(|e| text(&e))?;
-            let rect = TileRect::new(*x, *y, pattern.width(), pattern.height());
-            edit(world, scene.as_deref(), rect, &TileEdit::Write(pattern))?;
-        }
+        Action::Block { .. }
+        | Action::Free { .. }
+        | Action::Toggle { .. }
+        | Action::Paint { .. } => edit_tiles(world, action)?,
         Action::Queue {
             mode,
             parties,
@@ -272,14 +258,26 @@ fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) -> Res
     Ok(())
 }
 
-fn edit(
-    world: &mut World,
-    scene: Option<&str>,
-    rect: TileRect,
-    edit: &TileEdit,
-) -> Result<(), String> {
-    let scene = named(world, scene)?;
-    edit_map(world, scene, rect, edit)
+/// Does an action that edits tiles; any other does nothing.
+fn edit_tiles(world: &mut World, action: &Action) -> Result<(), String> {
+    let (scene, rect, edit) = match action {
+        Action::Block { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Block),
+        Action::Free { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Free),
+        Action::Toggle { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Toggle),
+        Action::Paint {
+            scene,
+            at_tile: (x, y),
+            rows,
+        } => {
+            let pattern = TilePattern::from_ascii(&rows.join("\n"));
+            let pattern = pattern.map_err(|error| error.to_string())?;
+            let rect = TileRect::new(*x, *y, pattern.width(), pattern.height());
+            (scene, rect, TileEdit::Write(pattern))
+        }
+        _ => return Ok(()),
+    };
+    let scene = named(world, scene.as_deref())?;
+    edit_map(world, scene, rect, &edit)
         .map(drop)
         .map_err(|error| error.to_string())
 }

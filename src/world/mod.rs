@@ -48,8 +48,8 @@ pub use objects::{
     spawn_object, teleport,
 };
 pub use parties::{
-    GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, PartyId, PlayerId, Players, AffiliationChanged,
-    TeamId, join_party, leave_party,
+    AffiliationChanged, GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, PartyId,
+    PlayerId, Players, TeamId, join_party, leave_party,
 };
 pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};

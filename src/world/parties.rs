@@ -9,7 +9,6 @@ use bevy_ecs::world::DeferredWorld;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-
 /// How many players a party can have.
 pub const PARTY_PLAYERS_MAX: usize = 5;
 
@@ -266,10 +265,7 @@ mod tests {
         );
         assert_eq!(parties.leave(PlayerId(1)), Some(a));
         assert_eq!(parties.members(a), []);
-        assert_eq!(
-            parties.join(a, PlayerId(2)),
-            Err(PartyError::Absent(a))
-        );
+        assert_eq!(parties.join(a, PlayerId(2)), Err(PartyError::Absent(a)));
         assert_eq!(parties.leave(PlayerId(1)), None);
     }
 
@@ -278,10 +274,7 @@ mod tests {
         let mut parties = Parties::default();
         let first = parties.make_below(2).unwrap();
         parties.make_below(2).unwrap();
-        assert_eq!(
-            parties.make_below(2),
-            Err(PartyError::TooMany { max: 2 })
-        );
+        assert_eq!(parties.make_below(2), Err(PartyError::TooMany { max: 2 }));
         assert_eq!((parties.refused(), parties.iter().count()), (1, 2));
         parties.join(first, PlayerId(1)).unwrap();
         parties.leave(PlayerId(1));

@@ -4,9 +4,9 @@ use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
 use super::{
-    Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt, ObjectKinds, Parties,
-    PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed, SceneObjects, SceneOpened,
-    Scenes, Spawned, AffiliationChanged, TeamId, Teleported, Velocity,
+    AffiliationChanged, Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt,
+    ObjectKinds, Parties, PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed,
+    SceneObjects, SceneOpened, Scenes, Spawned, TeamId, Teleported, Velocity,
 };
 use crate::sim::{self, HashAppExt, SimSystems};
 

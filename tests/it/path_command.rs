@@ -223,7 +223,11 @@ fn an_image_does_not_take_the_place_of_what_was_read() {
     let same = image.replace("a.png", "./a.png");
     let told = path(&[&asked[..], &[&same]].concat());
     assert_eq!((told.code, told.out.as_str()), (2, ""));
-    assert!(told.err.contains("would overwrite"), "{}", told.err);
+    assert!(
+        told.err.contains("which is the input as well"),
+        "{}",
+        told.err
+    );
     assert_eq!(fs::read(&image).unwrap(), before);
 }
 

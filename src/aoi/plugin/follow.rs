@@ -11,8 +11,8 @@ use super::interest::SceneInterest;
 use crate::aoi::priority::ViewTraits;
 use crate::aoi::views::{Profile, Removal};
 use crate::world::{
-    Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
-    SceneChanged, SceneObjects, Spawned, AffiliationChanged, TeamId, Teleported,
+    AffiliationChanged, Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef,
+    PartyId, Position, SceneChanged, SceneObjects, Spawned, TeamId, Teleported,
 };
 
 type Profiled = (

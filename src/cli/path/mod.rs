@@ -23,7 +23,7 @@ use glam::{IVec2, UVec2};
 
 use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
-use super::files::check_output;
+use super::outputs::check_output;
 use super::{Failure, image, listen_for_interrupt, print, progress};
 use crate::cli::ExitStatus as Exit;
 use crate::map::{self, TileEdit, TileMap};

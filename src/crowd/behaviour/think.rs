@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
+use glam::Vec2;
 use rand::RngExt;
 
 use super::behave::{Behaviour, LooksFor, Senses};
@@ -11,7 +12,7 @@ use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use crate::map::SceneMap;
 use crate::nav::{Path, PathClass, PathRequest};
 use crate::sim::{RandomStreams, SimTick};
-use crate::world::{Object, ObjectId, Position, SceneObjects};
+use crate::world::{KindId, Object, ObjectId, Position, SceneObjects};
 
 /// The longest way of the class `Npc`, in metres.
 const NPC_WAY_M: f32 = 20.0;
@@ -56,24 +57,22 @@ pub(in crate::crowd) fn think(
             continue;
         };
         let mut random = individual_random(streams.seed(), 2 << 32, key, tick.0);
-        let seen = behaviour.looks_for().zip(interest).and_then(
-            |(LooksFor { kind, sight_m }, interest)| {
-                interest
-                    .views()
-                    .nearby(position.0, sight_m, u8::MAX, &mut near);
-                let found = near.iter().filter_map(|&id| {
-                    let other = ids.entity(ObjectId(id))?;
-                    let (at, other_kind) = individuals
-                        .get(other)
-                        .map(|(_, other, at, ..)| (at.0, other.kind()))
-                        .or_else(|_| objects.get(other).map(|(other, at)| (at.0, other.kind())))
-                        .ok()?;
-                    (other_kind == kind && other != entity)
-                        .then_some((at.distance_squared(position.0), at))
-                });
-                found.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
-            },
-        );
+        let find = |id: u32| {
+            let other = ids.entity(ObjectId(id)).filter(|&other| other != entity)?;
+            let of_crowd = individuals
+                .get(other)
+                .map(|(_, object, at, ..)| (object, at));
+            let (object, at) = of_crowd.or_else(|_| objects.get(other)).ok()?;
+            Some((object.kind(), at.0))
+        };
+        let seen = behaviour
+            .looks_for()
+            .zip(interest)
+            .and_then(|(wanted, interest)| {
+                let views = interest.views();
+                views.nearby(position.0, wanted.sight_m, u8::MAX, &mut near);
+                nearest(&near, wanted, position.0, find)
+            });
         let position = position.0;
         let behaviour = behaviour.clone();
         let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
@@ -105,16 +104,36 @@ pub(in crate::crowd) fn think(
             // Where it goes already needs no second search.
             let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
             if !same && map.tile_at(goal) != map.tile_at(position) {
-                let class = if goal.distance(position) <= NPC_WAY_M {
-                    PathClass::Npc
-                } else {
-                    PathClass::Travel
-                };
-                let request = PathRequest::of_class(goal, class);
-                commands.entity(entity).try_insert(request);
+                commands.entity(entity).try_insert(way(position, goal));
             }
         } else {
             mind.next_tick = tick.0 + 10 * LOOK_TICKS;
         }
     }
+}
+
+/// Where the nearest is of those who are looked for, among some objects; the first of those who are equally near.
+fn nearest(
+    near: &[u32],
+    wanted: LooksFor,
+    position: Vec2,
+    find: impl Fn(u32) -> Option<(KindId, Vec2)>,
+) -> Option<Vec2> {
+    let wanted = near
+        .iter()
+        .filter_map(|&id| find(id))
+        .filter(|&(kind, _)| kind == wanted.kind)
+        .map(|(_, at)| (at.distance_squared(position), at));
+    wanted.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
+}
+
+/// The request for a way: a short one is searched sooner.
+fn way(position: Vec2, goal: Vec2) -> PathRequest {
+    let is_short = goal.distance(position) <= NPC_WAY_M;
+    let class = if is_short {
+        PathClass::Npc
+    } else {
+        PathClass::Travel
+    };
+    PathRequest::of_class(goal, class)
 }

@@ -10,7 +10,7 @@ use super::names::Names;
 use super::scenes::check_scene;
 use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
 use crate::map::{TilePattern, TileRect};
-use crate::scenario::schema::{Action, Cue, Scope};
+use crate::scenario::schema::{Action, Crowd, Cue, Scope};
 use crate::scenario::text::{Problem, ValuePath};
 
 pub(super) fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Problem> {
@@ -52,15 +52,7 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         known(&place.field("tag"), "tag", tag, &names.tags)?;
     }
     match action {
-        Action::Spawn(crowd) => {
-            if names.all_scenes.is_empty() {
-                return Err(Problem::new(
-                    place.clone(),
-                    "expected a scene for this crowd, found none in `scenes`",
-                ));
-            }
-            check_crowd(place, crowd, names, &names.all_scenes)
-        }
+        Action::Spawn(crowd) => check_spawn(place, crowd, names),
         Action::Teleport { to, .. } => check_area(&place.field("to"), to),
         Action::SetAttribute { attribute, .. } => known(
             &place.field("attribute"),
@@ -129,6 +121,14 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         | Action::Login { .. }
         | Action::Logout { .. } => Ok(()),
     }
+}
+
+fn check_spawn(place: &ValuePath, crowd: &Crowd, names: &Names) -> Result<(), Problem> {
+    if names.all_scenes.is_empty() {
+        let message = "expected a scene for this crowd, found none in `scenes`";
+        return Err(Problem::new(place.clone(), message));
+    }
+    check_crowd(place, crowd, names, &names.all_scenes)
 }
 
 fn check_changed_scene(

@@ -11,8 +11,8 @@ use crate::sync::membership::Memberships;
 use crate::sync::records::{LinkNews, PARTY, SceneRecords};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::world::{
-    Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId, Spawned, AffiliationChanged,
-    TeamId,
+    AffiliationChanged, Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId,
+    Spawned, TeamId,
 };
 
 /// A party in a [`Affiliation`](crate::sync::records::Affiliation).
