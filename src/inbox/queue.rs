@@ -42,7 +42,7 @@ pub enum Refused {
 /// A message as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboundMessage {
-    /// Whose.
+    /// The client that sent it.
     pub client: ClientId,
     /// The tick during or after which it came.
     pub tick: u64,

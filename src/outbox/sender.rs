@@ -135,7 +135,7 @@ impl Senders {
         }
     }
 
-    /// What happened so far.
+    /// What was written and lost so far, as the threads last told.
     pub fn counters(&mut self) -> SenderCounters {
         let mut sum = SenderCounters::default();
         for shard in &mut self.shards {

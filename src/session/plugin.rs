@@ -93,7 +93,7 @@ pub struct SessionStats {
 pub struct LoggedIn {
     /// Its session.
     pub client: ClientId,
-    /// Who.
+    /// The player that plays by it from now on.
     pub player: PlayerId,
 }
 
@@ -102,9 +102,9 @@ pub struct LoggedIn {
 pub struct LoggedOut {
     /// The session that was.
     pub client: ClientId,
-    /// Who.
+    /// The player whose session it was.
     pub player: PlayerId,
-    /// Why.
+    /// What ended it.
     pub reason: LogoutReason,
 }
 

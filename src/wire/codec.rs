@@ -9,7 +9,7 @@ pub enum WireError {
     /// The bytes end too early.
     #[error("byte {at}: the message ends, {wanted} more bytes were expected")]
     Truncated {
-        /// Where.
+        /// The byte from which on more were expected.
         at: usize,
         /// How many are missing at least.
         wanted: usize,
@@ -17,7 +17,7 @@ pub enum WireError {
     /// A varint has more bits than its type.
     #[error("byte {at}: a varint of more than {bits} bits")]
     Varint {
-        /// Where it begins.
+        /// The byte at which it begins, from 0 on.
         at: usize,
         /// How many it may have.
         bits: u32,
@@ -25,7 +25,7 @@ pub enum WireError {
     /// The kind byte is none that is known.
     #[error("byte {at}: unknown message kind {found}")]
     Kind {
-        /// Where.
+        /// The byte at which it stands, from 0 on.
         at: usize,
         /// What stands there.
         found: u8,
@@ -47,13 +47,13 @@ pub enum WireError {
     /// A part of a long message in an unreliable packet.
     #[error("byte {at}: a part of a message in an unreliable packet")]
     PartUnreliable {
-        /// Where.
+        /// The byte at which it stands, from 0 on.
         at: usize,
     },
     /// A part that does not follow the one before it.
     #[error("byte {at}: a part from byte {found} of its message on, expected byte {expected}")]
     PartOffset {
-        /// Where.
+        /// The byte at which it stands, from 0 on.
         at: usize,
         /// Where in its message it says to begin.
         found: usize,
@@ -69,7 +69,7 @@ pub enum WireError {
     /// A value longer than allowed.
     #[error("byte {at}: a value of {found} bytes, at most {max} are allowed")]
     TooLong {
-        /// Where.
+        /// The byte at which it stands, from 0 on.
         at: usize,
         /// How long it claims to be.
         found: u32,

@@ -42,11 +42,11 @@ pub enum AnnounceScope {
     Viewers(ObjectRef),
     /// All whose own object is near a place.
     Radius {
-        /// Where.
+        /// The scene that the place is in.
         scene: SceneId,
-        /// Around what, in metres.
+        /// The middle of the circle, in metres.
         at: Vec2,
-        /// How far, in metres.
+        /// Its radius, in metres.
         radius_m: f32,
     },
     /// The members of a party, wherever they are.

@@ -33,7 +33,7 @@ pub struct AttributeSpec {
     pub id: u16,
     /// Who learns it.
     pub audience: Audience,
-    /// When.
+    /// How soon a change is told.
     pub cadence: Cadence,
     /// How its values are written; at most [`ATTRIBUTE_BYTES_MAX`] bytes.
     pub encoding: Encoding,
