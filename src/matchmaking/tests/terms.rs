@@ -124,11 +124,9 @@ fn is_allowed(parties: &[&Ticket], rules: &ModeRules, met: &Rematches, now_tick:
         };
         let (one, other) = (players(&sides[0]), players(&sides[1]));
         sides.iter().all(full)
-            && !one.iter().any(|&a| {
-                other
-                    .iter()
-                    .any(|&b| met.were_opponents(a.into(), b.into()))
-            })
+            && !one
+                .iter()
+                .any(|&a| other.iter().any(|&b| met.were_opponents(a, b)))
     })
 }
 
