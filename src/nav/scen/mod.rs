@@ -494,13 +494,17 @@ mod tests {
         assert_eq!(parse_scen("a.scen", ""), Ok(Scen::default()));
     }
 
+    fn message(text: &str) -> String {
+        parse_scen("a.scen", text).unwrap_err().to_string()
+    }
+
+    fn changed(text: &str, from: &str, to: &str) -> String {
+        assert!(text.contains(from), "{from}");
+        message(&text.replacen(from, to, 1))
+    }
+
     #[test]
     fn errors_name_file_line_and_column() {
-        let message = |text: &str| parse_scen("a.scen", text).unwrap_err().to_string();
-        let changed = |text: &str, from: &str, to: &str| {
-            assert!(text.contains(from), "{from}");
-            message(&text.replacen(from, to, 1))
-        };
         assert_eq!(
             message("version 3\n"),
             "a.scen:1:1: expected version 1 or 2, found `3`"
@@ -527,6 +531,10 @@ mod tests {
         ] {
             assert_eq!(changed(STATIC, from, to), format!("a.scen:{expected}"));
         }
+    }
+
+    #[test]
+    fn errors_in_a_file_with_edits_name_file_line_and_column() {
         for (from, to, expected) in [
             (
                 "cost 1",
