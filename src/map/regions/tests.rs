@@ -169,6 +169,10 @@ proptest! {
     fn built_regions_are_those_of_a_flood_in_order_of_first_tile(map in maps()) {
         check(&map, true)?;
     }
+}
+
+proptest! {
+    #![proptest_config(draws!(80))]
 
     #[test]
     fn edited_regions_are_those_of_a_flood(map in maps(), edits in edits()) {

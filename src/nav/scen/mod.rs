@@ -4,6 +4,11 @@
 //! text ──▶ [`parse_scen`] ──▶ [`Scen`]: size, commands in order ──▶ Query: ask and compare
 //!                                                              └──▶ Patch: write a pattern into the map
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `version1` | queries on a map that does not change |
+//! | `version2` | queries and edits in turn |
+//!
 //! Version 1 (Sturtevant, "Benchmarks for Grid-Based Pathfinding", IEEE TCIAIG 4(2), 2012) is a list of queries on a map
 //! that does not change; version 2 (Grid-Based Path Planning Competition, dynamic track) has patches as well, which lie
 //! in a file of their own: [`decode_patches`](crate::map::decode_patches). Reading files from disk is the caller's
