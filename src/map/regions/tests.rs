@@ -248,7 +248,7 @@ fn check_unsettled(map: &TileMap) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(draws!(192))]
+    #![proptest_config(draws!(96))]
 
     #[test]
     fn edits_and_slices_in_turn_end_in_regions_as_those_built(
