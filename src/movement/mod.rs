@@ -6,11 +6,12 @@
 //! Path ───────▶ [Walkers] ──▶ Position, Velocity, Heading, Arrived, or a new PathRequest
 //!               [Rest]    ──▶ players that sent nothing for a while stand still
 //! ```
-//! | file | what it holds |
+//! | file | holds |
 //! |---|---|
 //! | `ground` | tiles under positions in metres: which tile, whether a step is free |
 //! | `walk` | how far a walker comes along its waypoints, smoothing as it reaches them |
 //! | `check` | whether a player's move is allowed |
+//! | `plugin` | [`Walker`], [`Speed`], the settings, and the systems of the tick |
 //!
 //! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
 //! [`MovementSettings::push_radius_tiles_max`]; a walker comes no farther in a tick than its speed allows and never

@@ -201,7 +201,7 @@ pub struct Arrived {
 pub struct MoveRefused {
     /// Its object.
     pub entity: Entity,
-    /// Why.
+    /// Why it was refused.
     pub reason: Refusal,
 }
 
@@ -231,6 +231,23 @@ impl<'a, 'w, 's> Grounds<'a, 'w, 's> {
                 ground
             }
         }
+    }
+
+    /// The ground of a scene for bodies that need so many tiles free around theirs.
+    fn with_clearance(
+        &mut self,
+        navigator: &'a Navigator,
+        scene: Entity,
+        clearance: u8,
+    ) -> Option<Ground<'a>> {
+        if clearance == 0 {
+            return self.of(scene);
+        }
+        let map = self.maps.get(scene).ok()?;
+        Some(Ground {
+            tiles: navigator.tiles(map, scene, clearance)?,
+            tile_m: map.tile_m(),
+        })
     }
 }
 
@@ -451,16 +468,9 @@ fn walk(
             velocity.set_if_neq(Velocity::default());
             continue;
         }
-        let scene = object.scene_entity();
-        let ground = match path.request().clearance {
-            0 => grounds.of(scene),
-            clearance => maps.get(scene).ok().and_then(|map| {
-                let tiles = navigator.tiles(map, scene, clearance)?;
-                let tile_m = map.tile_m();
-                Some(Ground { tiles, tile_m })
-            }),
-        };
-        let Some(ground) = ground else {
+        let clearance = path.request().clearance;
+        let Some(ground) = grounds.with_clearance(&navigator, object.scene_entity(), clearance)
+        else {
             continue;
         };
         let speed = speed.m_s();

@@ -90,7 +90,7 @@ fn a_corner_may_be_cut_on_demand() {
 #[test]
 fn what_has_no_path_is_an_answer_and_what_gave_up_is_none() {
     let folder = Folder::new();
-    let map = folder.write("a.map", &MAP.replace("....", "..@."));
+    let map = folder.write("a.map", MAP.replace("....", "..@."));
     for (to, more, code, result) in [("3,0", "none", 0, "unreachable"), ("1,1", "1", 0, "found")] {
         let limit = ["--node-limit", more, "--json"];
         let told = path(&[&["--map", &map, "--from", "0,0", "--to", to], &limit[..]].concat());

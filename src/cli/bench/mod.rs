@@ -3,6 +3,12 @@
 //! ```text
 //! systems ──▶ one file a system ──▶ [`BenchRow`]s ──▶ table or JSON on stdout
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `nav/`, `aoi`, `matchmaking`, `outbox`, `sync` | the rows of a system |
+//! | `tick` | the whole tick under a crowd |
+//! | `rows` | [`BenchRow`], and how rows are shown |
+//!
 //! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
 //! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from run to run.
 

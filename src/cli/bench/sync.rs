@@ -199,6 +199,14 @@ impl Sink for SomeMirrors {
     }
 }
 
+impl SomeMirrors {
+    /// Packets that a mirror could not take.
+    fn faults(&self) -> u64 {
+        let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+        mirrors.values().map(|&(_, faults)| faults).sum()
+    }
+}
+
 /// With reckoning and tiers, and with everything sent every tick.
 fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, Failure> {
     // As dense as 10,000 in a square kilometre.
@@ -240,63 +248,60 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
             }
         }
         let (after, packed) = server.stats();
-        let total: u64 = ns.iter().sum();
-        ns.sort_unstable();
         off_m.sort_unstable_by(f32::total_cmp);
-        let p99_m = off_m
-            .get(off_m.len() * 99 / 100)
-            .copied()
-            .unwrap_or(f32::MAX);
-        let faults: u64 = mirrors
-            .mirrors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .values()
-            .map(|&(_, faults)| faults)
-            .sum();
-        let value = total as f64 / links as f64;
-        rows.push(
-            BenchRow::new(SYSTEM, format!("{case}/{objects}"), value, "ns/link").aiming(
-                format!("<= {aim} ns, no fault of a mirror ({faults})"),
-                value <= aim && faults == 0,
-            ),
-        );
-        let median_ms = ns[ns.len() / 2] as f64 / 1e6;
-        rows.push(BenchRow::new(
-            SYSTEM,
-            format!("{case}, a tick"),
-            median_ms,
-            "ms",
-        ));
+        let faults = mirrors.faults();
         let seconds = ticks as f64 / TICK_HZ;
-        let a_client = (packed.bytes - packed_before.bytes) as f64 / f64::from(clients) / seconds;
-        rows.push(BenchRow::new(
-            SYSTEM,
-            format!("{case}, bytes"),
-            a_client / 1e3,
-            "kB/s",
+        let bytes = (packed.bytes - packed_before.bytes) as f64;
+        rows.extend(replication_rows(
+            &format!("{case}/{objects}"),
+            case,
+            aim,
+            &mut ns,
+            links,
+            &off_m,
+            faults,
+            bytes / f64::from(clients) / seconds,
+            after.sent.motions.messages - before.sent.motions.messages,
         ));
-        let sent = after.sent.motions.messages - before.sent.motions.messages;
-        rows.push(BenchRow::new(
-            SYSTEM,
-            format!("{case}, sent"),
-            100.0 * sent as f64 / links as f64,
-            "% links",
-        ));
-        rows.push(
-            BenchRow::new(
-                SYSTEM,
-                format!("{case}, off p99"),
-                f64::from(p99_m * 100.0),
-                "cm",
-            )
-            .aiming("at most 10 cm within 20 m", p99_m <= 0.1),
-        );
         if is_interrupted() {
             break;
         }
     }
     Ok(rows)
+}
+
+/// The rows of one case. `ns` are the times of the ticks, `off_m` how far mirrors were off, sorted.
+fn replication_rows(
+    name: &str,
+    case: &str,
+    aim: f64,
+    ns: &mut [u64],
+    links: u64,
+    off_m: &[f32],
+    faults: u64,
+    bytes_per_client_s: f64,
+    sent: u64,
+) -> [BenchRow; 5] {
+    let value = ns.iter().sum::<u64>() as f64 / links as f64;
+    ns.sort_unstable();
+    let median_ms = ns[ns.len() / 2] as f64 / 1e6;
+    let p99_m = off_m
+        .get(off_m.len() * 99 / 100)
+        .copied()
+        .unwrap_or(f32::MAX);
+    let row =
+        |what: &str, value, unit| BenchRow::new(SYSTEM, format!("{case}, {what}"), value, unit);
+    [
+        BenchRow::new(SYSTEM, name, value, "ns/link").aiming(
+            format!("<= {aim} ns, no fault of a mirror ({faults})"),
+            value <= aim && faults == 0,
+        ),
+        row("a tick", median_ms, "ms"),
+        row("bytes", bytes_per_client_s / 1e3, "kB/s"),
+        row("sent", 100.0 * sent as f64 / links as f64, "% links"),
+        row("off p99", f64::from(p99_m * 100.0), "cm")
+            .aiming("at most 10 cm within 20 m", p99_m <= 0.1),
+    ]
 }
 
 /// How far mirrors are off of objects within 20 m, in metres.

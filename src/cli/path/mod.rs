@@ -4,6 +4,12 @@
 //! map, queries (and edits) ──▶ [`QueryPlan`] ──▶ measure: an algorithm after the other ──▶ table or JSON on stdout
 //!                                                       └──▶ render: the last search as an image
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `measure` | asking all queries of a plan with one algorithm |
+//! | `findings` | right and wrong answers, as a table and as JSON |
+//! | `render` | a search as an image |
+//!
 //! The reference is what the `.scen` file says, whose lengths are those without cut corners; for a single query, and where
 //! corners may be cut, it is the first algorithm's answer. Exit code 1 when any answer differs. A search that gave up at the
 //! node limit is counted apart and judged by nobody. Where an algorithm has answered nothing at all, nothing is known to be

@@ -1,13 +1,12 @@
 //! The file formats of maps, each a pair of functions between bytes and a map; none touches the disk.
 //!
-//! | format | name | what it is |
-//! |---|---|---|
-//! | MovingAI | `.map` | text, a letter a tile, as the benchmark maps of pathfinding research come |
-//! | raw | `.raw` | a byte a tile, 0 = free |
-//! | packed | `.tmap` | a bit a tile, with a version and a checksum |
-//! | PNG | `.png` | an image, a pixel a tile, dark = blocked |
-//!
-//! Beside them `.patch`, MovingAI's lists of patterns to be written into a map.
+//! | file | holds |
+//! |---|---|
+//! | `movingai` | `.map`: text, a letter a tile, as the benchmark maps of pathfinding research come |
+//! | `raw` | `.raw`: a byte a tile, 0 = free |
+//! | `tmap` | `.tmap`, packed: a bit a tile, with a version and a checksum |
+//! | `png` | `.png`: an image, a pixel a tile, dark = blocked; an error without the feature `png` |
+//! | `patch` | `.patch`: MovingAI's lists of patterns to be written into a map |
 //!
 //! Invariants: `decode(encode(map)) == map` for every format that can hold the map's size; no input panics, and sizes
 //! are checked against the limits of maps before anything of that size is allocated.

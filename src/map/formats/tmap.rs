@@ -26,6 +26,61 @@ const HEADER_BYTES: usize = 24;
 const CHECKSUM_AT: usize = 16;
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
+    let TmapParts {
+        width,
+        height,
+        header,
+        payload,
+    } = header(file, bytes)?;
+    let tiles = width as usize * height as usize;
+    let found =
+        u64::from(u32_at(header, CHECKSUM_AT)) | u64::from(u32_at(header, CHECKSUM_AT + 4)) << 32;
+    let expected = checksum(&header[..CHECKSUM_AT], payload);
+    if found != expected {
+        let place = SourcePlace::byte(file, CHECKSUM_AT as u64);
+        return Err(MapError::Checksum {
+            place,
+            found,
+            expected,
+        });
+    }
+    let spare = payload
+        .last()
+        .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
+    if spare != 0 {
+        let place = SourcePlace::byte(file, bytes.len() as u64 - 1);
+        let field = "the number in the spare bits";
+        return Err(MapError::Field {
+            place,
+            field,
+            found: spare,
+            expected: "0".into(),
+        });
+    }
+
+    let mut rows = BitPlane::blocked(width, height);
+    for y in 0..height {
+        let first = y as usize * width as usize;
+        rows.set_row(
+            y,
+            (0..width as usize)
+                .step_by(64)
+                .map(|x| word_at(payload, first + x)),
+        );
+    }
+    Ok(TileMap::from_rows(rows))
+}
+
+/// A file in its parts.
+struct TmapParts<'a> {
+    width: u32,
+    height: u32,
+    header: &'a [u8; HEADER_BYTES],
+    payload: &'a [u8],
+}
+
+/// Checks all but the content: gives width, height, the header and what follows it, of the right length.
+fn header<'a>(file: &str, bytes: &'a [u8]) -> Result<TmapParts<'a>, MapError> {
     let start = &bytes[..bytes.len().min(MAGIC.len())];
     if start != MAGIC {
         let found = format!("\"{}\"", start.escape_ascii());
@@ -49,9 +104,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             "at least the {HEADER_BYTES} of the header"
         )));
     };
-    let u32_at = |at: usize| {
-        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
+    let u32_at = |at| u32_at(header, at);
     let (version, reserved) = (u32_at(4) as u16, u32_at(4) >> 16);
     if version != VERSION {
         return Err(MapError::Version {
@@ -82,49 +135,16 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             "{expected} for {width} × {height} tiles"
         )));
     }
-    let found = u64::from(u32_at(CHECKSUM_AT)) | u64::from(u32_at(CHECKSUM_AT + 4)) << 32;
-    let expected = checksum(&header[..CHECKSUM_AT], payload);
-    if found != expected {
-        let place = SourcePlace::byte(file, CHECKSUM_AT as u64);
-        return Err(MapError::Checksum {
-            place,
-            found,
-            expected,
-        });
-    }
-    check_spare_bits(file, found_bytes - 1, payload, tiles)?;
-    Ok(TileMap::from_rows(rows_of(payload, width, height)))
-}
-
-/// What is left of the last byte after the last tile is zero.
-fn check_spare_bits(file: &str, at: u64, payload: &[u8], tiles: usize) -> Result<(), MapError> {
-    let spare = payload
-        .last()
-        .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
-    if spare == 0 {
-        return Ok(());
-    }
-    Err(MapError::Field {
-        place: SourcePlace::byte(file, at),
-        field: "the number in the spare bits",
-        found: spare,
-        expected: "0".into(),
+    Ok(TmapParts {
+        width,
+        height,
+        header,
+        payload,
     })
 }
 
-/// The tiles of a payload, which follow each other without gaps between rows.
-fn rows_of(payload: &[u8], width: u32, height: u32) -> BitPlane {
-    let mut rows = BitPlane::blocked(width, height);
-    for y in 0..height {
-        let first = y as usize * width as usize;
-        rows.set_row(
-            y,
-            (0..width as usize)
-                .step_by(64)
-                .map(|x| word_at(payload, first + x)),
-        );
-    }
-    rows
+fn u32_at(header: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
 pub(super) fn encode(map: &TileMap) -> Vec<u8> {

@@ -1,5 +1,11 @@
 //! Maps made from a recipe and a seed, for scenarios, tests and benches.
 //!
+//! | file | holds |
+//! |---|---|
+//! | `town` | a walled town with streets and houses |
+//! | `cave` | rounded halls, all connected |
+//! | `grid` | mazes and rooms |
+//!
 //! Invariants: the same recipe and seed give the same tiles on every platform (`Pcg64Mcg` and integers; a share is
 //! turned into an integer once); a recipe that makes no map is an error that names the field.
 //!

@@ -5,7 +5,7 @@
 //! ask:    label ──▶ its number; the label of all small regions ──▶ flood of at most 64 tiles ──▶ the first tile's number
 //! edit:   one tile whose 3 × 3 decides ──▶ its label; else stretches ──▶ floods (`edit.rs`)
 //! ```
-//! | file | what it holds |
+//! | file | holds |
 //! |---|---|
 //! | `labels` | a label a tile |
 //! | `small` | regions of fewer than 64 tiles, which share one label |

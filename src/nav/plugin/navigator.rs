@@ -41,7 +41,7 @@ impl Navigator {
     }
 
     /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else
-    /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`] has first asked for them.
+    /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`](crate::nav::PathRequest) has first asked for them.
     pub fn tiles<'a>(
         &'a self,
         map: &'a SceneMap,

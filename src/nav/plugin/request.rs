@@ -153,7 +153,7 @@ pub struct PathFailed {
     pub entity: Entity,
     /// The object it was.
     pub object: Object,
-    /// Why.
+    /// Why there is no path.
     pub reason: PathFailure,
     /// The tile from which was searched; for a cancelled request, where the object stood when it was taken in.
     pub from: IVec2,

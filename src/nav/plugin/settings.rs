@@ -30,7 +30,7 @@ pub struct NavSettings {
     pub travel_expansions_per_tick: u64,
     /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
     pub travel_slice_expansions: u32,
-    /// The widest bodies provided for, by [`PathRequest::clearance`]; requests for wider ones fail as `blocked`. Every
+    /// The widest bodies provided for, by [`PathRequest::clearance`](crate::nav::PathRequest::clearance); requests for wider ones fail as `blocked`. Every
     /// clearance in use takes an eroded map a scene.
     pub clearance_max: u8,
     /// Tiles that an end of a path may be moved at most, whatever the request says.
@@ -44,7 +44,7 @@ pub struct NavSettings {
     pub budget_ms: Option<f32>,
     /// Requests that may wait; a further one is `cancelled` at once.
     pub queue_max: u32,
-    /// Whether each search is timed for [`NavStats::times`].
+    /// Whether each search is timed for [`NavStats::times`](crate::nav::NavStats::times).
     pub time_searches: bool,
 }
 

@@ -4,6 +4,11 @@
 //! text ──▶ [`parse_scen`] ──▶ [`Scen`]: size, commands in order ──▶ Query: ask and compare
 //!                                                              └──▶ Patch: write a pattern into the map
 //! ```
+//! | file | holds |
+//! |---|---|
+//! | `version1` | queries on a map that does not change |
+//! | `version2` | queries and edits in turn |
+//!
 //! Version 1 (Sturtevant, "Benchmarks for Grid-Based Pathfinding", IEEE TCIAIG 4(2), 2012) is a list of queries on a map
 //! that does not change; version 2 (Grid-Based Path Planning Competition, dynamic track) has patches as well, which lie
 //! in a file of their own: [`decode_patches`](crate::map::decode_patches). Reading files from disk is the caller's
@@ -494,13 +499,17 @@ mod tests {
         assert_eq!(parse_scen("a.scen", ""), Ok(Scen::default()));
     }
 
+    fn message(text: &str) -> String {
+        parse_scen("a.scen", text).unwrap_err().to_string()
+    }
+
+    fn changed(text: &str, from: &str, to: &str) -> String {
+        assert!(text.contains(from), "{from}");
+        message(&text.replacen(from, to, 1))
+    }
+
     #[test]
     fn errors_name_file_line_and_column() {
-        let message = |text: &str| parse_scen("a.scen", text).unwrap_err().to_string();
-        let changed = |text: &str, from: &str, to: &str| {
-            assert!(text.contains(from), "{from}");
-            message(&text.replacen(from, to, 1))
-        };
         assert_eq!(
             message("version 3\n"),
             "a.scen:1:1: expected version 1 or 2, found `3`"
@@ -527,6 +536,10 @@ mod tests {
         ] {
             assert_eq!(changed(STATIC, from, to), format!("a.scen:{expected}"));
         }
+    }
+
+    #[test]
+    fn errors_in_a_file_with_edits_name_file_line_and_column() {
         for (from, to, expected) in [
             (
                 "cost 1",

@@ -48,7 +48,7 @@ impl Query {
 /// The answer to a [`Query`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// A shortest path; its turning points are in the list given to [`Search::find`].
+    /// A shortest path; its turning points are in the list given to [`Search::find`](crate::nav::Search::find).
     Found(FoundPath),
     /// Start and goal are free, and no walk joins them.
     Unreachable,
@@ -57,7 +57,7 @@ pub enum Outcome {
     /// The start or the goal lies outside the map.
     OutOfBounds,
     /// The search gave up at its node limit: there is a path, if the tiles are [settled](TileMap::is_settled), and it was
-    /// not found. [`Search::write_partial`] gives the
+    /// not found. [`Search::write_partial`](crate::nav::Search::write_partial) gives the
     /// way to the tile nearest to the goal that was reached.
     Capped,
 }
