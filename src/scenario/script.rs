@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::warn;
 
-use super::schema::{Action, BehaviourSpec, Class, Cue, Scenario, Scope};
+use super::schema::{Action, Area, BehaviourSpec, Class, Cue, Scenario, Scope};
 use super::stage::{self, Stage};
 use crate::crowd::{self, Gather};
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
@@ -146,30 +146,7 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
                 return Err(format!("scenes have no attribute `{attribute}`"));
             }
         }
-        Action::Announce {
-            tag,
-            count,
-            scope,
-            class,
-            ttl_ticks,
-            text,
-        } => {
-            let announce = |from, scope| Announce {
-                from: Some(from),
-                scope,
-                class: match class {
-                    Class::Reliable => Channel::Reliable,
-                    Class::Unreliable => Channel::Unreliable,
-                },
-                ttl_ticks: *ttl_ticks,
-                bytes: text.clone().into_bytes(),
-            };
-            for entity in crowd::members(world, tag, *count) {
-                if let Some((from, scope)) = speaker(world, entity, *scope) {
-                    world.write_message(announce(from, scope));
-                }
-            }
-        }
+        Action::Announce { .. } => announce(world, action),
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour)?,
         Action::Gather { tag, at } => {
             if let Some(scene) = home_of(world, tag) {
@@ -202,16 +179,57 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
             close_scene(world, entity).map_err(|e| text(&e))?;
         }
         Action::ChangeScene { tag, count, to, at } => {
-            let entity = named(world, Some(to))?;
-            let place = world.resource::<Stage>().place(world, entity, at);
-            let movers = crowd::members(world, tag, *count);
-            let moved = crowd::change_scene_of(world, tag, *count, entity, &place);
-            // Also when not all of them found room there.
-            stage::give_caps(world, entity, &movers);
-            moved.map_err(|e| text(&e))?;
+            change_scene(world, tag, *count, to, at)?;
         }
     }
     Ok(())
+}
+
+/// Members of a crowd go to another scene, and see as many as its viewers do.
+fn change_scene(
+    world: &mut World,
+    tag: &str,
+    count: Option<u32>,
+    to: &str,
+    at: &Area,
+) -> Result<(), String> {
+    let entity = named(world, Some(to))?;
+    let place = world.resource::<Stage>().place(world, entity, at);
+    let movers = crowd::members(world, tag, count);
+    let moved = crowd::change_scene_of(world, tag, count, entity, &place);
+    // Also when not all of them found room there.
+    stage::give_caps(world, entity, &movers);
+    moved.map_err(|error| error.to_string())
+}
+
+/// Does an action that announces; any other does nothing.
+fn announce(world: &mut World, action: &Action) {
+    let Action::Announce {
+        tag,
+        count,
+        scope,
+        class,
+        ttl_ticks,
+        text,
+    } = action
+    else {
+        return;
+    };
+    for entity in crowd::members(world, tag, *count) {
+        let Some((from, scope)) = speaker(world, entity, *scope) else {
+            continue;
+        };
+        world.write_message(Announce {
+            from: Some(from),
+            scope,
+            class: match class {
+                Class::Reliable => Channel::Reliable,
+                Class::Unreliable => Channel::Unreliable,
+            },
+            ttl_ticks: *ttl_ticks,
+            bytes: text.clone().into_bytes(),
+        });
+    }
 }
 
 /// Who speaks, and who is to hear it; `None` when nobody is.

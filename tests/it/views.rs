@@ -135,6 +135,39 @@ impl Scene {
     }
 }
 
+impl Seen {
+    fn from_event(event: &Value) -> Self {
+        let class = match event["kind"].as_str().unwrap() {
+            "player" => 0,
+            "npc" | "boss" => 1,
+            "door" => 2,
+            other => panic!("what is a {other}?"),
+        };
+        Self {
+            generation: event["gen"].as_u64().unwrap(),
+            class,
+            everywhere: event["visibility"] == "scene",
+            viewer: event["viewer"].as_bool().unwrap(),
+            cell: None,
+        }
+    }
+}
+
+impl Scene {
+    fn from_event(event: &Value) -> Self {
+        let metres = |name: &str| event[name].as_f64().unwrap_or_else(|| panic!("{name}"));
+        let tile_m = metres("tile_m");
+        let caps = event["caps"].as_array().unwrap().iter();
+        Self {
+            cell_m: metres("cell_m"),
+            margin_m: metres("margin_m"),
+            size_m: (metres("width") * tile_m, metres("height") * tile_m),
+            caps: caps.map(|cap| cap.as_u64().unwrap() as usize).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Replays a log; gives what happened how often.
 fn replay(lines: &str) -> BTreeMap<String, u64> {
     let mut scenes: BTreeMap<u64, Scene> = BTreeMap::new();
@@ -156,21 +189,8 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
         count(kind.to_owned());
         let id = event["scene"].as_u64().unwrap_or(u64::MAX);
         if kind == "scene" {
-            let tile_m = metres("tile_m");
-            let caps = event["caps"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|cap| cap.as_u64().unwrap() as usize);
-            let scene = Scene {
-                cell_m: metres("cell_m"),
-                margin_m: metres("margin_m"),
-                size_m: (metres("width") * tile_m, metres("height") * tile_m),
-                caps: caps.collect(),
-                ..Scene::default()
-            };
             assert!(
-                scenes.insert(id, scene).is_none(),
+                scenes.insert(id, Scene::from_event(&event)).is_none(),
                 "a scene's number is used twice: {line}"
             );
             continue;
@@ -191,19 +211,7 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
         };
         match kind {
             "spawn" => {
-                let class = match event["kind"].as_str().unwrap() {
-                    "player" => 0,
-                    "npc" | "boss" => 1,
-                    "door" => 2,
-                    other => panic!("what is a {other}?"),
-                };
-                let seen = Seen {
-                    generation: number("gen"),
-                    class,
-                    everywhere: event["visibility"] == "scene",
-                    viewer: event["viewer"].as_bool().unwrap(),
-                    cell: None,
-                };
+                let seen = Seen::from_event(&event);
                 if let Some(&(generation, _)) = scene.last.get(&number("id")) {
                     assert!(
                         seen.generation > generation,
