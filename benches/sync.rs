@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use criterion::Criterion;
 use throng::sync::SyncSettings;
-use throng::sync::masks::{SlotMasks, bits};
 use throng::sync::workload::WalkingServer;
+use throng::sync::{SlotMasks, bits};
 
 const OBJECTS: u32 = 10_000;
 const DIRTY: u32 = 100;

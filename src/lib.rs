@@ -21,6 +21,7 @@ mod draws;
 pub mod aoi;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "crowd")]
 pub mod crowd;
 pub mod inbox;
 pub mod instance;
@@ -30,6 +31,7 @@ pub mod movement;
 pub mod nav;
 pub mod outbox;
 pub mod prelude;
+#[cfg(feature = "scenario")]
 pub mod scenario;
 pub mod server;
 pub mod session;

@@ -6,7 +6,7 @@
 //! ```
 //! use throng::testing::TestServer;
 //!
-//! let mut server = TestServer::builder().seed(7).crowd(20).build();
+//! let mut server = TestServer::builder().seed(7).build();
 //! server.step(40);
 //! assert_eq!(server.tick(), 40);
 //! ```
@@ -15,14 +15,18 @@ use std::sync::Arc;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+#[cfg(feature = "crowd")]
 use glam::Vec2;
 
+#[cfg(feature = "crowd")]
 use crate::crowd::{CrowdArea, CrowdPlugin, CrowdSpec, SyntheticClients, Wander, add_crowd};
 use crate::map::{SceneMap, TileMap};
 use crate::outbox::{MemorySink, Outbox};
 use crate::server::{Server, ServerBuilder};
 use crate::wire::ClientId;
-use crate::world::{ObjectKinds, SceneSpec, open_scene};
+#[cfg(feature = "crowd")]
+use crate::world::ObjectKinds;
+use crate::world::{SceneSpec, open_scene};
 
 /// A [`Server`] with synthetic crowds and strict order, which keeps what it sent.
 pub struct TestServer {
@@ -36,17 +40,29 @@ pub struct TestServer {
 pub struct TestServerBuilder {
     server: ServerBuilder,
     map: Option<(TileMap, f32)>,
+    #[cfg(feature = "crowd")]
     crowd: u32,
 }
 
 impl Default for TestServerBuilder {
     fn default() -> Self {
         Self {
-            server: Server::builder().strict_order().plugins(CrowdPlugin),
+            server: server(),
             map: None,
+            #[cfg(feature = "crowd")]
             crowd: 0,
         }
     }
+}
+
+#[cfg(feature = "crowd")]
+fn server() -> ServerBuilder {
+    Server::builder().strict_order().plugins(CrowdPlugin)
+}
+
+#[cfg(not(feature = "crowd"))]
+fn server() -> ServerBuilder {
+    Server::builder().strict_order()
 }
 
 impl TestServerBuilder {
@@ -88,7 +104,9 @@ impl TestServerBuilder {
         self
     }
 
-    /// Adds so many wandering synthetic players that receive packets, in a scene of its own when there is no map.
+    /// Adds so many wandering synthetic players that receive packets, in a scene of its own when there is no map. With the
+    /// feature `crowd`.
+    #[cfg(feature = "crowd")]
     #[must_use]
     pub const fn crowd(mut self, players: u32) -> Self {
         self.crowd = players;
@@ -122,6 +140,7 @@ impl TestServerBuilder {
             server.scene =
                 Some(open_scene(server.world_mut(), spec, map).expect("a map fits into a scene"));
         }
+        #[cfg(feature = "crowd")]
         if self.crowd > 0 {
             server.add_wanderers(self.crowd);
         }
@@ -196,6 +215,7 @@ impl TestServer {
         self.server.world_mut()
     }
 
+    #[cfg(feature = "crowd")]
     fn add_wanderers(&mut self, players: u32) {
         let scene = self.scene.unwrap_or_else(|| {
             let map = TileMap::new(400, 400, false).expect("the size is within limits");

@@ -20,7 +20,7 @@ use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
 use throng::session::{Sessions, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
-use throng::sync::masks::SlotMasks;
+use throng::sync::SlotMasks;
 use throng::sync::{AttributeSpec, Cadence, ReplicateAppExt, SyncStats};
 use throng::wire::{ClientId, Encoding};
 use throng::world::{KindId, Object, Position, SceneSpec, Velocity, open_scene, spawn_object};

@@ -33,10 +33,13 @@ mod grid;
 mod links;
 mod plugin;
 mod priority;
+#[cfg(any(test, feature = "bench"))]
 pub mod reference;
+#[cfg(any(test, feature = "bench"))]
 pub mod sets;
 mod share;
 mod views;
+#[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};

@@ -16,7 +16,7 @@
 
 use glam::Vec2;
 
-use crate::world::kinds::KindClass;
+use crate::world::KindClass;
 
 /// What the rules of a scene may read of an object, and all that they may read. An identity of 0 means "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

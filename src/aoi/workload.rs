@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::priority::ViewTraits;
 use crate::aoi::views::{Profile, SceneViews, Sight, ViewCaps};
-use crate::world::kinds::{KindClass, Visibility};
+use crate::world::{KindClass, Visibility};
 
 /// The side of a cell, in metres.
 pub const CELL_M: f32 = 50.0;

@@ -1,23 +1,12 @@
 //! Names and texts from outside, made fit to be shown: no file can steer the terminal.
 
-use std::fmt::Write as _;
-
-/// The text with its control characters, and those that turn the direction of writing, as escapes such as `\\u{1b}`.
+/// The text in one line, with its control characters, and those that turn the direction of writing, as escapes such as
+/// `\u{1b}`.
 pub(super) fn escaped(text: &str) -> String {
-    escaped_but(text, "")
-}
-
-/// The same, but for the line ends, which messages of several lines have.
-pub(super) fn escaped_lines(text: &str) -> String {
-    escaped_but(text, "\n")
-}
-
-fn escaped_but(text: &str, kept: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {
-        if is_steering(letter) && !kept.contains(letter) {
-            // Writing to a text does not fail.
-            let _ = write!(shown, "{}", letter.escape_unicode());
+        if is_steering(letter) {
+            shown.extend(letter.escape_default());
         } else {
             shown.push(letter);
         }
@@ -38,10 +27,6 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_shown_and_what_is_read_stays() {
         assert_eq!(escaped("Burg 1/ä.map"), "Burg 1/ä.map");
-        assert_eq!(
-            escaped("a\u{1b}[2J\n\u{202e}b"),
-            "a\\u{1b}[2J\\u{a}\\u{202e}b"
-        );
-        assert_eq!(escaped_lines("a\nb\r"), "a\nb\\u{d}");
+        assert_eq!(escaped("a\u{1b}[2J\n\u{202e}b"), "a\\u{1b}[2J\\n\\u{202e}b");
     }
 }

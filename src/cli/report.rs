@@ -16,7 +16,7 @@ use std::io::{IsTerminal, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
 
-use super::escape::{escaped, escaped_lines};
+use super::escape::escaped;
 use crate::map::MapError;
 use crate::nav::ScenError;
 use crate::scenario::{Mistake, ScenarioError};
@@ -190,7 +190,7 @@ impl Printer {
         let mut out = format!(
             "{} {}\n",
             self.paint(red, "error:"),
-            escaped_lines(failure.message.trim_end())
+            escaped(failure.message.trim_end())
         );
         let mut margin = 0;
         if let Some(excerpt) = &failure.excerpt {
@@ -219,7 +219,7 @@ impl Printer {
                 "{:margin$} {} help: {}",
                 "",
                 self.paint(blue, "="),
-                escaped_lines(help)
+                escaped(help)
             );
         }
         out

@@ -56,17 +56,14 @@ const STREAM: &str = "arrivals";
 pub struct ArrivalsPlugin;
 
 impl Plugin for ArrivalsPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, MatchmakingPlugin) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(MatchmakingPlugin);
         app.init_resource::<Arrivals>()
             .add_systems(
                 FixedUpdate,
@@ -83,6 +80,10 @@ impl Plugin for ArrivalsPlugin {
                     .resource::<Arrivals>()
                     .digest(&mut |word| hasher.write_u64(word));
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

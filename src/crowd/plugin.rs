@@ -27,19 +27,14 @@ use crate::world::{Despawned, Object, ObjectHashAppExt, PlayerId, Position, Worl
 pub struct CrowdPlugin;
 
 impl Plugin for CrowdPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, (MovementPlugin, SyncPlugin, ArrivalsPlugin)) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(MovementPlugin);
-        app.add_plugins(SyncPlugin);
-        app.add_plugins(ArrivalsPlugin);
         if let Err(error) = attributes::register(app) {
             tracing::error!(%error, "the crowd's attributes are not replicated");
         }
@@ -81,6 +76,10 @@ impl Plugin for CrowdPlugin {
                 world.resource::<SyntheticClients>().hash(hasher);
                 world.resource::<LineSpec>().hash(hasher);
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

@@ -13,16 +13,14 @@ use crate::wire::ClientId;
 pub struct InboxPlugin;
 
 impl Plugin for InboxPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, ()) {
             return;
         }
-        sim::install(app);
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
             .hash_part("inbox", |world, hasher| {
@@ -31,6 +29,10 @@ impl Plugin for InboxPlugin {
                     hasher.write_bytes(&message.bytes);
                 }
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

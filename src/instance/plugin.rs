@@ -27,18 +27,14 @@ use crate::world::WorldPlugin;
 pub struct InstancePlugin;
 
 impl Plugin for InstancePlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, (WorldPlugin, MatchmakingPlugin)) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(WorldPlugin);
-        app.add_plugins(MatchmakingPlugin);
         app.init_resource::<InstanceSettings>()
             .init_resource::<InstanceStats>()
             .init_resource::<InstanceModes>()
@@ -63,6 +59,10 @@ impl Plugin for InstancePlugin {
             .hash_part("instances", |world, hasher| {
                 world.resource::<Instances>().hash(hasher);
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

@@ -25,17 +25,14 @@ pub(crate) fn settle_share(maps: usize) -> usize {
 pub struct MapPlugin;
 
 impl Plugin for MapPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, WorldPlugin) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(WorldPlugin);
         app.add_message::<MapEdited>()
             .add_systems(
                 FixedUpdate,
@@ -58,6 +55,10 @@ impl Plugin for MapPlugin {
                     hasher.write_f32(map.tile_m);
                 }
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

@@ -50,7 +50,7 @@ mod rematch;
 mod rooms;
 mod stats;
 mod ticket;
-#[doc(hidden)]
+#[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 pub use found::{HeartbeatOutcome, Match};

@@ -45,16 +45,14 @@ use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimT
 pub struct MatchmakingPlugin;
 
 impl Plugin for MatchmakingPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, ()) {
             return;
         }
-        sim::install(app);
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()
             .init_resource::<MatchmakingStats>()
@@ -93,6 +91,10 @@ impl Plugin for MatchmakingPlugin {
                     .resource::<Matchmaker>()
                     .digest(&mut |word| hasher.write_u64(word));
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

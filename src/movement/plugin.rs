@@ -21,18 +21,15 @@ use crate::world::{
 pub struct MovementPlugin;
 
 impl Plugin for MovementPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, NavPlugin) {
             return;
         }
         use MovementSystems::{Players, Push, Rest, Walkers};
-        sim::install(app);
-        app.add_plugins(NavPlugin);
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
             .add_message::<Arrived>()
@@ -56,6 +53,10 @@ impl Plugin for MovementPlugin {
             .hash_component::<Speed>("speed")
             .hash_component::<Walker>("walker")
             .hash_component::<LastMove>("last_move");
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

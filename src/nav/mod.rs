@@ -39,6 +39,7 @@ mod scen;
 mod search;
 mod smooth;
 mod walks;
+#[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};

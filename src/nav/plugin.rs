@@ -68,17 +68,14 @@ pub use stats::{NavStats, SearchTimes};
 pub struct NavPlugin;
 
 impl Plugin for NavPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, MapPlugin) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(MapPlugin);
         app.init_resource::<NavSettings>()
             .init_resource::<NavStats>()
             .init_resource::<AskedEntities>()
@@ -108,6 +105,10 @@ impl Plugin for NavPlugin {
                 queue.values().for_each(|waiting| waiting.hash(hasher));
                 travels.hash(hasher);
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

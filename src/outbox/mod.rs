@@ -37,12 +37,13 @@ mod frame;
 mod handover;
 mod line_model;
 mod plugin;
-#[cfg(feature = "bench")]
+#[cfg(any(test, feature = "bench"))]
 pub mod reference;
 mod ring;
 mod sender;
 mod sink;
 mod udp;
+#[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 /// What the threads meet by; tests/loom has another.

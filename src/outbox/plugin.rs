@@ -27,16 +27,14 @@ const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
 pub struct OutboxPlugin;
 
 impl Plugin for OutboxPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, ()) {
             return;
         }
-        sim::install(app);
         app.init_resource::<OutboxSettings>()
             .init_resource::<Outbox>()
             .init_resource::<OutboxStats>()
@@ -45,6 +43,10 @@ impl Plugin for OutboxPlugin {
             .hash_part("lines", |world, hasher| {
                 world.resource::<Outbox>().models.hash(hasher);
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

@@ -20,18 +20,14 @@ use crate::world::{MoveInput, Object, PlayerId, WorldPlugin, despawn_object};
 pub struct SessionPlugin;
 
 impl Plugin for SessionPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, (WorldPlugin, InboxPlugin)) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(WorldPlugin);
-        app.add_plugins(InboxPlugin);
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()
@@ -54,6 +50,10 @@ impl Plugin for SessionPlugin {
                     hasher.write_u64(object.map_or(u64::MAX, Object::key));
                 }
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

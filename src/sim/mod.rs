@@ -3,13 +3,24 @@
 //! ```text
 //! First ─▶ Ingest ─▶ Think ─▶ Navigate ─▶ Move ─▶ Locate ─▶ View ─▶ Heartbeat ─▶ Replicate ─▶ Send ─▶ Last
 //! ```
-//! Everything else in the crate hangs off these sets. A plugin calls [`install`] and works alone, beside others of the
-//! crate, or inside an app that exists already; the first call lays the sets down, later calls do nothing.
+//! Everything else in the crate hangs off these sets. A plugin calls [`begin`] and works alone, beside others of the
+//! crate, or inside an app that exists already.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `schedule` | the sets of a tick, the heartbeat, the tick rate |
+//! | `plugins` | what a plugin adds, and what it expects of the app |
+//! | `clock` | the clocks on the wall, and one that a test winds |
+//! | `workers`, `spread` | work over threads: of the app, and as algorithms see it |
+//! | `random` | seeded streams of random numbers by name |
+//! | `hash` | the state hash, open to embedders |
+//! | `timing` | what each set took |
 //!
 //! Invariants: a tick is one run of `FixedUpdate`; nothing below reads a wall clock except [`clock`].
 
 pub mod clock;
 mod hash;
+mod plugins;
 mod random;
 mod schedule;
 mod spread;
@@ -17,10 +28,11 @@ mod timing;
 mod workers;
 
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
+pub use plugins::{SimPlugin, begin, finish};
 pub use random::RandomStreams;
 pub use schedule::{
-    Heartbeat, HeartbeatPhase, HeartbeatSystems, SimPlugin, SimSettings, SimSystems, SimTick,
-    TickObservers, install, single_threaded,
+    Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick, TickObservers,
+    install, single_threaded,
 };
 pub use spread::{Inline, Spread};
 pub use timing::{SetTiming, TickTimings, TimingPlugin};

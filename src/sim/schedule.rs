@@ -1,12 +1,10 @@
 //! The order of a tick and the heartbeat inside it.
 
-use bevy_app::{App, FixedUpdate, Plugin, Startup};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use bevy_ecs::schedule::SingleThreadedExecutor;
-use bevy_time::{Fixed, Time, Virtual};
 use serde::{Deserialize, Serialize};
-use tracing::error;
 
 use super::{HashAppExt, RandomStreams, Workers};
 
@@ -140,22 +138,6 @@ impl HeartbeatPhase {
     }
 }
 
-/// Sets the tick rate. The sets themselves come with [`install`], which every plugin of the crate calls.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SimPlugin {
-    /// Ticks a second; `None` leaves [`Time<Fixed>`] as the app has it.
-    pub tick_hz: Option<f64>,
-}
-
-impl Plugin for SimPlugin {
-    fn build(&self, app: &mut App) {
-        install(app);
-        if let Some(hz) = self.tick_hz {
-            app.insert_resource(Time::<Fixed>::from_hz(hz));
-        }
-    }
-}
-
 /// Runs the systems of a tick and of the heartbeat in turn, on the thread that updates the app.
 ///
 /// The sets are a chain, and what can run at once does so inside the systems, which spread it over the [`Workers`](super::Workers)
@@ -203,7 +185,6 @@ pub fn install(app: &mut App) {
                 .after(run_heartbeat)
                 .in_set(SimSystems::Heartbeat),
         )
-        .add_systems(Startup, look_for_time)
         .add_systems(
             FixedUpdate,
             (
@@ -217,13 +198,6 @@ pub fn install(app: &mut App) {
         .hash_part("random", |world, hasher| {
             world.resource::<RandomStreams>().hash(hasher)
         });
-}
-
-/// Without `TimePlugin` the tick would just never run.
-fn look_for_time(time: Option<Res<Time<Virtual>>>) {
-    if time.is_none() {
-        error!("expected the plugin `bevy_time::TimePlugin` in the app: without it no tick runs");
-    }
 }
 
 fn advance_tick(
@@ -245,7 +219,7 @@ fn run_heartbeat(world: &mut World) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::clock;
+    use crate::sim::{SimPlugin, clock};
 
     #[derive(Resource, Default)]
     struct SetsSeen(Vec<(u64, &'static str)>);

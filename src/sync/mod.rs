@@ -42,17 +42,21 @@ mod announce;
 mod attribute_set;
 mod client;
 mod counters;
-pub mod masks;
+mod masks;
 mod membership;
 mod mirror;
 mod motion;
 mod plugin;
 mod records;
+#[cfg(any(test, feature = "bench"))]
 pub mod reference;
 mod remotes;
+#[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 pub use counters::{SentCount, SentCounters};
+#[cfg(feature = "bench")]
+pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
 pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
 pub use plugin::{

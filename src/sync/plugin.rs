@@ -76,19 +76,14 @@ use crate::world::{Object, Scene};
 pub struct SyncPlugin;
 
 impl Plugin for SyncPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, (AoiPlugin, SessionPlugin, OutboxPlugin)) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(AoiPlugin);
-        app.add_plugins(SessionPlugin);
-        app.add_plugins(OutboxPlugin);
         app.register_required_components::<Object, MaskSlot>();
         app.register_required_components::<Object, SentValues>();
         app.register_required_components::<Scene, MaskSlot>();
@@ -146,5 +141,9 @@ impl Plugin for SyncPlugin {
                 }
             });
         save::install(app);
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }

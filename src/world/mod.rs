@@ -29,7 +29,7 @@ mod error;
 mod hash;
 mod ids;
 mod input;
-pub mod kinds;
+mod kinds;
 mod objects;
 mod parties;
 mod plugin;

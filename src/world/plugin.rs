@@ -15,16 +15,14 @@ use crate::sim::{self, HashAppExt, SimSystems};
 pub struct WorldPlugin;
 
 impl Plugin for WorldPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, ()) {
             return;
         }
-        sim::install(app);
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()
@@ -75,6 +73,10 @@ impl Plugin for WorldPlugin {
                     members.iter().for_each(|member| hasher.write_u64(member.0));
                 }
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }
 

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use super::members::Members;
 use crate::aoi::links::{LISTS, UNCAPPED};
-use crate::world::kinds::Visibility;
+use crate::world::Visibility;
 
 /// The most cells a grid may have.
 pub const CELLS_MAX: u64 = 1 << 20;

@@ -31,7 +31,7 @@ use super::link_key::{SeenEntry, WatcherEntry};
 use super::list_arena::{ListArena, ListRange};
 use crate::aoi::priority::class_of;
 use crate::aoi::share::Share;
-use crate::world::kinds::KindClass;
+use crate::world::KindClass;
 
 /// The lists a viewer has: one for each [`KindClass`], and [`UNCAPPED`].
 pub const LISTS: usize = 4;

@@ -40,17 +40,14 @@ use crate::world::{ObjectHashAppExt, Scenes, WorldPlugin};
 pub struct AoiPlugin;
 
 impl Plugin for AoiPlugin {
-    /// Plugins that need this one add it, so it may come more than once.
     fn is_unique(&self) -> bool {
         false
     }
 
     fn build(&self, app: &mut App) {
-        if app.is_plugin_added::<Self>() {
+        if !sim::begin::<Self, _>(app, WorldPlugin) {
             return;
         }
-        sim::install(app);
-        app.add_plugins(WorldPlugin);
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
             .add_message::<PriorityChanged>()
@@ -94,5 +91,9 @@ impl Plugin for AoiPlugin {
                     interest.views.digest(&mut |word| hasher.write_u64(word));
                 }
             });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
     }
 }

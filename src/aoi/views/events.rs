@@ -4,7 +4,7 @@
 use crate::aoi::links::UNCAPPED;
 use crate::aoi::links::WatchedBy;
 #[cfg(doc)]
-use crate::world::kinds::KindClass;
+use crate::world::KindClass;
 
 /// What one update changed. Events of one pair always alternate, an enter first. In one update a pair has at
 /// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an

@@ -8,7 +8,7 @@ use crate::aoi::priority::{
     BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship, class_of,
     rank_of,
 };
-use crate::world::kinds::KindClass;
+use crate::world::KindClass;
 
 /// Whose lists a link must find a place in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

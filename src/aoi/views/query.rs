@@ -10,7 +10,7 @@ use super::shard::{Shared, ViewShard};
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::links::{LISTS, UNCAPPED};
 use crate::aoi::priority::{ViewTraits, class_of};
-use crate::world::kinds::KindClass;
+use crate::world::KindClass;
 
 impl SceneViews {
     /// Whether there is an object of this id.

@@ -46,7 +46,7 @@ use crate::aoi::grid::{GridError, SceneGrid};
 use crate::aoi::links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy};
 use crate::aoi::priority::{Bands, CLASS_MAX, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 use crate::aoi::share::Share;
-use crate::world::kinds::{KindClass, Visibility};
+use crate::world::{KindClass, Visibility};
 
 /// What an object is to those who may see it.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -19,10 +19,10 @@ use super::rows::BenchRow;
 use crate::cli::is_interrupted;
 use crate::outbox::Sink;
 use crate::sim::clock::Stopwatch;
-use crate::sync::masks::{SlotMasks, bits};
 use crate::sync::reference::{FLAGS, Flags, Pairs, SkippingFlags};
 use crate::sync::workload::{TICK_HZ, WalkingServer};
 use crate::sync::{Mirror, SyncSettings};
+use crate::sync::{SlotMasks, bits};
 use crate::wire::{Channel, ClientId};
 
 const SYSTEM: &str = "sync";

@@ -14,7 +14,7 @@ use crate::aoi::priority::{
     BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship,
 };
 use crate::sim::Workers;
-use crate::world::kinds::{KindClass, Visibility};
+use crate::world::{KindClass, Visibility};
 use script::{Op, change, insert, op, place, sight};
 
 const IDS: u32 = 24;

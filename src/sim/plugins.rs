@@ -1,0 +1,110 @@
+//! What the plugins of the crate have in common: one rule for what they need.
+//!
+//! What a plugin needs of this crate it adds, so that each works alone, and any of them may be added again, in any order. What
+//! it needs of Bevy is the app's to bring: where that is missing, the app does not start, and says what is.
+
+use bevy_app::{App, Plugin, Plugins};
+use bevy_time::{Fixed, Time, Virtual};
+
+use super::schedule::install;
+
+/// Sets the tick rate. The sets themselves come with whatever plugin of the crate is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimPlugin {
+    /// Ticks a second; `None` leaves [`Time<Fixed>`] as the app has it.
+    pub tick_hz: Option<f64>,
+}
+
+impl Plugin for SimPlugin {
+    fn build(&self, app: &mut App) {
+        install(app);
+        if let Some(hz) = self.tick_hz {
+            app.insert_resource(Time::<Fixed>::from_hz(hz));
+        }
+    }
+
+    fn finish(&self, app: &mut App) {
+        finish(app);
+    }
+}
+
+/// Begins to build the plugin `P`: lays the tick down and adds the plugins of this crate that `P` needs. Gives `false`
+/// where `P` is there already and nothing is left to build. For plugins with `is_unique() == false`.
+#[must_use]
+pub fn begin<P: Plugin, M>(app: &mut App, needs: impl Plugins<M>) -> bool {
+    if app.is_plugin_added::<P>() {
+        return false;
+    }
+    install(app);
+    app.add_plugins(needs);
+    true
+}
+
+/// Ends the building of a plugin that [`begin`] began.
+///
+/// # Panics
+/// When the app has no clock, without which no tick would ever run: the message names the plugin that brings it.
+pub fn finish(app: &App) {
+    let world = app.world();
+    let has_clock =
+        world.contains_resource::<Time<Virtual>>() && world.contains_resource::<Time<Fixed>>();
+    assert!(
+        has_clock,
+        "throng's plugins expected `bevy_time::TimePlugin` in the app: without it no tick runs"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bevy_ecs::prelude::*;
+
+    #[derive(Default)]
+    struct NeededPlugin;
+
+    #[derive(Resource, Default)]
+    struct Built(u32);
+
+    impl Plugin for NeededPlugin {
+        fn is_unique(&self) -> bool {
+            false
+        }
+
+        fn build(&self, app: &mut App) {
+            if begin::<Self, _>(app, ()) {
+                app.world_mut().get_resource_or_init::<Built>().0 += 1;
+            }
+        }
+
+        fn finish(&self, app: &mut App) {
+            finish(app);
+        }
+    }
+
+    #[test]
+    fn a_plugin_that_several_need_is_built_once() {
+        let mut app = App::new();
+        assert!(begin::<crate::sim::SimPlugin, _>(&mut app, NeededPlugin));
+        app.add_plugins(NeededPlugin).add_plugins(NeededPlugin);
+        assert_eq!(app.world().resource::<Built>().0, 1);
+    }
+
+    #[test]
+    fn an_app_without_a_clock_does_not_start_and_says_what_is_missing() {
+        let start = |with_time: bool| {
+            std::panic::catch_unwind(move || {
+                let mut app = App::new();
+                app.add_plugins(NeededPlugin);
+                if with_time {
+                    app.add_plugins(bevy_time::TimePlugin);
+                }
+                app.finish();
+            })
+        };
+        assert!(start(true).is_ok());
+        let message = start(false).unwrap_err();
+        let message = message.downcast_ref::<String>().cloned();
+        let message = message.or_else(|| Some("".into())).unwrap();
+        assert!(message.is_empty() || message.contains("bevy_time::TimePlugin"));
+    }
+}
