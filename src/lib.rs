@@ -4,11 +4,34 @@
 //!
 //! ```text
 //!           ┌ First · Ingest ─▶ Think ─▶ Navigate ─▶ Move ─▶ Locate ─▶ View ─▶ Heartbeat ─▶ Replicate ─▶ Send · Last ┐
-//!  clients ─┘         inbox     crowd,   search in   walk,   grid      enter/   Match,       deltas,      frames to   └─▶ clients
-//!                     budget    scripts  parallel    check   cells     leave,   Collect      packets      a sink
-//!                                                                      caps
+//!  clients ─┘         inbox     crowd,   search in   walk,   grid      enter/   Match        collect,     frames to   └─▶ clients
+//!                     budget    scripts  parallel    check   cells     leave,                deltas,      a sink
+//!                                                                      caps                  packets
 //! ```
 //! The sets are [`sim::SimSystems`]; each system's module page has its own picture, invariants and cost.
+//!
+//! # The folders, in the order of a tick
+//!
+//! | folder | holds |
+//! |---|---|
+//! | [`sim`] | the tick itself: sets, heartbeat, clocks, workers, randomness, state hash, timings |
+//! | [`world`] | scenes, objects and their ids, kinds, positions, players, teams, parties, guilds |
+//! | [`map`] | obstacle maps, regions, edits, file formats, the generator |
+//! | [`wire`] | bytes to messages and back, in both directions; the page for who writes a client |
+//! | [`inbox`] | *Ingest*: messages from clients, bounded |
+//! | [`session`] | *Ingest*: who is connected, who plays, and what each controls |
+//! | [`instance`] | *Think*: a match's scene, its players in and home again |
+//! | `crowd` | *Think*: synthetic players and NPCs, and what they do |
+//! | [`nav`] | *Navigate*: shortest paths, exact also right after an edit |
+//! | [`movement`] | *Move*: walkers on their paths; players' moves checked |
+//! | [`aoi`] | *Locate*, *View*: who sees whom, under caps and rules |
+//! | [`matchmaking`] | *Heartbeat*: parties into matches |
+//! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
+//! | [`outbox`] | *Send*: packets, sender threads, sinks |
+//! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
+//! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
+//! | `cli` | the program, a file a subcommand |
+//! | [`prelude`] | what an embedder imports |
 #![warn(missing_docs)]
 
 use bevy_app::{PluginGroup, PluginGroupBuilder};
@@ -58,7 +81,8 @@ pub mod world;
 /// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
 /// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
 ///
-/// Each works alone too, in any order with others, and adds those of this table that it cannot do without. So
+/// Each works alone too, in any order with others, and adds those of this table that it cannot do without; what is missing of
+/// Bevy is named when the app starts ([`sim::finish`]). So
 /// `ThrongPlugins.build().disable::<…>()` leaves out what no other member needs: [`SyncPlugin`](sync::SyncPlugin) (and with it
 /// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`InstancePlugin`](instance::InstancePlugin) (and
 /// with it [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin));

@@ -1,28 +1,52 @@
-//! What an embedder imports.
+//! What an embedder imports, by module: `use throng::prelude::*;`.
+//!
+//! What is typed first in a server of one's own: plugins, settings, scenes and objects, what happens to them, and what one sets.
+//! Whatever is rarer stands flat in its module.
 
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
-    AoiPlugin, Entered, InterestSpec, Left, PriorityChanged, SceneInterest, Sight, Ties, ViewCaps,
-    ViewRules, ViewTag, Viewable, Viewer, hide_from, show_to,
+    AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, LeaveReason, Left, PriorityChanged,
+    SceneInterest, Sight, Ties, ViewCaps, ViewRules, ViewTag, ViewTraits, Viewable, Viewer,
+    end_exception, hide_from, show_to,
 };
-pub use crate::inbox::{Inbox, InboxPlugin};
-pub use crate::instance::{InstanceHost, InstanceModes, InstancePlugin, InstanceRules};
+#[cfg(feature = "crowd")]
+pub use crate::crowd::{Behave, Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
+pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
+pub use crate::instance::{
+    InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlugin, InstanceRules,
+    InstanceSettings, Instances, PlayerEntered, PlayerReturned, end_instance, leave_instance,
+};
 pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};
-pub use crate::matchmaking::{MatchFormed, MatchmakingPlugin, QueueRequest, Ticket};
-pub use crate::movement::{MovementPlugin, Speed, Walker};
-pub use crate::nav::{NavPlugin, Path, PathClass, PathFailed, PathFound, PathRequest};
-pub use crate::outbox::{Outbox, OutboxPlugin, Sink};
+pub use crate::matchmaking::{
+    BackfillRequest, CancelRequest, MatchFilled, MatchFormed, Matchmaker, MatchmakingPlugin,
+    MatchmakingSettings, ModeId, QueueMode, QueueRequest, Ticket, TicketParty, TicketPlayer,
+};
+pub use crate::movement::{Arrived, MoveRefused, MovementPlugin, MovementSettings, Speed, Walker};
+pub use crate::nav::{
+    NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
+};
+pub use crate::outbox::{Outbox, OutboxPlugin, OutboxSettings, Sink};
+#[cfg(feature = "scenario")]
+pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
-pub use crate::session::{LoggedIn, LoggedOut, SessionPlugin, Sessions, control};
+pub use crate::session::{
+    ControlledBy, LoggedIn, LoggedOut, LogoutReason, SessionPlugin, SessionSettings, Sessions,
+    control,
+};
 pub use crate::sim::{
-    HashAppExt, Heartbeat, RandomStreams, SimPlugin, SimSystems, SimTick, StateHasher, Workers,
+    HashAppExt, Heartbeat, HeartbeatSystems, RandomStreams, SimPlugin, SimSettings, SimSystems,
+    SimTick, StateHasher, Workers,
 };
 pub use crate::sync::{
-    AttributeSpec, Audience, Cadence, DirtyMasks, MaskSlot, Replicate, ReplicateAppExt, SyncPlugin,
+    Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,
+    MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveRequest, SyncPlugin,
+    SyncSettings,
 };
-pub use crate::wire::{Encoding, Value};
+pub use crate::wire::{Channel, ClientId, Encoding, Value};
 pub use crate::world::{
-    Despawned, Object, ObjectHashAppExt, ObjectKinds, PlayerId, Position, SceneSpec, Spawned,
-    StateHashed, TeamId, WorldPlugin, change_scene, despawn_object, open_scene, spawn_object,
-    teleport,
+    Despawned, Floor, GuildId, Heading, KindClass, KindId, Object, ObjectHashAppExt, ObjectId,
+    ObjectKind, ObjectKinds, ObjectRef, Parties, PartyId, PlayerId, Players, Position, Scene,
+    SceneChanged, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, Spawned, StateHashed,
+    TeamId, Teleported, Velocity, Visibility, WorldError, WorldPlugin, change_scene, close_scene,
+    despawn_object, join_party, leave_party, open_scene, spawn_object, teleport,
 };

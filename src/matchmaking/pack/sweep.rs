@@ -52,6 +52,7 @@ impl Sets {
     }
 
     /// Whether there is none.
+    #[cfg(any(test, feature = "bench"))]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
