@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "c24e7c1e4ca8bf7d"),
-    ("siege", 140, "2275b134ecfb5b0b"),
-    ("boss", 60, "2ea540f38629a007"),
-    ("arena_night", 300, "a0b5f8305f121481"),
-    ("churn", 140, "9e12440e6b941f6e"),
+    ("town", 60, "234c51697c66f938"),
+    ("siege", 140, "2fd5dab9d972991d"),
+    ("boss", 60, "9d5c4fb468a72609"),
+    ("arena_night", 300, "fcbe086bbb5c629d"),
+    ("churn", 140, "660acf0723c0a2f8"),
 ];
 
 #[test]
