@@ -168,6 +168,25 @@ impl Scene {
     }
 }
 
+impl Scene {
+    /// Whether the id was somebody else's before.
+    fn spawn(&mut self, event: &Value) -> bool {
+        let (id, seen) = (event["id"].as_u64().unwrap(), Seen::from_event(event));
+        let before = self.last.insert(id, (seen.generation, 0));
+        if let Some((generation, _)) = before {
+            assert!(
+                seen.generation > generation,
+                "a generation comes twice: {event}"
+            );
+        }
+        assert!(
+            self.objects.insert(id, seen).is_none(),
+            "an id has two bearers: {event}"
+        );
+        before.is_some()
+    }
+}
+
 /// Replays a log; gives what happened how often.
 fn replay(lines: &str) -> BTreeMap<String, u64> {
     let mut scenes: BTreeMap<u64, Scene> = BTreeMap::new();
@@ -211,19 +230,9 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
         };
         match kind {
             "spawn" => {
-                let seen = Seen::from_event(&event);
-                if let Some(&(generation, _)) = scene.last.get(&number("id")) {
-                    assert!(
-                        seen.generation > generation,
-                        "a generation comes twice: {line}"
-                    );
+                if scene.spawn(&event) {
                     count("id reused".to_owned());
                 }
-                scene.last.insert(number("id"), (seen.generation, 0));
-                assert!(
-                    scene.objects.insert(number("id"), seen).is_none(),
-                    "an id has two bearers: {line}"
-                );
             }
             "despawn" => {
                 let gone = scene
