@@ -169,14 +169,12 @@ fn defined_in(path: &[String], rooms: &BTreeMap<Module, Room>, depth: u32) -> Op
         return Some(module);
     };
     let room = &rooms[&module];
-    if depth > 0 {
-        if let Some(from) = room
-            .handed_on
-            .get(name)
-            .filter(|from| from.as_slice() != path)
-        {
-            return defined_in(from, rooms, depth - 1);
-        }
+    let from = room
+        .handed_on
+        .get(name)
+        .filter(|from| from.as_slice() != path && depth > 0);
+    if let Some(from) = from {
+        return defined_in(from, rooms, depth - 1);
     }
     Some(module)
 }

@@ -230,9 +230,8 @@ fn replay(lines: &str) -> BTreeMap<String, u64> {
         };
         match kind {
             "spawn" => {
-                if scene.spawn(&event) {
-                    count("id reused".to_owned());
-                }
+                let is_reused = scene.spawn(&event);
+                is_reused.then(|| count("id reused".to_owned()));
             }
             "despawn" => {
                 let gone = scene

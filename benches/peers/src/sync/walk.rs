@@ -13,7 +13,7 @@ use throng::outbox::{MemorySink, Outbox};
 use throng::session::{Sessions, control};
 use throng::sim::clock::one_tick_an_update;
 use throng::sim::{SimSystems, SimTick, single_threaded};
-use throng::sync::workload::{PACE_M_S, TICK_HZ, Walk, walk};
+use throng::sync::workload::{PACE_M_S, TICK_HZ, WorkloadWalk, walk};
 use throng::sync::{Mirror, SyncPlugin, SyncSettings, SyncStats};
 use throng::wire::ClientId;
 use throng::world::{KindId, Object, SceneSpec, open_scene, spawn_object};
@@ -53,7 +53,7 @@ impl Server {
                 margin_m: 0.0,
                 ..AoiSettings::default()
             })
-            .insert_resource(Walk(walkers))
+            .insert_resource(WorkloadWalk(walkers))
             .init_resource::<Spent>()
             .add_systems(
                 FixedUpdate,
@@ -176,7 +176,7 @@ impl Server {
     }
 
     fn positions(&self) -> &[Vec2] {
-        &self.app.world().resource::<Walk>().0.positions
+        &self.app.world().resource::<WorkloadWalk>().0.positions
     }
 
     /// Hands the packets to the clients; how many bytes they were.
