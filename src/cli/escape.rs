@@ -15,9 +15,9 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// Whether a character acts on what is around it in place of being seen.
-fn is_steering(letter: char) -> bool {
+pub(super) fn is_steering(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -53,11 +53,26 @@ pub(super) fn check_output(output: &Path, inputs: &[&Path]) -> Result<(), Failur
     check_outputs(&inputs, &[output])
 }
 
-/// A new file for an output; one that is there is overwritten.
-pub(super) fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path)
-        .map(BufWriter::new)
-        .map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
+/// A file for an output, and what writes to it. What is in it stays until it is [emptied](empty), before the first byte is
+/// written: so that nothing is lost for a run that does not begin.
+pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), Failure> {
+    let opened = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .and_then(|file| Ok((file.try_clone()?, BufWriter::new(file))));
+    opened.map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
+}
+
+/// Empties what was [opened](open); what is no file, such as a pipe, holds nothing.
+pub(super) fn empty(files: &[File]) -> Result<(), Failure> {
+    let is_file = |file: &&File| file.metadata().is_ok_and(|found| found.is_file());
+    files
+        .iter()
+        .filter(is_file)
+        .try_for_each(|file| file.set_len(0))
+        .map_err(|error| Failure::new(format!("could not empty an output: {error}")))
 }
 
 /// Whether two paths lead to the same file, also where it is not there yet. What is no file, such as `/dev/null`, may be

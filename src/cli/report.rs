@@ -16,7 +16,7 @@ use std::io::{IsTerminal, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
 
-use super::escape::escaped;
+use super::escape::{escaped, is_steering};
 use crate::map::MapError;
 use crate::nav::ScenError;
 use crate::scenario::{Mistake, ScenarioError};
@@ -244,7 +244,7 @@ fn window(excerpt: &Excerpt) -> (String, String) {
     let letters: Vec<char> = excerpt
         .text
         .chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .map(|letter| if is_steering(letter) { ' ' } else { letter })
         .collect();
     let letters = &letters[..letters
         .iter()

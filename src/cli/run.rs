@@ -1,10 +1,11 @@
 //! `throng run`: plays a scenario and prints what it found.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::escape::escaped;
-use super::outputs::{RunFile, check_outputs, create};
+use super::outputs::{RunFile, check_outputs, empty, open};
 use super::{
     ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
 };
@@ -96,10 +97,12 @@ impl Run {
             loaded.scenario.duration_s = duration_s;
         }
         self.check_files(&loaded)?;
-        // What is wrong with the scenario is told before a file is overwritten for it.
+        // What is wrong with the scenario and its maps is told before a file is overwritten for it.
         loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
-        let options = self.options()?;
+        let mut files = Vec::new();
+        let options = self.options(&mut files)?;
         let mut playing = Playing::new(loaded, options)?;
+        empty(&files)?;
         listen_for_interrupt();
         let peak_rss = self
             .play(&mut playing, quiet)
@@ -146,10 +149,16 @@ impl Run {
         check_outputs(&inputs, &outputs)
     }
 
-    /// How the scenario is to be played. Makes the files of the outputs.
-    fn options(&self) -> Result<RunOptions, Failure> {
+    /// How the scenario is to be played. Opens the files of the outputs; what they hold stays until they are emptied.
+    fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, Failure> {
         let map = self.map.as_deref().map(named_map).transpose()?;
-        let output = |path: &Option<PathBuf>| path.as_deref().map(create).transpose();
+        let mut output = |path: &Option<PathBuf>| {
+            let opened = path.as_deref().map(open).transpose()?;
+            Ok::<_, Failure>(opened.map(|(file, writer)| {
+                files.push(file);
+                writer
+            }))
+        };
         Ok(RunOptions {
             seed: self.seed,
             map,

@@ -104,17 +104,23 @@ impl Lineup {
         let skill = all().map(|ticket| i64::from(ticket.skill)).sum::<i64>() / count;
         let level = all().map(|ticket| i64::from(ticket.level)).sum::<i64>() / count;
         let wishes = || all().filter_map(|ticket| ticket.wishes.as_deref());
-        let places = wishes().filter(|wishes| wishes.regions != 0);
+        let regions = |both: fn(u32, u32) -> u32| {
+            let wished = wishes()
+                .map(|wishes| wishes.regions)
+                .filter(|&wished| wished != 0);
+            wished.reduce(both).unwrap_or(0)
+        };
         let side = vacancy.side.min(1);
         let opponents = of(&self.sides[1 - side]);
         Backfill {
             missing: vacancy.players,
             skill: skill as i32,
             level: level as u16,
-            regions: places
-                .map(|wishes| wishes.regions)
-                .reduce(|one, other| one & other)
-                .unwrap_or(0),
+            // Where all of them would play, or at least some.
+            regions: match regions(|one, other| one & other) {
+                0 => regions(|one, other| one | other),
+                common => common,
+            },
             players: [of(&self.sides[side]), opponents.clone()].concat(),
             opponents,
             avoid: wishes().flat_map(|wishes| wishes.avoid.clone()).collect(),

@@ -42,6 +42,15 @@ pub(super) struct TickRules {
     pub ends_when_empty: bool,
 }
 
+impl TickRules {
+    /// Feeds what steers later ticks to a hash; when the instance ends is told apart.
+    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(self.seat_held);
+        feed(self.backfill_every);
+        feed(u64::from(self.backfill_tries_max) << 1 | u64::from(self.ends_when_empty));
+    }
+}
+
 impl InstanceRules {
     /// In ticks, of which there are `tick_mhz` in a thousand seconds; rounded down.
     pub(super) fn in_ticks(&self, tick_mhz: u64) -> TickRules {

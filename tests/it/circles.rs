@@ -302,11 +302,13 @@ const DERIVED: [&str; 7] = [
 fn of_the_ecs(source: &Source) -> Vec<String> {
     let mut derives = false;
     let mut found = Vec::new();
+    let mut is_open = false;
     for (_, line) in source.code_without_tests() {
         let line = line.trim();
-        if let Some(list) = line.strip_prefix("#[derive(") {
-            let mut names = list.trim_end_matches(")]").split(',').map(str::trim);
-            derives = names.any(|name| DERIVED.contains(&name));
+        if is_open || line.starts_with("#[derive(") {
+            let list = line.trim_start_matches("#[derive(").trim_end_matches(")]");
+            derives |= list.split(',').any(|name| DERIVED.contains(&name.trim()));
+            is_open = !line.ends_with(")]");
         } else if !line.starts_with('#') && derives {
             let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             let name = words
@@ -319,9 +321,9 @@ fn of_the_ecs(source: &Source) -> Vec<String> {
     found
 }
 
-/// The settings of a plugin may be read by what it calls: they are plain values, resources only for who sets them.
+/// Settings and ids are plain values for who reads them: resources and components only where they are set.
 fn is_plain(name: &str) -> bool {
-    name.ends_with("Settings")
+    name.ends_with("Settings") || name.ends_with("Id")
 }
 
 fn in_disguise(sources: &[Source]) -> Vec<String> {
@@ -359,4 +361,9 @@ fn a_resource_is_seen_whatever_it_is_called() {
     let found = |path: &str| in_disguise(&[workers.clone(), handed.clone(), file(path)]).len();
     assert_eq!(found("aoi/update.rs"), 1);
     assert_eq!(found("aoi/plugin.rs"), 0);
+    let broken = "#[derive(\n    Clone, Resource,\n)]\npub struct Workers(usize);";
+    assert_eq!(
+        of_the_ecs(&Source::new("sim/workers.rs", broken)),
+        ["Workers"]
+    );
 }

@@ -321,3 +321,45 @@ fn how_long_a_match_is_played_is_part_of_the_state() {
     assert_eq!(hash(60.0), hash(60.0));
     assert_ne!(hash(60.0), hash(61.0));
 }
+
+#[test]
+fn who_is_spawned_in_the_match_itself_still_has_the_home_that_it_came_from() {
+    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+    let (lobby, arena) = (game.lobby, opened.scene);
+    let world = game.app.world_mut();
+    let gone = world.resource::<Players>().entity(PlayerId(1)).unwrap();
+    despawn_object(world, gone).unwrap();
+    game.step(1);
+    let world = game.app.world_mut();
+    let at = Vec2::splat(5.0);
+    let back = spawn_object(world, arena, KindId(0), at, PlayerId(1)).unwrap();
+    game.step(1);
+    let request = EndRequest {
+        instance: opened.instance,
+    };
+    game.app.world_mut().write_message(request);
+    let ended = game.step_until::<InstanceEnded>(3);
+    assert_eq!(ended[0].reason, EndReason::Requested);
+    let object = game.app.world().get::<Object>(back).unwrap();
+    assert_eq!(object.scene_entity(), lobby);
+    assert_eq!(game.stats().returned, 2);
+}
+
+#[test]
+fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
+    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+    let (lobby, arena) = (game.lobby, opened.scene);
+    close_scene(game.app.world_mut(), lobby).unwrap();
+    let request = LeaveRequest {
+        instance: opened.instance,
+        leaver: Leaver::Player(PlayerId(1).into()),
+    };
+    game.app.world_mut().write_message(request);
+    game.step(2);
+    let mut objects = game.app.world_mut().query::<&Object>();
+    let there = objects
+        .iter(game.app.world())
+        .filter(|object| object.scene_entity() == arena);
+    assert_eq!(there.count(), 1);
+    assert_eq!(game.stats().lost, 1);
+}

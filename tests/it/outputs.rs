@@ -57,6 +57,17 @@ fn a_scenario_that_is_wrong_costs_no_earlier_output() {
     let told = throng(&["run", &scenario, "--events", &events]);
     assert_eq!(told.code, 2, "{}", told.err);
     assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
+    let (right, absent) = (folder.write("right.ron", SMALL), folder.path("absent.map"));
+    let told = throng(&["run", &right, "--map", &absent, "--events", &events]);
+    assert_eq!(told.code, 2, "{}", told.err);
+    let no_folder = folder.path("absent/hashes");
+    let told = throng(&["run", &right, "--events", &events, "--hashes", &no_folder]);
+    assert_eq!(told.code, 2, "{}", told.err);
+    assert_eq!(fs::read_to_string(&events).unwrap(), "from yesterday");
+    let told = throng(&["run", &right, "--events", &events]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let written = fs::read_to_string(&events).unwrap();
+    assert!(written.starts_with('{') && !written.contains("yesterday"));
 }
 
 #[test]

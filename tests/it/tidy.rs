@@ -312,8 +312,8 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
         let indent = line.len() - start.len();
         let words = start.split([' ', '(', '<']);
         let mut head = words.skip_while(|word| {
-            word.starts_with("pub")
-                || ["const", "crate)", "super)", "in", "async", "unsafe"].contains(word)
+            // Of `pub(in crate::crowd)` the words are `pub`, `in` and `crate::crowd)`.
+            ["pub", "const", "in", "async", "unsafe"].contains(word) || word.ends_with(')')
         });
         if head.next() != Some("fn") || start.ends_with(';') || start.starts_with("//") {
             continue;

@@ -150,11 +150,13 @@ impl ViewShard {
             for cell in shared.grid.around(layer, to) {
                 candidates.clear();
                 let is_known = from.is_some_and(|from| from.is_near(cell));
-                // From its own cell outwards, until there are enough to choose from.
+                // From its own cell outwards, until there are enough to choose from: they are all of one class, unless
+                // a ranking of the scene's own tells strangers apart.
+                let is_ranked = shared.ranking.priority.is_some();
                 let wants_strangers = (0..UNCAPPED).any(|list| {
                     takes_strangers[list]
                         && shared.grid.has_list(list)
-                        && self.scratch.entrants[list].len() < enough[list]
+                        && (is_ranked || self.scratch.entrants[list].len() < enough[list])
                 });
                 if is_known {
                     candidates.extend(shared.grid.arrivals(layer, cell));

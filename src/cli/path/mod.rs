@@ -30,7 +30,7 @@ use glam::{IVec2, UVec2};
 use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
 use super::outputs::check_output;
-use super::{Failure, image, listen_for_interrupt, print, progress};
+use super::{Failure, image, is_interrupted, listen_for_interrupt, print, progress};
 use crate::cli::ExitStatus as Exit;
 use crate::map::{self, TileEdit, TileMap};
 use crate::nav::{Algorithm, Diagonal, Query, Scen, ScenCommand, ScenQuery, parse_scen};
@@ -148,6 +148,9 @@ impl Paths {
                 expect_of_all(&mut plan.tasks, &measured);
             }
             all.push(measured);
+            if is_interrupted() {
+                break;
+            }
         }
         bar.finish_and_clear();
         let findings = Findings {
@@ -164,7 +167,9 @@ impl Paths {
         if let Some(output) = &self.render {
             draw(output, &plan, &all)?;
         }
-        let is_met = !findings.has_wrong() && findings.has_answers();
+        // What was interrupted has no answers for another reason.
+        let is_judged = findings.has_answers() || is_interrupted();
+        let is_met = !findings.has_wrong() && is_judged;
         Ok(if is_met { Exit::Done } else { Exit::Unmet })
     }
 

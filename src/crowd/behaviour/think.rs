@@ -39,15 +39,7 @@ pub(in crate::crowd) fn think(
     mut due: Local<Vec<(u64, Entity)>>,
     mut near: Local<Vec<u32>>,
 ) {
-    due.clear();
-    due.extend(
-        individuals
-            .iter()
-            .filter(|(.., mind, _)| mind.next_tick <= tick.0)
-            .map(|(entity, object, ..)| (object.key(), entity)),
-    );
-    // The navigator serves requests in their order, and storage order must not show.
-    due.sort_unstable_by_key(|&(key, _)| key);
+    collect_due(&individuals, tick.0, &mut due);
     let hz = (1.0 / time.timestep().as_secs_f64()) as f32;
     for &(key, entity) in &*due {
         let Ok((_, object, position, behaviour, ..)) = individuals.get(entity) else {
@@ -65,14 +57,12 @@ pub(in crate::crowd) fn think(
             let (object, at) = of_crowd.or_else(|_| objects.get(other)).ok()?;
             Some((object.kind(), at.0))
         };
-        let seen = behaviour
-            .looks_for()
-            .zip(interest)
-            .and_then(|(wanted, interest)| {
-                let views = interest.views();
-                views.nearby(position.0, wanted.sight_m, u8::MAX, &mut near);
-                nearest(&near, wanted, position.0, find)
-            });
+        let seen = behaviour.looks_for().zip(interest);
+        let seen = seen.and_then(|(wanted, interest)| {
+            let views = interest.views();
+            views.nearby(position.0, wanted.sight_m, u8::MAX, &mut near);
+            nearest(&near, wanted, position.0, find)
+        });
         let position = position.0;
         let behaviour = behaviour.clone();
         let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
@@ -99,17 +89,30 @@ pub(in crate::crowd) fn think(
             map,
         };
         let goal = behaviour.next_goal(&senses, &mut random);
-        if let Some(goal) = goal {
-            mind.goals = mind.goals.wrapping_add(1);
-            // Where it goes already needs no second search.
-            let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
-            if !same && map.tile_at(goal) != map.tile_at(position) {
-                commands.entity(entity).try_insert(way(position, goal));
-            }
-        } else {
+        let Some(goal) = goal else {
             mind.next_tick = tick.0 + 10 * LOOK_TICKS;
+            continue;
+        };
+        mind.goals = mind.goals.wrapping_add(1);
+        // Where it goes already needs no second search.
+        let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
+        if !same && map.tile_at(goal) != map.tile_at(position) {
+            commands.entity(entity).try_insert(way(position, goal));
         }
     }
+}
+
+/// Those who look in this tick, by their keys.
+fn collect_due(individuals: &Query<Thinking>, tick: u64, due: &mut Vec<(u64, Entity)>) {
+    due.clear();
+    due.extend(
+        individuals
+            .iter()
+            .filter(|(.., mind, _)| mind.next_tick <= tick)
+            .map(|(entity, object, ..)| (object.key(), entity)),
+    );
+    // The navigator serves requests in their order, and storage order must not show.
+    due.sort_unstable_by_key(|&(key, _)| key);
 }
 
 /// Where the nearest is of those who are looked for, among some objects; the first of those who are equally near.

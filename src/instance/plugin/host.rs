@@ -9,6 +9,7 @@ use glam::Vec2;
 use super::messages::InstanceError;
 use crate::instance::rules::InstanceRules;
 use crate::matchmaking::Match;
+use crate::sim::StateHasher;
 use crate::world::{Scene, SceneId, SceneSpec, WorldError, change_scene, open_scene};
 
 /// Where a player stood when it went to its match.
@@ -20,6 +21,14 @@ pub struct PlayerHome {
     pub scene: Entity,
     /// Its position there, metres.
     pub position: Vec2,
+}
+
+impl PlayerHome {
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.scene_id.0));
+        hasher.write_f32(self.position.x);
+        hasher.write_f32(self.position.y);
+    }
 }
 
 /// Opens scenes for the matches of a mode, and moves their players.
@@ -59,8 +68,8 @@ pub trait InstanceHost: Send + Sync + 'static {
     /// Moves a player's object home; to where it stood before unless overridden.
     ///
     /// # Errors
-    /// [`WorldError`], when its old scene is closed or full, say; its object is then despawned with the instance's
-    /// scene, and the game may give it another.
+    /// [`WorldError`], when its old scene is closed or full, say; its object is then despawned, and the game may give
+    /// it another. The same goes for an object that is still in the match's scene afterwards.
     fn send_home(
         &self,
         world: &mut World,

@@ -99,8 +99,8 @@ pub(super) enum SeatState {
     /// It has no object; it has left when it has none at this tick.
     Away {
         held_until: u64,
-        /// Whether it was here before.
-        was_inside: bool,
+        /// Where it goes home to, if it was here before.
+        home: Option<PlayerHome>,
     },
 }
 
@@ -110,8 +110,8 @@ pub(super) struct AskedVacancy {
     pub vacancy: Vacancy,
     /// Questions so far.
     pub tries: u32,
-    /// Whether an answer is due.
-    pub asked: bool,
+    /// The number of the question that is not answered yet.
+    pub asked: Option<u64>,
     pub next_tick: u64,
 }
 
@@ -157,6 +157,11 @@ pub struct Instances {
     pub(super) pending: VecDeque<Match>,
     /// The instance in which a player has a seat.
     pub(super) seated: BTreeMap<PlayerId, InstanceId>,
+    /// Questions to matchmaking so far.
+    pub(super) questions: u64,
+    /// Answers that are due to matches that ended meanwhile. An answer comes within the heartbeat of its question, so that
+    /// there are no more of these than instances end in one.
+    pub(super) ended_unanswered: BTreeMap<u64, usize>,
 }
 
 impl Instances {
@@ -183,10 +188,29 @@ impl Instances {
         self.running.len()
     }
 
-    /// Whether none runs and none waits to be opened.
+    /// A match ended to which so many answers are due.
+    pub(super) fn await_answers(&mut self, match_id: u64, due: usize) {
+        if due > 0 {
+            self.ended_unanswered.insert(match_id, due);
+        }
+    }
+
+    /// Whether this answer is to a match that ended meanwhile.
+    pub(super) fn answer_of_ended(&mut self, match_id: u64) -> bool {
+        let Some(due) = self.ended_unanswered.get_mut(&match_id) else {
+            return false;
+        };
+        *due -= 1;
+        if *due == 0 {
+            self.ended_unanswered.remove(&match_id);
+        }
+        true
+    }
+
+    /// Whether none runs, none waits to be opened, and no answer is due.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.pending.is_empty()
+        self.running.is_empty() && self.pending.is_empty() && self.ended_unanswered.is_empty()
     }
 
     /// Real players whose objects are in instances: entered = returned + lost + these. O(players).
@@ -199,8 +223,17 @@ impl Instances {
     /// Feeds all of it to the state hash.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.next);
+        hasher.write_u64(self.questions);
+        hasher.write_u64(self.ended_unanswered.len() as u64);
+        for (&match_id, &due) in &self.ended_unanswered {
+            hasher.write_u64(match_id);
+            hasher.write_u64(due as u64);
+        }
+        hasher.write_u64(self.pending.len() as u64);
         for found in &self.pending {
             hasher.write_u64(found.id);
+            let tickets = found.groups.iter().flatten();
+            tickets.for_each(|ticket| ticket.digest(&mut |word| hasher.write_u64(word)));
         }
         for (id, instance) in &self.running {
             hasher.write_u64(id.0);
@@ -208,21 +241,18 @@ impl Instances {
             hasher.write_u64(u64::from(instance.scene_id.0));
             hasher.write_u64(instance.ends_tick);
             instance.lineup.digest(&mut |word| hasher.write_u64(word));
+            instance.rules.digest(&mut |word| hasher.write_u64(word));
+            hasher.write_u64(instance.seats.len() as u64);
+            hasher.write_u64(instance.vacancies.len() as u64);
             for seat in &instance.seats {
                 hasher.write_u64(seat.player.0);
                 hasher.write_u64(seat.side as u64);
                 match seat.state {
-                    SeatState::Inside { home, .. } => {
-                        hasher.write_u64(u64::from(home.scene_id.0));
-                        hasher.write_f32(home.position.x);
-                        hasher.write_f32(home.position.y);
-                    }
-                    SeatState::Away {
-                        held_until,
-                        was_inside,
-                    } => {
-                        hasher.write_u64(u64::MAX - u64::from(was_inside));
+                    SeatState::Inside { home, .. } => home.hash(hasher),
+                    SeatState::Away { held_until, home } => {
+                        hasher.write_u64(u64::MAX - u64::from(home.is_some()));
                         hasher.write_u64(held_until);
+                        home.iter().for_each(|home| home.hash(hasher));
                     }
                 }
             }
@@ -236,7 +266,8 @@ impl Instances {
                 hasher.write_u64((side as u64) << 8 | u64::from(players));
                 hasher.write_u64(power);
                 hasher.write_u64(u64::from(u32::from_le_bytes(roles)));
-                hasher.write_u64(u64::from(asked.tries) << 1 | u64::from(asked.asked));
+                hasher.write_u64(u64::from(asked.tries) << 1 | u64::from(asked.asked.is_some()));
+                hasher.write_u64(asked.asked.unwrap_or(0));
                 hasher.write_u64(asked.next_tick);
             }
         }

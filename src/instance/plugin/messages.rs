@@ -172,8 +172,7 @@ pub enum EndReason {
     SceneClosed,
 }
 
-/// A player could not be moved in, and is out of the match, or could not be moved home, and lost its object with the
-/// scene.
+/// A player could not be moved in, and is out of the match, or could not be moved home, and its object was despawned.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceFault {
     /// The instance of its match.

@@ -19,10 +19,12 @@ use super::messages::{
 use crate::instance::lineup::{Lineup, Vacancy};
 use crate::instance::rules::InstanceRules;
 use crate::matchmaking::{
-    BackfillRequest, Match, MatchFilled, MatchFormed, Matchmaker, Ticket, tick_mhz,
+    BackfillRequest, Match, MatchFilled, MatchFormed, Matchmaker, QueueRequest, Ticket, tick_mhz,
 };
 use crate::sim::SimTick;
-use crate::world::{Object, PlayerId, Players, Position, Scene, WorldError, close_scene};
+use crate::world::{
+    Object, PlayerId, Players, Position, Scene, WorldError, close_scene, despawn_object,
+};
 
 /// What was read of the messages that instances follow.
 #[derive(Default)]
@@ -46,8 +48,8 @@ pub(super) fn run_instances(world: &mut World, mut cursors: Local<Cursors>) {
     let leave = unread(world, &mut cursors.leave);
     world.resource_scope(|world, mut instances: Mut<Instances>| {
         let tick = world.resource::<SimTick>().0;
-        for MatchFilled { id, joined, .. } in filled {
-            join(world, &mut instances, id, joined, tick);
+        for filled in filled {
+            join(world, &mut instances, filled, tick);
         }
         end_due(world, &mut instances, &end, tick);
         await_scenes(world, &mut instances, formed);
@@ -99,28 +101,34 @@ pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -
 }
 
 /// Parties that were found for a running match join it.
-fn join(
-    world: &mut World,
-    instances: &mut Instances,
-    match_id: u64,
-    joined: Vec<Ticket>,
-    tick: u64,
-) {
-    let of_match = |(_, instance): &(&InstanceId, &mut Instance)| instance.match_id == match_id;
+fn join(world: &mut World, instances: &mut Instances, filled: MatchFilled, tick: u64) {
+    let MatchFilled { id, group, joined } = filled;
+    if instances.answer_of_ended(id) {
+        return queue_again(world, joined);
+    }
+    let of_match = |(_, instance): &(&InstanceId, &mut Instance)| instance.match_id == id;
     let Some((&id, instance)) = instances.running.iter_mut().find(of_match) else {
         return;
     };
-    // Others may ask for players, too; the answers come in the order of the questions.
-    let Some(at) = instance.vacancies.iter().position(|vacancy| vacancy.asked) else {
+    // The answers come in the order of the questions.
+    let questions = instance.vacancies.iter().enumerate();
+    let of_side = questions.filter(|(_, vacancy)| vacancy.vacancy.side == group);
+    let asked = of_side.filter_map(|(at, vacancy)| Some((vacancy.asked?, at)));
+    // Others may ask for players, too.
+    let Some((_, at)) = asked.min() else {
         return;
     };
+    if world.get::<Scene>(instance.scene).is_none() {
+        instance.vacancies.remove(at);
+        return queue_again(world, joined);
+    }
     if joined.is_empty() {
         let vacancy = &mut instance.vacancies[at];
         if vacancy.tries >= instance.rules.backfill_tries_max {
             instance.vacancies.remove(at);
             world.resource_mut::<InstanceStats>().backfills_unfilled += 1;
         } else {
-            vacancy.asked = false;
+            vacancy.asked = None;
             vacancy.next_tick = tick.saturating_add(instance.rules.backfill_every);
         }
         return;
@@ -140,6 +148,13 @@ fn join(
         for player in players {
             take_seat(world, instances, id, player, side, tick);
         }
+    }
+}
+
+/// Parties that were found for a match that ended meanwhile wait on, as long as they have waited.
+fn queue_again(world: &mut World, joined: Vec<Ticket>) {
+    for ticket in joined {
+        world.write_message(QueueRequest { ticket });
     }
 }
 
@@ -182,6 +197,8 @@ fn close(
             go_home(world, id, &over, seat.player, entity, &home);
         }
     }
+    let due = over.vacancies.iter().filter(|one| one.asked.is_some());
+    instances.await_answers(over.match_id, due.count());
     // Somebody else may have closed it before.
     let _ = close_scene(world, over.scene);
     world.resource_mut::<InstanceStats>().ended += 1;
@@ -207,10 +224,13 @@ fn go_home(
         return;
     }
     let sent = instance.host.send_home(world, entity, home);
-    let mut stats = world.resource_mut::<InstanceStats>();
+    let sent = sent.and_then(|()| match is_in(world, entity, instance.scene) {
+        true => Err(WorldError::NoSuchScene),
+        false => Ok(()),
+    });
     match sent {
         Ok(()) => {
-            stats.returned += 1;
+            world.resource_mut::<InstanceStats>().returned += 1;
             world.write_message(PlayerReturned {
                 instance: id,
                 player,
@@ -218,8 +238,10 @@ fn go_home(
             });
         }
         Err(error) => {
-            stats.lost += 1;
+            world.resource_mut::<InstanceStats>().lost += 1;
             debug!(player = player.0, %error, "a player is not home");
+            // It has no seat here any more, and the match may go on.
+            let _ = despawn_object(world, entity);
             world.write_message(InstanceFault {
                 instance: id,
                 player,
@@ -338,11 +360,8 @@ fn take_seat(
     }
     instances.seated.insert(player, id);
     let held_until = tick.saturating_add(instance.rules.seat_held);
-    let was_inside = false;
-    let state = SeatState::Away {
-        held_until,
-        was_inside,
-    };
+    let home = None;
+    let state = SeatState::Away { held_until, home };
     let seat = Seat {
         player,
         side,
@@ -386,7 +405,15 @@ fn move_in(
     entity: Entity,
 ) -> Option<Seat> {
     let Seat { player, side, .. } = seat;
-    let home = home_of(world, entity);
+    let kept = match seat.state {
+        SeatState::Away { home, .. } => home,
+        SeatState::Inside { home, .. } => Some(home),
+    };
+    // A player who comes back may be spawned in the match's scene, which is nobody's home.
+    let home = home_of(world, entity).map(|now| match kept {
+        Some(kept) if now.scene == instance.scene => kept,
+        _ => now,
+    });
     let admitted = home.ok_or(WorldError::NoSuchObject).and_then(|home| {
         let host = instance.host.clone();
         host.admit(world, instance.scene, side, entity)?;
@@ -396,13 +423,7 @@ fn move_in(
     match admitted {
         Ok(home) => {
             stats.entered += 1;
-            let again = matches!(
-                seat.state,
-                SeatState::Away {
-                    was_inside: true,
-                    ..
-                }
-            );
+            let again = kept.is_some();
             world.write_message(PlayerEntered {
                 instance: id,
                 player,
@@ -466,7 +487,7 @@ fn change_seat(
     let Seat { player, side, .. } = seat;
     let held_until_tick = tick.saturating_add(instance.rules.seat_held);
     match seat.state {
-        SeatState::Inside { entity, .. } => {
+        SeatState::Inside { entity, home } => {
             world.resource_mut::<InstanceStats>().lost += 1;
             let moved = world.get::<Object>(entity).is_some();
             let reason = if moved {
@@ -487,7 +508,7 @@ fn change_seat(
             }
             let state = SeatState::Away {
                 held_until: held_until_tick,
-                was_inside: true,
+                home: Some(home),
             };
             Some(Seat { state, ..seat })
         }
@@ -512,7 +533,7 @@ fn vacate(world: &mut World, instance: &mut Instance, vacancy: Option<Vacancy>, 
         instance.vacancies.push(AskedVacancy {
             vacancy,
             tries: 0,
-            asked: false,
+            asked: None,
             next_tick: tick,
         });
     }
@@ -562,12 +583,16 @@ fn take_out(
 
 /// Asks matchmaking about the vacancies whose time has come.
 fn ask_for_players(world: &mut World, instances: &mut Instances, tick: u64) {
-    for instance in instances.running.values_mut() {
+    let Instances {
+        running, questions, ..
+    } = instances;
+    for instance in running.values_mut() {
         for asked in &mut instance.vacancies {
-            if asked.asked || asked.next_tick > tick {
+            if asked.asked.is_some() || asked.next_tick > tick {
                 continue;
             }
-            (asked.asked, asked.tries) = (true, asked.tries + 1);
+            *questions += 1;
+            (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
             world.resource_mut::<InstanceStats>().backfills_asked += 1;
             world.write_message(BackfillRequest {
                 id: instance.match_id,

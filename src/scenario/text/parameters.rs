@@ -16,21 +16,25 @@ pub fn name(text: &str) -> Option<&str> {
 /// Its parameters. The place is the value's own.
 ///
 /// # Errors
-/// A [`Problem`] with the bytes of `text` that are wrong; those of the name where something is missing.
+/// A [`Problem`] with the bytes that are wrong, counted from the name on, which is where the value stands in its file; those
+/// of the name where something is missing.
 pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, Problem> {
     let name = name_span(text).unwrap_or(0..0);
     let (before, after) = text.split_at(name.end);
     // The reader is given the brackets alone, where they stand: the type may have another name in code.
     let has_brackets = Outline::new(text).root_head().is_some();
     let brackets = if has_brackets {
-        format!("{:width$}{after}", "", width = before.len())
+        " ".repeat(before.len()) + after
     } else {
         "()".to_owned()
     };
     read_value(&brackets, &Outline::new(&brackets)).map_err(|wrong| {
         let is_within = has_brackets && wrong.span.start > name.end;
+        let span = if is_within { wrong.span } else { name.clone() };
+        // A comment may stand before the name.
+        let start = span.start - name.start;
         Problem {
-            span: Some(if is_within { wrong.span } else { name }),
+            span: Some(start..span.end - name.start),
             help: wrong.help,
             ..Problem::new(place.clone(), wrong.message)
         }
@@ -82,6 +86,18 @@ mod tests {
         for nameless in ["", "5", "(count: 3)", "\"Any\"", "[Any]", "-Any"] {
             assert_eq!(name(nameless), None, "{nameless}");
         }
+    }
+
+    #[test]
+    fn a_comment_before_the_name_however_long_moves_nothing() {
+        let comment = format!("/* {} */ ", "long ".repeat(20_000));
+        let text = format!("{comment}Any(count: 3, sise_m: 4)");
+        let problem = read::<Named>(&text, &ValuePath::root()).unwrap_err();
+        let from_name = &text[comment.len()..];
+        assert_eq!(&from_name[problem.span.unwrap()], "sise_m");
+        let missing = format!("{comment}Any(5)");
+        let problem = read::<Named>(&missing, &ValuePath::root()).unwrap_err();
+        assert!(problem.span.unwrap().end <= missing.len() - comment.len());
     }
 
     #[test]

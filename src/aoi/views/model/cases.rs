@@ -266,3 +266,40 @@ fn only_large_scenes_with_full_cells_are_divided() {
     assert_eq!(shards(16_000.0, 100_000, Sight::Directed), 1);
     assert_eq!(shards(1_000.0, 50_000, Sight::Mutual), 1);
 }
+
+#[test]
+fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
+    let (_, mut views) = scene(Sight::Mutual);
+    views.set_rules(
+        None,
+        Some(|a, b| if a.tag[0].max(b.tag[0]) == 1 { 10 } else { 1 }),
+    );
+    let mut insert = |id: u32, at: Vec2, tag: u32, cap: u16| {
+        let traits = ViewTraits {
+            tag: [tag, 0],
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        let caps = Some(ViewCaps::all(cap));
+        views.insert(id, at, profile, caps).expect("a free id");
+    };
+    let (here, beside) = (vec2(35.0, 25.0), vec2(35.0 + CELL_M, 25.0));
+    (1..60).for_each(|id| insert(id, here, 0, 200));
+    insert(60, beside, 1, 200);
+    step(&mut views, 1_000);
+    let profile = Profile {
+        class: KindClass::Player,
+        visibility: Visibility::Near,
+        traits: ViewTraits::default(),
+        viewable: true,
+    };
+    let caps = Some(ViewCaps::all(10));
+    views.insert(0, here, profile, caps).expect("a free id");
+    step(&mut views, 0);
+    assert!(seen(&views).contains(&60), "{:?}", seen(&views));
+}
