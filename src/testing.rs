@@ -204,7 +204,7 @@ impl TestServer {
         self.scene
     }
 
-    /// The world.
+    /// The server's world, to look at between ticks.
     #[must_use]
     pub fn world(&self) -> &World {
         self.server.world()

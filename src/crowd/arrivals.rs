@@ -172,7 +172,7 @@ impl Arrivals {
     /// [`SimSystems::Think`]; fewer when fewer wait then, and 131,072 at most.
     ///
     /// # Errors
-    /// [`ArrivalsError::NoSuchMode`].
+    /// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
     pub fn cancel_oldest(&mut self, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
         self.flow(mode)?.due_cancels += u64::from(parties);
         Ok(())
@@ -356,7 +356,7 @@ fn accept_matches(
 /// [`Arrivals::queue_parties`] for scripts that hold the world.
 ///
 /// # Errors
-/// As there.
+/// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
 pub fn queue_parties(
     world: &mut World,
     mode: &str,
@@ -371,7 +371,7 @@ pub fn queue_parties(
 /// [`Arrivals::cancel_oldest`] for scripts that hold the world.
 ///
 /// # Errors
-/// As there.
+/// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
 pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
     world
         .get_resource_or_init::<Arrivals>()

@@ -32,7 +32,7 @@ pub enum Refused {
     /// This client has too much waiting.
     #[error("client {} has {waiting} messages waiting already", client.0)]
     ClientFull {
-        /// Which client.
+        /// The client that sent the message.
         client: ClientId,
         /// How many of its messages wait.
         waiting: u32,
@@ -46,7 +46,7 @@ pub struct InboundMessage {
     pub client: ClientId,
     /// The tick during or after which it came.
     pub tick: u64,
-    /// Its bytes.
+    /// The message as the client sent it, not decoded.
     pub bytes: ArrayVec<u8, MESSAGE_BYTES_MAX>,
     /// Which of its client's messages it is, from 1 on and modulo 65,536: all that came count, refused ones too. When it is
     /// taken and no other of its client waits, the last that came.
@@ -56,7 +56,7 @@ pub struct InboundMessage {
 /// What became of messages since the queue was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InboxCounters {
-    /// Messages offered.
+    /// Messages offered, refused ones included.
     pub received: u64,
     /// Messages handed to the simulation.
     pub handled: u64,

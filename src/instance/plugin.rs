@@ -1,4 +1,12 @@
 //! Instances in the tick: within Think, before crowds, so that behaviours find everybody in place.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `host` | what an embedder supplies: scenes for matches, and ways in and home |
+//! | `instances` | the instances that run: who has a seat in which, and what is missing |
+//! | `messages` | what instances are asked for, and what they tell |
+//! | `play` | a tick of the instances, from who joins to who is asked for |
+//! | here | the plugin and its place in the tick |
 
 mod host;
 mod instances;

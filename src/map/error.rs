@@ -66,7 +66,7 @@ pub enum MapError {
     /// The file could not be opened, read or written.
     #[error("{place}: could not {action}: {source}")]
     Io {
-        /// The file.
+        /// The file that was to be read or written, by its path.
         place: SourcePlace,
         /// What was tried.
         action: &'static str,
@@ -76,7 +76,7 @@ pub enum MapError {
     /// The file's name does not tell its format.
     #[error("{place}: unknown map format {found}, expected one of .map, .raw, .tmap, .png")]
     UnknownFormat {
-        /// The file.
+        /// The file, by its path as it was given.
         place: SourcePlace,
         /// The extension found, in backquotes, or that there is none.
         found: String,
@@ -84,9 +84,9 @@ pub enum MapError {
     /// The file is larger than any map.
     #[error("{place}: the file has {found_bytes} bytes, expected at most {bytes_max}")]
     FileTooLarge {
-        /// The file.
+        /// The file that was to be read, by its path.
         place: SourcePlace,
-        /// Its size.
+        /// How many bytes the file has, or how many had been read when it grew too large.
         found_bytes: u64,
         /// The largest size that is read.
         bytes_max: u64,
@@ -118,7 +118,7 @@ pub enum MapError {
     Letter {
         /// The line and column.
         place: SourcePlace,
-        /// The letter.
+        /// The letter at that place.
         found: char,
         /// The letters that are known.
         expected: &'static str,
@@ -170,7 +170,7 @@ pub enum MapError {
         place: SourcePlace,
         /// What the field is.
         field: &'static str,
-        /// Its value.
+        /// The value that the file has there.
         found: u64,
         /// What would be right.
         expected: String,
@@ -178,7 +178,7 @@ pub enum MapError {
     /// The number of bytes of a raw map does not tell its sides, or contradicts its name.
     #[error("{place}: {found}, expected {expected}")]
     RawSize {
-        /// The file.
+        /// The file, by the name that should tell the sides.
         place: SourcePlace,
         /// What is there.
         found: String,
@@ -210,7 +210,7 @@ pub enum MapError {
     /// The PNG decoder or encoder refused.
     #[error("{place}: {found}, expected a valid PNG image")]
     Png {
-        /// The file.
+        /// The image that was read, by its name; empty when one was to be written.
         place: SourcePlace,
         /// What it said.
         found: String,
@@ -218,7 +218,7 @@ pub enum MapError {
     /// What was asked for was left out when this was built.
     #[error("{place}: {what} need the feature `{feature}`, which this build of throng is without")]
     Feature {
-        /// The file.
+        /// The file that was to be read, by its name; empty when one was to be written.
         place: SourcePlace,
         /// What is left out.
         what: &'static str,
@@ -230,7 +230,7 @@ pub enum MapError {
         "rectangle {rect}, expected at least one tile and all of it within the map's {width} × {height} tiles"
     )]
     Rect {
-        /// The rectangle.
+        /// The rectangle that was asked for, in tiles.
         rect: TileRect,
         /// The map's width in tiles.
         width: u32,
@@ -252,7 +252,7 @@ pub enum MapError {
     Recipe {
         /// The field's name.
         field: &'static str,
-        /// Its value.
+        /// The value that the recipe gives it.
         found: String,
         /// What would be right.
         expected: String,

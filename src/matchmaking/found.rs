@@ -10,7 +10,7 @@ use super::ticket::{ModeId, Ticket, TicketPlayer};
 pub struct Match {
     /// Counts up from 0 over all modes.
     pub id: u64,
-    /// The mode.
+    /// The mode in which the tickets of both groups waited.
     pub mode: ModeId,
     /// The tickets of both groups, longest-waiting first; the longest-waiting of all is in the first group.
     pub groups: [Vec<Ticket>; 2],

@@ -318,7 +318,7 @@ pub enum ModeError {
     Range {
         /// The mode's name.
         mode: String,
-        /// The setting.
+        /// The name of the setting that is out of range.
         field: &'static str,
         /// The least value.
         low: f64,

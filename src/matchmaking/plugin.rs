@@ -186,7 +186,7 @@ pub struct QueueRequest {
 /// A party wants to wait no longer. Answered in the same tick by [`TicketCancelled`] or [`TicketRefused`].
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelRequest {
-    /// The party.
+    /// The party that is to wait no longer.
     pub party: TicketParty,
     /// The player who asks, and must be a member; `None` when the server itself asks.
     pub player: Option<TicketPlayer>,
@@ -197,7 +197,7 @@ pub struct CancelRequest {
 /// that comes too late is counted and otherwise ignored.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerRequest {
-    /// The player.
+    /// The player who answers, a member of a party of the match.
     pub player: TicketPlayer,
     /// Whether the player accepts.
     pub accept: bool,
@@ -207,7 +207,7 @@ pub struct AnswerRequest {
 /// otherwise ignored.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchRequest {
-    /// The player.
+    /// The player who wants to watch, or to watch no more.
     pub player: TicketPlayer,
     /// The party whose room is to be watched; `None` to watch no more.
     pub party: Option<TicketParty>,
@@ -216,9 +216,9 @@ pub struct WatchRequest {
 /// Players are missing in a running match. Answered in the same tick by [`MatchFilled`].
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct BackfillRequest {
-    /// The match.
+    /// The number of the running match; given back in the answer.
     pub id: u64,
-    /// Its mode.
+    /// The mode in whose queue players are looked for.
     pub mode: ModeId,
     /// The group that lacks players, 0 or 1; given back in the answer.
     pub group: usize,
@@ -229,7 +229,7 @@ pub struct BackfillRequest {
 /// Who joins a running match.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct MatchFilled {
-    /// The match.
+    /// The number of the running match, as the request gave it.
     pub id: u64,
     /// The group that they join, 0 or 1.
     pub group: usize,
@@ -240,7 +240,7 @@ pub struct MatchFilled {
 /// A party waits from this tick on.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct TicketQueued {
-    /// Its ticket.
+    /// The ticket with which the party waits.
     pub ticket: Ticket,
 }
 
@@ -256,7 +256,7 @@ pub struct TicketRefused {
 /// A party waits no more, since it was asked for.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketCancelled {
-    /// The party.
+    /// The party that waits no more.
     pub party: TicketParty,
     /// Where it waited.
     pub mode: ModeId,
@@ -265,7 +265,7 @@ pub struct TicketCancelled {
 /// A party waits no more, since it has waited or kept silent about a match for too long.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TicketExpired {
-    /// The party.
+    /// The party that waits no more.
     pub party: TicketParty,
     /// Where it waited.
     pub mode: ModeId,

@@ -13,7 +13,7 @@ use super::ticket::TicketPlayer;
 /// A match whose players are asked.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// The match.
+    /// The match that is on once all have accepted.
     pub found: Match,
     /// It is off at this tick.
     pub until_tick: u64,

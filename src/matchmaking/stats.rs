@@ -95,7 +95,7 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
-    /// Values counted.
+    /// How many values were counted.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

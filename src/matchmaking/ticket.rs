@@ -279,17 +279,17 @@ pub enum TicketError {
     /// The size is not 1–5.
     #[error("party {party}: expected 1 to 5 players, found {size}")]
     Size {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
-        /// Its size.
+        /// How many players the ticket says that it has.
         size: u8,
     },
     /// The party does not fit into a group of its mode.
     #[error("party {party}: expected at most {group_size} players in this mode, found {size}")]
     LargerThanGroup {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
-        /// Its size.
+        /// How many players it has.
         size: u8,
         /// Players in a group of the mode.
         group_size: u8,
@@ -297,7 +297,7 @@ pub enum TicketError {
     /// The power is no number of the range.
     #[error("party {party}: expected a power of 0 to 4294967295, found {power}")]
     Power {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
         /// What was given.
         power: String,
@@ -305,19 +305,19 @@ pub enum TicketError {
     /// The list of members is shorter or longer than the size says.
     #[error("party {party}: expected {size} members, found {members}")]
     MembersMismatch {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
-        /// Its size.
+        /// How many players the ticket says that it has.
         size: u8,
-        /// Members listed.
+        /// How many members the ticket lists.
         members: usize,
     },
     /// More players play a role than there are.
     #[error("party {party}: expected roles for at most {size} players, found {roles}")]
     Roles {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
-        /// Its size.
+        /// How many players it has.
         size: u8,
         /// Roles added up.
         roles: u32,
@@ -325,15 +325,15 @@ pub enum TicketError {
     /// A player is listed twice in one party.
     #[error("party {party}: expected distinct members, found player {player} twice")]
     MemberTwice {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
-        /// The player.
+        /// The player who is listed twice.
         player: TicketPlayer,
     },
     /// No such mode.
     #[error("party {party}: expected a mode below {modes}, found {mode}")]
     UnknownMode {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
         /// The mode asked for.
         mode: ModeId,
@@ -355,7 +355,7 @@ pub enum TicketError {
     /// The party waits already, in whatever mode.
     #[error("party {party}: expected a party that is not queued, found it queued")]
     PartyQueued {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
     },
     /// A player let a proposed match fail not long ago.
@@ -363,9 +363,9 @@ pub enum TicketError {
         "party {party}: expected players who may queue, found player {player} barred until tick {until_tick}"
     )]
     Barred {
-        /// The party.
+        /// The party that was refused.
         party: TicketParty,
-        /// The player.
+        /// Its member who may not queue yet.
         player: TicketPlayer,
         /// The tick from which on the player may queue.
         until_tick: u64,
@@ -375,13 +375,13 @@ pub enum TicketError {
     QueueFull {
         /// The party that was refused.
         party: TicketParty,
-        /// The limit.
+        /// How many tickets may wait in the mode, those in proposed matches included.
         tickets_max: u32,
     },
     /// A cancellation of a party that does not wait.
     #[error("party {party}: expected a queued party, found none")]
     NotQueued {
-        /// The party.
+        /// The party that was asked for.
         party: TicketParty,
     },
     /// A wish to watch where nobody can, or nobody else.
@@ -393,15 +393,15 @@ pub enum TicketError {
     /// An answer by a player to whom no match is proposed.
     #[error("player {player}: expected a match to answer, found none")]
     NothingProposed {
-        /// The player.
+        /// The player who answered.
         player: TicketPlayer,
     },
     /// A cancellation by a player who is no member of the party.
     #[error("party {party}: expected a cancellation by a member, found player {player}")]
     NotAMember {
-        /// The party.
+        /// The party that was to be cancelled.
         party: TicketParty,
-        /// The stranger.
+        /// The player who asked for it.
         player: TicketPlayer,
     },
 }

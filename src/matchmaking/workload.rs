@@ -289,7 +289,7 @@ impl Churn {
         Ok(beat.matches.len() - before)
     }
 
-    /// The queue.
+    /// The matcher that the requests go to.
     #[must_use]
     pub const fn matcher(&self) -> &Matcher {
         &self.matcher

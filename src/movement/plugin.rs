@@ -193,14 +193,14 @@ impl StateHashed for LastMove {
 /// A walker came to the end of its path.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its entity.
+    /// The entity of the walker.
     pub entity: Entity,
 }
 
 /// A player's move was not allowed; its object is where it was, and looks where it was told to.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveRefused {
-    /// Its object.
+    /// The entity of the object that was to move.
     pub entity: Entity,
     /// Why it was refused.
     pub reason: Refusal,

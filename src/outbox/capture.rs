@@ -91,7 +91,7 @@ impl<W: Write + Send + Sync> Sink for CaptureSink<W> {
 /// A record of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Captured<'a> {
-    /// A packet.
+    /// A packet that was sent: to whom, on which channel, and its bytes with the header.
     Packet(ClientId, Channel, &'a [u8]),
     /// A client was closed.
     Closed(ClientId, CloseReason),

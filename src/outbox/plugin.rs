@@ -97,7 +97,7 @@ impl OutboxSettings {
 /// More waited for a client than may: it gets nothing more, and its session is to be ended.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientBehind {
-    /// The client.
+    /// The client whose session is to be ended.
     pub client: ClientId,
 }
 
@@ -302,7 +302,7 @@ impl Outbox {
 pub struct OutboxStats {
     /// Packets handed to the sink.
     pub frames: u64,
-    /// Their bytes.
+    /// The bytes of those packets, headers included.
     pub bytes: u64,
     /// Messages in them.
     pub messages: u64,

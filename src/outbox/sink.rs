@@ -29,9 +29,9 @@ pub trait Sink: Send + Sync {
 /// Counts and forgets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountingSink {
-    /// Packets taken.
+    /// Packets that were delivered.
     pub frames: u64,
-    /// Their bytes.
+    /// The bytes of those packets, headers included.
     pub bytes: u64,
 }
 

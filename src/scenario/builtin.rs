@@ -5,7 +5,7 @@
 pub struct BuiltIn {
     /// The name by which it can be asked for.
     pub name: &'static str,
-    /// Its text.
+    /// The scenario's file in RON, as it is compiled in.
     pub text: &'static str,
 }
 

@@ -20,13 +20,13 @@ pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
 /// A scenario with the text that it was read from, so that errors can point into it.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The scenario.
+    /// What the text says, as values; whether it makes sense is for [`Loaded::check`] to tell.
     pub scenario: Scenario,
     /// Its file; `None` for a built-in.
     pub path: Option<PathBuf>,
     /// What errors call the text: the file as it was asked for, or the built-in's file name.
     pub file: String,
-    /// The text.
+    /// The whole text that `scenario` was read from, into which errors point.
     pub text: String,
 }
 

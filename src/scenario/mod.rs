@@ -15,7 +15,7 @@
 //! | `builtin.rs` | the scenarios that come with the program |
 //! | `capture.rs` | every packet of a run, written down |
 //! | `checks.rs` | what is watched during a run, and the judging of expectations |
-//! | `events.rs` | the event log, a JSON object a line |
+//! | `events/` | the event log, a JSON object a line |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
 //! | `queues.rs` | whether queues make sense |
 //! | `report.rs` | the figures of a run |

@@ -78,7 +78,7 @@ pub struct ObjectFigures {
     pub peak: u64,
 }
 
-/// Sessions.
+/// Sessions: open at the end, the most open at once, and what was counted of them over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Clients {
@@ -107,7 +107,7 @@ pub struct PathFigures {
     pub p99_us: f64,
 }
 
-/// View links.
+/// Links between viewers and what they see: how many there are at the end, and what was counted over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Views {
@@ -192,7 +192,7 @@ pub struct ModeFigures {
     pub max_wait_s: f64,
 }
 
-/// Inbound messages.
+/// Messages that clients sent, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct InboxFigures {
@@ -203,7 +203,7 @@ pub struct InboxFigures {
     pub max_lag_ms: f64,
 }
 
-/// Outbound packets.
+/// Packets that left for clients, over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct OutboxFigures {

@@ -91,7 +91,7 @@ pub struct SessionStats {
 /// A player logged in; the game gives it an object and [`control`] of it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
-    /// Its session.
+    /// The session by which it plays.
     pub client: ClientId,
     /// The player that plays by it from now on.
     pub player: PlayerId,
@@ -114,7 +114,7 @@ pub struct LoggedOut {
 pub struct ControlledBy(ClientId);
 
 impl ControlledBy {
-    /// The client.
+    /// The client that controls the object.
     #[must_use]
     pub const fn client(self) -> ClientId {
         self.0

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::wire::ClientId;
 use crate::world::PlayerId;
 
-/// One connection.
+/// A connection of a client: who plays by it, and which object it controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     /// Who plays; `None` before the login.

@@ -38,9 +38,9 @@ impl Plugin for TimingPlugin {
 pub struct SetTiming {
     /// Mean over the whole run.
     pub mean_ms: f64,
-    /// Median.
+    /// Median of the last 65,536 ticks.
     pub p50_ms: f64,
-    /// 99th percentile.
+    /// 99th percentile of the last 65,536 ticks.
     pub p99_ms: f64,
     /// Largest of the whole run.
     pub max_ms: f64,

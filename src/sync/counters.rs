@@ -3,9 +3,9 @@
 /// Messages of one kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentCount {
-    /// Messages.
+    /// How many messages were sent.
     pub messages: u64,
-    /// Their bytes.
+    /// The bytes of those messages, without the headers of packets.
     pub bytes: u64,
 }
 
@@ -30,13 +30,13 @@ pub struct SentCounters {
     pub snapshots: SentCount,
     /// Objects that went out of sight.
     pub despawns: SentCount,
-    /// Changed attributes.
+    /// Changed attributes of objects in sight.
     pub deltas: SentCount,
     /// What is told of objects that need not be in sight: parties, the scene.
     pub remotes: SentCount,
-    /// Motions.
+    /// Motions of objects in sight.
     pub motions: SentCount,
-    /// Announcements.
+    /// Announcements that were sent.
     pub announces: SentCount,
     /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
     pub expired: u64,

@@ -24,7 +24,7 @@ pub enum MirrorError {
     /// A packet is missing, or came twice.
     #[error("packet {found}, expected {expected}")]
     Sequence {
-        /// Its number.
+        /// The number that the packet has.
         found: u16,
         /// The number that was next.
         expected: u16,
@@ -34,7 +34,7 @@ pub enum MirrorError {
     Epoch {
         /// The packet's epoch.
         found: u8,
-        /// The client's.
+        /// The epoch that the client is in.
         expected: u8,
     },
     /// A message about an object that this client does not know.
@@ -42,7 +42,7 @@ pub enum MirrorError {
     Unknown {
         /// The object's number.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before, as the message says.
         generation: u32,
     },
     /// A message about an object that this client was told nothing of, nor sees.
@@ -53,7 +53,7 @@ pub enum MirrorError {
     Known {
         /// The object's number.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before, as the message says.
         generation: u32,
     },
 }
@@ -61,7 +61,7 @@ pub enum MirrorError {
 /// An object as this client knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorObject {
-    /// Its generation.
+    /// How often its number was given out before.
     pub generation: u32,
     /// Its kind's number.
     pub kind: u16,

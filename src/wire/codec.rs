@@ -41,7 +41,7 @@ pub enum WireError {
     /// A packet with flags that this version does not know: what they mean for the rest is not known either.
     #[error("byte 0: unknown flags {found:#04x}")]
     Flags {
-        /// The flags.
+        /// The packet's first byte.
         found: u8,
     },
     /// A part of a long message in an unreliable packet.
@@ -73,7 +73,7 @@ pub enum WireError {
         at: usize,
         /// How long it claims to be.
         found: u32,
-        /// The limit.
+        /// The most bytes that it may have.
         max: u32,
     },
     /// Bytes behind the end of a message.

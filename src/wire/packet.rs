@@ -177,7 +177,7 @@ pub struct ChannelState {
 /// What a [`PacketWriter`] made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketTotals {
-    /// Packets.
+    /// How many packets were made.
     pub packets: u64,
     /// Their bytes, headers included.
     pub bytes: u64,

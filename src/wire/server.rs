@@ -19,9 +19,9 @@ const VELOCITY_UNITS: f32 = 256.0;
 /// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PositionQuantum {
-    /// To the right.
+    /// To the right, in 1/64 m.
     pub x: u32,
-    /// Down.
+    /// Down, in 1/64 m.
     pub y: u32,
 }
 
@@ -55,7 +55,7 @@ pub struct Motion {
     pub velocity: [i16; 2],
     /// Where it looked, in 256ths of a turn.
     pub heading: u8,
-    /// Its storey.
+    /// The storey that it was on, as the game counts them.
     pub floor: u8,
     /// It did not walk here: do not interpolate.
     pub discontinuity: bool,
@@ -153,20 +153,20 @@ impl Motion {
 /// An attribute of an object: its registered number and its value's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// Its number.
+    /// The number that the attribute was registered with.
     pub id: u16,
-    /// Its value.
+    /// Its value as its encoding writes it, at most [`ATTRIBUTE_BYTES_MAX`] bytes.
     pub value: &'a [u8],
 }
 
 /// An object of any scene, as clients know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RemoteId {
-    /// Its scene.
+    /// The number of its scene.
     pub scene: u32,
     /// Its number there; 0 is the scene itself.
     pub id: u32,
-    /// Its generation.
+    /// How often its number was given out before in that scene.
     pub generation: u32,
 }
 
@@ -194,36 +194,36 @@ pub enum ServerMessage<'a> {
     },
     /// The client controls this object.
     Own {
-        /// Its number.
+        /// The object's number in the client's scene.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before.
         generation: u32,
     },
     /// The object is out of sight.
     Despawn {
-        /// Its number.
+        /// The object's number in the client's scene.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before.
         generation: u32,
     },
     /// The object came into sight: all that this client may know of it.
     Snapshot {
-        /// Its number.
+        /// The object's number in the client's scene.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before.
         generation: u32,
-        /// Its kind.
+        /// The number of its kind.
         kind: u16,
         /// Where it is.
         motion: Motion,
-        /// Its attributes.
+        /// Those of its attributes that this client may know.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
-    /// Attributes changed.
+    /// Attributes of an object in sight changed.
     Delta {
-        /// Its number.
+        /// The object's number in the client's scene.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before.
         generation: u32,
         /// Those that changed.
         attributes: SmallVec<[Attribute<'a>; 8]>,
@@ -231,23 +231,23 @@ pub enum ServerMessage<'a> {
     /// All that is told of an object that this client need not see: one of its party, or one that all in the scene learn
     /// of; the scene itself is object 0. Replaces what was told of it before.
     Remote {
-        /// Which object.
+        /// The object that it is about, in whatever scene.
         of: RemoteId,
         /// Its kind; 0 of a scene.
         kind: u16,
-        /// Its attributes.
+        /// Those of its attributes that this client is told.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
     /// Attributes of such an object changed.
     RemoteDelta {
-        /// Which object.
+        /// The object that it is about, in whatever scene.
         of: RemoteId,
         /// Those that changed.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
     /// Nothing more is told of such an object; it may be in sight from now on.
     Forget {
-        /// Which object.
+        /// The object that it is about, in whatever scene.
         of: RemoteId,
     },
     /// Something happens once.
@@ -259,9 +259,9 @@ pub enum ServerMessage<'a> {
     },
     /// The object moved.
     Motion {
-        /// Its number.
+        /// The object's number in the client's scene.
         id: u32,
-        /// Its generation.
+        /// How often that number was given out before.
         generation: u32,
         /// Where it is now.
         motion: Motion,

@@ -12,7 +12,7 @@ pub enum Value {
     Unsigned(u64),
     /// A number that may be negative.
     Signed(i64),
-    /// A measure.
+    /// A measure, such as a length or a share.
     Float(f32),
     /// Text, or whatever a game makes up.
     Bytes(SmallVec<[u8; 16]>),

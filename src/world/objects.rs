@@ -50,7 +50,7 @@ impl Object {
         self.scene_entity
     }
 
-    /// Its kind.
+    /// Its kind, to be looked up in [`ObjectKinds`].
     #[must_use]
     pub const fn kind(&self) -> KindId {
         self.kind

@@ -74,7 +74,7 @@ pub enum PartyError {
     /// Too many parties exist.
     #[error("too many parties: at most {max} can exist at once")]
     TooMany {
-        /// The limit.
+        /// How many parties can exist at once.
         max: usize,
     },
     /// The party does not exist, or has ended.

@@ -50,13 +50,13 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Its number.
+    /// Its number: scenes are counted from 0 as they are opened, and no number is used again.
     #[must_use]
     pub const fn id(&self) -> SceneId {
         self.id
     }
 
-    /// Its name.
+    /// The name that it was opened with; other scenes may bear it too.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -108,9 +108,9 @@ impl Scenes {
 /// A scene was opened.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneOpened {
-    /// Its number.
+    /// The number that the scene has from now on; no other scene had it before.
     pub id: SceneId,
-    /// Its entity.
+    /// The entity that carries its [`Scene`].
     pub entity: Entity,
 }
 

@@ -97,9 +97,9 @@ pub enum GridError {
         "expected at most {CELLS_MAX} cells and 65535 on a side, found {columns} × {rows}: use larger cells"
     )]
     TooManyCells {
-        /// Columns.
+        /// How many columns the grid would have.
         columns: u64,
-        /// Rows.
+        /// How many rows the grid would have.
         rows: u64,
     },
 }

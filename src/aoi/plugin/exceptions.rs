@@ -75,7 +75,7 @@ pub enum ViewError {
     /// Nobody sees itself through a view.
     #[error("object {} of scene {} cannot be shown to itself or hidden from itself", object.id, object.scene.0)]
     Itself {
-        /// The object.
+        /// The object that was named as viewer and as target.
         object: ObjectRef,
     },
     /// The two are in different scenes.
@@ -86,7 +86,7 @@ pub enum ViewError {
     OtherScene {
         /// Who was to be shown or hidden.
         object: ObjectRef,
-        /// The viewer.
+        /// The viewer, which is in another scene.
         viewer: ObjectRef,
     },
     /// The viewer has as many exceptions as it may have.
@@ -95,7 +95,7 @@ pub enum ViewError {
         viewer.id, viewer.scene.0
     )]
     TooMany {
-        /// The viewer.
+        /// The viewer that can have no more of them.
         viewer: ObjectRef,
         /// [`AoiSettings::exceptions_per_viewer_max`].
         max: u32,

@@ -87,9 +87,9 @@ impl SceneInterest {
 pub struct Entered {
     /// In which scene.
     pub scene: SceneId,
-    /// Who sees.
+    /// The object that sees, by its id in that scene.
     pub viewer: ObjectId,
-    /// Who is seen.
+    /// The object that is seen, by its id in that scene.
     pub target: ObjectId,
     /// The class of the pair; a higher one wins.
     pub priority: u8,
@@ -101,9 +101,9 @@ pub struct Entered {
 pub struct Left {
     /// In which scene.
     pub scene: SceneId,
-    /// Who saw.
+    /// The object that saw, by its id in that scene.
     pub viewer: ObjectId,
-    /// Who was seen.
+    /// The object that was seen, by its id in that scene.
     pub target: ObjectId,
     /// Which bearer of that id.
     pub target_generation: Generation,

@@ -17,9 +17,9 @@ use crate::world::KindClass;
 pub enum ViewEvent {
     /// A viewer sees a target from now on.
     Enter {
-        /// Who sees.
+        /// The id of the object that sees.
         viewer: u32,
-        /// Who is seen.
+        /// The id of the object that is seen.
         target: u32,
         /// The class of the pair; a higher one wins.
         priority: u8,
@@ -29,9 +29,9 @@ pub enum ViewEvent {
     },
     /// A viewer sees a target no more.
     Leave {
-        /// Who saw.
+        /// The id of the object that saw.
         viewer: u32,
-        /// Who was seen.
+        /// The id of the object that was seen.
         target: u32,
         /// Why the link ended.
         reason: LeaveReason,
@@ -85,7 +85,7 @@ pub enum LeaveReason {
 /// What was counted since the scene opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewCounters {
-    /// Links made.
+    /// Links made: as often as a viewer began to see a target.
     pub enters: u64,
     /// Links ended, evictions included.
     pub leaves: u64,

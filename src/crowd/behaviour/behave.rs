@@ -53,14 +53,14 @@ pub trait Behave: PartialEq + fmt::Debug + Send + Sync + 'static {
     /// What scenarios and the state hash call it, in CamelCase. No two types that a game uses may share a name.
     const NAME: &'static str;
 
-    /// Whom it looks for, and how far it sees; nobody by default. Who looks for somebody looks around every half second,
+    /// Whom it looks for, and how far it sees; nobody by default. Who looks for somebody looks around every 10 ticks,
     /// also on its way, and is asked for another goal as long as it sees one.
     fn looks_for(&self) -> Option<LooksFor> {
         None
     }
 
     /// Where to go next: an area, of which a random free tile in reach is chosen, or the nearest one to it. `None` when there
-    /// is nothing to do; it is asked again after five seconds (100 ticks).
+    /// is nothing to do; it is asked again after 100 ticks.
     ///
     /// It is asked when the last goal is reached (or cannot be) and a short rest is over, and whenever somebody whom it
     /// [looks for](Self::looks_for) is in sight. What it draws from `random` depends on the seed, the individual and the

@@ -165,7 +165,7 @@ impl Behave for Commute {
 /// Goes to a place, and shifts about there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gather {
-    /// The place.
+    /// Where all gather: each goes to a random free tile of this area, and then to another.
     pub at: CrowdArea,
 }
 

@@ -90,9 +90,9 @@ pub(super) struct Seat {
 /// Where the player of a seat is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum SeatState {
-    /// Here.
+    /// Its object is in the scene of the match.
     Inside {
-        /// Its object.
+        /// The object that it plays with.
         entity: Entity,
         home: PlayerHome,
     },

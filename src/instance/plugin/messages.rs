@@ -24,11 +24,11 @@ pub struct EndRequest {
 pub struct LeaveRequest {
     /// Which instance is left.
     pub instance: InstanceId,
-    /// By whom.
+    /// The player or the party that leaves it.
     pub leaver: Leaver,
 }
 
-/// Who leaves.
+/// Who leaves a match before its end: a player alone, or a whole party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaver {
     /// One player; the rest of its party plays on.
@@ -40,7 +40,7 @@ pub enum Leaver {
 /// A match has a scene from this tick on; its players' [`PlayerEntered`] come right after it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceOpened {
-    /// Its number.
+    /// The number that the instance has from now on.
     pub instance: InstanceId,
     /// The match that is played in it.
     pub match_id: u64,
@@ -53,7 +53,7 @@ pub struct InstanceOpened {
 /// A match has no scene, and will have none; its players stay where they are.
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct InstanceRefused {
-    /// The match.
+    /// The match that gets no scene, by the number that matchmaking gave it.
     pub match_id: u64,
     /// The mode of the match.
     pub mode: ModeId,
@@ -68,7 +68,8 @@ pub enum InstanceError {
     /// As many instances run or wait to be opened as may.
     #[error("too many instances: at most {max} can run at once")]
     TooMany {
-        /// The limit.
+        /// How many may run or wait to be opened at once, as [`InstanceSettings`](crate::instance::InstanceSettings)
+        /// say.
         max: u32,
     },
     /// The host does not want this match to be played in a scene.
@@ -127,11 +128,11 @@ pub enum DepartureReason {
 /// A player's object was moved home, at the end of its match or since it left; follows on [`PlayerLeft`] then.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlayerReturned {
-    /// From which instance.
+    /// The instance from whose scene it was moved.
     pub instance: InstanceId,
     /// The player that this is about.
     pub player: PlayerId,
-    /// Its object.
+    /// Its object, the one that it played with.
     pub entity: Entity,
 }
 
@@ -142,14 +143,14 @@ pub struct PartyJoined {
     pub instance: InstanceId,
     /// The side that it plays on, 0 or 1.
     pub side: usize,
-    /// Its ticket.
+    /// The ticket with which the party waited; it waits no more.
     pub ticket: Ticket,
 }
 
 /// A match is over: its players are home, its scene is closed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceEnded {
-    /// Its number.
+    /// The number that the instance had; no other one will get it.
     pub instance: InstanceId,
     /// The match that was played in it.
     pub match_id: u64,

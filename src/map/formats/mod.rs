@@ -5,7 +5,8 @@
 //! | `movingai` | `.map`: text, a letter a tile, as the benchmark maps of pathfinding research come |
 //! | `raw` | `.raw`: a byte a tile, 0 = free |
 //! | `tmap` | `.tmap`, packed: a bit a tile, with a version and a checksum |
-//! | `png` | `.png`: an image, a pixel a tile, dark = blocked; an error without the feature `png` |
+//! | `png` | `.png`: an image, a pixel a tile, dark = blocked; with the feature `png` |
+//! | `no_png` | the same functions in builds without that feature: an error that names it |
 //! | `patch` | `.patch`: MovingAI's lists of patterns to be written into a map |
 //!
 //! Invariants: `decode(encode(map)) == map` for every format that can hold the map's size; no input panics, and sizes
@@ -40,7 +41,7 @@ pub enum MapFormat {
 }
 
 impl MapFormat {
-    /// All formats.
+    /// All formats, also those that this build can neither read nor write.
     pub const ALL: [Self; 4] = [Self::MovingAi, Self::Raw, Self::Tmap, Self::Png];
 
     /// The extension of the format's files, without the dot.

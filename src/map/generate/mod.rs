@@ -160,7 +160,7 @@ impl Default for RoomsRecipe {
     }
 }
 
-/// Noise.
+/// Noise: each tile is blocked with the same chance, whatever its neighbours are; nothing connects what is cut off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RandomRecipe {

@@ -61,7 +61,7 @@ pub enum WaitReason {
     },
     /// Its match is found, and not all of its players have accepted yet.
     Proposed {
-        /// The match.
+        /// The number of the match.
         id: u64,
         /// Players whose answer is missing.
         missing: usize,

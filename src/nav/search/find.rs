@@ -46,7 +46,7 @@ struct Reads {
 }
 
 impl Search {
-    /// Empty scratch.
+    /// Scratch that holds no memory yet; it grows with the first searches.
     pub fn new() -> Self {
         Self::default()
     }

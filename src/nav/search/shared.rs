@@ -82,7 +82,7 @@ enum SharedWay {
 }
 
 impl SharedSearch {
-    /// Empty scratch.
+    /// Scratch that holds no memory yet; it grows with the first searches.
     pub fn new() -> Self {
         Self::default()
     }

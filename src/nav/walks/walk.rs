@@ -56,7 +56,7 @@ impl Stop {
 
 /// Tells where walks over a map end, under the rule that `CUT` stands for. Walks start on free tiles.
 pub(in crate::nav) trait Walks<const CUT: bool> {
-    /// The map.
+    /// The tiles over which the walks go, row by row.
     fn rows(&self) -> &BitPlane;
 
     /// Where the straight walk from a tile ends.

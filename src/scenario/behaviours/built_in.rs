@@ -136,7 +136,7 @@ impl BehaviourParameters for CommuteParameters {
 #[derive(Deserialize)]
 #[serde(rename = "Gather", deny_unknown_fields)]
 pub(super) struct GatherParameters {
-    /// The area.
+    /// The area of their scene where they gather.
     at: Area,
 }
 

@@ -1,6 +1,15 @@
 //! The types of a scenario file, field by field as they are written there.
 //!
 //! Nothing here computes: a value that reads well may still make no sense, which is for `validate` to tell.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `area` | areas of a scene: where a crowd appears, gathers or goes |
+//! | `cast` | crowds, and how they behave |
+//! | `expect` | expectations, and the words that reports show them in |
+//! | `queue` | queues: a mode of matchmaking and who waits in it |
+//! | `script` | cues and what they do |
+//! | here | the scenario as a whole, its scenes and its settings |
 
 mod area;
 mod cast;

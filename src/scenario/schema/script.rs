@@ -14,7 +14,7 @@ pub enum Cue {
     At {
         /// The time, seconds.
         t_s: f64,
-        /// What happens.
+        /// What is done in that tick.
         run: Action,
     },
     /// Again and again.
@@ -26,13 +26,13 @@ pub enum Cue {
         from_s: f64,
         /// The last time at which it may happen, seconds; the end of the run when absent.
         until_s: Option<f64>,
-        /// What happens.
+        /// What is done each time.
         run: Action,
     },
 }
 
 impl Cue {
-    /// What happens.
+    /// What the cue does, whether once or again and again.
     #[must_use]
     pub fn action(&self) -> &Action {
         match self {

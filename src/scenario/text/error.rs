@@ -28,7 +28,7 @@ pub enum ScenarioError {
     /// The file could not be read.
     #[error("could not read {path}: {source}", path = path.display())]
     Read {
-        /// The file.
+        /// The path of the file that was to be read.
         path: PathBuf,
         /// What the system says.
         source: std::io::Error,
@@ -36,9 +36,9 @@ pub enum ScenarioError {
     /// The file is larger than any scenario.
     #[error("{path}: the file has {found_bytes} bytes, expected at most {bytes_max}", path = path.display())]
     TooLarge {
-        /// The file.
+        /// The path of the file that was to be read.
         path: PathBuf,
-        /// Its size.
+        /// How many bytes the file has, or how many had been read when it grew too large.
         found_bytes: u64,
         /// The largest size that is read.
         bytes_max: u64,

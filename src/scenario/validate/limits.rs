@@ -16,11 +16,11 @@ pub const GRID_CELLS_MAX: u64 = 1 << 22;
 pub const CROWDS_MAX: usize = 4096;
 /// Objects of a crowd, of the whole cast, and of a scene.
 pub const OBJECTS_MAX: u32 = 1 << 20;
-/// Queues.
+/// Queues of a scenario, and likewise the modes of its settings in which only embedders queue.
 pub const QUEUES_MAX: usize = 64;
 /// Cues of the script.
 pub const CUES_MAX: usize = 100_000;
-/// Expectations.
+/// Expectations that a scenario has of its run.
 pub const EXPECTATIONS_MAX: usize = 1024;
 /// Points of a patrol.
 pub const POINTS_MAX: usize = 1024;

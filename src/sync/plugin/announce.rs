@@ -53,6 +53,6 @@ pub enum AnnounceScope {
     Party(PartyId),
     /// All in a scene.
     Scene(SceneId),
-    /// One client.
+    /// One client and nobody else.
     Client(ClientId),
 }

@@ -95,7 +95,7 @@ pub enum RegisterError {
         "attribute `{name}`: values of up to {found} bytes, at most {ATTRIBUTE_BYTES_MAX} are allowed"
     )]
     TooLong {
-        /// The attribute.
+        /// The attribute's name.
         name: &'static str,
         /// Its longest value.
         found: u32,

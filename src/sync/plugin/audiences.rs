@@ -27,7 +27,7 @@ pub enum AudienceError {
     TooMany(&'static str),
 }
 
-/// Registers audiences.
+/// Registers audiences of an embedder's own with an app.
 pub trait AudienceAppExt {
     /// Makes an audience out of a component: `membership` says what an object that has it tells and learns. Attributes that
     /// are told to it ([`AttributeSpec::to`](crate::sync::AttributeSpec::to)) reach those clients of it that see the object.

@@ -1,5 +1,12 @@
 //! `throng bench nav`: all algorithms on the reference workload and on real maps, what building and following edits costs,
 //! and a tick full of requests.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `edits` | what building costs, and following an edit of one tile |
+//! | `one_goal` | many NPCs with one goal: a search that they share beside one each |
+//! | `tick` | a tick in which 10,000 NPCs ask for paths |
+//! | here | all algorithms on the reference workload and on real maps |
 
 mod edits;
 mod one_goal;
