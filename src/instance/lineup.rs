@@ -41,6 +41,14 @@ impl Lineup {
         &self.sides
     }
 
+    /// The party of a player in the lineup. O(players).
+    #[must_use]
+    pub fn party_of(&self, player: TicketPlayer) -> Option<TicketParty> {
+        let mut all = self.sides.iter().flatten();
+        let of_player = all.find(|ticket| ticket.members.contains(&player));
+        of_player.map(|ticket| ticket.party)
+    }
+
     /// A party joins a side, 0 or 1.
     pub fn join(&mut self, side: usize, ticket: Ticket) {
         self.sides[side.min(1)].push(ticket);
@@ -186,6 +194,9 @@ mod tests {
         );
         assert_eq!(wanted.players.len(), 3);
         assert_eq!(lineup.remove_player(PlayerId(4).into()), None);
+        assert_eq!(lineup.party_of(PlayerId(4).into()), None);
+        let party = lineup.party_of(PlayerId(3).into());
+        assert_eq!(party, Some(PartyId(2).into()));
         lineup.remove_player(PlayerId(3).into()).unwrap();
         assert!(lineup.sides()[1].is_empty(), "an empty party is gone");
     }

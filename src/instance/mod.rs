@@ -32,7 +32,8 @@ pub use lineup::{Lineup, Vacancy};
 pub use plugin::{
     DepartureReason, EndReason, EndRequest, Instance, InstanceEnded, InstanceError, InstanceFault,
     InstanceHost, InstanceId, InstanceModes, InstanceOpened, InstancePlugin, InstanceRefused,
-    InstanceSettings, InstanceStats, InstanceSystems, Instances, LeaveRequest, Leaver, PartyJoined,
-    PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, end_instance, leave_instance,
+    InstanceSettings, InstanceStats, InstanceSystems, Instances, LeaveRequest, Leaver, MemberLeft,
+    PartyJoined, PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, end_instance,
+    leave_instance,
 };
 pub use rules::InstanceRules;

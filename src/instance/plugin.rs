@@ -20,8 +20,8 @@ pub use host::{InstanceHost, InstanceModes, PlayerHome};
 pub use instances::{Instance, InstanceSettings, InstanceStats, Instances};
 pub use messages::{
     DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
-    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, PartyJoined, PlayerEntered,
-    PlayerLeft, PlayerReturned,
+    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
+    PlayerEntered, PlayerLeft, PlayerReturned,
 };
 pub use play::{end_instance, leave_instance};
 
@@ -55,6 +55,7 @@ impl Plugin for InstancePlugin {
             .add_message::<InstanceFault>()
             .add_message::<PlayerEntered>()
             .add_message::<PlayerLeft>()
+            .add_message::<MemberLeft>()
             .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
             .add_systems(

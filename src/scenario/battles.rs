@@ -14,7 +14,8 @@
 //! [`InstanceSettings`](crate::instance::InstanceSettings) lets if real players fight. Further ones are counted and
 //! fought unseen, where everybody is.
 //!
-//! Cost: O(players of the battles that begin or end), and O(parties that fight) for one that leaves.
+//! Cost: O(players of the battles that begin or end), and O(parties and players of crowds that fight) in a tick in which
+//! one leaves or a battle ends.
 
 use std::collections::BTreeMap;
 
@@ -31,9 +32,9 @@ use crate::crowd::{
     Behaviour, Chase, CrowdSpec, move_individual, send_home, set_behaviour, spawn_individual,
 };
 use crate::instance::{
-    DepartureReason, InstanceEnded, InstanceError, InstanceFault, InstanceHost, InstanceId,
-    InstanceModes, InstanceOpened, InstanceRefused, InstanceRules, InstanceStats, Instances,
-    Leaver, PartyJoined, PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, leave_instance,
+    InstanceEnded, InstanceError, InstanceFault, InstanceHost, InstanceId, InstanceModes,
+    InstanceOpened, InstanceRefused, InstanceRules, InstanceStats, Instances, Leaver, PartyJoined,
+    PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, leave_instance,
 };
 use crate::matchmaking::{Match, Matchmaker, ModeId, Ticket, TicketParty, TicketPlayer};
 use crate::movement::Walker;
@@ -247,11 +248,8 @@ fn tell_refusals(world: &World, battles: &mut Battles) -> Vec<String> {
 
 /// Who is home again is what it was before; who is gone is forgotten.
 fn come_home(world: &mut World, battles: &mut Battles, tick: u64) {
-    for left in unread(world, &mut battles.cursors.left) {
-        if left.reason != DepartureReason::Requested {
-            battles.before.remove(&left.player);
-        }
-    }
+    let left = unread(world, &mut battles.cursors.left);
+    let ended = unread(world, &mut battles.cursors.ended);
     for PlayerReturned { player, entity, .. } in unread(world, &mut battles.cursors.returned) {
         if let Some(scene) = stage::scene_of(world, entity) {
             stage::give_caps(world, scene, &[entity]);
@@ -264,9 +262,17 @@ fn come_home(world: &mut World, battles: &mut Battles, tick: u64) {
         }
         set_team(world, entity, team);
     }
-    for ended in unread(world, &mut battles.cursors.ended) {
+    for ended in &ended {
         // Their objects went with the scene.
         battles.bodies.remove(&ended.instance);
+    }
+    if !(left.is_empty() && ended.is_empty()) {
+        // Not all are told of who are gone: whoever loses its object in the tick in which its battle ends is only
+        // counted, and who could not be moved home is in a fault.
+        let seats = world.resource::<Instances>();
+        battles
+            .before
+            .retain(|&player, _| seats.of(player).is_some());
     }
 }
 
@@ -433,4 +439,50 @@ fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
         Some(team) => entity.insert(team),
         None => entity.remove::<TeamId>(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::{Loaded, parse};
+    use super::super::runner::{RunOptions, ScenarioRun};
+    use super::*;
+
+    /// Half of the players log out in any tick, so that some do so when their battles end, and come back at once.
+    const CHURN: &str = r#"Scenario(name: "churn", seed: 3,
+        scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
+        cast: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],
+        queues: [Queue(mode: "duel", rules: Groups(group_size: 1), crowd: "guests", battle_s: 0.2, rest_s: 0,
+            battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+        script: [Every(t_s: 0.05, from_s: 1, run: Logout(tag: "guests", count: 2)),
+            Every(t_s: 0.05, from_s: 1, run: Login(tag: "guests", count: 2))],
+    )"#;
+
+    #[test]
+    fn nothing_is_remembered_of_who_fights_no_more() {
+        let loaded = Loaded {
+            scenario: parse("churn.ron", CHURN).unwrap(),
+            path: None,
+            file: "churn.ron".to_owned(),
+            text: CHURN.to_owned(),
+        };
+        let options = RunOptions {
+            ticks: Some(200),
+            ..RunOptions::default()
+        };
+        let mut run = ScenarioRun::new(loaded, options).unwrap();
+        let mut remembered = 0;
+        for _ in 0..199 {
+            assert!(run.step().unwrap());
+            let world = run.server().world();
+            let seats = world.resource::<Instances>();
+            let before = &world.resource::<Battles>().before;
+            remembered += before.len();
+            for player in before.keys() {
+                assert!(seats.of(*player).is_some(), "{player:?} has no seat");
+            }
+        }
+        let stats = *run.server().world().resource::<InstanceStats>();
+        assert!(remembered > 0);
+        assert!(stats.lost > 0 && stats.returned > 0, "{stats:?}");
+    }
 }

@@ -348,6 +348,23 @@ mod tests {
     }
 
     #[test]
+    fn a_generated_map_without_a_free_tile_is_warned_of_once() {
+        let text = r#"Scenario(name: "x", scenes: [
+            Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
+            Scene(name: "b", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
+            Scene(name: "c", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 0.9))),
+        ])"#;
+        let loaded = Loaded {
+            scenario: parse("x.ron", text).unwrap(),
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+        };
+        let warnings = loaded.check_maps().unwrap();
+        assert_eq!(warnings, ["the map of scene `a` has no free tile"]);
+    }
+
+    #[test]
     fn an_edit_beyond_its_map_is_shown() {
         let text = r#"Scenario(name: "x",
             scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],

@@ -9,11 +9,11 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 5] = [
-    ("town", 60, "234c51697c66f938"),
-    ("siege", 140, "2fd5dab9d972991d"),
-    ("boss", 60, "9d5c4fb468a72609"),
-    ("arena_night", 300, "fcbe086bbb5c629d"),
-    ("churn", 140, "660acf0723c0a2f8"),
+    ("town", 60, "c92aa62fd3130ebc"),
+    ("siege", 140, "c9f8ee7227b79227"),
+    ("boss", 60, "f674d4087ae93f53"),
+    ("arena_night", 300, "3c4a63f31fceb6c5"),
+    ("churn", 140, "197bfb068752242d"),
 ];
 
 #[test]

@@ -15,6 +15,7 @@ const ARENA: &str = r#"Scenario(name: "arena", seed: 5, duration_s: 40,
         parties: 40, parties_per_s: 6, size_weights: (4, 1, 1, 0, 0), avoid_share: 0.5, role_weights: (1, 2, 1, 0, 0), cancels_per_s: 1,
         crowd: "guests", battle_s: 8, rest_s: 1, leaves_per_s: 3, return_share: 0.5,
         battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+    script: [Every(t_s: 2, from_s: 5, run: Logout(tag: "guests", count: 3)), Every(t_s: 2, from_s: 6, run: Login(tag: "guests"))],
 )"#;
 
 /// Players of a group, and those of them who must play the first role.
@@ -31,9 +32,11 @@ fn numbers(value: &Value) -> Vec<i64> {
 struct Reader {
     /// The tickets that wait, by party.
     waiting: BTreeMap<i64, Value>,
-    /// The sides of all matches, as the tickets of those who ever played in them.
+    /// The sides of all matches, as the tickets of those who play in them; who has left is among the members no more.
     matches: BTreeMap<u64, [Vec<Value>; 2]>,
     filled: usize,
+    /// Players who left, synthetic and real ones.
+    left: [usize; 2],
 }
 
 impl Reader {
@@ -76,11 +79,38 @@ impl Reader {
 
     fn backfill(&mut self, line: &Value) {
         let ticket = self.take(line["party"].as_i64().unwrap());
-        let id = line["match"].as_u64().unwrap();
         let group = line["group"].as_u64().unwrap() as usize;
-        let sides = self.matches.get_mut(&id).expect("a match of the log");
+        let sides = self.sides(line);
+        let mode = sides.iter().flatten().next().map(|other| &other["mode"]);
+        assert!(mode.is_none_or(|mode| *mode == ticket["mode"]), "{line}");
+        assert!((1..=GROUP).contains(&ticket["size"].as_u64().unwrap()));
         sides[group].push(ticket);
+        let members = |ticket: &Value| numbers(&ticket["members"]).len() as u64;
+        let players: u64 = sides[group].iter().map(members).sum();
+        assert!(players <= GROUP, "{players} players with {line}");
+        judge_avoided(&sides.iter().flatten().collect::<Vec<_>>());
         self.filled += 1;
+    }
+
+    /// A player is taken out of its party, and a party without players out of its side.
+    fn left(&mut self, line: &Value) {
+        let is_of = |ticket: &&mut Value| ticket["party"] == line["party"];
+        let sides = self.sides(line);
+        let ticket = sides.iter_mut().flatten().find(is_of);
+        let ticket = ticket.unwrap_or_else(|| panic!("not in the match: {line}"));
+        let members = ticket["members"].as_array_mut().unwrap();
+        let at = members.iter().position(|player| *player == line["player"]);
+        members.remove(at.unwrap_or_else(|| panic!("not in the party: {line}")));
+        for side in sides {
+            side.retain(|ticket| !numbers(&ticket["members"]).is_empty());
+        }
+        self.left[usize::from(line["party"].as_i64().unwrap() > 0)] += 1;
+    }
+
+    /// The sides of the match that a line names.
+    fn sides(&mut self, line: &Value) -> &mut [Vec<Value>; 2] {
+        let id = line["match"].as_u64().unwrap();
+        self.matches.get_mut(&id).expect("a match of the log")
     }
 }
 
@@ -129,6 +159,7 @@ fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
             }
             "cancel" | "expire" => drop(reader.take(line["party"].as_i64().unwrap())),
             "match" => reader.found(&line),
+            "left" => reader.left(&line),
             "backfill" => reader.backfill(&line),
             _ => {}
         }
@@ -139,4 +170,9 @@ fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
     assert_eq!(figures["waiting"], reader.waiting.len());
     assert!(reader.matches.len() > 30 && avoiders > 50 && real > 5);
     assert!(reader.filled > 10, "{} joined", reader.filled);
+    assert!(
+        reader.left.iter().all(|&left| left > 5),
+        "{:?}",
+        reader.left
+    );
 }

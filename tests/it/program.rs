@@ -258,38 +258,48 @@ fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
     assert_eq!(plain["state_hash"], Value::String(last));
 }
 
+/// The fields of each type of event, besides its tick and scene.
+const FIELDS: [(&str, &str); 21] = [
+    ("scene", "name map width height tile_m cell_m view_cap mode"),
+    ("spawn", "id gen kind visibility viewer team x y"),
+    ("despawn", "id gen"),
+    ("team", "id team"),
+    ("cap", "id view_cap"),
+    ("hide", "id hidden"),
+    ("cell", "id cx cy"),
+    ("enter", "viewer target priority"),
+    ("leave", "viewer target reason"),
+    ("path", "id from to result length waypoints"),
+    ("edit", "x y w h blocked"),
+    ("announce", "from scope receivers"),
+    ("ticket", "party size power skill mode roles avoid members"),
+    ("left", "match party player"),
+    ("backfill", "match party group"),
+    ("expire", "party"),
+    ("cancel", "party"),
+    ("match", "id mode groups power spread quality"),
+    ("login", "client player"),
+    ("logout", "client player reason"),
+    ("pos", "id x y"),
+];
+
+/// What the scenario of the test cannot bring about.
+const UNSEEN: [&str; 4] = ["cap", "hide", "left", "backfill"];
+
 #[test]
 fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
-    const FIELDS: [(&str, &str); 20] = [
-        ("scene", "name map width height tile_m cell_m view_cap mode"),
-        ("spawn", "id gen kind visibility viewer team x y"),
-        ("despawn", "id gen"),
-        ("team", "id team"),
-        ("cap", "id view_cap"),
-        ("hide", "id hidden"),
-        ("cell", "id cx cy"),
-        ("enter", "viewer target priority"),
-        ("leave", "viewer target reason"),
-        ("path", "id from to result length waypoints"),
-        ("edit", "x y w h blocked"),
-        ("announce", "from scope receivers"),
-        ("ticket", "party size power skill mode roles avoid members"),
-        ("backfill", "match party group"),
-        ("expire", "party"),
-        ("cancel", "party"),
-        ("match", "id mode groups power spread quality"),
-        ("login", "client player"),
-        ("logout", "client player reason"),
-        ("pos", "id x y"),
-    ];
-    /// What the scenario cannot bring about.
-    const UNSEEN: [&str; 4] = ["cap", "hide", "backfill", "expire"];
     let folder = Folder::new();
     let events = folder.path("events.jsonl");
-    let text = SMALL.replace(
-        "script: [",
-        "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),",
-    );
+    let text = SMALL
+        .replace(
+            "script: [",
+            "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),",
+        )
+        // Nobody plays against four in this queue.
+        .replace(
+            "queues: [",
+            "queues: [Queue(mode: \"late\", rules: Groups(group_size: 4, expire_after_s: 1), parties: 1, size_weights: (1, 0, 0, 0, 0)), ",
+        );
     let scenario = folder.write("small.ron", text);
     let told = throng(&[
         "run",

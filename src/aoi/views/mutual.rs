@@ -233,7 +233,8 @@ impl ViewShard {
     }
 
     /// Proposes to those of the candidates whom both ends might accept, and collects the strangers among
-    /// them, far more than there are places for at most; who refuses remembers it.
+    /// them: all where the scene has a ranking of its own, else far more than there are places for at most. Who refuses
+    /// remembers it.
     fn ask(&mut self, shared: &Shared, viewer: u32, candidates: &[u32]) {
         let enough = self.enough(viewer);
         let Shared {
@@ -270,7 +271,9 @@ impl ViewShard {
             }
             match stranger_class.get(list) {
                 Some(&class) if class_of(rank) <= class => {
-                    if scratch.entrants[list].len() < enough[list] {
+                    // Of those whom a ranking of the scene's own tells apart, the best may come last.
+                    let is_ranked = ranking.priority.is_some();
+                    if is_ranked || scratch.entrants[list].len() < enough[list] {
                         scratch.entrants[list].push(LinkKey::new(rank, target));
                     } else {
                         state.refuse(list, rank);

@@ -111,6 +111,18 @@ pub struct PlayerLeft {
     pub reason: DepartureReason,
 }
 
+/// A player, real or synthetic, is in the lineup of a running match no more. Of real players who were in its scene a
+/// [`PlayerLeft`] tells as well; this one comes when a seat that was held is given up, and for those who stay out.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberLeft {
+    /// The match.
+    pub match_id: u64,
+    /// The player's party in it.
+    pub party: TicketParty,
+    /// The player that this is about.
+    pub player: TicketPlayer,
+}
+
 /// How a player left a match before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartureReason {

@@ -13,13 +13,14 @@ use super::instances::{
 };
 use super::messages::{
     DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
-    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, PartyJoined, PlayerEntered,
-    PlayerLeft, PlayerReturned,
+    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
+    PlayerEntered, PlayerLeft, PlayerReturned,
 };
 use crate::instance::lineup::{Lineup, Vacancy};
 use crate::instance::rules::InstanceRules;
 use crate::matchmaking::{
-    BackfillRequest, Match, MatchFilled, MatchFormed, Matchmaker, QueueRequest, Ticket, tick_mhz,
+    BackfillRequest, Match, MatchFilled, MatchFormed, Matchmaker, QueueRequest, Ticket,
+    TicketPlayer, tick_mhz,
 };
 use crate::sim::SimTick;
 use crate::world::{
@@ -354,7 +355,7 @@ fn take_seat(
         return;
     };
     if instances.seated.contains_key(&player) {
-        instance.lineup.remove_player(player.into());
+        remove_player(world, instance, player.into());
         world.resource_mut::<InstanceStats>().stayed_out += 1;
         return;
     }
@@ -436,7 +437,7 @@ fn move_in(
         }
         Err(error) => {
             stats.stayed_out += 1;
-            instance.lineup.remove_player(player.into());
+            remove_player(world, instance, player.into());
             debug!(player = player.0, %error, "a player stays out of its match");
             world.write_message(InstanceFault {
                 instance: id,
@@ -502,7 +503,7 @@ fn change_seat(
                 reason,
             });
             if moved || held_until_tick <= tick {
-                let vacancy = instance.lineup.remove_player(player.into());
+                let vacancy = remove_player(world, instance, player.into());
                 vacate(world, instance, vacancy, tick);
                 return None;
             }
@@ -516,11 +517,26 @@ fn change_seat(
             if let Some(entity) = object_of(world, player) {
                 return move_in(world, id, instance, seat, entity);
             }
-            let vacancy = instance.lineup.remove_player(player.into());
+            let vacancy = remove_player(world, instance, player.into());
             vacate(world, instance, vacancy, tick);
             None
         }
     }
+}
+
+/// Takes a player out of the lineup, and tells so; what its side lacks by that, if it was in it.
+fn remove_player(
+    world: &mut World,
+    instance: &mut Instance,
+    player: TicketPlayer,
+) -> Option<Vacancy> {
+    let party = instance.lineup.party_of(player)?;
+    world.write_message(MemberLeft {
+        match_id: instance.match_id,
+        party,
+        player,
+    });
+    instance.lineup.remove_player(player)
 }
 
 /// Counts who left, and notes what is missing by it.
@@ -552,11 +568,20 @@ fn take_out(
     };
     let (players, vacancy) = match leaver {
         Leaver::Player(player) => {
-            let vacancy = instance.lineup.remove_player(player);
+            let vacancy = remove_player(world, instance, player);
             (player.real().into_iter().collect::<Vec<_>>(), vacancy)
         }
         Leaver::Party(party) => match instance.lineup.remove_party(party) {
-            Some((ticket, vacancy)) => (real_players(&ticket).collect(), Some(vacancy)),
+            Some((ticket, vacancy)) => {
+                let match_id = instance.match_id;
+                let left = ticket.members.iter().map(|&player| MemberLeft {
+                    match_id,
+                    party,
+                    player,
+                });
+                world.write_message_batch(left);
+                (real_players(&ticket).collect(), Some(vacancy))
+            }
             None => return false,
         },
     };

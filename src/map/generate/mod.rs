@@ -403,6 +403,35 @@ mod tests {
     ];
 
     #[test]
+    fn a_survey_tells_the_size_and_the_free_tiles_of_the_map_that_is_made() {
+        let solid = MapRecipe::Random(RandomRecipe {
+            width_tiles: 70,
+            height_tiles: 3,
+            fill: 1.0,
+        });
+        for recipe in recipes().into_iter().chain([town(7, 3), town(1, 1), solid]) {
+            for seed in 0..4 {
+                let map = generate(&recipe, seed).unwrap();
+                // Counted tile by tile: what the map knows of itself comes from the same runs of its rows.
+                let (width, height) = (map.width() as i32, map.height() as i32);
+                let tiles = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+                let free = tiles.filter(|&(x, y)| !map.is_blocked(x, y)).count() as u64;
+                assert_eq!(free, map.free_count(), "{recipe:?}");
+                let expected = (map.rect(), free);
+                assert_eq!(survey(&recipe, seed).unwrap(), expected, "{recipe:?}");
+            }
+        }
+        let none = MapRecipe::Random(RandomRecipe {
+            width_tiles: 0,
+            ..RandomRecipe::default()
+        });
+        assert_eq!(
+            survey(&none, 0).unwrap_err().to_string(),
+            generate(&none, 0).unwrap_err().to_string()
+        );
+    }
+
+    #[test]
     fn almost_all_of_a_town_is_connected_and_its_middle_is_open() {
         for (width, height) in [
             (2_000, 2_000),

@@ -104,6 +104,12 @@ pub(super) enum Event<'a> {
         avoid: Vec<LogNumber>,
         regions: u32,
     },
+    Left {
+        #[serde(rename = "match")]
+        id: u64,
+        party: LogNumber,
+        player: LogNumber,
+    },
     Backfill {
         #[serde(rename = "match")]
         id: u64,

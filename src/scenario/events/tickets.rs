@@ -1,4 +1,4 @@
-//! Parties that queue, give up or are found for a match.
+//! Parties that queue, give up or are found for a match, and players who leave a running one.
 //!
 //! What a ticket's line tells is all that a reader needs to judge the match lines that follow: sizes, power, skill, level,
 //! roles, regions, whom it would avoid and who its players are.
@@ -7,6 +7,7 @@ use bevy_ecs::prelude::*;
 
 use super::EventLog;
 use super::line::{Event, LogNumber};
+use crate::instance::MemberLeft;
 use crate::matchmaking::{
     MatchFilled, MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired,
     TicketQueued,
@@ -19,6 +20,7 @@ type Tickets<'w, 's> = (
     MessageReader<'w, 's, TicketExpired>,
 );
 type Matches<'w, 's> = (
+    MessageReader<'w, 's, MemberLeft>,
     MessageReader<'w, 's, MatchFilled>,
     MessageReader<'w, 's, MatchFormed>,
 );
@@ -28,7 +30,7 @@ pub(in crate::scenario) fn log_matches(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     (mut queued, mut cancelled, mut expired): Tickets,
-    (mut filled, mut formed): Matches,
+    (mut left, mut filled, mut formed): Matches,
     matchmaker: Res<Matchmaker>,
 ) {
     let tick = tick.0;
@@ -43,6 +45,19 @@ pub(in crate::scenario) fn log_matches(
     for cancelled in cancelled.read() {
         let party = cancelled.party.into();
         write(Event::Cancel { party });
+    }
+    // Who is found for a match in the tick in which others leave it comes in their place.
+    for &MemberLeft {
+        match_id,
+        party,
+        player,
+    } in left.read()
+    {
+        write(Event::Left {
+            id: match_id,
+            party: party.into(),
+            player: player.into(),
+        });
     }
     for &MatchFilled {
         id,

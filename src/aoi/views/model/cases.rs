@@ -269,12 +269,14 @@ fn only_large_scenes_with_full_cells_are_divided() {
 
 #[test]
 fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
-    let (_, mut views) = scene(Sight::Mutual);
+    let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
+    let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 64);
+    let mut views = views.expect("a legal scene").with_sight(Sight::Mutual);
     views.set_rules(
         None,
         Some(|a, b| if a.tag[0].max(b.tag[0]) == 1 { 10 } else { 1 }),
     );
-    let mut insert = |id: u32, at: Vec2, tag: u32, cap: u16| {
+    let insert = |views: &mut SceneViews, id: u32, at: Vec2, tag: u32, cap: u16| {
         let traits = ViewTraits {
             tag: [tag, 0],
             ..ViewTraits::default()
@@ -289,17 +291,11 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
         views.insert(id, at, profile, caps).expect("a free id");
     };
     let (here, beside) = (vec2(35.0, 25.0), vec2(35.0 + CELL_M, 25.0));
-    (1..60).for_each(|id| insert(id, here, 0, 200));
-    insert(60, beside, 1, 200);
+    (1..60).for_each(|id| insert(&mut views, id, here, 0, 200));
+    insert(&mut views, 60, beside, 1, 200);
     step(&mut views, 1_000);
-    let profile = Profile {
-        class: KindClass::Player,
-        visibility: Visibility::Near,
-        traits: ViewTraits::default(),
-        viewable: true,
-    };
-    let caps = Some(ViewCaps::all(10));
-    views.insert(0, here, profile, caps).expect("a free id");
-    step(&mut views, 0);
-    assert!(seen(&views).contains(&60), "{:?}", seen(&views));
+    insert(&mut views, 61, here, 0, 10);
+    step(&mut views, 1_000);
+    let seen: Vec<u32> = views.seen_by(61).map(|(target, _)| target).collect();
+    assert!(seen.contains(&60) && seen.len() == 10, "{seen:?}");
 }
