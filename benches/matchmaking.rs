@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
 use throng::matchmaking::workload::{
-    Arrival, Churn, Power, Seat, SkillEntry, Sweeper, queued, tickets,
+    Arrival, Churn, Power, SkillEntry, SweepSeat, Sweeper, queued, tickets,
 };
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 
@@ -30,9 +30,9 @@ pub fn bench(criterion: &mut Criterion) {
             );
         });
     }
-    let mut seats: Vec<Seat> = tickets
+    let mut seats: Vec<SweepSeat> = tickets
         .iter()
-        .map(|ticket| Seat {
+        .map(|ticket| SweepSeat {
             entry: SkillEntry::new(ticket.skill, ticket.party.number(), 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,

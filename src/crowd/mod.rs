@@ -40,6 +40,7 @@ mod clients;
 mod commands;
 mod crowds;
 mod line;
+#[cfg(any(test, feature = "bench"))]
 mod load;
 mod lobby;
 mod place;
@@ -62,6 +63,7 @@ pub use commands::{
 };
 pub use crowds::{CrowdId, CrowdSpec, Crowds, Member, rest};
 pub use line::{LINE_MS_MAX, LineSpec};
+#[cfg(any(test, feature = "bench"))]
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
     load_side_tiles,

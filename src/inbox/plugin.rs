@@ -26,6 +26,7 @@ impl Plugin for InboxPlugin {
             .hash_part("inbox", |world, hasher| {
                 for message in world.resource::<Inbox>().queue.iter() {
                     hasher.write_u64(u64::from(message.client.0));
+                    hasher.write_u64(u64::from(message.number));
                     hasher.write_bytes(&message.bytes);
                 }
             });

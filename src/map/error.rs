@@ -108,7 +108,7 @@ pub enum MapError {
     Header {
         /// The line and column.
         place: SourcePlace,
-        /// What is there.
+        /// What stands there, shortened.
         found: String,
         /// What would be right.
         expected: String,
@@ -180,7 +180,7 @@ pub enum MapError {
     RawSize {
         /// The file, by the name that should tell the sides.
         place: SourcePlace,
-        /// What is there.
+        /// What stands there, shortened.
         found: String,
         /// What would be right.
         expected: String,

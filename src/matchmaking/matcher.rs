@@ -339,21 +339,21 @@ impl Matcher {
         joined
     }
 
-    /// One heartbeat over all modes: appends what it did to `beat`. Cost as in `groups.rs` and `rooms.rs`.
-    pub fn run(&mut self, now_tick: u64, beat: &mut HeartbeatOutcome) {
+    /// One heartbeat over all modes: appends what it did to `outcome`. Cost as in `groups.rs` and `rooms.rs`.
+    pub fn run(&mut self, now_tick: u64, outcome: &mut HeartbeatOutcome) {
         self.now_tick = self.now_tick.max(now_tick);
         self.penalties.lift(self.now_tick);
-        self.end_proposals(now_tick, &mut beat.expired);
+        self.end_proposals(now_tick, &mut outcome.expired);
         let mut found = Vec::new();
         for at in 0..self.modes.len() {
-            let expired = beat.expired.len();
+            let expired = outcome.expired.len();
             self.modes[at].run(
                 now_tick,
                 &mut self.next_match,
                 &mut found,
-                &mut beat.expired,
+                &mut outcome.expired,
             );
-            for ticket in &beat.expired[expired..] {
+            for ticket in &outcome.expired[expired..] {
                 self.parties.remove(&ticket.party);
                 for player in &ticket.members {
                     self.players.remove(player);
@@ -363,9 +363,9 @@ impl Matcher {
             for found in found.drain(..) {
                 if accept_within_ticks == 0 {
                     self.form(&found, now_tick);
-                    beat.matches.push(found);
+                    outcome.matches.push(found);
                 } else {
-                    beat.proposed.push(found.clone());
+                    outcome.proposed.push(found.clone());
                     self.propose(found, now_tick.saturating_add(accept_within_ticks));
                 }
             }

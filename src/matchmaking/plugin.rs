@@ -472,16 +472,21 @@ fn fill_matches(
 fn make_matches(
     tick: Res<SimTick>,
     mut matchmaker: ResMut<Matchmaker>,
-    mut beat: Local<HeartbeatOutcome>,
+    mut outcome: Local<HeartbeatOutcome>,
     mut expired: MessageWriter<TicketExpired>,
     mut proposed: MessageWriter<MatchProposed>,
     mut formed: MessageWriter<MatchFormed>,
 ) {
-    matchmaker.run(tick.0, &mut beat);
-    expired.write_batch(beat.expired.drain(..).map(|ticket| TicketExpired {
+    matchmaker.run(tick.0, &mut outcome);
+    expired.write_batch(outcome.expired.drain(..).map(|ticket| TicketExpired {
         party: ticket.party,
         mode: ticket.mode,
     }));
-    proposed.write_batch(beat.proposed.drain(..).map(|found| MatchProposed { found }));
-    formed.write_batch(beat.matches.drain(..).map(|found| MatchFormed { found }));
+    proposed.write_batch(
+        outcome
+            .proposed
+            .drain(..)
+            .map(|found| MatchProposed { found }),
+    );
+    formed.write_batch(outcome.matches.drain(..).map(|found| MatchFormed { found }));
 }

@@ -14,7 +14,7 @@ use crate::world::{PartyId, PlayerId};
 
 pub use super::pack::arrival::Arrival;
 pub use super::pack::exact::PARTIES_MAX;
-pub use super::pack::sweep::{Seat, Sweeper};
+pub use super::pack::sweep::{SweepSeat, Sweeper};
 pub use super::queue::by_skill::SkillEntry;
 
 /// Shares of parties of one to five players, in percent.
@@ -276,7 +276,7 @@ impl Churn {
     pub fn heartbeat(
         &mut self,
         requests: Requests,
-        beat: &mut HeartbeatOutcome,
+        outcome: &mut HeartbeatOutcome,
     ) -> Result<usize, TicketError> {
         for ticket in requests.arrivals {
             self.matcher.queue(ticket)?;
@@ -284,9 +284,9 @@ impl Churn {
         for party in requests.cancels {
             self.matcher.cancel(party)?;
         }
-        let before = beat.matches.len();
-        self.matcher.run(self.now_tick, beat);
-        Ok(beat.matches.len() - before)
+        let before = outcome.matches.len();
+        self.matcher.run(self.now_tick, outcome);
+        Ok(outcome.matches.len() - before)
     }
 
     /// The matcher that the requests go to.

@@ -283,11 +283,11 @@ struct PushBuffers {
 /// put there. A walker asks for a new way to where it was going.
 fn push_out(
     world: &mut World,
-    standing: &mut SystemState<PushQuery>,
+    push_query: &mut SystemState<PushQuery>,
     mut buffers: Local<PushBuffers>,
 ) {
     let PushBuffers { edits, pushed } = &mut *buffers;
-    let Ok((mut edited, all, moved, maps, settings)) = standing.get_mut(world) else {
+    let Ok((mut edited, all, moved, maps, settings)) = push_query.get_mut(world) else {
         return;
     };
     edits.clear();

@@ -62,12 +62,12 @@ pub struct Battles {
     leaving: Vec<f64>,
     /// Battles that were fought unseen.
     unseen: u64,
-    cursors: Cursors,
+    cursors: BattleCursors,
 }
 
 /// What was read of the messages of instances.
 #[derive(Debug, Default)]
-struct Cursors {
+struct BattleCursors {
     refused: MessageCursor<InstanceRefused>,
     fault: MessageCursor<InstanceFault>,
     returned: MessageCursor<PlayerReturned>,
@@ -106,15 +106,18 @@ impl Battles {
 
     /// Feeds what is remembered of fighters to the state hash.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.before.len() as u64);
         for (player, (team, behaviour)) in &self.before {
             hasher.write_u64(player.0);
             hasher.write_u64(team.map_or(u64::MAX, |team| u64::from(team.0)));
+            hasher.write_u64(u64::from(behaviour.is_some()));
             if let Some(behaviour) = behaviour {
                 behaviour.hash(hasher);
             }
         }
         for (instance, bodies) in &self.bodies {
             hasher.write_u64(instance.0);
+            hasher.write_u64(bodies.len() as u64);
             for (player, _) in bodies {
                 player.digest(&mut |word| hasher.write_u64(word));
             }

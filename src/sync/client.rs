@@ -67,7 +67,7 @@ const HELD_MAX: usize = 64;
 /// What a client knows and is owed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientState {
-    /// Which client.
+    /// The client whose state this is; nobody else has one for it.
     pub client: ClientId,
     /// Counts scene changes and resumes.
     pub epoch: u8,
@@ -115,7 +115,7 @@ pub struct Surroundings<'a, R, C> {
     pub shared: &'a [u8],
     /// The scene's size, in metres.
     pub size_m: Vec2,
-    /// Now.
+    /// The tick that the line is of; motions are reckoned on to it.
     pub tick: u64,
     /// The number of the client's last input that was handled or refused.
     pub input: u16,
@@ -428,13 +428,13 @@ impl ClientState {
             ..
         } = *around;
         let own = self.own.map_or(0, |(_, own, _)| own);
-        let own_standing = scene.news(own).has(LinkNews::STANDING);
+        let own_affiliation = scene.news(own).has(LinkNews::AFFILIATION);
         let behind = &mut scratch.behind;
         behind.resize(behind.len().max(known), 0);
         let (mut spent, mut behind_count) = (0, 0);
         for (place, link) in self.links[..known].iter_mut().enumerate() {
             let news = scene.news(link.id);
-            if news.has(LinkNews::STANDING) || own_standing {
+            if news.has(LinkNews::AFFILIATION) || own_affiliation {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
                     let bytes =

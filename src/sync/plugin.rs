@@ -114,7 +114,7 @@ impl Plugin for SyncPlugin {
                 (
                     (
                         views::begin_tick,
-                        remotes::follow_standing,
+                        remotes::follow_affiliations,
                         views::follow_views,
                     )
                         .chain()

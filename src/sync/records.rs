@@ -64,7 +64,7 @@ impl LinkNews {
     /// Something is announced to those who see it.
     pub const ANNOUNCED: u16 = 1 << 2;
     /// Its team, party, guild or place in another audience is another than in the last tick.
-    pub const STANDING: u16 = 1 << 3;
+    pub const AFFILIATION: u16 = 1 << 3;
 
     /// Whether there is this of it.
     #[inline]
@@ -76,7 +76,7 @@ impl LinkNews {
 /// The team, party and guild of an object; 0 for none.
 pub type Affiliation = [u32; 3];
 
-/// The place of the party in a [`Affiliation`].
+/// The place of the party in an [`Affiliation`].
 pub const PARTY: usize = 1;
 
 /// All that a scene has to tell this tick. By object id.
@@ -105,7 +105,7 @@ pub struct SceneRecords {
     /// One-shot events.
     pub announcements: Announcements,
     /// Who belongs to whom.
-    pub standing: Vec<Affiliation>,
+    affiliations: Vec<Affiliation>,
     /// What objects are in audiences of an embedder's own; empty while nobody is in any.
     memberships: Vec<Memberships>,
     /// Objects of which something changed this tick.
@@ -196,21 +196,24 @@ impl SceneRecords {
     }
 
     /// Takes over who an object belongs to, and gives what was before.
-    pub fn stand(&mut self, id: u32, standing: Affiliation) -> Affiliation {
+    pub fn affiliate(&mut self, id: u32, affiliation: Affiliation) -> Affiliation {
         let place = id as usize;
-        if self.standing.len() <= place {
-            self.standing.resize(place + 1, Affiliation::default());
+        if self.affiliations.len() <= place {
+            self.affiliations.resize(place + 1, Affiliation::default());
         }
-        let before = std::mem::replace(&mut self.standing[place], standing);
-        if before != standing {
-            self.tell(id, LinkNews::STANDING);
+        let before = std::mem::replace(&mut self.affiliations[place], affiliation);
+        if before != affiliation {
+            self.tell(id, LinkNews::AFFILIATION);
         }
         before
     }
 
     /// Who an object belongs to.
-    pub fn standing(&self, id: u32) -> Affiliation {
-        self.standing.get(id as usize).copied().unwrap_or_default()
+    pub fn affiliation(&self, id: u32) -> Affiliation {
+        self.affiliations
+            .get(id as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Takes over what an object is in audiences of an embedder's own.
@@ -223,7 +226,7 @@ impl SceneRecords {
             self.memberships.resize(place + 1, Memberships::default());
         }
         self.memberships[place] = memberships;
-        self.tell(id, LinkNews::STANDING);
+        self.tell(id, LinkNews::AFFILIATION);
     }
 
     /// What an object is in audiences of an embedder's own.
@@ -274,19 +277,19 @@ mod tests {
         let mut records = SceneRecords::default();
         records.begin(2);
         records.tell(3, LinkNews::DELTA);
-        records.stand(5, [1, 0, 0]);
+        records.affiliate(5, [1, 0, 0]);
         let span = MessageSpan::shared(3, 9);
         records.deltas[1].set(3, span);
         let has = |records: &SceneRecords, id, what| records.news(id).has(what);
         assert!(has(&records, 3, LinkNews::DELTA) && !has(&records, 3, LinkNews::ANNOUNCED));
-        assert!(has(&records, 5, LinkNews::STANDING) && !has(&records, 9, LinkNews::DELTA));
+        assert!(has(&records, 5, LinkNews::AFFILIATION) && !has(&records, 9, LinkNews::DELTA));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[0].get(3)),
             (Some(span), None)
         );
         records.begin(2);
-        records.stand(5, [1, 0, 0]);
-        assert!(!has(&records, 3, LinkNews::DELTA) && !has(&records, 5, LinkNews::STANDING));
+        records.affiliate(5, [1, 0, 0]);
+        assert!(!has(&records, 3, LinkNews::DELTA) && !has(&records, 5, LinkNews::AFFILIATION));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[1].get(99)),
             (None, None)

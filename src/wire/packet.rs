@@ -60,7 +60,7 @@ impl Channel {
 /// What stands before a packet's messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketHeader {
-    /// How it travels.
+    /// The channel that it belongs to; each counts its own packets.
     pub channel: Channel,
     /// Counts scene changes and resumes of the client, modulo 256.
     pub epoch: u8,

@@ -22,7 +22,8 @@ pub const PARTIES_MAX: usize = 1 << 20;
 #[component(immutable, on_insert = player_came, on_discard = player_went)]
 pub struct PlayerId(pub u64);
 
-/// A side in a conflict. Inserting, replacing or removing it writes [`AffiliationChanged`].
+/// A side in a conflict. Inserting, replacing or removing it writes [`AffiliationChanged`]. `u32::MAX` counts as none,
+/// everywhere: in views, and in what clients are told.
 #[derive(
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -36,7 +37,7 @@ pub struct TeamId(pub u32);
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
 pub struct PartyId(pub u32);
 
-/// A lasting society of players.
+/// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
 #[derive(
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -129,7 +130,7 @@ impl Parties {
         loop {
             self.made = self.made.wrapping_add(1);
             let id = PartyId(self.made);
-            // 0 stands for "no party" wherever standing is packed into plain words.
+            // 0 stands for "no party" wherever affiliations are packed into plain words.
             if self.made != 0 && !self.members.contains_key(&id) {
                 self.members.insert(id, ArrayVec::new());
                 return Ok(id);

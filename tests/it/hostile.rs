@@ -183,7 +183,7 @@ fn scenes_that_close_with_everybody_in_them_leave_nothing_behind() {
             Crowd(tag: \"n\", kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 50))], script: [
             At(t_s: 2, run: ChangeScene(tag: \"p\", to: \"b\")), At(t_s: 2, run: CloseScene(scene: \"b\")),
             At(t_s: 3, run: CloseScene(scene: \"a\")), At(t_s: 3, run: CloseScene(scene: \"a\"))]"),
-        "NobodyOnBlocked",
+        "NobodyOnBlocked, MirrorsEqual",
     );
     assert_eq!(
         (

@@ -132,6 +132,14 @@ fn judge_avoided(tickets: &[&Value]) {
 }
 
 #[test]
+#[should_panic(expected = "meets")]
+fn a_match_with_somebody_whom_a_party_avoids_is_found_out() {
+    let one = serde_json::json!({ "party": 1, "members": [10], "avoid": [21] });
+    let other = serde_json::json!({ "party": 2, "members": [20, 21], "avoid": [] });
+    judge_avoided(&[&other, &one]);
+}
+
+#[test]
 fn a_reader_of_the_log_can_judge_every_match_from_its_tickets() {
     let folder = Folder::new();
     let (scenario, events) = (

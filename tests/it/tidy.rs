@@ -1,7 +1,7 @@
 //! The rules of the house that a compiler does not check: who imports whom, what stays free of the ECS, how long files
 //! are, and where the outside world is touched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -344,6 +344,48 @@ fn functions_fit_a_screen() {
     }
     assert!(checked > 3_000, "{checked} functions are seen");
     none(faults);
+}
+
+/// The types that a line declares, at the level of a module.
+fn declared(line: &str) -> Option<&str> {
+    let mut words = line.split([' ', '<', '(', '{', ';', ':']);
+    let mut words = words.by_ref().filter(|word| !word.is_empty());
+    let first = words.find(|word| {
+        !word.starts_with("pub") && !["in", "crate"].contains(word) && !word.ends_with(')')
+    })?;
+    let is_declaration =
+        ["struct", "enum", "trait", "type", "union"].contains(&first) && !line.starts_with(' ');
+    words.next().filter(|_| is_declaration)
+}
+
+/// Each name of a type that stands for more than one thing, with its files.
+fn ambiguous(sources: &[Source]) -> Vec<String> {
+    let mut homes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for source in sources {
+        for (_, line) in source.code_without_tests() {
+            if let Some(name) = declared(line) {
+                homes.entry(name).or_default().insert(&source.path);
+            }
+        }
+    }
+    homes
+        .into_iter()
+        .filter(|(_, files)| files.len() > 1)
+        .map(|(name, files)| format!("{name}: {files:?}"))
+        .collect()
+}
+
+#[test]
+fn the_name_of_a_type_stands_for_one_thing() {
+    let twice = [
+        Source::new(
+            "a/one.rs",
+            "pub(in crate::a) struct Place<T>(T);\nenum Other {}",
+        ),
+        Source::new("b/two.rs", "trait Place {\n    type Other;\n}"),
+    ];
+    assert_eq!(ambiguous(&twice), ["Place: {\"a/one.rs\", \"b/two.rs\"}"]);
+    none(ambiguous(&sources()));
 }
 
 /// Fails where code outside some homes contains a word.

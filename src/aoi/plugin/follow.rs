@@ -155,7 +155,7 @@ pub(super) fn follow_teleports(
 
 /// Objects that count differently than before.
 pub(super) fn follow_traits(
-    mut standing: MessageReader<AffiliationChanged>,
+    mut affiliations: MessageReader<AffiliationChanged>,
     mut priority: MessageReader<PriorityChanged>,
     mut stopped_viewing: RemovedComponents<Viewer>,
     mut stopped_showing: RemovedComponents<Viewable>,
@@ -163,7 +163,7 @@ pub(super) fn follow_traits(
     profiles: Profiles,
     mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
 ) {
-    let changed = standing.read().map(|message| message.entity);
+    let changed = affiliations.read().map(|message| message.entity);
     for entity in changed
         .chain(priority.read().map(|message| message.entity))
         .chain(&altered)

@@ -7,7 +7,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `settings` | what may be tuned, and what is counted |
+//! | `settings` | limits and rates of the update, and its counters |
 //! | `components` | what an embedder puts on scenes and objects, rules among it |
 //! | `exceptions` | who is shown to one viewer, or hidden from one |
 //! | `interest` | the views of a scene, their update, and what is told of it |

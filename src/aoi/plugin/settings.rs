@@ -1,4 +1,4 @@
-//! What may be tuned, and what is counted.
+//! Limits and rates of the update of views, and the counters of what it did.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

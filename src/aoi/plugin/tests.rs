@@ -105,7 +105,7 @@ fn a_boss_is_seen_in_the_whole_scene_and_a_spectator_by_nobody() {
 }
 
 #[test]
-fn standing_hiding_and_caps_take_effect_through_their_components() {
+fn affiliation_hiding_and_caps_take_effect_through_their_components() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));

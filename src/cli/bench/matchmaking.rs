@@ -4,7 +4,7 @@
 use super::Failure;
 use super::rows::BenchRow;
 use crate::matchmaking::workload::{
-    Arrival, Churn, PARTIES_MAX, PartySource, Power, Seat, SkillEntry, Sweeper,
+    Arrival, Churn, PARTIES_MAX, PartySource, Power, SkillEntry, SweepSeat, Sweeper,
     best_by_brute_force, least_spreads, percentile, queued, tickets, tickets_of_levels,
 };
 use crate::matchmaking::{HeartbeatOutcome, Packing, Ticket};
@@ -91,9 +91,9 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, Failure> {
 /// The packing by itself, of parties that are kept in order anyway: neither terms, balance nor matches.
 fn pack_alone(parties: u32) -> BenchRow {
     let tickets = tickets(parties, Power::Skill);
-    let mut seats: Vec<Seat> = tickets
+    let mut seats: Vec<SweepSeat> = tickets
         .iter()
-        .map(|ticket| Seat {
+        .map(|ticket| SweepSeat {
             entry: SkillEntry::new(ticket.skill, ticket.party.number(), 0, ticket.size),
             power: ticket.power,
             window: u32::MAX,

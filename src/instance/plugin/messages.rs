@@ -107,7 +107,7 @@ pub struct PlayerLeft {
     pub player: PlayerId,
     /// The side that it played on, 0 or 1.
     pub side: usize,
-    /// How it left.
+    /// Why it is there no more, and whether its seat is held for it.
     pub reason: DepartureReason,
 }
 

@@ -3,7 +3,8 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::{CaveRecipe, Chance, check_range, check_sides, close_pockets, noise};
+use super::canvas::{Chance, check_range, check_sides, close_pockets, noise};
+use super::recipe::CaveRecipe;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::MapError;
 

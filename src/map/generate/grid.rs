@@ -5,9 +5,11 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::{Canvas, Chance, MazeRecipe, RoomsRecipe, between, check_range, check_sides};
+use super::canvas::{Canvas, Chance, between, check_range, check_sides};
+use super::recipe::{MazeRecipe, RoomsRecipe};
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::MapError;
+use crate::map::rect::SIDE_MAX;
 
 pub(super) fn generate_maze(recipe: &MazeRecipe, rng: &mut Pcg64Mcg) -> Result<BitPlane, MapError> {
     let (width, height) = (recipe.width_tiles, recipe.height_tiles);
@@ -76,7 +78,7 @@ impl Grid {
             } else {
                 "height_tiles"
             };
-            check_range(narrow, width.min(height), 3, super::SIDE_MAX)?;
+            check_range(narrow, width.min(height), 3, SIDE_MAX)?;
         }
         check_range(field, cell, 1, cell_max)?;
         let count = |side: u32| ((side - 1) / (cell + 1)) as i32;

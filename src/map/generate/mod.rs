@@ -2,6 +2,8 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `recipe` | what kind of map, and how large its parts are |
+//! | `canvas` | chances, noise, a plane to draw on, checks of recipes |
 //! | `town` | a walled town with streets and houses |
 //! | `cave` | rounded halls, all connected |
 //! | `grid` | mazes and rooms |
@@ -11,176 +13,22 @@
 //!
 //! Cost: O(tiles); a town of 2,000 × 2,000 tiles takes about 15 ms.
 
+mod canvas;
 mod cave;
 mod grid;
+mod recipe;
 mod town;
 
+pub use recipe::{CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe};
+
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{Rng, SeedableRng};
-use serde::{Deserialize, Serialize};
+use rand_pcg::rand_core::SeedableRng;
 
 use super::TileMap;
-use super::bit_plane::{BitPlane, TileRun};
-use super::error::{MapError, SourcePlace};
-use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
-use super::regions::run_components;
-use super::tiles::check_size;
-
-/// What kind of map to make. All sizes are in tiles, shares from 0 to 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum MapRecipe {
-    /// A walled town with streets, houses, gates, a square in the middle and suburbs.
-    Town(TownRecipe),
-    /// A cave of rounded halls, all connected.
-    Cave(CaveRecipe),
-    /// A perfect maze: exactly one way between any two places.
-    Maze(MazeRecipe),
-    /// A grid of rooms with doors, all connected.
-    Rooms(RoomsRecipe),
-    /// Each tile blocked with the same chance, on its own.
-    Random(RandomRecipe),
-}
-
-/// A town: two avenues cross in a square in the middle of the map, a wall with gates surrounds the core, streets and
-/// alleys part blocks of houses and a few parks; outside the wall it thins out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TownRecipe {
-    /// The map's width.
-    pub width_tiles: u32,
-    /// The map's height.
-    pub height_tiles: u32,
-    /// The width of the avenues, and of the gates in which they pass the wall.
-    pub avenue_tiles: u32,
-    /// The width of a street.
-    pub street_tiles: u32,
-    /// The width of an alley.
-    pub alley_tiles: u32,
-    /// The longest side of a block of houses.
-    pub block_tiles: u32,
-    /// The side of the walled core as a share of the map's. 0 builds no wall.
-    pub core_share: f64,
-    /// The thickness of the wall.
-    pub wall_tiles: u32,
-    /// How many gates are open, from 0 to 4: north, south, west, east, in this order. The wall is closed elsewhere.
-    pub gates: u32,
-    /// The share of blocks that are parks.
-    pub park_share: f64,
-}
-
-impl Default for TownRecipe {
-    fn default() -> Self {
-        Self {
-            width_tiles: 1_000,
-            height_tiles: 1_000,
-            avenue_tiles: 20,
-            street_tiles: 10,
-            alley_tiles: 5,
-            block_tiles: 64,
-            core_share: 0.4,
-            wall_tiles: 4,
-            gates: 4,
-            park_share: 0.06,
-        }
-    }
-}
-
-/// A cave, grown from noise by a cellular automaton. Pockets are closed, so that all free tiles are connected.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CaveRecipe {
-    /// The map's width.
-    pub width_tiles: u32,
-    /// The map's height.
-    pub height_tiles: u32,
-    /// The share of tiles blocked in the noise; from about 0.4 (wide halls) to 0.5 (narrow caves).
-    pub fill: f64,
-    /// How often the noise is smoothed, at most 64 times.
-    pub smoothing_rounds: u32,
-}
-
-impl Default for CaveRecipe {
-    fn default() -> Self {
-        Self {
-            width_tiles: 512,
-            height_tiles: 512,
-            fill: 0.47,
-            smoothing_rounds: 6,
-        }
-    }
-}
-
-/// A maze of corridors with walls one tile thick.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MazeRecipe {
-    /// The map's width.
-    pub width_tiles: u32,
-    /// The map's height.
-    pub height_tiles: u32,
-    /// The width of a corridor.
-    pub corridor_tiles: u32,
-}
-
-impl Default for MazeRecipe {
-    fn default() -> Self {
-        Self {
-            width_tiles: 512,
-            height_tiles: 512,
-            corridor_tiles: 4,
-        }
-    }
-}
-
-/// A grid of square rooms with walls one tile thick.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RoomsRecipe {
-    /// The map's width.
-    pub width_tiles: u32,
-    /// The map's height.
-    pub height_tiles: u32,
-    /// The side of a room, without its walls.
-    pub room_tiles: u32,
-    /// The width of a door; a door as wide as a room leaves no wall.
-    pub door_tiles: u32,
-    /// The share of walls that get a door beyond those needed to connect all rooms.
-    pub extra_doors: f64,
-}
-
-impl Default for RoomsRecipe {
-    fn default() -> Self {
-        Self {
-            width_tiles: 512,
-            height_tiles: 512,
-            room_tiles: 15,
-            door_tiles: 2,
-            extra_doors: 0.25,
-        }
-    }
-}
-
-/// Noise: each tile is blocked with the same chance, whatever its neighbours are; nothing connects what is cut off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RandomRecipe {
-    /// The map's width.
-    pub width_tiles: u32,
-    /// The map's height.
-    pub height_tiles: u32,
-    /// The chance of a tile to be blocked.
-    pub fill: f64,
-}
-
-impl Default for RandomRecipe {
-    fn default() -> Self {
-        Self {
-            width_tiles: 512,
-            height_tiles: 512,
-            fill: 0.25,
-        }
-    }
-}
+use super::bit_plane::BitPlane;
+use super::error::MapError;
+use super::rect::TileRect;
+use canvas::{Chance, check_sides, noise};
 
 /// Makes the map of a recipe; the same recipe and seed give the same tiles.
 ///
@@ -222,125 +70,9 @@ fn tiles_of(recipe: &MapRecipe, seed: u64) -> Result<BitPlane, MapError> {
     }
 }
 
-fn noise(width: u32, height: u32, blocked: Chance, rng: &mut Pcg64Mcg) -> BitPlane {
-    BitPlane::from_fn(width, height, |_, _| blocked.draw(rng))
-}
-
-/// Blocks all regions with fewer tiles than the given number, but for the largest.
-///
-/// Works on the runs of the rows, so that what is built of a map is built once, of the tiles that it keeps.
-fn close_pockets(mut rows: BitPlane, tiles_min: u64) -> BitPlane {
-    let (numbers, tiles) = run_components(&rows);
-    let largest = tiles.iter().copied().max().unwrap_or_default();
-    let tiles_min = tiles_min.min(u64::from(largest));
-    let mut numbers = numbers.into_iter();
-    let mut runs = Vec::new();
-    for y in 0..rows.height() {
-        runs.clear();
-        runs.extend(rows.runs(y));
-        for (&run, number) in runs.iter().zip(numbers.by_ref()) {
-            if u64::from(tiles[number as usize]) < tiles_min {
-                rows.set_run(run, true);
-            }
-        }
-    }
-    rows
-}
-
-/// A chance in steps of 2⁻³², so that draws compare integers.
-#[derive(Clone, Copy)]
-struct Chance(u64);
-
-impl Chance {
-    fn new(field: &'static str, share: f64) -> Result<Self, MapError> {
-        if (0.0..=1.0).contains(&share) {
-            Ok(Self((share * 4_294_967_296.0) as u64))
-        } else {
-            Err(recipe_error(field, share, "a share from 0 to 1"))
-        }
-    }
-
-    const fn percent(percent: u64) -> Self {
-        Self((percent << 32) / 100)
-    }
-
-    fn draw(self, rng: &mut Pcg64Mcg) -> bool {
-        u64::from(rng.next_u32()) < self.0
-    }
-}
-
-/// A number from `low` to `high`, both included (Lemire's multiplication, without its rejection: the bias is below
-/// 2⁻¹⁶ for the small ranges used here).
-fn between(low: i32, high: i32, rng: &mut Pcg64Mcg) -> i32 {
-    debug_assert!(low <= high);
-    let count = i64::from(high) - i64::from(low) + 1;
-    low + ((i64::from(rng.next_u32()) * count) >> 32) as i32
-}
-
-fn recipe_error(
-    field: &'static str,
-    found: impl ToString,
-    expected: impl Into<String>,
-) -> MapError {
-    MapError::Recipe {
-        field,
-        found: found.to_string(),
-        expected: expected.into(),
-    }
-}
-
-fn check_sides(width: u32, height: u32) -> Result<(), MapError> {
-    for (field, side) in [("width_tiles", width), ("height_tiles", height)] {
-        check_range(field, side, 1, SIDE_MAX)?;
-    }
-    check_size(u64::from(width), u64::from(height), &SourcePlace::default()).map_err(|_| {
-        let found = format!("{height} with a width of {width}");
-        recipe_error(
-            "height_tiles",
-            found,
-            format!("at most {TILES_MAX} tiles in all"),
-        )
-    })
-}
-
-fn check_range(field: &'static str, found: u32, min: u32, max: u32) -> Result<(), MapError> {
-    if (min..=max).contains(&found) {
-        Ok(())
-    } else {
-        Err(recipe_error(
-            field,
-            found,
-            format!("a whole number from {min} to {max}"),
-        ))
-    }
-}
-
-/// A plane to draw on with rectangles that may lie partly or wholly outside.
-struct Canvas {
-    plane: BitPlane,
-}
-
-impl Canvas {
-    fn fill(&mut self, x: i32, y: i32, width: i32, height: i32, blocked: bool) {
-        let (left, right) = (x.max(0), (x + width).min(self.plane.width() as i32));
-        if left >= right {
-            return;
-        }
-        for y in y.max(0)..(y + height).min(self.plane.height() as i32) {
-            self.plane.set_run(
-                TileRun {
-                    y: y as u32,
-                    start: left as u32,
-                    end: right as u32 - 1,
-                },
-                blocked,
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::map::rect::SIDE_MAX;
     use glam::IVec2;
 
     use super::*;

@@ -10,7 +10,8 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::{Canvas, Chance, TownRecipe, between, check_range, check_sides, close_pockets};
+use super::canvas::{Canvas, Chance, between, check_range, check_sides, close_pockets};
+use super::recipe::TownRecipe;
 use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::MapError;
 use crate::map::rect::SIDE_MAX;

@@ -12,7 +12,7 @@
 //! Cost: as the parts say; the repair makes a plan O(log sets) times for each set that it adds.
 
 use super::plan::{self, Planned};
-use super::sweep::{Seat, Sets, Sweeper};
+use super::sweep::{Sets, SweepSeat, Sweeper};
 use super::terms::Terms;
 use super::tighten::{aim, even_out, tighten};
 use crate::matchmaking::queue::by_skill::SkillEntry;
@@ -22,7 +22,7 @@ use crate::matchmaking::ticket::regions;
 /// Packs pools; keeps its buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Packer {
-    seats: Vec<Seat>,
+    seats: Vec<SweepSeat>,
     sweeper: Sweeper,
 }
 
@@ -36,7 +36,7 @@ impl Packer {
             let limits = terms.limits(entry.slot);
             widest = widest.max(limits.window);
             narrowest = narrowest.min(limits.window);
-            self.seats.push(Seat {
+            self.seats.push(SweepSeat {
                 entry,
                 power: terms.ticket(entry.slot).map_or(0, |ticket| ticket.power),
                 window: limits.window,
@@ -49,7 +49,7 @@ impl Packer {
         let aim = aim(seats, k).min(widest);
         tighten(seats, sets, table, aim);
         even_out(seats, sets, table, aim);
-        let skill = |seat: Option<&Seat>| seat.map_or(0, |seat| seat.entry.skill());
+        let skill = |seat: Option<&SweepSeat>| seat.map_or(0, |seat| seat.entry.skill());
         if skill(seats.last()).abs_diff(skill(seats.first())) <= narrowest {
             repair(seats, sets, k);
         }
@@ -64,7 +64,7 @@ impl Packer {
 }
 
 /// How many parties of each size are among these seats.
-fn counts(seats: &[Seat], of: impl Iterator<Item = u32>) -> Counts {
+fn counts(seats: &[SweepSeat], of: impl Iterator<Item = u32>) -> Counts {
     let mut counts = [0; 5];
     for at in of {
         counts[usize::from(seats[at as usize].entry.size) - 1] += 1;
@@ -73,7 +73,7 @@ fn counts(seats: &[Seat], of: impl Iterator<Item = u32>) -> Counts {
 }
 
 /// Takes sets apart and makes them anew, until there are as many as a plan of all parties has.
-pub fn repair(seats: &[Seat], sets: &mut Sets, group_size: u8) {
+pub fn repair(seats: &[SweepSeat], sets: &mut Sets, group_size: u8) {
     let all = counts(seats, 0..seats.len() as u32);
     let most = plan::groups(&plan::plan(&all, group_size)) as usize / 2;
     let mut apart = 1;
@@ -105,7 +105,7 @@ pub fn repair(seats: &[Seat], sets: &mut Sets, group_size: u8) {
 
 /// Makes matches out of free seats in the order of skill, group by group as planned.
 fn make_as_planned(
-    seats: &[Seat],
+    seats: &[SweepSeat],
     sets: &mut Sets,
     free: &[u32],
     mut planned: Vec<Planned>,
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn seats(parties: &[(u8, i32)]) -> Vec<Seat> {
+    fn seats(parties: &[(u8, i32)]) -> Vec<SweepSeat> {
         let mut parties = parties.to_vec();
         parties.sort_by_key(|party| party.1);
-        let seat = |(at, &(size, skill)): (u32, &(u8, i32))| Seat {
+        let seat = |(at, &(size, skill)): (u32, &(u8, i32))| SweepSeat {
             entry: SkillEntry::new(skill, at, at, size),
             power: u32::from(size) * (100 + (skill.unsigned_abs() * 37 + at * 101) % 997),
             window: u32::MAX,
@@ -165,7 +165,11 @@ mod tests {
     }
 
     /// The widest spread of skill and the sum of the gaps.
-    fn widest_and_gaps(seats: &[Seat], sets: &Sets, table: &mut CompositionTable) -> (u32, u64) {
+    fn widest_and_gaps(
+        seats: &[SweepSeat],
+        sets: &Sets,
+        table: &mut CompositionTable,
+    ) -> (u32, u64) {
         let skill = |at: Option<&u32>| seats[*at.unwrap() as usize].entry.skill();
         let spread = |set: &[u32]| skill(set.last()).abs_diff(skill(set.first()));
         let widest = (0..sets.len()).map(|set| spread(sets.get(set))).max();
@@ -174,7 +178,7 @@ mod tests {
     }
 
     /// The sets after all steps but the repair, each of which is checked to do no harm.
-    fn packed(seats: &[Seat], group_size: u8) -> Sets {
+    fn packed(seats: &[SweepSeat], group_size: u8) -> Sets {
         let mut sweeper = Sweeper::default();
         let sets = sweeper.sweep(seats, group_size, None);
         let mut table = CompositionTable::new(group_size);

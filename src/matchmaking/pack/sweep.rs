@@ -24,7 +24,7 @@ pub const PASSED_GROUPS: usize = 16;
 
 /// A party that is packed.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat {
+pub struct SweepSeat {
     /// The party.
     pub entry: SkillEntry,
     /// The power of its players.
@@ -109,7 +109,12 @@ pub struct Sweeper {
 impl Sweeper {
     /// Packs seats, in order of skill, into sets of two groups of `group_size`. With terms, only parties that
     /// may be with the anchor join it.
-    pub fn sweep(&mut self, seats: &[Seat], group_size: u8, terms: Option<&Terms>) -> &mut Sets {
+    pub fn sweep(
+        &mut self,
+        seats: &[SweepSeat],
+        group_size: u8,
+        terms: Option<&Terms>,
+    ) -> &mut Sets {
         let n = seats.len() as u32;
         self.sets.clear();
         // The seats form a ring through place n, which is before the first and behind the last.
@@ -141,7 +146,7 @@ impl Sweeper {
     /// Adds seats above the anchor until two groups fit; whether they do.
     fn set_of(
         &mut self,
-        seats: &[Seat],
+        seats: &[SweepSeat],
         anchor: u32,
         group_size: u8,
         terms: Option<&Terms>,
@@ -198,7 +203,7 @@ impl Sweeper {
     }
 
     /// Chooses the lowest of the added seats that make two groups with the anchor, and takes them.
-    fn choose(&mut self, seats: &[Seat], anchor: u32, group_size: u8) {
+    fn choose(&mut self, seats: &[SweepSeat], anchor: u32, group_size: u8) {
         let words = usize::from(group_size) + 1;
         let (mut a, mut b) = (words - 1, words - 1);
         let mut chosen = 0;
@@ -235,7 +240,7 @@ impl Sweeper {
 }
 
 /// The spread of skill of seats that are in order.
-pub(super) fn spread(seats: &[Seat], set: &[u32]) -> u32 {
+pub(super) fn spread(seats: &[SweepSeat], set: &[u32]) -> u32 {
     match (set.first(), set.last()) {
         (Some(&low), Some(&high)) => {
             let skill = |at: u32| seats[at as usize].entry.skill();
@@ -247,7 +252,7 @@ pub(super) fn spread(seats: &[Seat], set: &[u32]) -> u32 {
 
 /// Whether a set is within the window and the level band of its longest-waiting party, which are the widest, and
 /// shares a region.
-pub(super) fn within_limits(seats: &[Seat], set: &[u32]) -> bool {
+pub(super) fn within_limits(seats: &[SweepSeat], set: &[u32]) -> bool {
     let (mut window, mut band, mut regions) = (0, 0, u32::MAX);
     let (mut lowest, mut highest) = (u16::MAX, 0);
     for &at in set {

@@ -33,13 +33,13 @@ pub struct Limits {
 /// What decides whether parties of a pool may meet at a tick.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
-    /// Who waits.
+    /// The waiting parties of the mode, by age and by skill.
     pub pool: &'a Pool,
     /// The mode's rules.
     pub rules: &'a ModeRules,
     /// Who fought against whom of late.
     pub rematches: &'a Rematches,
-    /// The tick.
+    /// The tick of this heartbeat, against which waiting is counted.
     pub now_tick: u64,
     /// Whether it matters whom a party would avoid.
     pub lists: bool,

@@ -12,7 +12,7 @@
 //!
 //! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
-use super::sweep::{Seat, Sets, spread, within_limits};
+use super::sweep::{Sets, SweepSeat, spread, within_limits};
 use super::trade::{Trader, split_of};
 use crate::matchmaking::queue::compositions::{CompositionTable, Counts, players};
 
@@ -37,7 +37,7 @@ const EVEN_SHIFT: u32 = 8;
 /// The spread of skill below which all sets count as tight: the 99th percentile over sets of 2K players in
 /// a row. O(n log n) in the sets.
 #[must_use]
-pub fn aim(seats: &[Seat], group_size: u8) -> u32 {
+pub fn aim(seats: &[SweepSeat], group_size: u8) -> u32 {
     let total = 2 * u32::from(group_size);
     let mut spreads = Vec::new();
     let (mut held, mut lowest) = (0, None);
@@ -63,7 +63,7 @@ pub fn aim(seats: &[Seat], group_size: u8) -> u32 {
     *spreads.select_nth_unstable(nth).1
 }
 
-fn counts(seats: &[Seat], set: &[u32]) -> Counts {
+fn counts(seats: &[SweepSeat], set: &[u32]) -> Counts {
     let mut counts = [0; 5];
     for &at in set {
         counts[usize::from(seats[at as usize].entry.size) - 1] += 1;
@@ -73,7 +73,7 @@ fn counts(seats: &[Seat], set: &[u32]) -> Counts {
 
 /// Shares out the parties of sets wider than `aim` anew with their neighbours while that makes them tighter.
 /// The sets are in order of their lowest seat.
-pub fn tighten(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
+pub fn tighten(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let (mut exchanges, count) = (0, sets.len());
     for wide in (0..PASSES).flat_map(|_| 0..count) {
         let from = wide.saturating_sub(NEIGHBOURS);
@@ -91,7 +91,7 @@ pub fn tighten(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, ai
 
 /// Finds the division of two sets' parties that exceeds the aim least.
 fn repartition(
-    seats: &[Seat],
+    seats: &[SweepSeat],
     sets: &mut Sets,
     table: &mut CompositionTable,
     aim: u32,
@@ -140,7 +140,7 @@ fn repartition(
 
 /// The search for a tighter division of two sets, depth first.
 struct Division<'a> {
-    seats: &'a [Seat],
+    seats: &'a [SweepSeat],
     table: &'a mut CompositionTable,
     aim: u32,
     union: &'a [u32],
@@ -201,7 +201,7 @@ impl Division<'_> {
 
 /// Pairs groups anew by power, and lets sets trade parties, within bands of sets whose joint spread is within
 /// `aim`, where that makes gaps smaller. The sets are about in order of skill.
-pub fn even_out(seats: &[Seat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
+pub fn even_out(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let mut start = 0;
     let (mut band, mut trader) = (Band::default(), Trader::default());
     let skill = |at: Option<&u32>| at.map_or(0, |&at| seats[at as usize].entry.skill());
@@ -231,7 +231,7 @@ struct Band {
 impl Band {
     fn pair_anew(
         &mut self,
-        seats: &[Seat],
+        seats: &[SweepSeat],
         sets: &mut Sets,
         table: &mut CompositionTable,
         range: std::ops::Range<usize>,

@@ -10,7 +10,7 @@
 //! Cost: O(parties of the band · log) to sort, then [`OFFERS_MAX`] splits a set that is uneven.
 
 use super::balance::{GroupSplit, Weight, balance};
-use super::sweep::{Seat, Sets, within_limits};
+use super::sweep::{Sets, SweepSeat, within_limits};
 use crate::matchmaking::queue::compositions::CompositionTable;
 
 /// Trades that are tried for a set, those that close its gap best.
@@ -37,7 +37,7 @@ impl Trader {
     /// Lets the sets of a band trade.
     pub fn trade(
         &mut self,
-        seats: &[Seat],
+        seats: &[SweepSeat],
         sets: &mut Sets,
         table: &mut CompositionTable,
         band: std::ops::Range<usize>,
@@ -67,7 +67,7 @@ impl Trader {
 
     fn open(
         &mut self,
-        seats: &[Seat],
+        seats: &[SweepSeat],
         sets: &Sets,
         table: &mut CompositionTable,
         band: std::ops::Range<usize>,
@@ -102,7 +102,13 @@ impl Trader {
     }
 
     /// The trades that would close the gap of a set best.
-    fn collect_offers(&mut self, seats: &[Seat], set: usize, split: &GroupSplit, by_size: &[u32]) {
+    fn collect_offers(
+        &mut self,
+        seats: &[SweepSeat],
+        set: usize,
+        split: &GroupSplit,
+        by_size: &[u32],
+    ) {
         let lead = split.power[0] as i64 - split.power[1] as i64;
         let mut offers = std::mem::take(&mut self.offers);
         offers.clear();
@@ -132,7 +138,7 @@ impl Trader {
     /// Trades two seats between their sets, if the gaps become smaller by it and the windows allow it.
     fn close(
         &mut self,
-        seats: &[Seat],
+        seats: &[SweepSeat],
         sets: &mut Sets,
         table: &mut CompositionTable,
         first: usize,
@@ -167,7 +173,7 @@ impl Trader {
 
 /// The most even split of a set, and its seats in the order of the split.
 pub(in crate::matchmaking) fn split_of(
-    seats: &[Seat],
+    seats: &[SweepSeat],
     set: &[u32],
     table: &mut CompositionTable,
 ) -> Option<(GroupSplit, Vec<u32>)> {

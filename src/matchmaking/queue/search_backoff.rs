@@ -27,7 +27,7 @@ pub const SHARE_MIN: u64 = 256;
 struct Pause {
     slot: u32,
     failed: u32,
-    until_beat: u64,
+    until_heartbeat: u64,
 }
 
 /// Parties that pause, by age.
@@ -36,13 +36,13 @@ pub struct SearchBackoff {
     paused: BTreeMap<Age, Pause>,
     /// Up to which party all were tried when the looks were used up; of those left over, of those first in line.
     stopped_at: [Option<Age>; 2],
-    beat: u64,
+    heartbeat: u64,
 }
 
 impl SearchBackoff {
     /// The next heartbeat; who waits no more is forgotten.
     pub fn next_beat(&mut self, queue: &TicketQueue) {
-        self.beat += 1;
+        self.heartbeat += 1;
         self.paused
             .retain(|&age, pause| queue.age(pause.slot) == age);
     }
@@ -51,7 +51,7 @@ impl SearchBackoff {
     #[must_use]
     pub fn is_paused(&self, age: Age) -> bool {
         let pause = self.paused.get(&age);
-        pause.is_some_and(|pause| self.beat < pause.until_beat)
+        pause.is_some_and(|pause| self.heartbeat < pause.until_heartbeat)
     }
 
     /// Whether a party has failed before, or had its turn when the looks were used up.
@@ -82,27 +82,27 @@ impl SearchBackoff {
         if failed == 0 && self.paused.len() >= PAUSED_MAX {
             return;
         }
-        let until_beat = self.beat + 1 + (1 << (2 * failed.min(5)));
+        let until_heartbeat = self.heartbeat + 1 + (1 << (2 * failed.min(5)));
         let failed = failed + 1;
         self.paused.insert(
             age,
             Pause {
                 slot,
                 failed,
-                until_beat,
+                until_heartbeat,
             },
         );
     }
 
     /// Feeds who pauses to a hash. O(parties that pause).
     pub fn digest(&self, feed: &mut impl FnMut(u64)) {
-        feed(self.beat);
+        feed(self.heartbeat);
         for stopped_at in self.stopped_at {
             feed(stopped_at.map_or(u64::MAX, |age| age.since_tick()));
         }
         for pause in self.paused.values() {
             feed(u64::from(pause.slot) << 32 | u64::from(pause.failed));
-            feed(pause.until_beat);
+            feed(pause.until_heartbeat);
         }
     }
 }
@@ -117,10 +117,10 @@ mod tests {
         let (mut queue, mut backoff) = (TicketQueue::default(), SearchBackoff::default());
         let slot = queue.insert(ticket(1, 1, 0, 0));
         let age = queue.age(slot);
-        for (share, beats) in [(1 << 15, 1), (1 << 16, 4), (1 << 17, 16), (1 << 18, 64)] {
+        for (share, heartbeats) in [(1 << 15, 1), (1 << 16, 4), (1 << 17, 16), (1 << 18, 64)] {
             assert_eq!(backoff.share(age, 1 << 20), share);
             backoff.pause(age, slot);
-            let paused = (0..beats).all(|_| {
+            let paused = (0..heartbeats).all(|_| {
                 backoff.next_beat(&queue);
                 backoff.is_paused(age)
             });

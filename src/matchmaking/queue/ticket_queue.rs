@@ -1,7 +1,7 @@
 //! The tickets that wait in one mode, longest-waiting first.
 //!
-//! A doubly linked list for each size of parties, in a slab: insertion at the tail, removal by slot and expiry
-//! at the head are O(1), and nothing is allocated once the slab has grown. The order is (since_tick, order of
+//! A doubly linked list for each size of parties, in an arena: insertion at the tail, removal by slot and expiry
+//! at the head are O(1), and nothing is allocated once the arena has grown. The order is (since_tick, order of
 //! insertion), over all sizes together; a [`QueueWalk`] passes over sizes without meeting their parties. The last
 //! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!

@@ -215,11 +215,11 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
             matcher.backfill(ModeId(0), &wanted, now_tick);
         }
         let before = waiting(&matcher);
-        let mut beat = HeartbeatOutcome::default();
-        matcher.run(now_tick, &mut beat);
+        let mut outcome = HeartbeatOutcome::default();
+        matcher.run(now_tick, &mut outcome);
         assert!(matcher.modes()[0].conserved());
         let tickets = || {
-            let groups = beat.proposed.iter().flat_map(|made| &made.groups);
+            let groups = outcome.proposed.iter().flat_map(|made| &made.groups);
             groups.flatten()
         };
         asked.extend(tickets().flat_map(|ticket| ticket.members.clone()));

@@ -184,10 +184,10 @@ fn a_waiting_party_can_be_asked_why() {
         matcher.wait_reason(1, 1200),
         Some(WaitReason::NextHeartbeat)
     );
-    let mut beat = HeartbeatOutcome::default();
-    matcher.run(1500, &mut beat);
+    let mut outcome = HeartbeatOutcome::default();
+    matcher.run(1500, &mut outcome);
     assert_eq!(matcher.wait_reason(1, 1500), None);
-    assert_eq!(beat.matches[0].groups[0][0].party, 1);
+    assert_eq!(outcome.matches[0].groups[0][0].party, 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What may be tuned of navigation.
+//! Budgets of a tick's searches, and what may be asked of them.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 //! The map's name is not kept, as the folder in it is that of another machine. All lines are about one map, so they give
 //! one size.
 
-use super::{Fault, Scen, ScenCommand, ScenLines, ScenQuery};
+use super::commands::{Scen, ScenCommand, ScenQuery};
+use super::lines::{Fault, ScenLines};
 
 /// The fields of a line, in order, as errors name them.
 const FIELDS: [&str; 9] = [

@@ -14,7 +14,8 @@
 
 use glam::UVec2;
 
-use super::{Fault, Scen, ScenCommand, ScenLine, ScenLines, ScenPatch, ScenQuery};
+use super::commands::{Scen, ScenCommand, ScenPatch, ScenQuery};
+use super::lines::{Fault, ScenLine, ScenLines};
 
 const QUERY: [&str; 7] = [
     "Q", "bucket", "start x", "start y", "goal x", "goal y", "length",

@@ -204,7 +204,7 @@ impl Nodes {
 
     /// The node of a key, or where its number is to be written by [`Nodes::add`].
     #[inline]
-    pub(super) fn find(&mut self, key: Key) -> Result<NodeId, Vacancy> {
+    pub(super) fn find(&mut self, key: Key) -> Result<NodeId, VacantSlot> {
         let entry = match self.index {
             Index::Hashed => return self.find_in_slots(key),
             Index::Direct(_) => key.0 as usize,
@@ -213,13 +213,13 @@ impl Nodes {
         let id = self.entries[entry];
         match self.nodes.get(id as usize) {
             Some(node) if node.key == key => Ok(id),
-            _ => Err(Vacancy(entry)),
+            _ => Err(VacantSlot(entry)),
         }
     }
 
     /// Adds a node for a key that [`Nodes::find`] has just not found.
     #[inline]
-    pub(super) fn add(&mut self, vacancy: Vacancy, node: Node) -> NodeId {
+    pub(super) fn add(&mut self, vacancy: VacantSlot, node: Node) -> NodeId {
         let id = self.len();
         self.nodes.push(node);
         if self.index == Index::Hashed {
@@ -243,12 +243,12 @@ impl Nodes {
     }
 
     #[inline]
-    fn find_in_slots(&self, key: Key) -> Result<NodeId, Vacancy> {
+    fn find_in_slots(&self, key: Key) -> Result<NodeId, VacantSlot> {
         let slots = &self.slots[..];
         let mut slot = first_slot(key, slots.len());
         loop {
             match slots[slot] {
-                EMPTY => return Err(Vacancy(slot)),
+                EMPTY => return Err(VacantSlot(slot)),
                 id if self.nodes[id as usize].key == key => return Ok(id),
                 _ => slot = (slot + 1) & (slots.len() - 1),
             }
@@ -305,7 +305,7 @@ fn first_slot(key: Key, slots: usize) -> usize {
 
 /// The place of an index entry that names no node.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Vacancy(usize);
+pub(super) struct VacantSlot(usize);
 
 #[cfg(test)]
 mod tests {

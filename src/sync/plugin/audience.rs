@@ -72,7 +72,7 @@ impl fmt::Debug for Audience {
 
 /// What the client that controls the object `own` is to another one that it sees.
 pub(super) fn relation(records: &SceneRecords, own: u32, other: u32) -> Audience {
-    let (mine, theirs) = (records.standing(own), records.standing(other));
+    let (mine, theirs) = (records.affiliation(own), records.affiliation(other));
     let mut relation = Audience::VIEWERS.or(Audience::SCENE);
     // In the order of an affiliation.
     let audiences = [Audience::TEAM, Audience::PARTY, Audience::GUILD];

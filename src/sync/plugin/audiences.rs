@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::attributes::Attributes;
 use super::audience::Audience;
 use super::order::SyncSystems;
-use super::remotes::follow_standing;
+use super::remotes::follow_affiliations;
 use super::replicator::Replicator;
 use super::views::follow_views;
 use crate::sync::membership::{AUDIENCES_MAX, Membership, Memberships};
@@ -119,7 +119,7 @@ impl AudienceAppExt for App {
                 FixedUpdate,
                 follow_memberships
                     .in_set(SyncSystems::Follow)
-                    .after(follow_standing)
+                    .after(follow_affiliations)
                     .before(follow_views),
             );
         }

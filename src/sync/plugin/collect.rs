@@ -177,7 +177,7 @@ fn tell(
         records.publish(id, generation);
     }
     let is_public = records.public.binary_search(&(id, generation)).is_ok();
-    if is_public || records.standing(id)[PARTY] != 0 {
+    if is_public || records.affiliation(id)[PARTY] != 0 {
         for &variant in attributes.remotes() {
             let variant = usize::from(variant.0);
             let set = both(changed, attributes.told()[variant]);

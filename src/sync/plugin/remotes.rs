@@ -15,7 +15,7 @@ use crate::world::{
     Spawned, TeamId,
 };
 
-/// A party in a [`Affiliation`](crate::sync::records::Affiliation).
+/// A party in an [`Affiliation`](crate::sync::records::Affiliation).
 pub(super) const fn party_number(party: PartyId) -> u32 {
     party.0.wrapping_add(1)
 }
@@ -29,7 +29,7 @@ type Belonging = (
 );
 
 /// Teams, parties and guilds of the objects of which they changed, and public objects that come and go.
-pub(super) fn follow_standing(
+pub(super) fn follow_affiliations(
     mut replicator: ResMut<Replicator>,
     attributes: Res<Attributes>,
     mut despawned: MessageReader<Despawned>,
@@ -44,7 +44,7 @@ pub(super) fn follow_standing(
         let object = gone.object.reference();
         if let Some(records) = scenes.get_mut(&object.scene) {
             records.retire(object.id.0, object.generation.0);
-            let before = records.stand(object.id.0, [0; 3]);
+            let before = records.affiliate(object.id.0, [0; 3]);
             records.join(object.id.0, Memberships::default());
             parties.change(object, before[PARTY], 0);
         }
@@ -58,13 +58,13 @@ pub(super) fn follow_standing(
             continue;
         };
         if let Some(records) = scenes.get_mut(&object.scene()) {
-            let standing = [
+            let affiliation = [
                 team.map_or(0, |team| team.0.wrapping_add(1)),
                 party.map_or(0, |&party| party_number(party)),
                 guild.map_or(0, |guild| guild.0.wrapping_add(1)),
             ];
-            let before = records.stand(object.id().0, standing);
-            parties.change(object.reference(), before[PARTY], standing[PARTY]);
+            let before = records.affiliate(object.id().0, affiliation);
+            parties.change(object.reference(), before[PARTY], affiliation[PARTY]);
             // Who comes from another scene brings values that were told there.
             if public.is_some_and(|told| sent.of(told).next().is_some()) {
                 records.publish(object.id().0, object.generation().0);
@@ -83,12 +83,12 @@ pub(super) fn follow<'a>(
     (records, parties, attributes): (&SceneRecords, &PartyObjects, &Attributes),
     expected: &mut Vec<Remote>,
 ) -> &'a [Remote] {
-    let party = records.standing(own.id.0)[PARTY];
+    let party = records.affiliation(own.id.0)[PARTY];
     let due = moved
         || state.remotes.unsettled
         || !state.entering.is_empty()
         || state.remotes.public_version != records.public_version
-        || records.news(own.id.0).has(LinkNews::STANDING)
+        || records.news(own.id.0).has(LinkNews::AFFILIATION)
         || parties.changed.contains(&party);
     if attributes.remotes().is_empty() || !due {
         return &[];

@@ -149,7 +149,7 @@ fn two_who_step_towards_each_other_meet() {
 }
 
 #[test]
-fn a_viewer_that_moves_and_changes_its_standing_needs_no_look() {
+fn a_viewer_that_moves_and_changes_its_ties_needs_no_look() {
     let mut views = crowd(2, &[1, 2, 2, 3]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [1, 2]);

@@ -57,7 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<SyncStep>> {
 
 impl SyncStep {
     /// Whether somebody may leave a team, party or guild by it.
-    const fn changes_standing(&self) -> bool {
+    const fn changes_affiliation(&self) -> bool {
         matches!(self, Self::Team(..) | Self::Party(..))
     }
 
@@ -206,7 +206,7 @@ proptest! {
         bad in prop_oneof![Just(0u64), Just(40)],
         enters in 1..5u32,
         bytes in prop_oneof![Just(8000u32), Just(400)],
-        same_standing: bool,
+        same_affiliation: bool,
         steps in steps(),
     ) {
         let mut rig = Rig::new(cap);
@@ -218,7 +218,7 @@ proptest! {
         });
         rig.app.insert_resource(Workers::new(workers));
         let mut loose: Vec<(ClientId, Entity)> = Vec::new();
-        let steps = steps.into_iter().filter(|step| !(same_standing && step.changes_standing()));
+        let steps = steps.into_iter().filter(|step| !(same_affiliation && step.changes_affiliation()));
         for step in steps {
             step.apply(&mut rig, cap, &mut loose);
         }
@@ -227,7 +227,7 @@ proptest! {
                 velocity.0 = Vec2::ZERO;
             }
         }
-        if same_standing {
+        if same_affiliation {
             rig.rest_and_compare_exactly();
         } else {
             rig.rest_and_compare();

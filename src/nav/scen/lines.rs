@@ -1,0 +1,174 @@
+//! The lines of a file and their fields, with the place of whatever is wrong.
+
+use glam::UVec2;
+
+use super::error::ScenProblem;
+use crate::map::{SIDE_MAX, TILES_MAX};
+
+/// A [`ScenError`] without the file's name.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) line: u32,
+    pub(super) column: u32,
+    pub(super) problem: ScenProblem,
+}
+
+/// The lines of a text that hold something, with their numbers.
+pub(super) struct ScenLines<'a> {
+    lines: std::iter::Enumerate<std::str::Lines<'a>>,
+    count: u32,
+}
+
+impl<'a> ScenLines<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self {
+            lines: text.lines().enumerate(),
+            count: 0,
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<ScenLine<'a>> {
+        let (index, text) = self.lines.find(|(index, text)| {
+            self.count = *index as u32 + 1;
+            !text.trim().is_empty()
+        })?;
+        Some(ScenLine {
+            number: index as u32 + 1,
+            text,
+        })
+    }
+
+    /// That the text ends where something should follow.
+    pub(super) fn ended(&self, expected: &'static str) -> Fault {
+        Fault {
+            line: self.count + 1,
+            column: 1,
+            problem: ScenProblem::Line {
+                expected,
+                found: "the end of the file".into(),
+            },
+        }
+    }
+}
+
+/// A line and its number, from 1.
+#[derive(Clone, Copy)]
+pub(super) struct ScenLine<'a> {
+    pub(super) number: u32,
+    pub(super) text: &'a str,
+}
+
+impl<'a> ScenLine<'a> {
+    pub(super) fn fault(&self, column: u32, problem: ScenProblem) -> Fault {
+        Fault {
+            line: self.number,
+            column,
+            problem,
+        }
+    }
+
+    /// Fails where the size that this line gives is no map's.
+    pub(super) fn check_size(&self, size: UVec2) -> Result<(), Fault> {
+        let is_side = |side| (1..=SIDE_MAX).contains(&side);
+        if is_side(size.x) && is_side(size.y) && u64::from(size.x) * u64::from(size.y) <= TILES_MAX
+        {
+            return Ok(());
+        }
+        Err(self.fault(1, ScenProblem::Size { found: size }))
+    }
+
+    pub(super) fn unexpected(&self, expected: &'static str) -> Fault {
+        let found = format!("`{}`", excerpt(self.text.trim()));
+        self.fault(1, ScenProblem::Line { expected, found })
+    }
+
+    /// Parts the line into the fields that `names` names. Fields are parted by tabs where there are any, so that a name
+    /// may hold spaces; otherwise by one or more spaces.
+    pub(super) fn fields<const N: usize>(
+        self,
+        names: &'static [&'static str; N],
+    ) -> Result<Fields<'a, N>, Fault> {
+        let separator = if self.text.contains('\t') { '\t' } else { ' ' };
+        let mut fields = Fields {
+            line: self,
+            names,
+            texts: [""; N],
+            columns: [1; N],
+        };
+        let (mut count, mut column) = (0, 1);
+        for text in self.text.split(separator) {
+            if separator == '\t' || !text.trim().is_empty() {
+                if let (Some(kept), Some(at)) =
+                    (fields.texts.get_mut(count), fields.columns.get_mut(count))
+                {
+                    (*kept, *at) = (text.trim(), column);
+                }
+                count += 1;
+            }
+            column += text.chars().count() as u32 + 1;
+        }
+        if count != N {
+            return Err(self.fault(
+                1,
+                ScenProblem::FieldCount {
+                    expected: N,
+                    names: names.join(", "),
+                    found: count,
+                },
+            ));
+        }
+        Ok(fields)
+    }
+}
+
+/// A line in its fields.
+pub(super) struct Fields<'a, const N: usize> {
+    line: ScenLine<'a>,
+    names: &'static [&'static str; N],
+    texts: [&'a str; N],
+    columns: [u32; N],
+}
+
+impl<const N: usize> Fields<'_, N> {
+    pub(super) fn wrong(&self, index: usize, expected: impl Into<String>) -> Fault {
+        let problem = ScenProblem::Number {
+            field: self.names[index],
+            expected: expected.into(),
+            found: excerpt(self.texts[index]),
+        };
+        self.line.fault(self.columns[index], problem)
+    }
+
+    pub(super) fn whole(&self, index: usize) -> Result<u32, Fault> {
+        self.texts[index]
+            .parse()
+            .map_err(|_| self.wrong(index, "a whole number from 0"))
+    }
+
+    /// A coordinate or a side of a map.
+    pub(super) fn tiles(&self, index: usize) -> Result<u32, Fault> {
+        // As large as a side may be, so that no sum of a coordinate and a size overflows.
+        self.texts[index]
+            .parse::<u32>()
+            .ok()
+            .filter(|tiles| *tiles <= SIDE_MAX)
+            .ok_or_else(|| self.wrong(index, "a whole number from 0 to 65536"))
+    }
+
+    /// The tile whose x is the field at `index`, and y the next.
+    pub(super) fn tile(&self, index: usize) -> Result<UVec2, Fault> {
+        Ok(UVec2::new(self.tiles(index)?, self.tiles(index + 1)?))
+    }
+
+    pub(super) fn number(&self, index: usize) -> Option<f64> {
+        self.texts[index]
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+    }
+}
+
+/// The beginning of a text, so that an error stays readable when a file is something else altogether.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars().take(40).collect()
+}
