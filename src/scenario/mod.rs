@@ -14,8 +14,10 @@
 //! | `behaviours/` | the behaviours that scenarios may name, and their parameters |
 //! | `builtin.rs` | the scenarios that come with the program |
 //! | `capture.rs` | every packet of a run, written down |
-//! | `checks.rs` | what is watched during a run, and the judging of expectations |
+//! | `checks.rs` | the judging of expectations |
+//! | `counters.rs` | the figures of a report by their names |
 //! | `events/` | the event log, a JSON object a line |
+//! | `faults.rs` | cues that could not do what they say |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
 //! | `queues.rs` | whether queues make sense |
 //! | `report.rs` | the figures of a run |
@@ -25,6 +27,7 @@
 //! | `stage.rs` | scenes, crowds and queues, put on a server |
 //! | `text/` | from text to values, and from a wrong value back to its words |
 //! | `validate/` | whether a scenario makes sense |
+//! | `watch.rs` | what is watched during a run |
 //!
 //! Invariants: no text, however broken, panics or allocates more than a small multiple of its size; a scenario that
 //! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
@@ -37,7 +40,9 @@ mod behaviours;
 mod builtin;
 mod capture;
 mod checks;
+mod counters;
 mod events;
+mod faults;
 mod load;
 mod queues;
 pub mod report;
@@ -47,18 +52,21 @@ mod script;
 mod stage;
 mod text;
 mod validate;
+mod watch;
 
 pub use battles::{Battles, BattlesStats};
 pub use behaviours::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours};
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
+pub use checks::TimeJudging;
 pub use events::EventLog;
-pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};
-pub use report::{Judged, Memory, Report};
+pub use faults::ScriptFault;
+pub use load::{Loaded, Review, SCENARIO_BYTES_MAX, load, parse};
+pub use report::{Judged, Memory, Report, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, Area, BehaviourSpec, Class, Crowd, Cue, Expectation, MapSource, Packets, Queue,
-    Scenario, ScenarioScene, Scope, SetName, Settings, Sight,
+    Scenario, ScenarioScene, Scope, SetName, Settings, Sight, TickLimit,
 };
 pub use script::ScenarioScript;
 pub use text::{Mistake, PathStep, Problem, ScenarioError, ValuePath, closest, one_of};
-pub use validate::{limits, validate};
+pub use validate::{limits, validate, validate_all};

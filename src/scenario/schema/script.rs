@@ -238,6 +238,22 @@ const fn ttl_ticks() -> u32 {
 }
 
 impl Action {
+    /// How many objects this action is about; `None` for all, and for one that is about no objects.
+    #[must_use]
+    pub const fn count(&self) -> Option<u32> {
+        match self {
+            Self::Despawn { count, .. }
+            | Self::Teleport { count, .. }
+            | Self::SetTeam { count, .. }
+            | Self::SetAttribute { count, .. }
+            | Self::Announce { count, .. }
+            | Self::Login { count, .. }
+            | Self::Logout { count, .. }
+            | Self::ChangeScene { count, .. } => *count,
+            _ => None,
+        }
+    }
+
     /// The tag of the crowd that this action is about; `None` for those that spawn one or are about something else.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
