@@ -300,6 +300,7 @@ fn no_script_faults(report: &Report) -> Finding {
     match (ran, faults) {
         (0, 0) => Finding::unused("no cue ran"),
         (_, 0) => Finding::of(true, format!("cues ran {ran} times")),
+        (_, 1) => Finding::of(false, format!("1 fault, cues ran {ran} times")),
         _ => Finding::of(false, format!("{faults} faults, cues ran {ran} times")),
     }
 }

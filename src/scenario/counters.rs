@@ -129,3 +129,81 @@ pub(super) fn value(report: &Value, name: &str) -> Option<f64> {
         .try_fold(report, |at, step| at.get(step))?
         .as_f64()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::scenario::{Loaded, RunOptions, ScenarioRun, parse};
+
+    /// The report of a run of 1.5 s with one mode of matchmaking.
+    fn report() -> Value {
+        let text =
+            r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")])"#;
+        let loaded = Loaded {
+            scenario: parse("x.ron", text).unwrap(),
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+        };
+        let options = RunOptions {
+            ticks: Some(30),
+            memory: Some(|| Some(7)),
+            ..RunOptions::default()
+        };
+        let mut run = ScenarioRun::new(loaded, options).unwrap();
+        while run.step().unwrap() {}
+        serde_json::to_value(run.finish().unwrap()).unwrap()
+    }
+
+    /// The ways to all numbers of a report.
+    fn numbers(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Number(_) => _ = found.insert(place.to_owned()),
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                let dot = if place.is_empty() { "" } else { "." };
+                numbers(value, &format!("{place}{dot}{name}"), found);
+            }),
+            Value::Array(modes) => modes.iter().for_each(|mode| {
+                let name = mode["name"].as_str().unwrap();
+                numbers(mode, &format!("{place}.{name}"), found);
+            }),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_report_and_each_has_its_value() {
+        let report = report();
+        let mut found = BTreeSet::new();
+        numbers(&report, "", &mut found);
+        // What a run was asked for is no figure of it.
+        assert!(found.remove("seed") && found.remove("threads"));
+        let names: BTreeSet<String> = names(["q.r"]).into_iter().collect();
+        let differ: Vec<_> = names.symmetric_difference(&found).collect();
+        assert!(differ.is_empty(), "{differ:#?}");
+        for name in &names {
+            assert!(value(&report, name).is_some(), "{name}");
+        }
+        assert_eq!(value(&report, "ticks"), Some(30.0));
+        assert_eq!(value(&report, "memory.rss_bytes"), Some(7.0));
+        assert_eq!(value(&report, "matchmaking.modes.q.matches"), None);
+    }
+
+    #[test]
+    fn what_grows_is_told_from_what_is() {
+        for growing in ["ticks", "paths.found", "matchmaking.modes.a.b.matches"] {
+            assert!(only_grows(growing), "{growing}");
+        }
+        for other in [
+            "objects.npcs",
+            "paths.mean_us",
+            "matchmaking.waiting",
+            "matchmaking.modes.a.waiting",
+            "sync.links",
+        ] {
+            assert!(!only_grows(other), "{other}");
+        }
+    }
+}

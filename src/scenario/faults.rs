@@ -3,7 +3,7 @@
 //! A cue is always run, and does what it can; what is here only tells. So nothing in it changes what is simulated.
 
 use bevy_ecs::prelude::*;
-use tracing::warn;
+use tracing::info;
 
 use super::schema::{Action, Area, Crowd, Scope};
 use super::stage::{self, Stage};
@@ -41,7 +41,7 @@ pub struct ScriptFault {
 impl ScriptFaults {
     /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
     pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
-        warn!(cue, tick, what, "the script could not do this");
+        info!(cue, tick, what, "the script could not do this");
         self.fault_count += 1;
         let known = self.kept.iter_mut().find(|kept| match cue {
             Some(_) => kept.cue == cue,

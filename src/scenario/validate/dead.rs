@@ -218,3 +218,98 @@ impl What {
         (!is_there).then(|| why.to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    /// What is warned of in a scenario of 10 s with ten players `p` and five NPCs `n`, as `place: message`.
+    fn told(fields: &str) -> Vec<String> {
+        let text = format!(
+            "Scenario(name: \"x\", duration_s: 10, scenes: [Scene(name: \"a\")], cast: [
+                Crowd(tag: \"p\", kind: \"player\", count: 10), Crowd(tag: \"n\", count: 5)], {fields})"
+        );
+        let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        let problems = dead_text(&scenario, &Behaviours::default());
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_does_nothing_is_warned_of_at_its_place() {
+        let at = |time: &str, action: &str| format!("script: [At(t_s: {time}, run: {action})]");
+        for (fields, warning) in [
+            (
+                "script: [At(t_s: 10, run: Despawn(tag: \"p\"))]".to_owned(),
+                "script[0].t_s: this cue never runs",
+            ),
+            (
+                "script: [Every(t_s: 1, from_s: 11, run: Despawn(tag: \"p\"))]".to_owned(),
+                "script[0].from_s: this cue never runs",
+            ),
+            (
+                "script: [Every(t_s: 12, run: Despawn(tag: \"p\"))]".to_owned(),
+                "script[0].t_s: this cue never runs",
+            ),
+            (
+                at(
+                    "1",
+                    "Teleport(tag: \"n\", count: 6, to: Share((0, 0), (1, 1)))",
+                ),
+                "script[0].run.count: expected at most the 5 that bear `n`, found 6",
+            ),
+            (
+                at("1", "Logout(tag: \"n\")"),
+                "script[0].run.tag: expected a crowd of players",
+            ),
+            (
+                at("1", "Spawn(kind: \"npc\", churn_per_s: 1)"),
+                "script[0].run.churn_per_s: `churn_per_s` does nothing here",
+            ),
+            (
+                at("1", "SetLine((loss: 0.5))"),
+                "script[0].run: expected a `share` above 0",
+            ),
+            ("line: (delay_ms: 5)".to_owned(), "line: expected a `share`"),
+            (
+                "expect: [MatchesAtLeast(1)]".to_owned(),
+                "expect[0]: nothing can exercise this expectation: there are no queues",
+            ),
+            (
+                "expect: [MirrorsEqual]".to_owned(),
+                "expect[0]: nothing can exercise this expectation: no crowd of players has",
+            ),
+            (
+                "expect: [NoUnreachable]".to_owned(),
+                "expect[0]: nothing can exercise this expectation: nobody walks",
+            ),
+            (
+                "expect: [NoScriptFaults]".to_owned(),
+                "expect[0]: nothing can exercise this expectation: there is no script",
+            ),
+            (
+                "expect: [Between(from_s: 10, until_s: 20, expect: ViewsWithinCap)]".to_owned(),
+                "expect[0]: nothing can exercise this expectation: the scenario ends at 10 s",
+            ),
+        ] {
+            let found = told(&fields);
+            assert_eq!(found.len(), 1, "{fields}: {found:#?}");
+            assert!(found[0].starts_with(warning), "{fields}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn what_does_something_is_not_warned_of() {
+        for fields in [
+            "",
+            "line: (loss: 0.5, share: 0.1)",
+            "script: [At(t_s: 9.9, run: Despawn(tag: \"p\", count: 10)), Every(t_s: 9, run: Logout(tag: \"p\"))]",
+            "script: [Every(t_s: 1, run: Spawn(tag: \"n\")), At(t_s: 9, run: Despawn(tag: \"n\", count: 9))]",
+            "script: [At(t_s: 1, run: Gather(tag: \"n\", at: Share((0, 0), (1, 1))))], expect: [PathsExact, NoUnreachable]",
+            "queues: [Queue(parties: 3, battle_scene: Scene(name: \"b\"))], expect: [MatchesAtLeast(1), PathsExact]",
+            "expect: [ViewsStable, NobodyOnBlocked, Conserved, TickP99UnderMs(5), After(t_s: 9, expect: ViewsWithinCap)]",
+        ] {
+            assert_eq!(told(fields), Vec::<String>::new(), "{fields}");
+        }
+    }
+}

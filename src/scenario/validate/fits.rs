@@ -250,6 +250,34 @@ mod tests {
     }
 
     #[test]
+    fn rectangles_are_scaled_outwards_to_whole_tiles_and_stay_on_the_map() {
+        let (own, new) = (TileRect::new(0, 0, 100, 10), TileRect::new(0, 0, 33, 40));
+        let scaled = |cues: &str| {
+            let fields = format!("scenes: [Scene(name: \"a\")], script: [{cues}]");
+            with_scaled_edits(&scenario(&fields), own, new).script
+        };
+        let rect = |cue: &Cue| match cue.action() {
+            Action::Block { rect_tiles, .. } => *rect_tiles,
+            other => panic!("{other:?}"),
+        };
+        for (was, is) in [
+            ("(0, 0, 100, 10)", (0, 0, 33, 40)),
+            ("(99, 9, 1, 1)", (32, 36, 1, 4)),
+            ("(50, 1, 10, 2)", (16, 4, 4, 8)),
+        ] {
+            let cues = scaled(&format!("At(t_s: 1, run: Block(rect_tiles: {was}))"));
+            let (x, y, width, height) = is;
+            assert_eq!(rect(&cues[0]), TileRect::new(x, y, width, height), "{was}");
+        }
+        let elsewhere = scaled(
+            "At(t_s: 1, run: Block(scene: \"b\", rect_tiles: (50, 1, 10, 2))),
+            At(t_s: 1, run: Block(rect_tiles: (4294967295, 0, 4294967295, 1)))",
+        );
+        assert_eq!(rect(&elsewhere[0]), TileRect::new(50, 1, 10, 2));
+        assert!(rect(&elsewhere[1]).x > new.width);
+    }
+
+    #[test]
     fn maps_from_files_are_counted_together() {
         let (mut total, place) = (0, ValuePath::root().field("scenes").item(1));
         let half = TileRect::new(0, 0, 8192, 16_384);

@@ -300,6 +300,88 @@ mod tests {
     }
 
     #[test]
+    fn all_problems_are_told_in_the_order_of_the_fields() {
+        let text = "Scenario(name: \"\", tick_hz: 0, scenes: [Scene(name: \"a\", tile_m: 0)], cast: [
+            Crowd(kind: \"nobody\", party_size: 9), Crowd(speed_m_s: -1)], queues: [Queue(regions: 99)],
+            script: [At(t_s: -1, run: Despawn(tag: \"x\"))], expect: [TickP99UnderMs(-1), WaitUnderS(-1)])";
+        let scenario = parse("t.ron", text).unwrap();
+        let problems = validate_all(&scenario, &[], &Behaviours::default());
+        let places: Vec<String> = problems.iter().map(|p| p.place.to_string()).collect();
+        let expected = [
+            "name",
+            "tick_hz",
+            "scenes[0].tile_m",
+            "cast[0].kind",
+            "cast[0].party_size",
+            "cast[1].speed_m_s",
+            "queues[0].regions",
+            "script[0].t_s",
+            "expect[0][0]",
+            "expect[1][0]",
+        ];
+        assert_eq!(places, expected);
+        let many = "WaitUnderS(-1), ".repeat(1000);
+        let scenario = parse("t.ron", &format!("Scenario(name: \"x\", expect: [{many}])")).unwrap();
+        let problems = validate_all(&scenario, &[], &Behaviours::default());
+        assert_eq!(problems.len(), 50);
+    }
+
+    #[test]
+    fn expectations_must_have_something_to_say() {
+        for (expectation, problem) in [
+            (
+                "Counter(name: \"paths.found\")",
+                "expect[0]: expected `at_least`, `at_most` or both",
+            ),
+            (
+                "Counter(name: \"paths.found\", at_least: 2, at_most: 1)",
+                "expect[0].at_most: expected ",
+            ),
+            (
+                "Counter(name: \"objects.npc\", at_least: 2)",
+                "expect[0].name: unknown figure `objects.npc`, did you mean `objects.npcs`?",
+            ),
+            (
+                "Counter(name: \"matchmaking.modes.r.matches\", at_least: 2)",
+                "expect[0].name: unknown figure",
+            ),
+            ("PathsExact(share: 2)", "expect[0].share: expected "),
+            (
+                "TicksUnderMs(ms: 5, share: NaN)",
+                "expect[0].share: expected ",
+            ),
+            (
+                "Between(from_s: 2, until_s: 1, expect: ViewsWithinCap)",
+                "expect[0].until_s: expected ",
+            ),
+            (
+                "After(t_s: 1, expect: TickP99UnderMs(-1))",
+                "expect[0].expect[0]: expected ",
+            ),
+            (
+                "After(t_s: 1, expect: After(t_s: 1, expect: PathsExact))",
+                "expect[0].expect: expected something that is watched",
+            ),
+            (
+                "After(t_s: 1, expect: HashIs(\"0000000000000000\"))",
+                "expect[0].expect: expected something that is watched",
+            ),
+            (
+                "After(t_s: 1, expect: WaitUnderS(5))",
+                "expect[0].expect: expected something that is watched",
+            ),
+        ] {
+            let told = told(&format!(
+                "queues: [Queue(mode: \"q\")], expect: [{expectation}]"
+            ));
+            assert!(told.starts_with(problem), "{expectation}: {told}");
+        }
+        let sound = "queues: [Queue(mode: \"q.r\")], expect: [Counter(name: \"matchmaking.modes.q.r.matches\", at_least: 0),
+            Counter(name: \"systems.view.p99_ms\", at_most: 5), PathsExact(share: 0.5)]";
+        assert_eq!(told(sound), "ok");
+    }
+
+    #[test]
     fn names_must_exist() {
         assert_eq!(
             with_crowd("kind: \"playr\""),

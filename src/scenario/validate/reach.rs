@@ -141,3 +141,86 @@ fn extent(area: &CrowdArea) -> (Vec2, Vec2) {
         CrowdArea::Point(point) => (point, point),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    /// What is warned of in a scene of 100 m × 50 m.
+    fn told(fields: &str) -> Vec<String> {
+        let text = format!(
+            "Scenario(name: \"x\", scenes: [Scene(name: \"a\"), Scene(name: \"b\")], {fields})"
+        );
+        let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        let map = TileRect::new(0, 0, 200, 100);
+        let behaviours = Behaviours::default();
+        let problems = areas_beyond(&scenario, &scenario.scenes[0], map, &behaviours);
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn areas_that_reach_beyond_the_map_are_warned_of() {
+        let of_crowd = |fields: &str| format!("cast: [Crowd(tag: \"t\", {fields})]");
+        let of_cue = |action: &str| {
+            format!("cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: {action})]")
+        };
+        for (fields, place) in [
+            (
+                of_crowd("at: Rect(min_m: (0, 0), max_m: (100, 51))"),
+                "cast[0].at",
+            ),
+            (
+                of_crowd("at: Ring(center_m: (10, 20), radius_m: 11)"),
+                "cast[0].at",
+            ),
+            (
+                of_crowd("behaviour: Gather(at: Point(center_m: (1, 60)))"),
+                "cast[0].behaviour",
+            ),
+            (
+                of_crowd("behaviour: Patrol(points: [(1, 1), (101, 1)])"),
+                "cast[0].behaviour",
+            ),
+            (
+                of_crowd(
+                    "behaviour: Commute(between: (Share((0, 0), (1, 1)), Point(center_m: (-3, 0))))",
+                ),
+                "cast[0].behaviour",
+            ),
+            (
+                of_cue("Teleport(tag: \"t\", to: Point(center_m: (200, 1)))"),
+                "script[0].run.to",
+            ),
+            (
+                of_cue("Gather(tag: \"t\", at: Point(center_m: (200, 1)))"),
+                "script[0].run.at",
+            ),
+            (
+                of_cue("Spawn(at: Point(center_m: (200, 1)))"),
+                "script[0].run.at",
+            ),
+            (
+                of_cue("ChangeScene(tag: \"t\", to: \"a\", at: Point(center_m: (200, 1)))"),
+                "script[0].run.at",
+            ),
+        ] {
+            let found = told(&fields);
+            assert_eq!(found.len(), 1, "{fields}: {found:#?}");
+            let start = format!("{place}: expected an area within the 100 m × 50 m of scene `a`");
+            assert!(found[0].starts_with(&start), "{fields}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn areas_on_the_map_and_those_of_other_scenes_are_not() {
+        for fields in [
+            "cast: [Crowd(at: Rect(min_m: (0, 0), max_m: (100, 50))), Crowd(at: Ring(center_m: (50, 25), radius_m: 20, width_m: 5))]",
+            "cast: [Crowd(scene: \"b\", at: Point(center_m: (200, 1)))]",
+            "cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: ChangeScene(tag: \"t\", to: \"b\")),
+                At(t_s: 2, run: Teleport(tag: \"t\", to: Point(center_m: (200, 1))))]",
+        ] {
+            assert_eq!(told(fields), Vec::<String>::new(), "{fields}");
+        }
+    }
+}
