@@ -4,9 +4,18 @@
 //! file or built-in ──▶ [`load`] ──▶ [`Scenario`] ──▶ [`validate()`] ─▶ the runner
 //!                        │                              │
 //!                        └──── [`ScenarioError`]: file, line, column, what was found, what would be right
+//!
+//! played:  cues ──▶ what could not be done, with its line ─┐
+//!          every tick is watched ──────────────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] an expectation
 //! ```
 //! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
 //! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names.
+//!
+//! A run that says ok is ok. An expectation with nothing to judge (no client, no path, no match) is not exercised, which
+//! is no pass. A cue that could not do what it says is a fault that fails the run, unless the scenario expects
+//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged where somebody asks for it
+//! ([`TimeJudging`]), and never that of the first second. A run that is interrupted judges nothing and says so. Before a
+//! run, [`Loaded::review`] lists all that is wrong, and warns of text that does nothing.
 //!
 //! | file | holds |
 //! |---|---|

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::schema::{Queue, Scenario};
 use super::text::{Problem, ValuePath};
 use super::validate::limits::{
-    CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX,
+    CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX, TICK_HZ_MAX,
 };
 use super::validate::{Names, Problems, check_scene};
 use super::validate::{at_most, distinct, known, name, within};
@@ -76,6 +76,10 @@ pub(super) fn check_modes(scenario: &Scenario, problems: &mut Problems) {
 }
 
 fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
+    // With a rate that is wrong itself nothing can be said of times.
+    if !(1.0..=TICK_HZ_MAX).contains(&tick_hz) {
+        return Ok(());
+    }
     mode.check(tick_hz).map_err(|error| {
         let place = match &error {
             ModeError::Range { field, .. } => place.field(field),

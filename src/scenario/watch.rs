@@ -220,11 +220,19 @@ pub(super) fn watch(
         }
     }
     let Watch { items, search, .. } = watch;
+    let items = items.iter_mut().filter(|item| item.span.contains(tick));
+    let of_paths = items.filter_map(|item| match item.kind {
+        WatchKind::Paths { share } => Some((item, share)),
+        _ => None,
+    });
+    let mut of_paths = of_paths.peekable();
+    if of_paths.peek().is_none() {
+        found.clear();
+        return;
+    }
     let answers: Vec<PathFound> = found.read().copied().collect();
-    for item in items.iter_mut().filter(|item| item.span.contains(tick)) {
-        if let WatchKind::Paths { share } = item.kind {
-            watch_paths(item, share, (tick, &answers), search, &paths, &scenes);
-        }
+    for (item, share) in of_paths {
+        watch_paths(item, share, (tick, &answers), search, &paths, &scenes);
     }
 }
 

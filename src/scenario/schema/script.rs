@@ -41,8 +41,8 @@ impl Cue {
     }
 }
 
-/// Something that a script does. A `count` that is absent means all that bear the tag; otherwise those with the lowest
-/// ids. A `scene` that is absent is the first one.
+/// Something that a script does. A `count` that is absent means all that bear the tag, over all its crowds; otherwise
+/// those with the lowest ids, and that there are fewer of them is a fault, told with the cue's line. A `scene` that is absent is the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Action {

@@ -267,7 +267,7 @@ mod tests {
                 "script[0].run.churn_per_s: `churn_per_s` does nothing here",
             ),
             (
-                at("1", "SetLine((loss: 0.5))"),
+                at("1", "SetLine(loss: 0.5)"),
                 "script[0].run: expected a `share` above 0",
             ),
             ("line: (delay_ms: 5)".to_owned(), "line: expected a `share`"),
