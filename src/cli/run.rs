@@ -62,7 +62,7 @@ pub(super) struct Run {
     capture: Option<PathBuf>,
     /// Judge all expectations on wall time
     ///
-    /// Otherwise those alone that say so by themselves, which are `TicksUnderMs`.
+    /// Otherwise those alone that say so themselves: `TicksUnderMs`.
     #[arg(long, conflicts_with = "no_timing")]
     judge_time: bool,
     /// Show expectations on wall time, but judge none of them

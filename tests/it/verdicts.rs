@@ -50,79 +50,81 @@ fn verdicts(report: &Report) -> Vec<Verdict> {
     report.expectations.iter().map(verdict).collect()
 }
 
+/// What nobody could do in the yard after one second, and what is told of it. The wall is from (5, 5) to (7, 7).
+const FAULTY: [(&str, &str); 20] = [
+    (
+        "Despawn(tag: \"late\")",
+        "nobody with the tag `late` is there",
+    ),
+    (
+        "SetTeam(tag: \"rats\", count: 9, team: 1)",
+        "expected 9, found that 5 with the tag `rats` are there",
+    ),
+    (
+        "Teleport(tag: \"rats\", to: Rect(min_m: (5.6, 5.6), max_m: (6.4, 6.4)))",
+        "5 of 5 found no free tile in the area, and were put beside it",
+    ),
+    (
+        "Spawn(tag: \"new\", count: 3, at: Rect(min_m: (5.6, 5.6), max_m: (6.4, 6.4)))",
+        "3 of 3 found no free tile",
+    ),
+    (
+        "ChangeScene(tag: \"rats\", to: \"b\")",
+        "scene `b` is not open",
+    ),
+    ("CloseScene(scene: \"b\")", "scene `b` is not open"),
+    (
+        "Block(scene: \"b\", rect_tiles: (0, 0, 1, 1))",
+        "scene `b` is not open",
+    ),
+    (
+        "SetAttribute(tag: \"rats\", attribute: \"health\", value: 5000)",
+        "expected `health` from 0 to 1000, found 5000",
+    ),
+    (
+        "SetSceneAttribute(attribute: \"weather\", value: -1)",
+        "expected `weather` from 0 to 255, found -1",
+    ),
+    (
+        "Announce(tag: \"rats\", scope: Party, text: \"squeak\")",
+        "5 of 5 of `rats` have no party",
+    ),
+    (
+        "Announce(tag: \"rats\", count: 2, scope: Client)",
+        "2 of 2 of `rats` have no client",
+    ),
+    (
+        "Announce(tag: \"late\", scope: Scene)",
+        "nobody with the tag `late`",
+    ),
+    ("Cancel(mode: \"q\", parties: 1)", "0 parties wait in `q`"),
+    ("Login(tag: \"people\")", "0 players of `people` are out"),
+    ("Login(tag: \"rats\")", "no player bears the tag `rats`"),
+    (
+        "Logout(tag: \"people\", count: 30)",
+        "expected 30, found that 10 players of `people` are there",
+    ),
+    (
+        "SetBehaviour(tag: \"late\", behaviour: Wander(radius_m: 1))",
+        "nobody bears the tag `late`",
+    ),
+    (
+        "Gather(tag: \"late\", at: Point(center_m: (1, 1)))",
+        "nobody bears the tag `late`",
+    ),
+    (
+        "Spawn(kind: \"player\", count: 30)",
+        "scene 0 is full: it holds at most 40 objects",
+    ),
+    (
+        "Spawn(count: 30)",
+        "scene 0 is full: it holds at most 40 objects",
+    ),
+];
+
 #[test]
 fn a_cue_that_could_not_do_what_it_says_is_told_with_its_line() {
-    let walled = "Rect(min_m: (5.6, 5.6), max_m: (6.4, 6.4))";
-    for (action, told) in [
-        (
-            "Despawn(tag: \"late\")",
-            "nobody with the tag `late` is there",
-        ),
-        (
-            "SetTeam(tag: \"rats\", count: 9, team: 1)",
-            "expected 9, found that 5 with the tag `rats` are there",
-        ),
-        (
-            &format!("Teleport(tag: \"rats\", to: {walled})"),
-            "5 of 5 found no free tile in the area, and were put beside it",
-        ),
-        (
-            &format!("Spawn(tag: \"new\", count: 3, at: {walled})"),
-            "3 of 3 found no free tile",
-        ),
-        (
-            "ChangeScene(tag: \"rats\", to: \"b\")",
-            "scene `b` is not open",
-        ),
-        ("CloseScene(scene: \"b\")", "scene `b` is not open"),
-        (
-            "Block(scene: \"b\", rect_tiles: (0, 0, 1, 1))",
-            "scene `b` is not open",
-        ),
-        (
-            "SetAttribute(tag: \"rats\", attribute: \"health\", value: 5000)",
-            "expected `health` from 0 to 1000, found 5000",
-        ),
-        (
-            "SetSceneAttribute(attribute: \"weather\", value: -1)",
-            "expected `weather` from 0 to 255, found -1",
-        ),
-        (
-            "Announce(tag: \"rats\", scope: Party, text: \"squeak\")",
-            "5 of 5 of `rats` have no party",
-        ),
-        (
-            "Announce(tag: \"rats\", count: 2, scope: Client)",
-            "2 of 2 of `rats` have no client",
-        ),
-        (
-            "Announce(tag: \"late\", scope: Scene)",
-            "nobody with the tag `late`",
-        ),
-        ("Cancel(mode: \"q\", parties: 1)", "0 parties wait in `q`"),
-        ("Login(tag: \"people\")", "0 players of `people` are out"),
-        ("Login(tag: \"rats\")", "no player bears the tag `rats`"),
-        (
-            "Logout(tag: \"people\", count: 30)",
-            "expected 30, found that 10 players of `people` are there",
-        ),
-        (
-            "SetBehaviour(tag: \"late\", behaviour: Wander(radius_m: 1))",
-            "nobody bears the tag `late`",
-        ),
-        (
-            "Gather(tag: \"late\", at: Point(center_m: (1, 1)))",
-            "nobody bears the tag `late`",
-        ),
-        (
-            "Spawn(kind: \"player\", count: 30)",
-            "scene 0 is full: it holds at most 40 objects",
-        ),
-        (
-            "Spawn(count: 30)",
-            "scene 0 is full: it holds at most 40 objects",
-        ),
-    ] {
+    for (action, told) in FAULTY {
         let report = played(&yard(&format!("At(t_s: 1, run: {action})"), ""));
         let faults = &report.script_faults;
         let place = format!("test.ron:{SCRIPT_LINE}:17: tick 21: {told}");
