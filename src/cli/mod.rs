@@ -18,7 +18,8 @@
 //! | `run.rs` | `throng run`: plays a scenario |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
-//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold, 2 bad usage or bad input.
+//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
+//! do what it says, 2 bad usage or bad input, 130 and 143 interrupted by SIGINT and SIGTERM.
 //!
 //! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
 
@@ -43,7 +44,9 @@ use tracing_subscriber::EnvFilter;
 use report::no_color;
 pub use report::{Failure, Printer};
 pub use terminal::ExitStatus;
-use terminal::{cores, is_interrupted, listen_for_interrupt, print, progress, threads};
+use terminal::{
+    cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress, threads,
+};
 
 /// Simulates crowds of players and NPCs without a screen.
 #[derive(Debug, Parser)]

@@ -176,20 +176,23 @@ impl Printer {
     }
 
     /// Shows what is allowed and probably not meant.
-    pub fn warning(&self, message: &str) {
-        let word = self.paint(AnsiColor::Yellow.on_default().bold(), "warning:");
-        let line = format!("{word} {}\n", escaped(message));
-        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    pub fn doubt(&self, doubt: &Failure) {
+        let yellow = AnsiColor::Yellow.on_default().bold();
+        let text = self.render_as("warning:", yellow, doubt);
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 
     /// The text of an error, with its colours.
     #[must_use]
     pub fn render(&self, failure: &Failure) -> String {
-        let red = AnsiColor::Red.on_default().bold();
+        self.render_as("error:", AnsiColor::Red.on_default().bold(), failure)
+    }
+
+    fn render_as(&self, word: &str, style: Style, failure: &Failure) -> String {
         let blue = AnsiColor::Blue.on_default().bold();
         let mut out = format!(
             "{} {}\n",
-            self.paint(red, "error:"),
+            self.paint(style, word),
             escaped(failure.message.trim_end())
         );
         let mut margin = 0;
@@ -210,7 +213,7 @@ impl Printer {
                 let bar = self.paint(blue, "|");
                 let _ = writeln!(out, "{:margin$} {bar}", "");
                 let _ = writeln!(out, " {} {bar} {text}", self.paint(blue, &number));
-                let _ = writeln!(out, "{:margin$} {bar} {}", "", self.paint(red, &caret));
+                let _ = writeln!(out, "{:margin$} {bar} {}", "", self.paint(style, &caret));
             }
         }
         if let Some(help) = &failure.help {

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use super::escape::escaped;
 use super::outputs::{RunFile, check_outputs, empty, open};
 use super::{
-    ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
+    ExitStatus, Failure, Printer, cores, interrupted, is_interrupted, listen_for_interrupt, print,
+    print_wrong, progress, threads,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
 use crate::scenario::{
-    self, Behaviours, Judged, Loaded, Memory, Report, RunOptions, ScenarioRun as Playing,
+    self, Behaviours, Judged, Loaded, Mistake, Report, RunOptions, ScenarioRun as Playing,
+    TimeJudging, Verdict,
 };
 use crate::server::Pace;
 
@@ -58,15 +60,29 @@ pub(super) struct Run {
     /// Up to the last tick. Its format: the page of `throng::outbox`.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Show expectations on time, but do not judge them
+    /// Judge all expectations on wall time
+    ///
+    /// Otherwise those alone that say so themselves: `TicksUnderMs`.
+    #[arg(long, conflicts_with = "no_timing")]
+    judge_time: bool,
+    /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
+    /// Refuse a scenario of which there is something to warn
+    #[arg(long)]
+    strict: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   throng run
   throng run siege --seed 7 --threads 1
-  throng run my.ron --duration 5m --events events.jsonl";
+  throng run my.ron --duration 5m --events events.jsonl
+  throng run my.ron --quiet --strict --judge-time
+
+Exit codes: 0 every expectation holds; 1 one is broken or was not exercised, or
+a cue of the script could not do what it says; 2 bad usage or bad input; 130 and
+143 stopped by Ctrl-C and by SIGTERM, and nothing was judged. With --quiet what
+is broken is told on stderr, and nothing else.";
 
 fn seconds(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.chars().last() {
@@ -92,42 +108,61 @@ impl Run {
 
     /// Plays, prints and judges.
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let printer = Printer::for_stderr();
         let mut loaded = scenario::load(&self.scenario)?;
+        self.check_files(&loaded)?;
+        // What is wrong with the scenario and its maps is told before a file is overwritten for it.
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(Failure::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(ExitStatus::Bad);
+        }
+        let is_sound = self.warn(&printer, &review.warnings, quiet);
         if let Some(duration_s) = self.duration {
             loaded.scenario.duration_s = duration_s;
         }
-        self.check_files(&loaded)?;
-        // What is wrong with the scenario and its maps is told before a file is overwritten for it.
-        loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
         let mut files = Vec::new();
         let options = self.options(&mut files)?;
         let mut playing = Playing::new(loaded, options)?;
+        if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
+            return Ok(ExitStatus::Bad);
+        }
         empty(&files)?;
         listen_for_interrupt();
-        let peak_rss = self
-            .play(&mut playing, quiet)
+        let all_ticks = playing.ticks();
+        play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
+        let report = playing
+            .finish_unless(is_interrupted)
             .map_err(|error| unwritten(&error))?;
-        let mut report = playing.finish().map_err(|error| unwritten(&error))?;
-        let now = memory_stats::memory_stats().map(|stats| stats.physical_mem as u64);
-        report.memory = Memory {
-            rss_bytes: now,
-            peak_rss_bytes: now.max(peak_rss),
-        };
         if self.json {
             let text = serde_json::to_string_pretty(&report);
             print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
         } else if !quiet {
-            print(&table(&report))?;
+            print(&table(&report, all_ticks))?;
         }
-        let broken = report
-            .expectations
-            .iter()
-            .any(|judged| judged.holds == Some(false));
-        Ok(if broken {
-            ExitStatus::Unmet
-        } else {
-            ExitStatus::Done
+        if quiet {
+            wrong_lines(&report, all_ticks)
+                .iter()
+                .for_each(|line| print_wrong(line));
+        }
+        Ok(match report.interrupted {
+            Some(_) => interrupted(),
+            None if report.is_ok() => ExitStatus::Done,
+            None => ExitStatus::Unmet,
         })
+    }
+
+    /// Tells warnings, as errors if they are to be; whether the run may go on.
+    fn warn(&self, printer: &Printer, warnings: &[Mistake], quiet: bool) -> bool {
+        for warning in warnings.iter().map(Failure::from) {
+            match (self.strict, quiet) {
+                (true, _) => printer.error(&warning),
+                (false, true) => {}
+                (false, false) => printer.doubt(&warning),
+            }
+        }
+        warnings.is_empty() || !self.strict
     }
 
     /// Checks that nothing is overwritten that is read, or written otherwise.
@@ -173,28 +208,32 @@ impl Run {
             positions: self.positions,
             hashes: output(&self.hashes)?.map(|file| Box::new(file) as _),
             capture: output(&self.capture)?.map(|file| Box::new(file) as _),
-            judge_timing: !self.no_timing,
+            time: match (self.judge_time, self.no_timing) {
+                (true, _) => TimeJudging::Always,
+                (false, true) => TimeJudging::Never,
+                (false, false) => TimeJudging::AsWritten,
+            },
+            memory: Some(rss_bytes),
             configure: Vec::new(),
         })
     }
+}
 
-    /// Does all ticks; gives the most memory that was seen in use.
-    fn play(&self, playing: &mut Playing, quiet: bool) -> io::Result<Option<u64>> {
-        let bar = progress(playing.ticks(), "tick", quiet);
-        let mut peak = None;
-        while !is_interrupted() {
-            if !playing.step()? {
-                break;
-            }
-            if playing.tick().is_multiple_of(20) {
-                bar.set_position(playing.tick());
-                peak =
-                    peak.max(memory_stats::memory_stats().map(|stats| stats.physical_mem as u64));
-            }
+/// Does all ticks, or as many as there is time for.
+fn play(playing: &mut Playing, quiet: bool) -> io::Result<()> {
+    let bar = progress(playing.ticks(), "tick", quiet);
+    while !is_interrupted() && playing.step()? {
+        if playing.tick().is_multiple_of(20) {
+            bar.set_position(playing.tick());
         }
-        bar.finish_and_clear();
-        Ok(peak)
     }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// What the process has in memory.
+fn rss_bytes() -> Option<u64> {
+    memory_stats::memory_stats().map(|stats| stats.physical_mem as u64)
 }
 
 fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {
@@ -207,11 +246,14 @@ fn unwritten(error: &io::Error) -> Failure {
     ))
 }
 
-/// The table that a person reads: 80 columns.
-fn table(report: &Report) -> String {
+/// The table that a person reads: 80 columns. `all_ticks` is how many there were to be.
+fn table(report: &Report, all_ticks: u64) -> String {
     let mut text = Vec::new();
     // Writing into memory does not fail.
-    let _ = write_table(&mut text, report);
+    let _ = write_table(&mut text, report).and_then(|()| match report.interrupted {
+        Some(tick) => writeln!(text, "\n{}", interrupted_line(tick, all_ticks)),
+        None => Ok(()),
+    });
     String::from_utf8_lossy(&text).trim_end().to_owned()
 }
 
@@ -247,6 +289,20 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         "paths       {} found of {}, {} unreachable, {} capped; {:.0} µs, p99 {:.0} µs",
         paths.found, paths.requested, paths.unreachable, paths.capped, paths.mean_us, paths.p99_us
     )?;
+    if paths.blocked > 0 {
+        writeln!(
+            to,
+            "            {} blocked: {} at their start, {} at their goal",
+            paths.blocked, paths.blocked_at_start, paths.blocked_at_goal
+        )?;
+    }
+    if paths.out_of_bounds > 0 {
+        writeln!(
+            to,
+            "            {} out of bounds, {} of them where there is no map",
+            paths.out_of_bounds, paths.without_map
+        )?;
+    }
     let views = &report.views;
     writeln!(
         to,
@@ -279,6 +335,13 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
         "            {} unseen (parties, scene), {} announcements",
         sync.remotes, sync.announces
     )?;
+    if sync.attributes_clamped > 0 {
+        writeln!(
+            to,
+            "            {} values did not fit their encoding, and were clamped",
+            sync.attributes_clamped
+        )?;
+    }
     let matches = &report.matchmaking;
     if matches.queued > 0 {
         writeln!(
@@ -321,20 +384,24 @@ fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     let tick = report.tick_ms;
-    row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])
+    row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])?;
+    if let Some(start_up) = report.start_up {
+        writeln!(
+            to,
+            "start-up    {} ticks, not counted above: mean {:.3} ms, max {:.3} ms",
+            start_up.ticks, start_up.mean_ms, start_up.max_ms
+        )?;
+    }
+    Ok(())
 }
 
 /// What the script could not do, and what was expected.
 fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.script_fault_count > 0 {
-        writeln!(
-            to,
-            "\n{} script faults, the first of them:",
-            report.script_fault_count
-        )?;
+        writeln!(to)?;
     }
-    for fault in &report.script_faults {
-        writeln!(to, "script fault  {}", escaped(fault))?;
+    for line in fault_lines(report) {
+        writeln!(to, "{line}")?;
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;
@@ -354,16 +421,46 @@ fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::
 }
 
 fn judged_line(judged: &Judged) -> String {
-    let mark = match judged.holds {
-        Some(true) => "ok    ",
-        Some(false) => "BROKEN",
-        None => "–     ",
+    let mark = match judged.verdict {
+        Verdict::Holds => "ok",
+        Verdict::Broken => "BROKEN",
+        Verdict::NotExercised => "not exercised:",
+        Verdict::NotJudged => "not judged:",
+        Verdict::SlowHere => "slow here:",
     };
     format!(
-        "{mark}  {}: {}",
+        "{mark:<7} {}: {}",
         escaped(&judged.text),
         escaped(&judged.found)
     )
+}
+
+/// What the script could not do; the first few of it.
+fn fault_lines(report: &Report) -> Vec<String> {
+    let faults = report.script_faults.iter();
+    faults
+        .map(|fault| format!("script fault  {}", escaped(fault)))
+        .collect()
+}
+
+fn interrupted_line(tick: u64, all_ticks: u64) -> String {
+    format!("interrupted after tick {tick} of {all_ticks}: nothing was judged")
+}
+
+/// What is broken, for who wants to know nothing else.
+fn wrong_lines(report: &Report, all_ticks: u64) -> Vec<String> {
+    if let Some(tick) = report.interrupted {
+        return vec![interrupted_line(tick, all_ticks)];
+    }
+    let fails = |judged: &&Judged| judged.verdict.fails();
+    let broken = report.expectations.iter().filter(fails);
+    let lines: Vec<String> = broken.map(judged_line).collect();
+    let faults = if lines.is_empty() {
+        Vec::new()
+    } else {
+        fault_lines(report)
+    };
+    [faults, lines].concat()
 }
 
 fn bytes(count: u64) -> String {

@@ -2,9 +2,12 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::report::Failure;
 
@@ -13,8 +16,10 @@ use super::report::Failure;
 pub enum ExitStatus {
     /// Done, and every expectation holds.
     Done,
-    /// An expectation does not hold.
+    /// An expectation does not hold or was not exercised, or a cue could not do what it says.
     Unmet,
+    /// Stopped by a signal, with what there was so far; the exit code is 128 and the signal's number.
+    Interrupted(u8),
     /// Bad usage or bad input, which has been told.
     Bad,
 }
@@ -25,6 +30,7 @@ impl From<ExitStatus> for ExitCode {
             ExitStatus::Done => Self::SUCCESS,
             ExitStatus::Unmet => Self::from(1),
             ExitStatus::Bad => Self::from(2),
+            ExitStatus::Interrupted(code) => Self::from(code),
         }
     }
 }
@@ -39,17 +45,43 @@ pub(super) fn print(line: &str) -> Result<(), Failure> {
     }
 }
 
-/// Set by Ctrl-C: what runs ends after its tick or its query, with what it has.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Writes a line of what is wrong to stderr.
+pub(super) fn print_wrong(line: &str) {
+    // Nobody is left to tell when stderr is closed.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
 
-/// From now on Ctrl-C only asks to end.
+/// Set by Ctrl-C and by a request to terminate: what runs ends after its tick or its query, with what it has.
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// The exit code of the signal that came last; 0 before the first.
+static INTERRUPT_CODE: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// The exit code of a shell for what Ctrl-C ended.
+const SIGINT_CODE: u8 = 130;
+
+/// The signals that ask to end, with their exit codes.
+const SIGNALS: [(i32, u8); 2] = [(SIGINT, SIGINT_CODE), (SIGTERM, 143)];
+
+/// From now on Ctrl-C and a request to terminate only ask to end; the second of them ends the program at once.
 pub(super) fn listen_for_interrupt() {
-    // An embedder's handler, if one is there already, stays.
-    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    for (signal, code) in SIGNALS {
+        // Where signals cannot be had, they end the program as ever. The order matters: the first signal is to find the
+        // flag unset.
+        let _ = flag::register_conditional_shutdown(signal, code.into(), INTERRUPTED.clone())
+            .and_then(|_| flag::register_usize(signal, INTERRUPT_CODE.clone(), code.into()))
+            .and_then(|_| flag::register(signal, INTERRUPTED.clone()));
+    }
 }
 
 pub(super) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// How what was interrupted ends.
+pub(super) fn interrupted() -> ExitStatus {
+    let code = u8::try_from(INTERRUPT_CODE.load(Ordering::Relaxed));
+    ExitStatus::Interrupted(code.ok().filter(|&code| code > 0).unwrap_or(SIGINT_CODE))
 }
 
 pub(super) fn cores() -> usize {

@@ -1,5 +1,7 @@
 //! What the crowd's characters have that clients learn.
 
+use std::ops::RangeInclusive;
+
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use rand::{Rng, RngExt};
@@ -47,6 +49,15 @@ macro_rules! attributes {
             register_weather(app)
         }
 
+        /// The values that an attribute of characters can have; `None` when there is none of this name.
+        #[must_use]
+        pub fn attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
+            match name {
+                $($name => Some(0..=$max),)*
+                _ => None,
+            }
+        }
+
         /// Sets an attribute of a character by its name; what is out of range is clamped. `false` when there is none.
         pub fn set_attribute(entity: &mut EntityWorldMut, name: &str, value: i64) -> bool {
             match name {
@@ -83,12 +94,23 @@ impl Replicate for Weather {
 /// The names of the attributes of scenes, as scenarios know them.
 pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
 
+/// The greatest number of a weather.
+const WEATHER_MAX: i64 = 255;
+
+/// The values that an attribute of scenes can have; `None` when there is none of this name.
+#[must_use]
+pub fn scene_attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
+    SCENE_ATTRIBUTE_NAMES
+        .contains(&name)
+        .then_some(0..=WEATHER_MAX)
+}
+
 /// Sets an attribute of a scene by its name; what is out of range is clamped. `false` when there is none.
 pub fn set_scene_attribute(scene: &mut EntityWorldMut, name: &str, value: i64) -> bool {
     if name != SCENE_ATTRIBUTE_NAMES[0] {
         return false;
     }
-    scene.insert(Weather(value.clamp(0, 255) as u32));
+    scene.insert(Weather(value.clamp(0, WEATHER_MAX) as u32));
     true
 }
 

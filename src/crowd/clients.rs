@@ -128,15 +128,22 @@ impl SyntheticClients {
         FIRST_PLAYER + first as u64..FIRST_PLAYER + end as u64
     }
 
-    /// Brings up to `count` absent players of a crowd back at the next tick.
-    pub(super) fn call(&mut self, crowd: CrowdId, count: u32) {
+    /// How many players of a crowd are out, and how many are there.
+    #[must_use]
+    pub fn presence(&self, crowd: CrowdId) -> (u64, u64) {
+        let of_crowd = self.clients.iter().filter(|s| s.crowd == crowd);
+        let (there, away): (Vec<_>, Vec<_>) = of_crowd.partition(|s| s.client.is_some());
+        (away.len() as u64, there.len() as u64)
+    }
+
+    /// Brings up to `count` absent players of a crowd back at the next tick, and gives how many.
+    pub(super) fn call(&mut self, crowd: CrowdId, count: u32) -> u32 {
         let absent = self
             .clients
             .iter_mut()
             .filter(|s| s.crowd == crowd && s.client.is_none());
-        absent
-            .take(count as usize)
-            .for_each(|synthetic| synthetic.back_at = Some(0));
+        let called = absent.take(count as usize);
+        called.map(|synthetic| synthetic.back_at = Some(0)).count() as u32
     }
 
     /// Sends up to `count` players of a crowd away, for good.

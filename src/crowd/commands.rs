@@ -170,23 +170,26 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
     entity.insert(behaviour.clone());
 }
 
-/// Brings absent players of a tag back.
+/// Brings absent players of a tag back, up to `count` over all its crowds.
 pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
-    tagged
-        .into_iter()
-        .for_each(|id| synthetics.call(id, count.unwrap_or(u32::MAX)));
+    let mut left = count.unwrap_or(u32::MAX);
+    for id in tagged {
+        left -= synthetics.call(id, left);
+    }
 }
 
-/// Lets players of a tag log out, through the inbox; they stay away until they are called.
+/// Lets players of a tag log out, up to `count` over all its crowds, through the inbox; they stay away until they are
+/// called.
 pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
     let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
     let mut synthetics = world.resource_mut::<SyntheticClients>();
-    let gone: Vec<_> = tagged
-        .into_iter()
-        .flat_map(|id| synthetics.dismiss(id, count.unwrap_or(u32::MAX)))
-        .collect();
+    let (mut gone, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
+    for id in tagged {
+        let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
+        gone.extend(synthetics.dismiss(id, left));
+    }
     let (settings, tick) = (
         world.resource::<InboxSettings>().clone(),
         *world.resource::<SimTick>(),

@@ -51,7 +51,7 @@ mod tickets;
 pub use arrivals::{Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
 pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
-    set_attribute, set_scene_attribute,
+    attribute_range, scene_attribute_range, set_attribute, set_scene_attribute,
 };
 pub use behaviour::{
     Behave, Behaviour, Chase, Commute, Flee, Gather, Idle, LooksFor, Patrol, Senses, Wander,

@@ -63,6 +63,23 @@ impl CrowdArea {
         }
     }
 
+    /// Whether a point lies in the area, or within `slack_m` metres of it to each side.
+    #[must_use]
+    pub fn contains(&self, point: Vec2, slack_m: f32) -> bool {
+        match *self {
+            Self::Rect { min, max } => {
+                let slack = Vec2::splat(slack_m);
+                point.cmpge(min - slack).all() && point.cmple(max + slack).all()
+            }
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => (point.distance(center) - radius).abs() <= width / 2.0 + slack_m,
+            Self::Point(own) => own.distance(point) <= slack_m,
+        }
+    }
+
     /// Puts the whole area into the state hash: two areas with the same middle are two.
     pub fn hash_into(&self, hasher: &mut StateHasher) {
         let (tag, floats) = match *self {
@@ -136,13 +153,33 @@ mod tests {
             max: Vec2::new(3.0, 8.0),
         };
         for _ in 0..200 {
-            let distance = ring.point(&mut random).distance(Vec2::splat(50.0));
+            let point = ring.point(&mut random);
+            let distance = point.distance(Vec2::splat(50.0));
             assert!((17.9..=22.1).contains(&distance), "{distance}");
+            assert!(ring.contains(point, 0.1));
             let point = rect.point(&mut random);
+            assert!(rect.contains(point, 0.1) && CrowdArea::Point(point).contains(point, 0.1));
             assert!(
                 point.cmpge(Vec2::new(1.0, 2.0)).all() && point.cmple(Vec2::new(3.0, 8.0)).all()
             );
         }
+    }
+
+    #[test]
+    fn what_is_beside_an_area_is_not_in_it() {
+        let (center, slack_m) = (Vec2::splat(50.0), 0.5);
+        let ring = CrowdArea::Ring {
+            center,
+            radius: 20.0,
+            width: 4.0,
+        };
+        assert!(!ring.contains(center, slack_m) && !ring.contains(Vec2::new(73.0, 50.0), slack_m));
+        let rect = CrowdArea::Rect {
+            min: Vec2::ZERO,
+            max: Vec2::new(9.0, 3.0),
+        };
+        assert!(!rect.contains(Vec2::new(5.0, 4.0), slack_m));
+        assert!(!CrowdArea::Point(center).contains(Vec2::splat(51.0), slack_m));
     }
 
     #[test]

@@ -220,7 +220,7 @@ pub(super) fn fight(world: &mut World) {
         };
         if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
             let told = faults.into_iter();
-            told.for_each(|what| script.fault(format!("tick {tick}: {what}")));
+            told.for_each(|what| script.fault(tick, what));
         }
     });
 }

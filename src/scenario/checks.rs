@@ -1,251 +1,324 @@
-//! Expectations: what is watched while a scenario plays, and how it is judged when it is over.
+//! Expectations, judged when a run is over.
+//!
+//! A run that says ok is ok: what could not be judged for want of anything to judge is *not exercised*, which is no pass.
+
+use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
+use serde_json::Value;
 
-use super::report::{Judged, Report};
-use super::schema::{Expectation, Scenario};
+use super::counters;
+use super::report::{Judged, Report, Verdict};
+use super::schema::{Expectation, Scenario, TickLimit};
+use super::watch::{TickSpan, Watch, Watched};
 use crate::aoi::{AoiStats, SceneInterest, validate_views};
 use crate::crowd::{SyntheticClients, mirror_errors};
 use crate::inbox::Inbox;
-use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
-use crate::movement::Speed;
-use crate::nav::{
-    Algorithm, NavMap, NavStats, Outcome, Path, PathFound, Query as PathQuery, Search,
-};
+use crate::nav::NavStats;
 use crate::outbox::Outbox;
 use crate::session::{SessionStats, Sessions};
-use crate::sim::SimTick;
 use crate::sync::SyncStats;
-use crate::world::{KindClass, Object, Position, SceneId};
+use crate::world::SceneId;
 
-/// Paths of a run that are searched anew by A*, spread over its ticks.
-const PATHS_CHECKED_MAX: u64 = 50;
-
-/// Nodes that such a search may generate; a longer one counts as not checked.
-const PATH_NODES_MAX: u32 = 4_000_000;
-
-/// What is watched every tick.
-#[derive(Resource, Default)]
-pub(super) struct Watch {
-    cap: bool,
-    blocked: bool,
-    paths: bool,
-    over_cap: CheckCount,
-    on_blocked: CheckCount,
-    inexact: CheckCount,
-    found_paths: u64,
-    checked_paths: u64,
-    search: Search,
+/// Which expectations on wall time are judged; the others are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeJudging {
+    /// None.
+    Never,
+    /// Those that say so by themselves, [`Expectation::TicksUnderMs`].
+    #[default]
+    AsWritten,
+    /// All.
+    Always,
 }
 
-/// How often something happened that should not, and the first time in words.
-#[derive(Debug, Default)]
-struct CheckCount {
-    count: u64,
-    first: Option<String>,
+/// What expectations are judged by.
+pub(super) struct Evidence<'a> {
+    pub world: &'a World,
+    pub report: &'a Report,
+    /// The report as JSON, at the ends of windows of time, by their ticks.
+    pub snapshots: &'a BTreeMap<u64, Value>,
+    /// Whether nothing was left to do in the end.
+    pub at_rest: bool,
+    pub time: TimeJudging,
 }
 
-impl CheckCount {
-    fn add(&mut self, what: impl FnOnce() -> String) {
-        self.count += 1;
-        self.first.get_or_insert_with(what);
+/// What was found.
+struct Finding {
+    verdict: Verdict,
+    found: String,
+}
+
+impl Finding {
+    fn of(holds: bool, found: impl Into<String>) -> Self {
+        let verdict = if holds {
+            Verdict::Holds
+        } else {
+            Verdict::Broken
+        };
+        let found = found.into();
+        Self { verdict, found }
     }
 
-    fn judged(&self, nothing: String) -> (bool, String) {
-        match &self.first {
-            None => (true, nothing),
-            Some(first) => (false, format!("{} times, first: {first}", self.count)),
-        }
-    }
-}
-
-impl Watch {
-    pub fn new(scenario: &Scenario) -> Self {
-        let expects = |expectation| scenario.expect.contains(&expectation);
+    fn unused(found: impl Into<String>) -> Self {
         Self {
-            cap: expects(Expectation::ViewsWithinCap),
-            blocked: expects(Expectation::NobodyOnBlocked),
-            paths: expects(Expectation::PathsExact),
-            ..Self::default()
+            verdict: Verdict::NotExercised,
+            found: found.into(),
         }
+    }
+
+    fn not_at_rest() -> Self {
+        Self::of(false, "the run did not come to rest")
     }
 }
 
-/// Nobody over cap, nobody on a blocked tile, paths as short as A* finds them.
-pub(super) fn watch(
-    mut watch: ResMut<Watch>,
-    tick: Res<SimTick>,
-    objects: Query<(&Object, &Position, Has<Speed>)>,
-    scenes: Query<(&SceneMap, Option<&SceneInterest>)>,
-    mut found: MessageReader<PathFound>,
-    paths: Query<&Path>,
-) {
-    let tick = tick.0;
-    if watch.cap || watch.blocked {
-        for (object, position, can_move) in &objects {
-            let Ok((map, interest)) = scenes.get(object.scene_entity()) else {
-                continue;
-            };
-            // A door may stand in its own wall.
-            if watch.blocked && can_move && !map.is_free_at(position.0) {
-                let (id, at) = (object.id(), position.0);
-                watch
-                    .on_blocked
-                    .add(|| format!("object {id} at {at} in tick {tick}"));
-            }
-            if watch.cap
-                && let Some(interest) = interest
-            {
-                watch_cap(&mut watch, tick, interest, object);
-            }
-        }
+/// The figures between the ends of a window of time, or of the whole run.
+struct Figures<'a> {
+    start: Option<&'a Value>,
+    end: &'a Value,
+}
+
+impl Figures<'_> {
+    /// A figure, or what it grew.
+    fn of(&self, name: &str) -> Option<f64> {
+        let end = counters::value(self.end, name)?;
+        let start = self.start.filter(|_| counters::only_grows(name));
+        Some(end - start.map_or(0.0, |start| counters::value(start, name).unwrap_or(0.0)))
     }
-    // A search by A* takes milliseconds; one a tick, of the first found, is spread evenly enough.
-    let mut one = watch.paths;
-    for answer in found.read() {
-        watch.found_paths += 1;
-        if one && watch.checked_paths < PATHS_CHECKED_MAX {
-            one = !check_path(&mut watch, tick, answer, &paths, &scenes);
-        }
+
+    /// A count; 0 for one that is not there.
+    fn count(&self, name: &str) -> u64 {
+        self.of(name).unwrap_or(0.0) as u64
     }
 }
 
-fn watch_cap(watch: &mut Watch, tick: u64, interest: &SceneInterest, object: &Object) {
-    let (views, id) = (interest.views(), object.id().0);
-    let Some(caps) = views.caps(id) else { return };
-    for class in KindClass::ALL {
-        let (found, cap) = (
-            views.list_len(id, class),
-            usize::from(caps.by_class()[class.index()]),
-        );
-        if found > cap {
-            watch
-                .over_cap
-                .add(|| format!("object {id} saw {found} of at most {cap} in tick {tick}"));
-        }
-    }
+/// The ticks at which the report is needed as it is then.
+pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
+    let spans = scenario
+        .expect
+        .iter()
+        .map(|expectation| TickSpan::of(expectation, scenario.tick_hz));
+    spans.flat_map(|span| [Some(span.after), span.until].into_iter().flatten())
 }
 
-/// Searches a found path anew; whether it was checked.
-fn check_path(
-    watch: &mut Watch,
-    tick: u64,
-    answer: &PathFound,
-    paths: &Query<&Path>,
-    scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
-) -> bool {
-    let Ok((map, _)) = scenes.get(answer.object.scene_entity()) else {
-        return false;
+/// Judges every expectation, now that everything is at rest, and that no cue of the script failed.
+pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
+    // What cannot be written as JSON has no figures, and no expectation on one holds.
+    let last = serde_json::to_value(evidence.report).unwrap_or_default();
+    let watch = evidence.world.resource::<Watch>();
+    let judge_one = |(nth, expectation): (usize, &Expectation)| {
+        let span = TickSpan::of(expectation, scenario.tick_hz);
+        let figures = Figures {
+            start: evidence.snapshots.get(&span.after),
+            end: span
+                .until
+                .and_then(|until| evidence.snapshots.get(&until))
+                .unwrap_or(&last),
+        };
+        let (plain, window) = expectation.in_window();
+        let ticks = evidence.report.ticks;
+        let finding = if window.is_some() && ticks <= span.after {
+            Finding::unused(format!("the run ended before, after tick {ticks}"))
+        } else {
+            find(plain, watch.item(nth), &figures, evidence)
+        };
+        judged(expectation, finding, evidence.time)
     };
-    // The map as it was searched: nothing edits it between Navigate and the end of the tick.
-    let is_kept = paths
-        .get(answer.entity)
-        .is_ok_and(|path| path.goal() == Some(answer.to));
-    if !is_kept {
-        return false;
+    let expect = || scenario.expect.iter();
+    let allows = expect().any(|e| matches!(e, Expectation::ScriptFaultsAllowed));
+    let says = expect().any(|e| matches!(e, Expectation::NoScriptFaults));
+    let report = evidence.report;
+    let has_script = report.script_cues_run > 0 || report.script_fault_count > 0;
+    let written = expect()
+        .enumerate()
+        .filter(|(_, expectation)| !matches!(expectation, Expectation::ScriptFaultsAllowed));
+    let mut all: Vec<Judged> = written.map(judge_one).collect();
+    if has_script && !allows && !says {
+        let finding = no_script_faults(report);
+        all.push(judged(&Expectation::NoScriptFaults, finding, evidence.time));
     }
-    let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);
-    let (tiles, nav_map) = (map.tiles(), NavMap::default());
-    let search = &mut watch.search;
-    match search.find(tiles, &nav_map, Algorithm::AStar, query, &mut Vec::new()) {
-        Outcome::Capped => return false,
-        Outcome::Found(found) if (found.length_tiles() - answer.length_tiles).abs() < 1e-6 => {}
-        other => {
-            let (from, to, length) = (answer.from, answer.to, answer.length_tiles);
-            watch.inexact.add(|| {
-                format!("{from} to {to} is {length:.3} tiles, A* says {other:?} in tick {tick}")
-            });
-        }
-    }
-    watch.checked_paths += 1;
-    true
+    all
 }
 
-/// Judges every expectation, now that everything is at rest. Expectations on time are shown and not judged when
-/// `judge_timing` is off.
-pub(super) fn judge(
-    world: &mut World,
-    scenario: &Scenario,
-    report: &Report,
-    at_rest: bool,
-    judge_timing: bool,
-) -> Vec<Judged> {
-    let judge = |expectation: &Expectation| {
-        let (holds, found) = find(world, expectation, report, at_rest);
-        let skipped = expectation.is_timing() && !judge_timing;
-        Judged {
-            text: expectation.to_string(),
-            holds: (!skipped).then_some(holds),
-            found,
-        }
+/// What is said of the expectations of a run that was interrupted.
+pub(super) fn not_judged(scenario: &Scenario) -> Vec<Judged> {
+    let not_judged = |expectation: &Expectation| Judged {
+        text: expectation.to_string(),
+        holds: None,
+        verdict: Verdict::NotJudged,
+        found: "interrupted".to_owned(),
     };
-    scenario.expect.iter().map(judge).collect()
+    scenario.expect.iter().map(not_judged).collect()
+}
+
+/// What was found, unless it is about time and nobody asked for that to be judged.
+fn judged(expectation: &Expectation, finding: Finding, time: TimeJudging) -> Judged {
+    let (plain, _) = expectation.in_window();
+    let is_judged = match (plain, plain.tick_limit()) {
+        (_, Some(limit)) => match time {
+            TimeJudging::Never => false,
+            TimeJudging::AsWritten => limit.is_firm,
+            TimeJudging::Always => true,
+        },
+        (Expectation::Counter { name, .. }, _) if counters::is_of_time(name) => {
+            time == TimeJudging::Always
+        }
+        _ => true,
+    };
+    let verdict = match finding.verdict {
+        verdict if is_judged => verdict,
+        Verdict::Broken => Verdict::SlowHere,
+        _ => Verdict::NotJudged,
+    };
+    Judged {
+        text: expectation.to_string(),
+        holds: match verdict {
+            Verdict::Holds => Some(true),
+            Verdict::Broken => Some(false),
+            Verdict::NotExercised | Verdict::NotJudged | Verdict::SlowHere => None,
+        },
+        verdict,
+        found: finding.found,
+    }
 }
 
 fn find(
-    world: &World,
     expectation: &Expectation,
-    report: &Report,
-    at_rest: bool,
-) -> (bool, String) {
-    let watch = world.resource::<Watch>();
+    watched: Option<&Watched>,
+    figures: &Figures,
+    evidence: &Evidence,
+) -> Finding {
+    let report = evidence.report;
     match expectation {
-        Expectation::ViewsWithinCap => watch
-            .over_cap
-            .judged(format!("longest list {}", report.views.max_list)),
-        Expectation::NobodyOnBlocked => watch.on_blocked.judged("nobody".into()),
-        Expectation::PathsExact => {
-            let (checked, found) = (watch.checked_paths, watch.found_paths);
-            let (holds, text) = watch
-                .inexact
-                .judged(format!("{checked} of {found} checked against A*"));
-            (holds && checked > 0, text)
-        }
-        Expectation::ViewsStable => views_stable(world, at_rest),
-        Expectation::MirrorsEqual => {
-            let (mirrors, errors) = mirror_errors(world, 1);
-            match errors.into_iter().next() {
-                Some(error) => (false, error),
-                None if !at_rest => (false, "the run did not come to rest".into()),
-                None => (mirrors > 0, format!("{mirrors} mirrors")),
+        Expectation::ViewsWithinCap => seen(watched, "nobody saw anybody", || {
+            format!("longest list {}", report.views.max_list)
+        }),
+        Expectation::NobodyOnBlocked => seen(watched, "nobody was there", || "nobody".to_owned()),
+        Expectation::PathsExact { .. } => paths_exact(watched),
+        Expectation::TickP99UnderMs(_)
+        | Expectation::SetP99UnderMs(..)
+        | Expectation::TicksUnderMs { .. } => ticks_under(expectation.tick_limit(), watched),
+        Expectation::ViewsStable => views_stable(evidence),
+        Expectation::MirrorsEqual => mirrors_equal(evidence),
+        Expectation::NoUnreachable => {
+            let requested = figures.count("paths.requested");
+            let unreachable = figures.count("paths.unreachable");
+            match requested {
+                0 => Finding::unused("no path was asked for"),
+                _ => Finding::of(unreachable == 0, format!("{unreachable} of {requested}")),
             }
         }
-        Expectation::NoUnreachable => (
-            report.paths.unreachable == 0,
-            format!("{} of {}", report.paths.unreachable, report.paths.requested),
-        ),
-        Expectation::MatchesAtLeast(count) => (
-            report.matchmaking.matches >= *count,
-            format!("{} matches", report.matchmaking.matches),
-        ),
+        Expectation::MatchesAtLeast(count) => {
+            let matches = figures.count("matchmaking.matches");
+            if report.matchmaking.queued == 0 {
+                return Finding::unused("no party queued");
+            }
+            Finding::of(matches >= *count, format!("{matches} matches"))
+        }
         Expectation::WaitUnderS(seconds) => {
             let longest = report.matchmaking.max_wait_s;
-            (longest < *seconds, format!("{longest:.1} s"))
+            match report.matchmaking.matches {
+                0 => Finding::unused("no match was made"),
+                _ => Finding::of(longest < *seconds, format!("{longest:.1} s")),
+            }
         }
-        Expectation::Conserved => conserved(world, report),
-        Expectation::TickP99UnderMs(ms) => (
-            report.tick_ms.p99 < *ms,
-            format!("{:.2} ms", report.tick_ms.p99),
-        ),
-        Expectation::SetP99UnderMs(set, ms) => {
-            let p99 = report
-                .systems
-                .get(set.name())
-                .map_or(f64::INFINITY, |set| set.p99_ms);
-            (p99 < *ms, format!("{p99:.2} ms"))
-        }
+        Expectation::Conserved => conserved(evidence.world, report),
         Expectation::BytesPerClientUnder(bytes) => {
-            let found = report.sync.bytes_per_client_s;
-            (found < *bytes, format!("{found:.0} bytes/s"))
+            let seconds = figures.of("clients.mirror_seconds").unwrap_or(0.0);
+            if seconds <= 0.0 {
+                return Finding::unused("no client received anything");
+            }
+            let found = figures.of("sync.bytes").unwrap_or(0.0) / seconds;
+            Finding::of(found < *bytes, format!("{found:.0} bytes/s"))
         }
-        Expectation::HashIs(hash) => (report.state_hash == *hash, report.state_hash.clone()),
+        Expectation::HashIs(hash) => {
+            Finding::of(report.state_hash == *hash, report.state_hash.clone())
+        }
+        Expectation::Counter {
+            name,
+            at_least,
+            at_most,
+        } => match figures.of(name) {
+            None => Finding::unused("the figure is not known here"),
+            Some(found) => {
+                let holds = at_least.is_none_or(|least| found >= least)
+                    && at_most.is_none_or(|most| found <= most);
+                // Thousandths; most figures are whole numbers.
+                Finding::of(holds, format!("{}", (found * 1e3).round() / 1e3))
+            }
+        },
+        Expectation::NoScriptFaults => no_script_faults(report),
+        // Left out above, and refused by validation within a window.
+        Expectation::ScriptFaultsAllowed
+        | Expectation::After { .. }
+        | Expectation::Between { .. } => Finding::unused("nothing to judge"),
     }
 }
 
-fn views_stable(world: &World, at_rest: bool) -> (bool, String) {
-    if !at_rest {
-        return (false, "the run did not come to rest".into());
+/// What was watched for all the time and should never have happened.
+fn seen(watched: Option<&Watched>, nothing: &str, well: impl FnOnce() -> String) -> Finding {
+    match watched {
+        Some(watched) if watched.looked_at > 0 => {
+            let told = watched.faults.told();
+            Finding::of(told.is_none(), told.unwrap_or_else(well))
+        }
+        _ => Finding::unused(nothing),
+    }
+}
+
+fn paths_exact(watched: Option<&Watched>) -> Finding {
+    let (checked, found) = watched.map_or((0, 0), |watched| (watched.looked_at, watched.found));
+    let nothing = match found {
+        0 => "no path was found".to_owned(),
+        _ => format!("none of {found} paths could be searched anew"),
+    };
+    let share = 100.0 * checked as f64 / found.max(1) as f64;
+    seen(watched, &nothing, || {
+        format!("a sample of {checked} of {found} ({share:.1} %) searched anew by A*")
+    })
+}
+
+fn ticks_under(limit: Option<TickLimit>, watched: Option<&Watched>) -> Finding {
+    let (Some(limit), Some(watched)) = (limit, watched.filter(|watched| watched.looked_at > 0))
+    else {
+        return Finding::unused("the run ended before a tick counted");
+    };
+    let (under, ticks) = (watched.under, watched.looked_at);
+    // Rounded up as a percentile is: of ten ticks, 99 in 100 are all ten.
+    let needed = (limit.share * ticks as f64).ceil() as u64;
+    let share = 100.0 * under as f64 / ticks as f64;
+    let longest = watched.longest_ms;
+    Finding::of(
+        under >= needed,
+        format!("{share:.1} % of {ticks} ticks, longest {longest:.2} ms"),
+    )
+}
+
+fn no_script_faults(report: &Report) -> Finding {
+    let (ran, faults) = (report.script_cues_run, report.script_fault_count);
+    match (ran, faults) {
+        (0, 0) => Finding::unused("no cue ran"),
+        (_, 0) => Finding::of(true, format!("cues ran {ran} times")),
+        (_, 1) => Finding::of(false, format!("1 fault, cues ran {ran} times")),
+        _ => Finding::of(false, format!("{faults} faults, cues ran {ran} times")),
+    }
+}
+
+fn mirrors_equal(evidence: &Evidence) -> Finding {
+    let (mirrors, errors) = mirror_errors(evidence.world, 1);
+    match errors.into_iter().next() {
+        Some(error) => Finding::of(false, error),
+        None if !evidence.at_rest => Finding::not_at_rest(),
+        None if mirrors == 0 => Finding::unused("no client with a mirror was there in the end"),
+        None => Finding::of(true, format!("{mirrors} mirrors")),
+    }
+}
+
+fn views_stable(evidence: &Evidence) -> Finding {
+    let world = evidence.world;
+    if !evidence.at_rest {
+        return Finding::not_at_rest();
     }
     let mut links = 0;
     for (id, scene) in world.resource::<crate::world::Scenes>().iter() {
@@ -255,14 +328,17 @@ fn views_stable(world: &World, at_rest: bool) -> (bool, String) {
         links += interest.views().link_count();
         if let Err(fault) = validate_views(world, scene) {
             let SceneId(id) = id;
-            return (false, format!("scene {id}: {fault}"));
+            return Finding::of(false, format!("scene {id}: {fault}"));
         }
     }
-    (true, format!("{links} links as they should be"))
+    if world.resource::<Watch>().viewers() == 0 {
+        return Finding::unused("nobody with a view was there in the end");
+    }
+    Finding::of(true, format!("{links} links as they should be"))
 }
 
 /// Nothing is lost: every party, message, session and path request is accounted for.
-fn conserved(world: &World, report: &Report) -> (bool, String) {
+fn conserved(world: &World, report: &Report) -> Finding {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
     let parties = world.resource::<Matchmaker>().conserved();
@@ -279,11 +355,15 @@ fn conserved(world: &World, report: &Report) -> (bool, String) {
     let answered =
         nav.found + nav.unreachable + nav.blocked + nav.out_of_bounds + nav.capped + nav.cancelled;
     let paths = nav.requested == answered + nav.waiting;
+    let queued = report.matchmaking.queued;
+    if queued + inbox.received + stats.logins + nav.requested == 0 {
+        return Finding::unused("no party, message, login or path request");
+    }
     let found = format!(
-        "{} parties, {} messages, {} logins, {} path requests",
-        report.matchmaking.queued, inbox.received, stats.logins, nav.requested
+        "{queued} parties, {} messages, {} logins, {} path requests",
+        inbox.received, stats.logins, nav.requested
     );
-    (parties && messages && logins && paths, found)
+    Finding::of(parties && messages && logins && paths, found)
 }
 
 /// Whether nothing waits any more that could still change what clients hold.

@@ -10,12 +10,26 @@ use super::schema::{MapSource, Scenario, ScenarioScene};
 use super::text::{
     self, BYTE_ORDER_MARK, Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of,
 };
-use super::validate::validate;
-use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
+use super::validate::{
+    Problems, add_tiles, areas_beyond, dead_text, edit_problems, grid_fits, scenes_with_places,
+};
+use super::validate::{validate, validate_all};
 use crate::map::{self, MapError, TileMap, TileRect};
 
 /// The largest scenario file that is read, bytes.
 pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
+
+/// Warnings that are told at once.
+const WARNINGS_MAX: usize = 50;
+
+/// What is to be said of a scenario before it is played, each with its place in the text.
+#[derive(Debug, Default)]
+pub struct Review {
+    /// What is wrong; a scenario with errors is not played.
+    pub errors: Vec<ScenarioError>,
+    /// What is allowed and probably not meant: text that does nothing, areas beyond their map.
+    pub warnings: Vec<Mistake>,
+}
 
 /// A scenario with the text that it was read from, so that errors can point into it.
 #[derive(Clone, Debug)]
@@ -91,6 +105,28 @@ impl Loaded {
     /// [`ScenarioError::Invalid`] for the first problem.
     pub fn check(&self, attributes: &[&str], behaviours: &Behaviours) -> Result<(), ScenarioError> {
         self.point_at(validate(&self.scenario, attributes, behaviours))
+    }
+
+    /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], and
+    /// text that does nothing. Of its maps nothing; see [`review_maps`](Self::review_maps).
+    #[must_use]
+    pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> Review {
+        let problems = validate_all(&self.scenario, attributes, behaviours);
+        let warnings = if problems.is_empty() {
+            dead_text(&self.scenario, behaviours)
+        } else {
+            Vec::new()
+        };
+        let invalid = |problem| ScenarioError::Invalid(self.mistake(problem));
+        Review {
+            errors: problems.into_iter().map(invalid).collect(),
+            warnings: self.warnings(warnings),
+        }
+    }
+
+    fn warnings(&self, problems: Vec<Problem>) -> Vec<Mistake> {
+        let shown = problems.into_iter().take(WARNINGS_MAX);
+        shown.map(|problem| *self.mistake(problem)).collect()
     }
 
     /// Points into the text at a problem that was found elsewhere.
@@ -182,35 +218,50 @@ impl Loaded {
     }
 
     /// Reads or generates every map that the scenario names, each once, and checks that grids and the edits of the script
-    /// fit them. Holds one map at a time. Gives warnings: what is allowed and probably not meant.
+    /// fit them. Holds one map at a time.
     ///
     /// # Errors
-    /// As [`Loaded::open_map`], and [`ScenarioError::Invalid`] for a grid or an edit that does not fit.
-    pub fn check_maps(&self) -> Result<Vec<String>, ScenarioError> {
-        let mut warnings = Vec::new();
-        let mut seen: Vec<(&MapSource, TileRect)> = Vec::new();
+    /// The first of those of [`review_maps`](Self::review_maps).
+    pub fn check_maps(&self) -> Result<(), ScenarioError> {
+        let errors = self.review_maps(&Behaviours::default()).errors;
+        errors.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Reads or generates every map that the scenario names, each once, and holds one at a time. Its errors are maps that
+    /// cannot be had, as [`Loaded::open_map`] tells, and grids and edits of the script that do not fit them
+    /// ([`ScenarioError::Invalid`]); its warnings are maps without a free tile, and areas that reach beyond theirs.
+    #[must_use]
+    pub fn review_maps(&self, behaviours: &Behaviours) -> Review {
+        let (mut errors, mut problems, mut warnings) =
+            (Vec::new(), Problems::default(), Vec::new());
+        let mut seen: Vec<(&MapSource, Option<TileRect>)> = Vec::new();
         let mut tiles = 0;
         for (place, scene) in scenes_with_places(&self.scenario) {
             let known = seen.iter().find(|(source, _)| *source == &scene.map);
-            let size = match known {
-                Some(&(_, size)) => size,
-                None => {
-                    let (size, free_tiles) = self.survey_map(scene)?;
-                    if free_tiles == 0 {
-                        warnings.push(format!(
-                            "the map of scene `{}` has no free tile",
-                            scene.name
-                        ));
-                    }
-                    self.point_at(add_tiles(&mut tiles, &place, size))?;
-                    seen.push((&scene.map, size));
-                    size
+            let size = if let Some(&(_, size)) = known {
+                size
+            } else {
+                let surveyed = self.survey_map(scene);
+                let surveyed = surveyed.map_err(|error| errors.push(error)).ok();
+                if surveyed.is_some_and(|(_, free_tiles)| free_tiles == 0) {
+                    let message = format!("the map of scene `{}` has no free tile", scene.name);
+                    warnings.push(Problem::new(place.field("map"), message));
                 }
+                let size = surveyed.map(|(size, _)| size);
+                seen.push((&scene.map, size));
+                size.filter(|&size| problems.check(add_tiles(&mut tiles, &place, size)))
             };
-            self.point_at(grid_fits(scene, &place, size))?;
-            self.point_at(edits_fit(&self.scenario, scene, size))?;
+            let Some(size) = size else { continue };
+            problems.check(grid_fits(scene, &place, size).map(drop));
+            edit_problems(&self.scenario, scene, size, &mut problems);
+            warnings.extend(areas_beyond(&self.scenario, scene, size, behaviours));
         }
-        Ok(warnings)
+        let problems = problems.into_vec().into_iter();
+        errors.extend(problems.map(|problem| ScenarioError::Invalid(self.mistake(problem))));
+        Review {
+            errors,
+            warnings: self.warnings(warnings),
+        }
     }
 
     /// Points into the text at what does not make sense there.
@@ -360,8 +411,10 @@ mod tests {
             file: "x.ron".to_owned(),
             text: text.to_owned(),
         };
-        let warnings = loaded.check_maps().unwrap();
-        assert_eq!(warnings, ["the map of scene `a` has no free tile"]);
+        let warnings = loaded.review_maps(&Behaviours::default()).warnings;
+        let told: Vec<&str> = warnings.iter().map(|w| w.message.as_str()).collect();
+        assert_eq!(told, ["the map of scene `a` has no free tile"]);
+        assert_eq!(warnings[0].line, 2);
     }
 
     #[test]

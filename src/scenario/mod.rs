@@ -4,9 +4,18 @@
 //! file or built-in ──▶ [`load`] ──▶ [`Scenario`] ──▶ [`validate()`] ─▶ the runner
 //!                        │                              │
 //!                        └──── [`ScenarioError`]: file, line, column, what was found, what would be right
+//!
+//! played:  cues ──▶ what could not be done, with its line ─┐
+//!          every tick is watched ──────────────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] an expectation
 //! ```
 //! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
 //! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names.
+//!
+//! A run that says ok is ok. An expectation with nothing to judge (no client, no path, no match) is not exercised, which
+//! is no pass. A cue that could not do what it says is a fault that fails the run, unless the scenario expects
+//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged where somebody asks for it
+//! ([`TimeJudging`]), and never that of the first second. A run that is interrupted judges nothing and says so. Before a
+//! run, [`Loaded::review`] lists all that is wrong, and warns of text that does nothing.
 //!
 //! | file | holds |
 //! |---|---|
@@ -14,8 +23,10 @@
 //! | `behaviours/` | the behaviours that scenarios may name, and their parameters |
 //! | `builtin.rs` | the scenarios that come with the program |
 //! | `capture.rs` | every packet of a run, written down |
-//! | `checks.rs` | what is watched during a run, and the judging of expectations |
+//! | `checks.rs` | the judging of expectations |
+//! | `counters.rs` | the figures of a report by their names |
 //! | `events/` | the event log, a JSON object a line |
+//! | `faults.rs` | cues that could not do what they say |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
 //! | `queues.rs` | whether queues make sense |
 //! | `report.rs` | the figures of a run |
@@ -25,6 +36,7 @@
 //! | `stage.rs` | scenes, crowds and queues, put on a server |
 //! | `text/` | from text to values, and from a wrong value back to its words |
 //! | `validate/` | whether a scenario makes sense |
+//! | `watch.rs` | what is watched during a run |
 //!
 //! Invariants: no text, however broken, panics or allocates more than a small multiple of its size; a scenario that
 //! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
@@ -37,7 +49,9 @@ mod behaviours;
 mod builtin;
 mod capture;
 mod checks;
+mod counters;
 mod events;
+mod faults;
 mod load;
 mod queues;
 pub mod report;
@@ -47,18 +61,21 @@ mod script;
 mod stage;
 mod text;
 mod validate;
+mod watch;
 
 pub use battles::{Battles, BattlesStats};
 pub use behaviours::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours};
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
+pub use checks::TimeJudging;
 pub use events::EventLog;
-pub use load::{Loaded, SCENARIO_BYTES_MAX, load, parse};
-pub use report::{Judged, Memory, Report};
+pub use faults::ScriptFault;
+pub use load::{Loaded, Review, SCENARIO_BYTES_MAX, load, parse};
+pub use report::{Judged, Memory, Report, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, Area, BehaviourSpec, Class, Crowd, Cue, Expectation, MapSource, Packets, Queue,
-    Scenario, ScenarioScene, Scope, SetName, Settings, Sight,
+    Scenario, ScenarioScene, Scope, SetName, Settings, Sight, TickLimit,
 };
 pub use script::ScenarioScript;
 pub use text::{Mistake, PathStep, Problem, ScenarioError, ValuePath, closest, one_of};
-pub use validate::{limits, validate};
+pub use validate::{limits, validate, validate_all};

@@ -5,32 +5,31 @@ use std::collections::BTreeSet;
 use super::schema::{Queue, Scenario};
 use super::text::{Problem, ValuePath};
 use super::validate::limits::{
-    CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX,
+    CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX, TICK_HZ_MAX,
 };
-use super::validate::{Names, check_scene};
+use super::validate::{Names, Problems, check_scene};
 use super::validate::{at_most, distinct, known, name, within};
 use crate::crowd::REGIONS_MAX;
 use crate::matchmaking::{ModeError, QueueMode};
 
 /// The queues.
-pub(super) fn check_queues(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
+pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Problems) {
     let place = ValuePath::root().field("queues");
-    at_most(&place, "items", scenario.queues.len(), QUEUES_MAX)?;
-    for (index, queue) in scenario.queues.iter().enumerate() {
-        check_queue(&place.item(index), queue, names, scenario.tick_hz)?;
+    if !problems.check(at_most(&place, "items", scenario.queues.len(), QUEUES_MAX)) {
+        return;
     }
-    distinct(
-        &place,
-        "queue",
-        "mode",
-        scenario.queues.iter().map(|queue| queue.mode.as_str()),
-    )?;
+    for (index, queue) in scenario.queues.iter().enumerate() {
+        queue_problems(&place.item(index), queue, names, scenario.tick_hz, problems);
+    }
+    let modes = scenario.queues.iter().map(|queue| queue.mode.as_str());
+    problems.check(distinct(&place, "queue", "mode", modes));
     let mut crowds = BTreeSet::new();
     for (index, queue) in scenario.queues.iter().enumerate() {
         let Some(tag) = &queue.crowd else { continue };
         if !crowds.insert(tag) {
             let message = format!("expected one queue a crowd, found `{tag}` in two");
-            return Err(Problem::new(place.item(index).field("crowd"), message));
+            problems.add(Problem::new(place.item(index).field("crowd"), message));
+            continue;
         }
         let size_max = match &queue.rules {
             QueueMode::Groups(rules) => rules.group_size.min(rules.party_size_max),
@@ -42,20 +41,21 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names) -> Result<(), Pro
             let message = format!(
                 "expected a crowd of parties of at most {size_max} in this mode, found `{tag}` with parties of {largest}"
             );
-            return Err(Problem::new(place.item(index).field("crowd"), message));
+            problems.add(Problem::new(place.item(index).field("crowd"), message));
         }
     }
-    Ok(())
 }
 
 /// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
-pub(super) fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
+pub(super) fn check_modes(scenario: &Scenario, problems: &mut Problems) {
     let place = ValuePath::root()
         .field("settings")
         .field("matchmaking")
         .field("modes");
     let modes = &scenario.settings.matchmaking.modes;
-    at_most(&place, "items", modes.len(), QUEUES_MAX)?;
+    if !problems.check(at_most(&place, "items", modes.len(), QUEUES_MAX)) {
+        return;
+    }
     let mut names: BTreeSet<&str> = scenario
         .queues
         .iter()
@@ -63,20 +63,23 @@ pub(super) fn check_modes(scenario: &Scenario) -> Result<(), Problem> {
         .collect();
     for (index, mode) in modes.iter().enumerate() {
         let place = place.item(index);
-        name(&place.field("name"), "queue", mode.name())?;
+        problems.check(name(&place.field("name"), "queue", mode.name()));
         if !names.insert(mode.name()) {
             let message = format!(
                 "expected a different name for each queue, found `{}` twice",
                 mode.name()
             );
-            return Err(Problem::new(place.field("name"), message));
+            problems.add(Problem::new(place.field("name"), message));
         }
-        check_rules(&place, mode, scenario.tick_hz)?;
+        problems.check(check_rules(&place, mode, scenario.tick_hz));
     }
-    Ok(())
 }
 
 fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
+    // With a rate that is wrong itself nothing can be said of times.
+    if !(1.0..=TICK_HZ_MAX).contains(&tick_hz) {
+        return Ok(());
+    }
     mode.check(tick_hz).map_err(|error| {
         let place = match &error {
             ModeError::Range { field, .. } => place.field(field),
@@ -86,13 +89,14 @@ fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), 
     })
 }
 
-fn check_queue(
+fn queue_problems(
     place: &ValuePath,
     queue: &Queue,
     names: &Names,
     tick_hz: f64,
-) -> Result<(), Problem> {
-    name(&place.field("mode"), "queue", &queue.mode)?;
+    problems: &mut Problems,
+) {
+    problems.check(name(&place.field("mode"), "queue", &queue.mode));
     let rules = place.field("rules");
     let named = queue.rules.name();
     if named != queue.rules.default_name() && named != queue.mode {
@@ -100,85 +104,82 @@ fn check_queue(
             "expected the queue's own name `{}` or none, found `{named}`",
             queue.mode
         );
-        return Err(Problem::new(rules.field("name"), message));
+        problems.add(Problem::new(rules.field("name"), message));
     }
-    check_rules(&rules, &queue.rules, tick_hz)?;
-    check_parties(place, queue)?;
+    problems.check(check_rules(&rules, &queue.rules, tick_hz));
+    party_problems(place, queue, problems);
     if let Some(tag) = &queue.crowd {
         let place = place.field("crowd");
-        known(&place, "tag", tag, &names.tags)?;
-        if !names.player_tags.contains(tag.as_str()) {
+        let is_known = problems.check(known(&place, "tag", tag, &names.tags));
+        if is_known && !names.player_tags.contains(tag.as_str()) {
             let message = format!("expected a crowd of players, found `{tag}`, which is none");
-            return Err(Problem::new(place, message));
+            problems.add(Problem::new(place, message));
         }
     }
-    within(
-        &place.field("cancels_per_s"),
-        queue.cancels_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )?;
-    within(
-        &place.field("battle_s"),
-        f64::from(queue.battle_s),
-        0.0..=DURATION_S_MAX,
-    )?;
-    within(
-        &place.field("leaves_per_s"),
-        queue.leaves_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )?;
-    within(&place.field("return_share"), queue.return_share, 0.0..=1.0)?;
-    within(
-        &place.field("rest_s"),
-        f64::from(queue.rest_s),
-        0.0..=DURATION_S_MAX,
-    )?;
-    queue.battle_scene.as_ref().map_or(Ok(()), |scene| {
-        check_scene(&place.field("battle_scene"), scene)
-    })
+    for (field, found, limit) in [
+        ("cancels_per_s", queue.cancels_per_s, CROWD_RATE_MAX),
+        ("leaves_per_s", queue.leaves_per_s, CROWD_RATE_MAX),
+        ("return_share", queue.return_share, 1.0),
+    ] {
+        problems.check(within(&place.field(field), found, 0.0..=limit));
+    }
+    for (field, found) in [("battle_s", queue.battle_s), ("rest_s", queue.rest_s)] {
+        let found = f64::from(found);
+        problems.check(within(&place.field(field), found, 0.0..=DURATION_S_MAX));
+    }
+    if let Some(scene) = &queue.battle_scene {
+        problems.check(check_scene(&place.field("battle_scene"), scene));
+    }
 }
 
 /// What the parties that come by themselves are made of.
-fn check_parties(place: &ValuePath, queue: &Queue) -> Result<(), Problem> {
-    within(&place.field("parties"), queue.parties, 0..=OBJECTS_MAX)?;
-    within(
+fn party_problems(place: &ValuePath, queue: &Queue, problems: &mut Problems) {
+    problems.check(within(
+        &place.field("parties"),
+        queue.parties,
+        0..=OBJECTS_MAX,
+    ));
+    problems.check(within(
         &place.field("parties_per_s"),
         queue.parties_per_s,
         0.0..=CROWD_RATE_MAX,
-    )?;
-    if queue.size_weights.iter().all(|&weight| weight == 0) {
-        return Err(Problem::new(
-            place.field("size_weights"),
-            "expected at least one weight above 0, found none",
-        ));
-    }
+    ));
     let rating_max = i32::try_from(RATING_MAX).unwrap_or(i32::MAX);
-    within(&place.field("skill_mean"), queue.skill_mean, 0..=rating_max)?;
-    within(
-        &place.field("skill_deviation"),
-        queue.skill_deviation,
-        0..=RATING_MAX,
-    )?;
-    within(
-        &place.field("power_per_player"),
-        queue.power_per_player,
-        0..=RATING_MAX,
-    )?;
-    within(
-        &place.field("power_deviation"),
-        queue.power_deviation,
-        0..=RATING_MAX,
-    )?;
-    let (low, high) = queue.levels;
-    within(&place.field("levels").item(1), high, low..=u16::MAX)?;
-    within(&place.field("avoid_share"), queue.avoid_share, 0.0..=1.0)?;
-    if queue.role_weights.iter().all(|&weight| weight == 0) {
-        return Err(Problem::new(
-            place.field("role_weights"),
-            "expected at least one weight above 0, found none",
-        ));
+    problems.check(within(
+        &place.field("skill_mean"),
+        queue.skill_mean,
+        0..=rating_max,
+    ));
+    for (field, found) in [
+        ("skill_deviation", queue.skill_deviation),
+        ("power_per_player", queue.power_per_player),
+        ("power_deviation", queue.power_deviation),
+    ] {
+        problems.check(within(&place.field(field), found, 0..=RATING_MAX));
     }
-    within(&place.field("regions"), queue.regions, 0..=REGIONS_MAX)
+    let (low, high) = queue.levels;
+    problems.check(within(&place.field("levels").item(1), high, low..=u16::MAX));
+    problems.check(within(
+        &place.field("avoid_share"),
+        queue.avoid_share,
+        0.0..=1.0,
+    ));
+    for (field, weights) in [
+        ("size_weights", &queue.size_weights[..]),
+        ("role_weights", &queue.role_weights[..]),
+    ] {
+        if weights.iter().all(|&weight| weight == 0) {
+            problems.add(Problem::new(
+                place.field(field),
+                "expected at least one weight above 0, found none",
+            ));
+        }
+    }
+    problems.check(within(
+        &place.field("regions"),
+        queue.regions,
+        0..=REGIONS_MAX,
+    ));
 }
 
 #[cfg(test)]

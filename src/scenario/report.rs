@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use serde::Serialize;
 
 use super::battles::BattlesStats;
+use super::watch::Watch;
 use crate::aoi::AoiStats;
 use crate::crowd::SyntheticClients;
 use crate::inbox::Inbox;
@@ -28,10 +29,15 @@ pub struct Report {
     pub seed: u64,
     pub threads: usize,
     pub ticks: u64,
+    /// The tick after which the run was stopped from outside, when it was; nothing was judged then.
+    pub interrupted: Option<u64>,
     pub sim_seconds: f64,
     pub wall_seconds: f64,
     pub state_hash: String,
+    /// Without those of `start_up`, as in `systems`.
     pub tick_ms: Milliseconds,
+    /// The ticks of the first second, in which caches are cold and everybody appears; `None` in a shorter run.
+    pub start_up: Option<StartUp>,
     pub systems: BTreeMap<&'static str, SystemMilliseconds>,
     pub objects: ObjectFigures,
     pub clients: Clients,
@@ -44,8 +50,20 @@ pub struct Report {
     pub outbox: OutboxFigures,
     pub memory: Memory,
     pub expectations: Vec<Judged>,
+    /// How often cues ran.
+    pub script_cues_run: u64,
     pub script_fault_count: u64,
+    /// Cues that could not do what they say: where they stand, and why, the first time.
     pub script_faults: Vec<String>,
+}
+
+/// Times of whole ticks at the start of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct StartUp {
+    pub ticks: u64,
+    pub mean_ms: f64,
+    pub max_ms: f64,
 }
 
 /// Times of a whole tick.
@@ -88,6 +106,8 @@ pub struct Clients {
     pub logins: u64,
     pub logouts: u64,
     pub refused: u64,
+    /// Simulated seconds for which clients with a mirror were there, all added up.
+    pub mirror_seconds: f64,
 }
 
 /// Path requests and their answers.
@@ -98,7 +118,13 @@ pub struct PathFigures {
     pub found: u64,
     pub unreachable: u64,
     pub blocked: u64,
+    /// Of the blocked ones, those that start on a blocked tile.
+    pub blocked_at_start: u64,
+    /// Of the blocked ones, those whose goal is blocked and whose start is free.
+    pub blocked_at_goal: u64,
     pub out_of_bounds: u64,
+    /// Of those out of bounds, the ones in a scene without a map.
+    pub without_map: u64,
     pub capped: u64,
     pub cancelled: u64,
     /// Answered by the search of an equal request of the same tick.
@@ -126,6 +152,8 @@ pub struct Views {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Sync {
     pub attributes_dirty: u64,
+    /// Values that their encoding could not hold, and that clients learn as the nearest that it can.
+    pub attributes_clamped: u64,
     pub deltas: u64,
     pub snapshots: u64,
     pub despawns: u64,
@@ -226,10 +254,48 @@ pub struct Memory {
 pub struct Judged {
     /// The expectation in words.
     pub text: String,
-    /// Whether it holds; `None` when it was not judged.
+    /// Whether it holds; `None` when nothing was judged, for which `verdict` has the reason.
     pub holds: Option<bool>,
+    /// What became of it.
+    pub verdict: Verdict,
     /// What was found.
     pub found: String,
+}
+
+/// What became of an expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not.
+    Broken,
+    /// There was nothing to judge, which is no pass.
+    NotExercised,
+    /// Nobody asked for it: it is about wall time, or the run was interrupted.
+    NotJudged,
+    /// It is about wall time, nobody asked for it, and it would not hold.
+    SlowHere,
+}
+
+impl Verdict {
+    /// Whether a run with such an expectation has not passed.
+    #[must_use]
+    pub const fn fails(self) -> bool {
+        matches!(self, Self::Broken | Self::NotExercised)
+    }
+}
+
+impl Report {
+    /// Whether nothing that was expected is broken or was not exercised, and the run was not interrupted.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        let fails = self
+            .expectations
+            .iter()
+            .any(|judged| judged.verdict.fails());
+        self.interrupted.is_none() && !fails
+    }
 }
 
 /// Players, NPCs and things that there are.
@@ -278,7 +344,17 @@ pub(super) fn tick_times(
     )
 }
 
-pub(super) fn clients(world: &World) -> Clients {
+/// The times of the ticks so far, as those of the start; whoever counts on has to forget them.
+pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUp {
+    let tick = timings.tick();
+    StartUp {
+        ticks,
+        mean_ms: tick.mean_ms,
+        max_ms: tick.max_ms,
+    }
+}
+
+pub(super) fn clients(world: &World, mirror_seconds: f64) -> Clients {
     let stats = world.resource::<SessionStats>();
     Clients {
         now: world.resource::<Sessions>().len() as u64,
@@ -287,17 +363,22 @@ pub(super) fn clients(world: &World) -> Clients {
         logins: stats.logins,
         logouts: stats.logouts,
         refused: stats.refused,
+        mirror_seconds,
     }
 }
 
 pub(super) fn paths(world: &World) -> PathFigures {
     let stats = world.resource::<NavStats>();
+    let ends = world.resource::<Watch>().ends();
     PathFigures {
         requested: stats.requested,
         found: stats.found,
         unreachable: stats.unreachable,
         blocked: stats.blocked,
+        blocked_at_start: ends.blocked_at_start,
+        blocked_at_goal: ends.blocked_at_goal,
         out_of_bounds: stats.out_of_bounds,
+        without_map: ends.without_map,
         capped: stats.capped,
         cancelled: stats.cancelled,
         shared: stats.shared,
@@ -326,6 +407,7 @@ pub(super) fn views(world: &World, cap: u16) -> Views {
 pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
     let SyncStats {
         attributes_dirty,
+        attributes_clamped,
         sent,
         links,
         bases,
@@ -334,6 +416,7 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
     let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
     Sync {
         attributes_dirty,
+        attributes_clamped,
         deltas: sent.deltas.messages,
         snapshots: sent.snapshots.messages,
         despawns: sent.despawns.messages,

@@ -1,21 +1,26 @@
 //! Playing a scenario: set up, tick by tick, to rest, judged.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
+use serde_json::Value;
 
 use super::battles::{Battles, fight, host_battles};
 use super::behaviours::Behaviours;
 use super::capture::PacketLog;
-use super::checks::{self, Watch};
+use super::checks::{self, Evidence, TimeJudging};
 use super::events::{self, EventLog};
+use super::faults::ScriptFault;
 use super::load::Loaded;
-use super::report::{self, Memory, ObjectFigures, Report};
+use super::report::{self, Memory, ObjectFigures, Report, StartUp};
+use super::schema::Scenario;
 use super::script::{ScenarioScript, run_script};
 use super::stage::{self, Stage};
-use super::text::ScenarioError;
+use super::text::{Mistake, Problem, ScenarioError, ValuePath};
 use super::validate::limits::TICK_HZ_MAX;
+use super::watch::{self, Watch};
 use crate::crowd::{ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
 use crate::instance::InstanceSystems;
 use crate::map::TileMap;
@@ -30,6 +35,12 @@ const REST_TICKS_MAX: u64 = 4000;
 
 /// Ticks beyond a heartbeat in which clients come to hold what the server holds.
 const SETTLE_TICKS: u64 = 8;
+
+/// Simulated seconds of start-up, whose ticks are timed by themselves.
+const START_UP_S: f64 = 1.0;
+
+/// Ticks from one look at the process's memory to the next.
+const MEMORY_TICKS: u64 = 20;
 
 /// How a scenario is to be played.
 #[derive(Default)]
@@ -53,8 +64,10 @@ pub struct RunOptions {
     /// Where every packet goes as it was sent, up to the last tick; clients that receive none (the `clients` share of a
     /// crowd) have none there. [`read_capture`](crate::outbox::read_capture) reads it back.
     pub capture: Option<Box<dyn Write + Send + Sync>>,
-    /// Whether expectations on time are judged.
-    pub judge_timing: bool,
+    /// Which expectations on wall time are judged.
+    pub time: TimeJudging,
+    /// Tells the bytes that the process has in memory, for the report; without it they are not known.
+    pub memory: Option<fn() -> Option<u64>>,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
 }
@@ -65,7 +78,14 @@ pub struct ScenarioRun {
     loaded: Loaded,
     threads: usize,
     ticks: u64,
-    judge_timing: bool,
+    warnings: Vec<Mistake>,
+    time: TimeJudging,
+    memory: Option<fn() -> Option<u64>>,
+    peak_rss_bytes: Option<u64>,
+    start_up: Option<StartUp>,
+    /// When the report is needed as it is then, and what it was.
+    snapshot_ticks: BTreeSet<u64>,
+    snapshots: BTreeMap<u64, Value>,
     hashes: Option<Box<dyn Write>>,
     capture: Option<PacketLog>,
     clock: Stopwatch,
@@ -105,10 +125,15 @@ impl ScenarioRun {
         let mut server = builder.build();
         let world = server.world_mut();
         loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
-        world.insert_resource(ScenarioScript::new(scenario));
         world.insert_resource(Watch::new(scenario));
         world.insert_resource(Battles::default());
-        stage::set_up(world, &loaded, options.map)?;
+        let stand_in = stage::set_up(world, &loaded, options.map)?;
+        world.insert_resource(ScenarioScript::new(&Scenario {
+            script: stand_in.script,
+            ..scenario.clone()
+        }));
+        let warnings = stand_in.warnings.into_iter();
+        let warnings = warnings.map(|problem| *loaded.mistake(problem)).collect();
         host_battles(world);
         let capture = options.capture.map(PacketLog::new).transpose();
         let capture = capture.map_err(|source| ScenarioError::Capture { source })?;
@@ -123,7 +148,13 @@ impl ScenarioRun {
             .unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
         Ok(Self {
             threads: options.threads.max(1),
-            judge_timing: options.judge_timing,
+            warnings,
+            time: options.time,
+            memory: options.memory,
+            peak_rss_bytes: None,
+            start_up: None,
+            snapshot_ticks: checks::snapshot_ticks(scenario).collect(),
+            snapshots: BTreeMap::new(),
             hashes: options.hashes,
             capture,
             clock: Stopwatch::start(),
@@ -140,6 +171,12 @@ impl ScenarioRun {
     #[must_use]
     pub const fn ticks(&self) -> u64 {
         self.ticks
+    }
+
+    /// What is allowed and probably not meant: areas that reach beyond the map of their scene.
+    #[must_use]
+    pub fn warnings(&self) -> &[Mistake] {
+        &self.warnings
     }
 
     /// The number of ticks done.
@@ -175,22 +212,47 @@ impl ScenarioRun {
             .sum();
         self.peak_objects = self.peak_objects.max(objects);
         self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
+        let tick = self.tick();
+        if tick.is_multiple_of(MEMORY_TICKS) {
+            self.look_at_memory();
+        }
+        if tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64 && tick < self.ticks {
+            let mut timings = self.server.world_mut().resource_mut::<TickTimings>();
+            self.start_up = Some(report::start_up(&timings, tick));
+            timings.reset();
+        }
+        if self.snapshot_ticks.contains(&tick) {
+            let figures = serde_json::to_value(self.figures()).map_err(io::Error::other)?;
+            self.snapshots.insert(tick, figures);
+        }
         Ok(true)
+    }
+
+    fn look_at_memory(&mut self) -> Option<u64> {
+        let now = self.memory.and_then(|read| read());
+        self.peak_rss_bytes = self.peak_rss_bytes.max(now);
+        now
     }
 
     /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
     ///
     /// # Errors
     /// When events, hashes or packets could not be written.
-    pub fn finish(mut self) -> io::Result<Report> {
-        let wall_seconds = self.clock.elapsed().as_secs_f64();
-        let state_hash = format!("{:016x}", self.server.state_hash());
+    pub fn finish(self) -> io::Result<Report> {
+        self.finish_unless(|| false)
+    }
+
+    /// As [`finish`](Self::finish), unless the run is to end at once: when ticks are left to do, or while it comes to rest.
+    /// Nothing is judged then, and the report says after which tick it was interrupted.
+    ///
+    /// # Errors
+    /// When events, hashes or packets could not be written.
+    pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
         if let Some(to) = &mut self.hashes {
             to.flush()?;
         }
-        let ticks = self.tick();
+        let mut report = self.figures();
         let scenario = self.loaded.scenario.clone();
-        let hz = scenario.tick_hz;
         let world = self.server.world_mut();
         if let Some(log) = world.remove_resource::<EventLog>() {
             log.finish()?;
@@ -201,61 +263,128 @@ impl ScenarioRun {
             world.resource_mut::<Outbox>().set_sink(mirrors);
             capture.finish()?;
         }
+        let is_cut = self.tick() < self.ticks && is_interrupted();
+        let at_rest = if is_cut {
+            None
+        } else if scenario.expect.is_empty() {
+            Some(true)
+        } else {
+            self.come_to_rest(is_interrupted)
+        };
+        let Some(at_rest) = at_rest else {
+            report.interrupted = Some(report.ticks);
+            report.expectations = checks::not_judged(&scenario);
+            return Ok(report);
+        };
+        report.expectations = checks::judge(
+            &scenario,
+            &Evidence {
+                world: self.server.world(),
+                report: &report,
+                snapshots: &self.snapshots,
+                at_rest,
+                time: self.time,
+            },
+        );
+        Ok(report)
+    }
+
+    /// The report as of now, without a judgement.
+    fn figures(&mut self) -> Report {
+        let wall_seconds = self.clock.elapsed().as_secs_f64();
+        let state_hash = format!("{:016x}", self.server.state_hash());
+        let (rss_bytes, ticks) = (self.look_at_memory(), self.tick());
+        let scenario = &self.loaded.scenario;
+        let hz = scenario.tick_hz;
+        let mirror_seconds = self.client_ticks as f64 / hz;
+        let script_faults = self.script_faults();
+        let world = self.server.world_mut();
         let counted = report::count_objects(world);
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
-        let mut report = Report {
+        let script = world.resource::<ScenarioScript>();
+        let (cues_run, (_, fault_count)) = (script.cues_run(), script.faults());
+        Report {
             scenario: scenario.name.clone(),
             seed: self.seed,
             threads: self.threads,
             ticks,
+            interrupted: None,
             sim_seconds: ticks as f64 / hz,
             wall_seconds,
             state_hash,
             tick_ms,
+            start_up: self.start_up,
             systems,
             objects: ObjectFigures {
                 peak: self.peak_objects.max(counted.peak),
                 ..counted
             },
-            clients: report::clients(world),
+            clients: report::clients(world, mirror_seconds),
             paths: report::paths(world),
             views: report::views(
                 world,
                 scenario.scenes.first().map_or(0, |scene| scene.view_cap),
             ),
-            sync: report::sync(world, self.client_ticks as f64 / hz),
+            sync: report::sync(world, mirror_seconds),
             matchmaking: report::matchmaking(world, hz),
             battles: world.resource::<Battles>().stats(),
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
-            memory: Memory::default(),
+            memory: Memory {
+                rss_bytes,
+                peak_rss_bytes: self.peak_rss_bytes,
+            },
             expectations: Vec::new(),
-            script_fault_count: world.resource::<ScenarioScript>().faults().1,
-            script_faults: world.resource::<ScenarioScript>().faults().0.to_vec(),
-        };
-        let at_rest = scenario.expect.is_empty() || self.come_to_rest();
-        let world = self.server.world_mut();
-        report.expectations = checks::judge(world, &scenario, &report, at_rest, self.judge_timing);
-        Ok(report)
+            script_cues_run: cues_run,
+            script_fault_count: fault_count,
+            script_faults,
+        }
     }
 
-    /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached.
-    fn come_to_rest(&mut self) -> bool {
+    /// What the script could not do, each with the place of its cue.
+    fn script_faults(&self) -> Vec<String> {
+        let (faults, _) = self.server.world().resource::<ScenarioScript>().faults();
+        let told = |fault: &ScriptFault| {
+            let ScriptFault {
+                tick, what, count, ..
+            } = fault;
+            let place = fault.cue.map_or_else(String::new, |cue| {
+                let place = ValuePath::root().field("script").item(cue).field("run");
+                let mistake = self.loaded.mistake(Problem::new(place, ""));
+                format!("{}:{}:{}: ", mistake.file(), mistake.line, mistake.column)
+            });
+            let often = match count {
+                1 => String::new(),
+                _ => format!(" ({count} times)"),
+            };
+            format!("{place}tick {tick}: {what}{often}")
+        };
+        faults.iter().map(told).collect()
+    }
+
+    /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached; `None` when it was
+    /// interrupted.
+    fn come_to_rest(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
         self.server.set_pace(Pace::AsFastAsPossible);
-        self.server.world_mut().remove_resource::<ScenarioScript>();
+        let world = self.server.world_mut();
+        world.remove_resource::<ScenarioScript>();
+        world.resource_mut::<Watch>().end();
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
         let mut quiet_since = None;
         for tick in 0..REST_TICKS_MAX {
+            if is_interrupted() {
+                return None;
+            }
             // Every time, since searches that were waiting still give paths.
             rest(self.server.world_mut());
             self.server.step(1);
             if !checks::is_quiet(self.server.world()) {
                 quiet_since = None;
             } else if tick - *quiet_since.get_or_insert(tick) >= settle {
-                return true;
+                return Some(true);
             }
         }
-        false
+        Some(false)
     }
 }
 
@@ -291,7 +420,7 @@ fn add_script(app: &mut App) {
                     .in_set(SimSystems::Think)
                     .run_if(resource_exists::<ScenarioScript>)
                     .before(crate::crowd::CrowdSystems),
-                checks::watch.in_set(TickObservers),
+                watch::watch.in_set(TickObservers),
             ),
         );
 }
@@ -324,7 +453,7 @@ fn add_events(app: &mut App, log: EventLog) {
                 events::log_tick_end,
             )
                 .chain()
-                .after(checks::watch)
+                .after(watch::watch)
                 .in_set(TickObservers)
                 .run_if(is_open),
         ),

@@ -2,8 +2,8 @@
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use tracing::warn;
 
+use super::faults::{ScriptFault, ScriptFaults, foresee, hindsight};
 use super::schema::{Action, Area, BehaviourSpec, Class, Cue, Scenario, Scope};
 use super::stage::{self, Stage};
 use crate::crowd::{self, Gather};
@@ -19,8 +19,7 @@ use crate::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 pub struct ScenarioScript {
     cues: Vec<TimedCue>,
     /// What could not be done, and why; the run goes on.
-    faults: Vec<String>,
-    fault_count: u64,
+    faults: ScriptFaults,
 }
 
 #[derive(Debug)]
@@ -31,9 +30,6 @@ struct TimedCue {
     until: u64,
     action: Action,
 }
-
-/// Faults that are kept word for word.
-const FAULTS_MAX: usize = 20;
 
 impl ScenarioScript {
     pub(super) fn new(scenario: &Scenario) -> Self {
@@ -76,18 +72,21 @@ impl ScenarioScript {
         }
     }
 
-    /// What could not be done: the first few in words, and how many in all.
+    /// What could not be done: the first few faults, and how many there were in all.
     #[must_use]
-    pub fn faults(&self) -> (&[String], u64) {
-        (&self.faults, self.fault_count)
+    pub fn faults(&self) -> (&[ScriptFault], u64) {
+        self.faults.all()
     }
 
-    pub(super) fn fault(&mut self, what: String) {
-        warn!(what, "the script could not do this");
-        self.fault_count += 1;
-        if self.faults.len() < FAULTS_MAX {
-            self.faults.push(what);
-        }
+    /// How often cues ran.
+    #[must_use]
+    pub const fn cues_run(&self) -> u64 {
+        self.faults.cues_run
+    }
+
+    /// Takes note of something that no cue did.
+    pub(super) fn fault(&mut self, tick: u64, what: String) {
+        self.faults.add(None, tick, what);
     }
 }
 
@@ -104,8 +103,11 @@ pub(super) fn run_script(world: &mut World) {
                 .then_some(tick + cue.every)
                 .filter(|&next| next <= cue.until);
             let action = cue.action.clone();
-            if let Err(what) = perform(world, &action) {
-                script.fault(format!("tick {tick}: {what}"));
+            let foresight = foresee(world, &action);
+            let done = perform(world, &action);
+            script.faults.cues_run += 1;
+            if let Some(what) = done.err().or_else(|| hindsight(world, &action, &foresight)) {
+                script.faults.add(Some(nth), tick, what);
             }
         }
     });

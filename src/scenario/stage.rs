@@ -7,10 +7,12 @@ use glam::Vec2;
 
 use super::behaviours::{BehaviourSite, Behaviours, area_in_metres};
 use super::load::Loaded;
-use super::schema::{self, Area, MapSource, Scenario};
+use super::schema::{self, Area, Cue, MapSource, Scenario};
 use super::text::{Problem, ScenarioError, ValuePath};
 use super::validate::limits::GRID_CELLS_MAX;
-use super::validate::{add_tiles, edits_fit, grid_fits, scenes_with_places};
+use super::validate::{
+    add_tiles, areas_beyond, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
+};
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
 use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
 use crate::map::{MapRecipe, SceneMap, TileMap};
@@ -30,6 +32,17 @@ pub(super) struct Stage {
     scenes: Vec<Opened>,
     /// Every map that the scenario can ever open, so that no tick waits for a file. Scenes with the same map share it.
     maps: Vec<StageMap>,
+}
+
+/// What a map that stands in for the first scene's changes, and what is to be said of the maps.
+#[derive(Debug)]
+pub(super) struct StandIn {
+    /// What areas in metres are multiplied by in the first scene.
+    scale: Vec2,
+    /// The script with its edits of that scene in the tiles of the map that stands in.
+    pub script: Vec<Cue>,
+    /// Areas that reach beyond their maps.
+    pub warnings: Vec<Problem>,
 }
 
 #[derive(Debug)]
@@ -81,7 +94,9 @@ impl Stage {
     pub fn prepare(
         loaded: &Loaded,
         instead: Option<(String, TileMap)>,
-    ) -> Result<(Self, Vec2), ScenarioError> {
+        behaviours: &Behaviours,
+    ) -> Result<(Self, StandIn), ScenarioError> {
+        let mut warnings = Vec::new();
         let mut maps: Vec<StageMap> = Vec::new();
         let mut tiles = 0;
         let replaced = loaded.scenario.scenes.first().filter(|_| instead.is_some());
@@ -101,22 +116,37 @@ impl Stage {
                     size
                 }
             };
-            // Edits that do not fit a map that stands in are left out when their time comes, and told.
             match (&instead, replaced) {
                 (Some((_, map)), Some(first)) if first.map == scene.map => {
                     loaded.point_at(grid_fits(scene, &place, map.rect()))?;
+                    if first.name == scene.name {
+                        // Its edits are scaled with its areas. Those of other scenes that get the map are not, and are
+                        // told when their time comes and they do not fit.
+                        let scaled = with_scaled_edits(&loaded.scenario, size, map.rect());
+                        loaded.point_at(edits_fit(&scaled, scene, map.rect()))?;
+                    }
                 }
                 _ => {
                     loaded.point_at(grid_fits(scene, &place, size))?;
                     loaded.point_at(edits_fit(&loaded.scenario, scene, size))?;
                 }
             }
+            // Areas are scaled with a map that stands in, so what reaches beyond the one does so with the other.
+            warnings.extend(areas_beyond(&loaded.scenario, scene, size, behaviours));
         }
-        let mut scale = Vec2::ONE;
+        let mut stand_in = StandIn {
+            scale: Vec2::ONE,
+            script: loaded.scenario.script.clone(),
+            warnings,
+        };
         if let (Some((name, map)), Some(first)) = (instead, loaded.scenario.scenes.first()) {
             let size = |map: &TileMap| Vec2::new(map.width() as f32, map.height() as f32);
             let own = maps.iter().find(|known| known.source == first.map);
-            scale = own.map_or(Vec2::ONE, |own| size(&map) / size(&own.map));
+            if let Some(own) = own {
+                stand_in.scale = size(&map) / size(&own.map);
+                let scaled = with_scaled_edits(&loaded.scenario, own.map.rect(), map.rect());
+                stand_in.script = scaled.script;
+            }
             // In front, so that it is found first; scenes that open later with the same source get it too.
             maps.insert(
                 0,
@@ -133,7 +163,7 @@ impl Stage {
                 scenes: Vec::new(),
                 maps,
             },
-            scale,
+            stand_in,
         ))
     }
 
@@ -248,13 +278,13 @@ fn kind(world: &World, name: &str) -> KindId {
         .unwrap_or_default()
 }
 
-/// Puts everything that is there from the start on the server.
+/// Puts everything that is there from the start on the server. Gives the script as it is to be run, and warnings.
 pub(super) fn set_up(
     world: &mut World,
     loaded: &Loaded,
     map: Option<(String, TileMap)>,
-) -> Result<(), ScenarioError> {
-    let (stage, scale) = Stage::prepare(loaded, map)?;
+) -> Result<StandIn, ScenarioError> {
+    let (stage, stand_in) = Stage::prepare(loaded, map, world.resource::<Behaviours>())?;
     let Scenario {
         settings,
         kinds,
@@ -302,14 +332,14 @@ pub(super) fn set_up(
     let scenario = &loaded.scenario;
     for (nth, scene) in scenario.scenes.iter().enumerate() {
         let place = ValuePath::root().field("scenes").item(nth);
-        let scale = if nth == 0 { scale } else { Vec2::ONE };
+        let scale = if nth == 0 { stand_in.scale } else { Vec2::ONE };
         open(world, scene, scale).map_err(|error| at(loaded, place, &error))?;
     }
     for (nth, crowd) in scenario.cast.iter().enumerate() {
         let place = ValuePath::root().field("cast").item(nth);
         spawn(world, crowd).map_err(|error| at(loaded, place, &error))?;
     }
-    Ok(())
+    Ok(stand_in)
 }
 
 fn at(loaded: &Loaded, place: ValuePath, error: &StageError) -> ScenarioError {

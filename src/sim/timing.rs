@@ -71,6 +71,14 @@ impl TickTimings {
         self.ticks.timing()
     }
 
+    /// How long a set took in the last tick, or the whole tick, in milliseconds; 0 before the first.
+    #[must_use]
+    pub fn last_ms(&self, set: Option<SimSystems>) -> f64 {
+        let place = set.and_then(|set| SimSystems::ALL.iter().position(|&s| s == set));
+        let samples = place.map_or(&self.ticks, |place| &self.sets[place]);
+        samples.last_ns as f64 / 1e6
+    }
+
     /// How many of the kept ticks took as long as `limit` or longer. O(1) for each of them.
     #[must_use]
     pub fn late_ticks(&self, limit: Duration) -> usize {
@@ -110,10 +118,12 @@ struct Samples {
     count: u64,
     total_ns: u64,
     max_ns: u64,
+    last_ns: u64,
 }
 
 impl Samples {
     fn add(&mut self, ns: u64) {
+        self.last_ns = ns;
         let kept = u32::try_from(ns).unwrap_or(u32::MAX);
         if self.ring_ns.len() < SAMPLES_MAX {
             self.ring_ns.push(kept);
@@ -182,6 +192,18 @@ mod tests {
             .for_each(|ms| timings.ticks.add(ms * 1_000_000));
         let late = [1, 5, 6, 10_000_000].map(|ms| timings.late_ticks(Duration::from_millis(ms)));
         assert_eq!(late, [3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_last_tick_is_told_by_itself() {
+        let mut timings = TickTimings::default();
+        assert_eq!(timings.last_ms(None), 0.0);
+        [9_000_000, 5_000_000]
+            .into_iter()
+            .for_each(|ns| timings.ticks.add(ns));
+        timings.sets[SimSystems::ALL.len() - 1].add(2_000_000);
+        assert_eq!(timings.last_ms(None), 5.0);
+        assert_eq!(timings.last_ms(SimSystems::ALL.last().copied()), 2.0);
     }
 
     #[test]

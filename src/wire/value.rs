@@ -54,6 +54,22 @@ impl Encoding {
         }
     }
 
+    /// Whether a value stands in packets as it is, and [`write`](Self::write) neither clamps nor cuts it.
+    #[must_use]
+    pub fn fits(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Bytes { max }, Value::Bytes(value)) => value.len() <= max as usize,
+            (Self::Bytes { .. }, _) | (_, Value::Bytes(_)) => false,
+            (Self::U8, value) => value.is_within(u64::from(u8::MAX)),
+            (Self::U16, value) => value.is_within(u64::from(u16::MAX)),
+            (Self::U32, value) => value.is_within(u64::from(u32::MAX)),
+            (Self::Varint, value) => value.is_within(u64::MAX),
+            (Self::Zigzag, Value::Unsigned(value)) => i64::try_from(*value).is_ok(),
+            (Self::Zigzag, Value::Float(value)) => value.abs() < i64::MAX as f32,
+            (Self::Zigzag | Self::F32, _) => true,
+        }
+    }
+
     /// Appends a value: at most [`bytes_max`](Self::bytes_max) bytes.
     pub fn write(self, value: &Value, bytes: &mut Vec<u8>) {
         match self {
@@ -126,6 +142,16 @@ impl Value {
             Self::Signed(value) => value,
             Self::Float(value) => value.round() as i64,
             Self::Bytes(_) => 0,
+        }
+    }
+
+    /// Whether it is a number from 0 to so many.
+    fn is_within(&self, max: u64) -> bool {
+        match *self {
+            Self::Unsigned(value) => value <= max,
+            Self::Signed(value) => u64::try_from(value).is_ok_and(|value| value <= max),
+            Self::Float(value) => (0.0..=max as f32).contains(&value.round()),
+            Self::Bytes(_) => false,
         }
     }
 
@@ -208,6 +234,7 @@ mod tests {
         #[test]
         fn what_fits_reads_back((encoding, value) in fitting()) {
             let bytes = written(encoding, &value);
+            prop_assert!(encoding.fits(&value));
             prop_assert!(bytes.len() <= encoding.bytes_max() as usize);
             prop_assert_eq!(encoding.read(&bytes), Ok(value));
         }
@@ -229,5 +256,24 @@ mod tests {
         assert_eq!(written(Encoding::Bytes { max: 2 }, &"abc".into()), *b"ab");
         assert_eq!(written(Encoding::Varint, &"abc".into()), [0]);
         assert_eq!(written(Encoding::Bytes { max: 2 }, &7u8.into()), [0u8; 0]);
+    }
+
+    #[test]
+    fn what_is_clamped_does_not_fit() {
+        for (encoding, value) in [
+            (Encoding::U8, 256u32.into()),
+            (Encoding::U8, (-1).into()),
+            (Encoding::U16, 1e9f32.into()),
+            (Encoding::U32, f32::NAN.into()),
+            (Encoding::Varint, i64::MIN.into()),
+            (Encoding::Zigzag, u64::MAX.into()),
+            (Encoding::Zigzag, f32::INFINITY.into()),
+            (Encoding::Bytes { max: 2 }, "abc".into()),
+            (Encoding::Bytes { max: 2 }, 7u8.into()),
+            (Encoding::F32, "abc".into()),
+        ] {
+            assert!(!encoding.fits(&value), "{encoding:?} {value:?}");
+        }
+        assert!(Encoding::U8.fits(&255.4f32.into()) && Encoding::U16.fits(&300i32.into()));
     }
 }

@@ -14,6 +14,7 @@ mod fuzzed;
 mod golden;
 mod hostile;
 mod instances;
+mod interrupted;
 mod lines;
 mod maps;
 mod match_log;
@@ -27,6 +28,7 @@ mod program;
 mod rig;
 mod scenarios;
 mod tidy;
+mod verdicts;
 mod views;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.

@@ -150,9 +150,10 @@ fn the_exit_code_tells_broken_expectations_from_bad_input() {
     let folder = Folder::new();
     let with = |expectation: &str| {
         let name = format!("{}.ron", expectation.len());
+        let cast = "scenes: [Scene(name: \"a\")], cast: [Crowd(kind: \"player\")], queues: [Queue(parties: 1)]";
         folder.write(
             &name,
-            format!("Scenario(name: \"x\", duration_s: 0.1, expect: [{expectation}])"),
+            format!("Scenario(name: \"x\", duration_s: 1.1, {cast}, expect: [{expectation}])"),
         )
     };
     assert_eq!(throng(&["run", &with("Conserved")]).code, 0);
@@ -161,7 +162,7 @@ fn the_exit_code_tells_broken_expectations_from_bad_input() {
     assert!(broken.out.contains("BROKEN"), "{}", broken.out);
     // Never true on any machine; shown all the same when it is not to be judged.
     let timed = with("TickP99UnderMs(0.0)");
-    assert_eq!(throng(&["run", &timed]).code, 1);
+    assert_eq!(throng(&["run", &timed, "--judge-time"]).code, 1);
     let unjudged = throng(&["run", &timed, "--no-timing", "--json"]);
     assert_eq!(
         (unjudged.code, &unjudged.json()["expectations"][0]["holds"]),

@@ -162,12 +162,12 @@ pub fn play_out(loaded: Loaded, play: Play) -> Report {
     run.finish().expect("nothing is written")
 }
 
-/// Fails with all expectations of a report that do not hold.
+/// Fails with all expectations of a report that do not hold, or that were not exercised.
 pub fn assert_expectations(report: &Report) {
     let broken: Vec<String> = report
         .expectations
         .iter()
-        .filter(|judged| judged.holds == Some(false))
+        .filter(|judged| judged.verdict.fails())
         .map(|judged| format!("{}: {}", judged.text, judged.found))
         .collect();
     assert!(broken.is_empty(), "{}: {broken:#?}", report.scenario);

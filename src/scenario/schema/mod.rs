@@ -5,6 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `area` | areas of a scene: where a crowd appears, gathers or goes |
+//! | `bare` | variants that may be written without brackets |
 //! | `cast` | crowds, and how they behave |
 //! | `expect` | expectations, and the words that reports show them in |
 //! | `queue` | queues: a mode of matchmaking and who waits in it |
@@ -12,6 +13,7 @@
 //! | here | the scenario as a whole, its scenes and its settings |
 
 mod area;
+mod bare;
 mod cast;
 mod expect;
 mod queue;
@@ -19,7 +21,7 @@ mod script;
 
 pub use area::Area;
 pub use cast::{BehaviourSpec, Crowd};
-pub use expect::{Expectation, SetName};
+pub use expect::{Expectation, SetName, TickLimit};
 pub use queue::Queue;
 pub use script::{Action, Class, Cue, Scope};
 

@@ -41,8 +41,8 @@ impl Cue {
     }
 }
 
-/// Something that a script does. A `count` that is absent means all that bear the tag; otherwise those with the lowest
-/// ids. A `scene` that is absent is the first one.
+/// Something that a script does. A `count` that is absent means all that bear the tag, over all its crowds; otherwise
+/// those with the lowest ids, and that there are fewer of them is a fault, told with the cue's line. A `scene` that is absent is the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Action {
@@ -238,6 +238,22 @@ const fn ttl_ticks() -> u32 {
 }
 
 impl Action {
+    /// How many objects this action is about; `None` for all, and for one that is about no objects.
+    #[must_use]
+    pub const fn count(&self) -> Option<u32> {
+        match self {
+            Self::Despawn { count, .. }
+            | Self::Teleport { count, .. }
+            | Self::SetTeam { count, .. }
+            | Self::SetAttribute { count, .. }
+            | Self::Announce { count, .. }
+            | Self::Login { count, .. }
+            | Self::Logout { count, .. }
+            | Self::ChangeScene { count, .. } => *count,
+            _ => None,
+        }
+    }
+
     /// The tag of the crowd that this action is about; `None` for those that spawn one or are about something else.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {

@@ -11,96 +11,121 @@ use super::limits::{
     SPEED_M_S_MAX,
 };
 use super::names::Names;
+use super::problems::Problems;
 use crate::scenario::behaviours::BehaviourSite;
 use crate::scenario::schema::{BehaviourSpec, Crowd, Scenario};
 use crate::scenario::text::{Problem, ValuePath};
 
-pub(super) fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
+pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) {
     let place = ValuePath::root().field("cast");
-    at_most(&place, "items", scenario.cast.len(), CROWDS_MAX)?;
+    if !problems.check(at_most(&place, "items", scenario.cast.len(), CROWDS_MAX)) {
+        return;
+    }
     let mut total = 0_u64;
     let mut in_scenes = vec![0_u64; scenario.scenes.len()];
     for (index, crowd) in scenario.cast.iter().enumerate() {
         let place = place.item(index);
         if scenario.scenes.is_empty() {
-            return Err(Problem::new(
-                place,
-                "expected a scene for this crowd, found none in `scenes`",
-            ));
+            let message = "expected a scene for this crowd, found none in `scenes`";
+            problems.add(Problem::new(place, message));
+            return;
         }
-        check_crowd(&place, crowd, names, &names.scenes)?;
-        total += u64::from(crowd.count);
-        if total > u64::from(OBJECTS_MAX) {
-            let message = format!(
-                "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
-            );
-            return Err(Problem::new(place.field("count"), message));
+        crowd_problems(&place, crowd, names, &names.scenes, problems);
+        let counted = count(&place, crowd, scenario, &mut total, &mut in_scenes);
+        if !problems.check(counted) {
+            // Every crowd that follows is too many as well.
+            return;
         }
-        let of_scene = crowd.scene.as_deref();
-        let home = scenario
-            .scenes
-            .iter()
-            .position(|scene| of_scene.is_none_or(|name| name == scene.name));
-        if let Some(home) = home {
-            let scene = &scenario.scenes[home];
-            in_scenes[home] += u64::from(crowd.count);
-            if in_scenes[home] > u64::from(scene.max_objects) {
-                let message = format!(
-                    "expected at most {} objects in scene `{}`, as its `max_objects` says, found {} up to here",
-                    scene.max_objects, scene.name, in_scenes[home]
-                );
-                return Err(Problem::new(place.field("count"), message));
-            }
-        }
+    }
+}
+
+/// Counts the objects of one more crowd, in the whole cast and in its scene.
+fn count(
+    place: &ValuePath,
+    crowd: &Crowd,
+    scenario: &Scenario,
+    total: &mut u64,
+    in_scenes: &mut [u64],
+) -> Result<(), Problem> {
+    *total += u64::from(crowd.count);
+    if *total > u64::from(OBJECTS_MAX) {
+        let message = format!(
+            "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
+        );
+        return Err(Problem::new(place.field("count"), message));
+    }
+    let of_scene = crowd.scene.as_deref();
+    let home = scenario
+        .scenes
+        .iter()
+        .position(|scene| of_scene.is_none_or(|name| name == scene.name));
+    let Some(home) = home else { return Ok(()) };
+    let scene = &scenario.scenes[home];
+    in_scenes[home] += u64::from(crowd.count);
+    if in_scenes[home] > u64::from(scene.max_objects) {
+        let message = format!(
+            "expected at most {} objects in scene `{}`, as its `max_objects` says, found {} up to here",
+            scene.max_objects, scene.name, in_scenes[home]
+        );
+        return Err(Problem::new(place.field("count"), message));
     }
     Ok(())
 }
 
+/// The first that is wrong with a crowd.
 pub(super) fn check_crowd(
     place: &ValuePath,
     crowd: &Crowd,
     names: &Names,
     scenes: &BTreeSet<&str>,
 ) -> Result<(), Problem> {
-    at_most(
+    Problems::first(|problems| crowd_problems(place, crowd, names, scenes, problems))
+}
+
+fn crowd_problems(
+    place: &ValuePath,
+    crowd: &Crowd,
+    names: &Names,
+    scenes: &BTreeSet<&str>,
+    problems: &mut Problems,
+) {
+    let tag_chars = crowd.tag.chars().count();
+    problems.check(at_most(
         &place.field("tag"),
         "characters",
-        crowd.tag.chars().count(),
+        tag_chars,
         NAME_CHARS_MAX,
-    )?;
-    known(&place.field("kind"), "kind", &crowd.kind, &names.kinds)?;
-    within(&place.field("count"), crowd.count, 0..=OBJECTS_MAX)?;
+    ));
+    problems.check(known(
+        &place.field("kind"),
+        "kind",
+        &crowd.kind,
+        &names.kinds,
+    ));
+    problems.check(within(&place.field("count"), crowd.count, 0..=OBJECTS_MAX));
     if let Some(scene) = &crowd.scene {
-        known(&place.field("scene"), "scene", scene, scenes)?;
+        problems.check(known(&place.field("scene"), "scene", scene, scenes));
     }
-    check_area(&place.field("at"), &crowd.at)?;
-    within(
+    problems.check(check_area(&place.field("at"), &crowd.at));
+    problems.check(within(
         &place.field("party_size"),
         crowd.party_size,
         0..=PARTY_SIZE_MAX,
-    )?;
-    check_behaviour(&place.field("behaviour"), &crowd.behaviour, names)?;
-    within(
-        &place.field("speed_m_s"),
-        crowd.speed_m_s,
-        0.0..=SPEED_M_S_MAX,
-    )?;
-    within(
-        &place.field("attributes_per_s"),
-        crowd.attributes_per_s,
-        0.0..=OBJECT_RATE_MAX,
-    )?;
-    within(&place.field("clients"), crowd.clients, 0.0..=1.0)?;
-    within(
-        &place.field("messages_per_s"),
-        crowd.messages_per_s,
-        0.0..=OBJECT_RATE_MAX,
-    )?;
-    within(
-        &place.field("churn_per_s"),
-        crowd.churn_per_s,
-        0.0..=CROWD_RATE_MAX,
-    )
+    ));
+    problems.check(check_behaviour(
+        &place.field("behaviour"),
+        &crowd.behaviour,
+        names,
+    ));
+    for (field, found, limit) in [
+        ("speed_m_s", crowd.speed_m_s, SPEED_M_S_MAX),
+        ("attributes_per_s", crowd.attributes_per_s, OBJECT_RATE_MAX),
+        ("clients", crowd.clients, 1.0),
+        ("messages_per_s", crowd.messages_per_s, OBJECT_RATE_MAX),
+        ("churn_per_s", crowd.churn_per_s, CROWD_RATE_MAX),
+    ] {
+        problems.check(within(&place.field(field), found, 0.0..=limit));
+    }
 }
 
 pub(super) fn check_behaviour(

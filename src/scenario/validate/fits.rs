@@ -5,9 +5,10 @@
 
 use super::bounds::at_most;
 use super::limits::SCENES_MAX;
+use super::problems::Problems;
 use crate::aoi::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
-use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
+use crate::scenario::schema::{Action, Cue, MapSource, Scenario, ScenarioScene};
 use crate::scenario::text::{Problem, ValuePath};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
@@ -42,12 +43,22 @@ pub(in crate::scenario) fn scenes_with_places(
     first.chain(battles).chain(opened).collect()
 }
 
-/// Checks that the script's edits of a scene lie within its map, whose tiles are `map`.
+/// Checks that the script's edits of a scene lie within its map, whose tiles are `map`; the first that does not.
 pub(in crate::scenario) fn edits_fit(
     scenario: &Scenario,
     scene: &ScenarioScene,
     map: TileRect,
 ) -> Result<(), Problem> {
+    Problems::first(|problems| edit_problems(scenario, scene, map, problems))
+}
+
+/// The script's edits of a scene that do not lie within its map, whose tiles are `map`.
+pub(in crate::scenario) fn edit_problems(
+    scenario: &Scenario,
+    scene: &ScenarioScene,
+    map: TileRect,
+    problems: &mut Problems,
+) {
     let first = scenario.scenes.first().map(|scene| scene.name.as_str());
     for (index, cue) in scenario.script.iter().enumerate() {
         let (named, rect, field) = match cue.action() {
@@ -81,10 +92,61 @@ pub(in crate::scenario) fn edits_fit(
             let message = format!(
                 "expected a rectangle within the {width} × {height} tiles of scene `{name}`, found {rect}"
             );
-            return Err(Problem::new(place, message));
+            problems.add(Problem::new(place, message));
         }
     }
-    Ok(())
+}
+
+/// The scenario with the script's edits of its first scene in the tiles of a map that stands in for its own: rectangles are
+/// scaled as areas are, outwards to whole tiles; what `Paint` draws is moved and keeps its size.
+pub(in crate::scenario) fn with_scaled_edits(
+    scenario: &Scenario,
+    own: TileRect,
+    new: TileRect,
+) -> Scenario {
+    let first = scenario.scenes.first().map(|scene| scene.name.as_str());
+    let scale = |at: u32, own: u32, new: u32, round_up: u64| {
+        let scaled = (u64::from(at) * u64::from(new) + round_up) / u64::from(own.max(1));
+        u32::try_from(scaled).unwrap_or(u32::MAX)
+    };
+    let corner = |x, y| {
+        (
+            scale(x, own.width, new.width, 0),
+            scale(y, own.height, new.height, 0),
+        )
+    };
+    let scaled_rect = |rect: TileRect| {
+        let (x, y) = corner(rect.x, rect.y);
+        let (right, bottom) = (
+            rect.x.saturating_add(rect.width),
+            rect.y.saturating_add(rect.height),
+        );
+        let (last_x, last_y) = (
+            u64::from(own.width.max(1)) - 1,
+            u64::from(own.height.max(1)) - 1,
+        );
+        let right = scale(right, own.width, new.width, last_x);
+        let bottom = scale(bottom, own.height, new.height, last_y);
+        TileRect::new(x, y, right - x, bottom - y)
+    };
+    let mut scaled = scenario.clone();
+    for cue in &mut scaled.script {
+        let (Cue::At { run, .. } | Cue::Every { run, .. }) = cue;
+        match run {
+            Action::Block { scene, rect_tiles }
+            | Action::Free { scene, rect_tiles }
+            | Action::Toggle { scene, rect_tiles }
+                if scene.as_deref().or(first) == first =>
+            {
+                *rect_tiles = scaled_rect(*rect_tiles);
+            }
+            Action::Paint { scene, at_tile, .. } if scene.as_deref().or(first) == first => {
+                *at_tile = corner(at_tile.0, at_tile.1);
+            }
+            _ => {}
+        }
+    }
+    scaled
 }
 
 /// Checks that the interest grid of a scene can be laid over its map, whose tiles are `map`. Gives its number of cells.
@@ -185,6 +247,34 @@ mod tests {
             problem.starts_with("scenes[0].cell_m: expected at most 1048576 cells"),
             "{problem}"
         );
+    }
+
+    #[test]
+    fn rectangles_are_scaled_outwards_to_whole_tiles_and_stay_on_the_map() {
+        let (own, new) = (TileRect::new(0, 0, 100, 10), TileRect::new(0, 0, 33, 40));
+        let scaled = |cues: &str| {
+            let fields = format!("scenes: [Scene(name: \"a\")], script: [{cues}]");
+            with_scaled_edits(&scenario(&fields), own, new).script
+        };
+        let rect = |cue: &Cue| match cue.action() {
+            Action::Block { rect_tiles, .. } => *rect_tiles,
+            other => panic!("{other:?}"),
+        };
+        for (was, is) in [
+            ("(0, 0, 100, 10)", (0, 0, 33, 40)),
+            ("(99, 9, 1, 1)", (32, 36, 1, 4)),
+            ("(50, 1, 10, 2)", (16, 4, 4, 8)),
+        ] {
+            let cues = scaled(&format!("At(t_s: 1, run: Block(rect_tiles: {was}))"));
+            let (x, y, width, height) = is;
+            assert_eq!(rect(&cues[0]), TileRect::new(x, y, width, height), "{was}");
+        }
+        let elsewhere = scaled(
+            "At(t_s: 1, run: Block(scene: \"b\", rect_tiles: (50, 1, 10, 2))),
+            At(t_s: 1, run: Block(rect_tiles: (4294967295, 0, 4294967295, 1)))",
+        );
+        assert_eq!(rect(&elsewhere[0]), TileRect::new(50, 1, 10, 2));
+        assert!(rect(&elsewhere[1]).x > new.width);
     }
 
     #[test]

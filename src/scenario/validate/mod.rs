@@ -1,16 +1,20 @@
 //! Whether a scenario makes sense: its names exist, its numbers are finite and within the [`limits`].
 //!
 //! Pure: it knows the scenario alone, so that scenarios made by code are checked as well; the loader finds the text of
-//! the [`ValuePath`] that is named. The first problem ends it, in the order of the fields.
+//! the [`ValuePath`] that is named. Problems come in the order of the fields.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `areas.rs` | areas |
 //! | `bounds.rs` | the single checks: ranges, lengths, names |
 //! | `crowds.rs` | the cast: numbers, places, behaviours |
+//! | `dead.rs` | text that does nothing |
+//! | `expect.rs` | expectations |
 //! | `fits.rs` | whether maps, grids and edits fit each other |
 //! | `limits.rs` | what a scenario may ask for at most |
 //! | `names.rs` | the names that its parts may use of each other |
+//! | `problems.rs` | everything that is wrong, gathered |
+//! | `reach.rs` | whether areas lie on their maps |
 //! | `scenes.rs` | scenes |
 //! | `script.rs` | cues and what they do, and the lines of clients |
 //!
@@ -19,25 +23,35 @@
 mod areas;
 mod bounds;
 mod crowds;
+mod dead;
+mod expect;
 mod fits;
 pub mod limits;
 mod names;
+mod problems;
+mod reach;
 mod scenes;
 mod script;
 
 pub(super) use areas::check_area;
 pub(super) use bounds::{at_most, distinct, known, metres, name, within};
-pub(super) use fits::{add_tiles, edits_fit, grid_fits, scenes_with_places};
+pub(super) use dead::dead_text;
+pub(super) use fits::{
+    add_tiles, edit_problems, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
+};
 pub(super) use names::Names;
+pub(super) use problems::Problems;
+pub(super) use reach::areas_beyond;
 pub(super) use scenes::check_scene;
 
 use super::behaviours::Behaviours;
 use super::queues::{check_modes, check_queues};
-use super::schema::{Expectation, Scenario};
+use super::schema::Scenario;
 use super::text::{Problem, ValuePath};
 use crate::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
 use crate::world::{ObjectKinds, Visibility};
 use crowds::cast;
+use expect::check_expectation;
 use limits::{
     CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX, HEARTBEAT_TICKS_MAX, KINDS_MAX, SPILL_BYTES_MAX,
     TICK_HZ_MAX,
@@ -55,78 +69,90 @@ pub fn validate(
     attributes: &[&str],
     behaviours: &Behaviours,
 ) -> Result<(), Problem> {
+    let problems = validate_all(scenario, attributes, behaviours);
+    problems.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Everything that makes no sense in a scenario, in the order of its fields: the first fifty problems, of a cue the first
+/// one. See [`validate`].
+#[must_use]
+pub fn validate_all(
+    scenario: &Scenario,
+    attributes: &[&str],
+    behaviours: &Behaviours,
+) -> Vec<Problem> {
     let kinds = kinds_of(scenario);
     let names = Names::of(scenario, &kinds, attributes, behaviours);
+    let mut problems = Problems::default();
+    check_whole(scenario, &mut problems);
+    scenes(scenario, &mut problems);
+    cast(scenario, &names, &mut problems);
+    check_queues(scenario, &names, &mut problems);
+    check_modes(scenario, &mut problems);
     let root = ValuePath::root();
-    name(&root.field("name"), "scenario", &scenario.name)?;
-    within(&root.field("tick_hz"), scenario.tick_hz, 1.0..=TICK_HZ_MAX)?;
-    within(
+    problems.check(check_line(&root.field("line"), scenario.line));
+    let place = root.field("script");
+    if problems.check(at_most(&place, "items", scenario.script.len(), CUES_MAX)) {
+        for (index, cue) in scenario.script.iter().enumerate() {
+            problems.check(check_cue(&place.item(index), cue, &names));
+        }
+    }
+    let place = root.field("expect");
+    let count = scenario.expect.len();
+    if problems.check(at_most(&place, "items", count, EXPECTATIONS_MAX)) {
+        for (index, expectation) in scenario.expect.iter().enumerate() {
+            let place = place.item(index);
+            problems.check(check_expectation(&place, expectation, scenario));
+        }
+    }
+    problems.into_vec()
+}
+
+/// The scenario as a whole, its kinds and its settings.
+fn check_whole(scenario: &Scenario, problems: &mut Problems) {
+    let root = ValuePath::root();
+    problems.check(name(&root.field("name"), "scenario", &scenario.name));
+    problems.check(within(
+        &root.field("tick_hz"),
+        scenario.tick_hz,
+        1.0..=TICK_HZ_MAX,
+    ));
+    problems.check(within(
         &root.field("heartbeat_ticks"),
         scenario.heartbeat_ticks,
         1..=HEARTBEAT_TICKS_MAX,
-    )?;
-    within(
+    ));
+    problems.check(within(
         &root.field("duration_s"),
         scenario.duration_s,
         0.0..=DURATION_S_MAX,
-    )?;
-    at_most(
-        &root.field("kinds"),
-        "items",
-        scenario.kinds.len(),
-        KINDS_MAX,
-    )?;
-    for (index, kind) in scenario.kinds.iter().enumerate() {
-        let place = root.field("kinds").item(index);
-        name(&place.field("name"), "kind", &kind.name)?;
-        if kind.visibility == Visibility::Far(0) {
-            return Err(Problem::new(
-                place.field("visibility"),
-                "expected 1 or more grid cells for `Far`, found 0",
-            ));
+    ));
+    let kinds = root.field("kinds");
+    if problems.check(at_most(&kinds, "items", scenario.kinds.len(), KINDS_MAX)) {
+        for (index, kind) in scenario.kinds.iter().enumerate() {
+            let place = kinds.item(index);
+            problems.check(name(&place.field("name"), "kind", &kind.name));
+            if kind.visibility == Visibility::Far(0) {
+                problems.add(Problem::new(
+                    place.field("visibility"),
+                    "expected 1 or more grid cells for `Far`, found 0",
+                ));
+            }
         }
+        let names = scenario.kinds.iter().map(|kind| kind.name.as_str());
+        problems.check(distinct(&kinds, "kind", "name", names));
     }
     let packets = root.field("settings").field("outbox");
-    within(
+    problems.check(within(
         &packets.field("mtu_bytes"),
         scenario.settings.outbox.mtu_bytes,
         MTU_MIN_BYTES..=MTU_MAX_BYTES,
-    )?;
-    within(
+    ));
+    problems.check(within(
         &packets.field("spill_client_bytes_max"),
         scenario.settings.outbox.spill_client_bytes_max,
         0..=SPILL_BYTES_MAX,
-    )?;
-    distinct(
-        &root.field("kinds"),
-        "kind",
-        "name",
-        scenario.kinds.iter().map(|kind| kind.name.as_str()),
-    )?;
-    scenes(scenario)?;
-    cast(scenario, &names)?;
-    check_queues(scenario, &names)?;
-    check_modes(scenario)?;
-    check_line(&root.field("line"), scenario.line)?;
-    at_most(
-        &root.field("script"),
-        "items",
-        scenario.script.len(),
-        CUES_MAX,
-    )?;
-    for (index, cue) in scenario.script.iter().enumerate() {
-        check_cue(&root.field("script").item(index), cue, &names)?;
-    }
-    at_most(
-        &root.field("expect"),
-        "items",
-        scenario.expect.len(),
-        EXPECTATIONS_MAX,
-    )?;
-    for (index, expectation) in scenario.expect.iter().enumerate() {
-        check_expectation(&root.field("expect").item(index), expectation)?;
-    }
-    Ok(())
+    ));
 }
 
 /// The kinds of objects with those of the scenario, as far as it may have them.
@@ -136,34 +162,6 @@ fn kinds_of(scenario: &Scenario) -> ObjectKinds {
         kinds.register(kind.clone());
     }
     kinds
-}
-
-fn check_expectation(place: &ValuePath, expectation: &Expectation) -> Result<(), Problem> {
-    match expectation {
-        Expectation::WaitUnderS(limit)
-        | Expectation::TickP99UnderMs(limit)
-        | Expectation::BytesPerClientUnder(limit) => within(&place.item(0), *limit, 0.0..=f64::MAX),
-        Expectation::SetP99UnderMs(_, limit) => within(&place.item(1), *limit, 0.0..=f64::MAX),
-        Expectation::HashIs(hash) => {
-            if hash.len() == 16
-                && hash
-                    .bytes()
-                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-            {
-                return Ok(());
-            }
-            let message = format!("expected 16 digits of 0–9 and a–f, found `{hash}`");
-            Err(Problem::new(place.item(0), message))
-        }
-        Expectation::ViewsWithinCap
-        | Expectation::ViewsStable
-        | Expectation::MirrorsEqual
-        | Expectation::PathsExact
-        | Expectation::NobodyOnBlocked
-        | Expectation::NoUnreachable
-        | Expectation::MatchesAtLeast(_)
-        | Expectation::Conserved => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -299,6 +297,88 @@ mod tests {
                 "{fields}: {told}"
             );
         }
+    }
+
+    #[test]
+    fn all_problems_are_told_in_the_order_of_the_fields() {
+        let text = "Scenario(name: \"\", tick_hz: 0, scenes: [Scene(name: \"a\", tile_m: 0)], cast: [
+            Crowd(kind: \"nobody\", party_size: 9), Crowd(speed_m_s: -1)], queues: [Queue(regions: 99)],
+            script: [At(t_s: -1, run: Despawn(tag: \"x\"))], expect: [TickP99UnderMs(-1), WaitUnderS(-1)])";
+        let scenario = parse("t.ron", text).unwrap();
+        let problems = validate_all(&scenario, &[], &Behaviours::default());
+        let places: Vec<String> = problems.iter().map(|p| p.place.to_string()).collect();
+        let expected = [
+            "name",
+            "tick_hz",
+            "scenes[0].tile_m",
+            "cast[0].kind",
+            "cast[0].party_size",
+            "cast[1].speed_m_s",
+            "queues[0].regions",
+            "script[0].t_s",
+            "expect[0][0]",
+            "expect[1][0]",
+        ];
+        assert_eq!(places, expected);
+        let many = "WaitUnderS(-1), ".repeat(1000);
+        let scenario = parse("t.ron", &format!("Scenario(name: \"x\", expect: [{many}])")).unwrap();
+        let problems = validate_all(&scenario, &[], &Behaviours::default());
+        assert_eq!(problems.len(), 50);
+    }
+
+    #[test]
+    fn expectations_must_have_something_to_say() {
+        for (expectation, problem) in [
+            (
+                "Counter(name: \"paths.found\")",
+                "expect[0]: expected `at_least`, `at_most` or both",
+            ),
+            (
+                "Counter(name: \"paths.found\", at_least: 2, at_most: 1)",
+                "expect[0].at_most: expected ",
+            ),
+            (
+                "Counter(name: \"objects.npc\", at_least: 2)",
+                "expect[0].name: unknown figure `objects.npc`, did you mean `objects.npcs`?",
+            ),
+            (
+                "Counter(name: \"matchmaking.modes.r.matches\", at_least: 2)",
+                "expect[0].name: unknown figure",
+            ),
+            ("PathsExact(share: 2)", "expect[0].share: expected "),
+            (
+                "TicksUnderMs(ms: 5, share: NaN)",
+                "expect[0].share: expected ",
+            ),
+            (
+                "Between(from_s: 2, until_s: 1, expect: ViewsWithinCap)",
+                "expect[0].until_s: expected ",
+            ),
+            (
+                "After(t_s: 1, expect: TickP99UnderMs(-1))",
+                "expect[0].expect[0]: expected ",
+            ),
+            (
+                "After(t_s: 1, expect: After(t_s: 1, expect: PathsExact))",
+                "expect[0].expect: expected something that is watched",
+            ),
+            (
+                "After(t_s: 1, expect: HashIs(\"0000000000000000\"))",
+                "expect[0].expect: expected something that is watched",
+            ),
+            (
+                "After(t_s: 1, expect: WaitUnderS(5))",
+                "expect[0].expect: expected something that is watched",
+            ),
+        ] {
+            let told = told(&format!(
+                "queues: [Queue(mode: \"q\")], expect: [{expectation}]"
+            ));
+            assert!(told.starts_with(problem), "{expectation}: {told}");
+        }
+        let sound = "queues: [Queue(mode: \"q.r\")], expect: [Counter(name: \"matchmaking.modes.q.r.matches\", at_least: 0),
+            Counter(name: \"systems.view.p99_ms\", at_most: 5), PathsExact(share: 0.5)]";
+        assert_eq!(told(sound), "ok");
     }
 
     #[test]

@@ -3,39 +3,54 @@
 use super::bounds::{at_most, distinct, name, within};
 use super::fits::check_tiles;
 use super::limits::{CELL_M, OBJECTS_MAX, SCENES_MAX, TILE_M};
+use super::problems::Problems;
 use crate::scenario::schema::{Scenario, ScenarioScene};
 use crate::scenario::text::{Problem, ValuePath};
 
-pub(super) fn scenes(scenario: &Scenario) -> Result<(), Problem> {
+pub(super) fn scenes(scenario: &Scenario, problems: &mut Problems) {
     let place = ValuePath::root().field("scenes");
-    at_most(&place, "items", scenario.scenes.len(), SCENES_MAX)?;
-    for (index, scene) in scenario.scenes.iter().enumerate() {
-        check_scene(&place.item(index), scene)?;
+    if !problems.check(at_most(&place, "items", scenario.scenes.len(), SCENES_MAX)) {
+        return;
     }
-    distinct(
-        &place,
-        "scene",
-        "name",
-        scenario.scenes.iter().map(|scene| scene.name.as_str()),
-    )?;
-    check_tiles(scenario)
+    for (index, scene) in scenario.scenes.iter().enumerate() {
+        scene_problems(&place.item(index), scene, problems);
+    }
+    let names = scenario.scenes.iter().map(|scene| scene.name.as_str());
+    problems.check(distinct(&place, "scene", "name", names));
+    problems.check(check_tiles(scenario));
 }
 
+/// The first that is wrong with a scene.
 pub(in crate::scenario) fn check_scene(
     place: &ValuePath,
     scene: &ScenarioScene,
 ) -> Result<(), Problem> {
-    name(&place.field("name"), "scene", &scene.name)?;
-    within(&place.field("tile_m"), scene.tile_m, TILE_M.0..=TILE_M.1)?;
-    within(&place.field("cell_m"), scene.cell_m, CELL_M.0..=CELL_M.1)?;
-    within(
-        &place.field("margin_m"),
-        scene.margin_m(),
-        0.0..=scene.cell_m / 4.0,
-    )?;
-    within(
+    Problems::first(|problems| scene_problems(place, scene, problems))
+}
+
+fn scene_problems(place: &ValuePath, scene: &ScenarioScene, problems: &mut Problems) {
+    problems.check(name(&place.field("name"), "scene", &scene.name));
+    problems.check(within(
+        &place.field("tile_m"),
+        scene.tile_m,
+        TILE_M.0..=TILE_M.1,
+    ));
+    let is_cell = problems.check(within(
+        &place.field("cell_m"),
+        scene.cell_m,
+        CELL_M.0..=CELL_M.1,
+    ));
+    // A margin is measured by its cell.
+    if is_cell {
+        problems.check(within(
+            &place.field("margin_m"),
+            scene.margin_m(),
+            0.0..=scene.cell_m / 4.0,
+        ));
+    }
+    problems.check(within(
         &place.field("max_objects"),
         scene.max_objects,
         1..=OBJECTS_MAX,
-    )
+    ));
 }

@@ -105,8 +105,9 @@ pub enum RegisterError {
     TooMany(&'static str),
 }
 
-/// Appends the value of an entity; `false` when it has none.
-pub(super) type Encode = Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> bool + Send + Sync>;
+/// Appends the value of an entity, and says whether its encoding holds it as it is; `None` when it has none.
+pub(super) type Encode =
+    Arc<dyn Fn(EntityRef, Encoding, &mut Vec<u8>) -> Option<bool> + Send + Sync>;
 
 /// An attribute with the function that encodes it.
 #[derive(Clone)]
@@ -116,8 +117,8 @@ pub(in crate::sync) struct Registered {
 }
 
 impl Registered {
-    /// Appends the value of an entity; `false` when it has none.
-    pub fn encode(&self, entity: EntityRef, bytes: &mut Vec<u8>) -> bool {
+    /// Appends the value of an entity, and says whether its encoding holds it as it is; `None` when it has none.
+    pub fn encode(&self, entity: EntityRef, bytes: &mut Vec<u8>) -> Option<bool> {
         (self.encode)(entity, self.spec.encoding, bytes)
     }
 }
@@ -353,7 +354,7 @@ mod tests {
     use super::*;
 
     fn register(attributes: &mut Attributes, spec: AttributeSpec) -> Result<u32, RegisterError> {
-        let encode: Encode = Arc::new(|_, _, _| false);
+        let encode: Encode = Arc::new(|_, _, _| None);
         attributes.register(Registered { spec, encode })
     }
 

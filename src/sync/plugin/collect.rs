@@ -112,15 +112,16 @@ fn take_values(
     else {
         return changed;
     };
-    let (mut dirty, mut different) = (0, 0);
+    let (mut dirty, mut different, mut clamped) = (0, 0, 0);
     for bit in bits(&due.set) {
         // A fresh mask has all bits set, and one that was set by hand may be no attribute's.
         let Some(registered) = attributes.get(bit) else {
             break;
         };
         value.clear();
-        if registered.encode(EntityRef::from(&object), value) {
+        if let Some(fits) = registered.encode(EntityRef::from(&object), value) {
             dirty += 1;
+            clamped += u64::from(!fits);
             if sent.set(bit, value) {
                 changed[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
                 different += 1;
@@ -133,6 +134,7 @@ fn take_values(
     let mut stats = world.resource_mut::<SyncStats>();
     stats.attributes_dirty += dirty;
     stats.attributes_changed += different;
+    stats.attributes_clamped += clamped;
     changed
 }
 

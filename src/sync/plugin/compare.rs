@@ -174,7 +174,7 @@ impl Claims<'_> {
             }
             told.push(attribute.spec.id);
             let mut value = Vec::new();
-            if attribute.encode(of, &mut value) {
+            if attribute.encode(of, &mut value).is_some() {
                 expected.push((attribute.spec.id, value));
             }
         }

@@ -99,9 +99,9 @@ fn register<C: Component, V: Into<Value>>(
 ) -> Result<u32, RegisterError> {
     let encode = move |entity: EntityRef, encoding: Encoding, bytes: &mut Vec<u8>| {
         let value = entity.get::<C>().map(|component| field(component).into());
-        value.is_some_and(|value| {
+        value.map(|value| {
             encoding.write(&value, bytes);
-            true
+            encoding.fits(&value)
         })
     };
     let encode: Encode = Arc::new(encode);

@@ -35,7 +35,7 @@ pub(super) fn request_of(
     let mut values = Vec::new();
     for registered in bits(set).map_while(|bit| attributes.get(bit)) {
         let mut value = Vec::new();
-        if registered.encode(object, &mut value) {
+        if registered.encode(object, &mut value).is_some() {
             values.push((registered.spec.id, value));
         }
     }

@@ -11,6 +11,9 @@ pub struct SyncStats {
     pub attributes_dirty: u64,
     /// Of those, how many had really changed.
     pub attributes_changed: u64,
+    /// Of those that were dirty, how many have a value that their encoding cannot hold: clients learn the nearest that it
+    /// can, or the beginning of a text.
+    pub attributes_clamped: u64,
     /// Motion bases made, and told again.
     pub bases: u64,
     /// What clients were sent.

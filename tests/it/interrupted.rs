@@ -1,0 +1,83 @@
+//! Promise: a run that was stopped says so, with what it has, and judges nothing.
+#![cfg(unix)]
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::rig::{Folder, Told, program};
+
+/// A run without an end.
+const ENDLESS: &str = r#"Scenario(name: "endless", duration_s: 600000,
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0)))],
+    cast: [Crowd(count: 2)], expect: [NobodyOnBlocked, MatchesAtLeast(1)])"#;
+
+/// Plays until some hundred ticks are done, and sends a signal.
+fn stopped_by(signal: &str, arguments: &[&str]) -> Told {
+    let folder = Folder::new();
+    let (scenario, hashes) = (folder.write("endless.ron", ENDLESS), folder.path("hashes"));
+    let run = ["run", &scenario, "--threads", "1", "--hashes", &hashes];
+    let mut command = program(&[&run, arguments].concat());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("the program starts");
+    let started = Instant::now();
+    // The first lines reach the file when the writer's buffer is full, long after the program listens for signals.
+    while fs::metadata(&hashes).map_or(0, |file| file.len()) == 0 {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "no tick was done"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill is there").success());
+    let told = Told::from(child.wait_with_output().expect("the program ends"));
+    let written = fs::read_to_string(&hashes).unwrap();
+    assert!(written.ends_with('\n') && written.lines().count() > 100);
+    told
+}
+
+#[test]
+fn an_interrupted_run_says_so_and_judges_nothing() {
+    let told = stopped_by("-INT", &["--json"]);
+    assert_eq!(told.code, 130, "{}", told.err);
+    let report = told.json();
+    assert!(report["interrupted"].as_u64() > Some(100), "{report:#}");
+    assert_eq!(report["interrupted"], report["ticks"]);
+    let expectations = report["expectations"].as_array().unwrap();
+    assert_eq!(expectations.len(), 2);
+    for judged in expectations {
+        assert_eq!(
+            (&judged["verdict"], &judged["holds"]),
+            (&Value::from("not_judged"), &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn a_run_that_was_asked_to_terminate_has_an_exit_code_of_its_own() {
+    let told = stopped_by("-TERM", &[]);
+    assert_eq!(told.code, 143, "{}", told.err);
+    let last = told.out.lines().last().unwrap();
+    assert!(
+        last.starts_with("interrupted after tick ")
+            && last.ends_with(" of 12000000: nothing was judged"),
+        "{}",
+        told.out
+    );
+    assert!(
+        told.out
+            .contains("not judged: nobody on a blocked tile: interrupted")
+    );
+    let quiet = stopped_by("-TERM", &["--quiet"]);
+    assert_eq!((quiet.code, quiet.out.as_str()), (143, ""));
+    assert!(
+        quiet.err.starts_with("interrupted after tick "),
+        "{}",
+        quiet.err
+    );
+}
