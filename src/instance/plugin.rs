@@ -21,7 +21,7 @@ pub use instances::{Instance, InstanceSettings, InstanceStats, Instances};
 pub use messages::{
     DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
     InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
-    PlayerEntered, PlayerLeft, PlayerReturned,
+    PlayerEntered, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
 };
 pub use play::{end_instance, leave_instance};
 
@@ -56,6 +56,7 @@ impl Plugin for InstancePlugin {
             .add_message::<PlayerEntered>()
             .add_message::<PlayerLeft>()
             .add_message::<MemberLeft>()
+            .add_message::<PlayerSeatedElsewhere>()
             .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
             .add_systems(

@@ -13,7 +13,8 @@ use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
-    Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
+    Heading, MoveInput, Npc, Object, ObjectHashAppExt, Player, Position, Scene, StateHashed,
+    Velocity, teleport,
 };
 
 /// Moves walkers and players. Adds [`NavPlugin`] when it is missing.
@@ -30,6 +31,9 @@ impl Plugin for MovementPlugin {
             return;
         }
         use MovementSystems::{Players, Push, Rest, Walkers};
+        app.register_required_components_with::<Player, Speed>(|| Speed::WALK);
+        app.register_required_components_with::<Npc, Speed>(|| Speed::WALK);
+        app.register_required_components::<Npc, Walker>();
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
             .add_message::<Arrived>()
@@ -143,6 +147,9 @@ pub struct MovementStats {
 pub struct Speed(pub f32);
 
 impl Speed {
+    /// A person who walks: 1.5 m/s. What [`Player`] and [`Npc`] have where nothing else stands beside them.
+    pub const WALK: Self = Self(1.5);
+
     /// The speed; 0 for what is negative or not finite.
     #[must_use]
     pub fn m_s(self) -> f32 {

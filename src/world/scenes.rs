@@ -167,7 +167,7 @@ pub fn open_scene(
 pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
     let objects = world
         .get::<SceneObjects>(scene)
-        .ok_or(WorldError::NoSuchScene)?;
+        .ok_or(WorldError::NoSuchScene { scene })?;
     let entities: Vec<Entity> = objects.iter().map(|(_, entity)| entity).collect();
     for entity in entities {
         world.despawn(entity);

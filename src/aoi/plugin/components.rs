@@ -122,6 +122,13 @@ impl Viewer {
     }
 }
 
+impl Default for Viewer {
+    /// All layers, with the caps of [`ViewCaps::default`].
+    fn default() -> Self {
+        Self::new(ViewCaps::default())
+    }
+}
+
 impl StateHashed for Viewer {
     fn hash(&self, hasher: &mut StateHasher) {
         let caps = self.caps.by_class();

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::error;
 
+use super::bearers::Bearers;
 use super::components::InterestSpec;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::grid::GridError;
@@ -18,8 +19,7 @@ use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects
 pub struct SceneInterest {
     scene: SceneId,
     pub(super) views: SceneViews,
-    /// The generation of each id's bearer, kept until the next one comes.
-    generations: Vec<Generation>,
+    pub(super) bearers: Bearers,
     counted: ViewCounters,
     /// What the last update changed.
     events: Vec<ViewEvent>,
@@ -69,22 +69,65 @@ impl SceneInterest {
     /// The generation of the object that has, or had last, this id. O(1).
     #[must_use]
     pub fn generation(&self, id: ObjectId) -> Generation {
-        let generation = self.generations.get(id.0 as usize);
-        generation.copied().unwrap_or_default()
+        self.bearers.generation(id)
     }
 
-    pub(super) fn set_generation(&mut self, id: ObjectId, generation: Generation) {
-        let place = id.0 as usize;
-        if self.generations.len() <= place {
-            self.generations.resize(place + 1, Generation::default());
+    /// The entity of the object that has, or had last, this id; it may be gone, or in another scene. `None` for an id that
+    /// nobody had yet. O(1).
+    #[must_use]
+    pub fn entity(&self, id: ObjectId) -> Option<Entity> {
+        self.bearers.entity(id)
+    }
+
+    /// An event as the facts that are told of it, with the entities of both ends as they are, or were.
+    pub(super) fn fact(&self, event: &ViewEvent) -> ViewFact {
+        let (viewer, target) = event.pair();
+        let (viewer, target) = (ObjectId(viewer), ObjectId(target));
+        let entity = |id| self.entity(id).unwrap_or(Entity::PLACEHOLDER);
+        let (viewer_entity, target_entity) = (entity(viewer), entity(target));
+        match *event {
+            ViewEvent::Enter { priority, .. } => ViewFact::Entered(Entered {
+                viewer_entity,
+                target_entity,
+                scene: self.scene,
+                viewer,
+                target,
+                priority,
+            }),
+            ViewEvent::Leave { reason, .. } => ViewFact::Left(Left {
+                viewer_entity,
+                target_entity,
+                scene: self.scene,
+                viewer,
+                target,
+                target_generation: self.generation(target),
+                reason,
+            }),
         }
-        self.generations[place] = generation;
     }
 }
 
+/// What is told of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ViewFact {
+    Entered(Entered),
+    Left(Left),
+}
+
 /// A viewer sees a target from this tick on.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// A message, and an event for observers on the viewer (`commands.entity(player).observe(|entered: On<Entered>| …)`) or on
+/// all. Observers run within View, scene by scene and of each viewer in the order in which things happened; a viewer that
+/// nobody observes costs nothing. Messages are for bulk: they are written whether or not anybody reads them, since that
+/// cannot be known (whoever has the world may ask for [`Messages`](bevy_ecs::message::Messages) after the tick); a link is
+/// 32 bytes and a few nanoseconds.
+#[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entered {
+    /// The entity that sees.
+    #[event_target]
+    pub viewer_entity: Entity,
+    /// The entity that is seen.
+    pub target_entity: Entity,
     /// In which scene.
     pub scene: SceneId,
     /// The object that sees, by its id in that scene.
@@ -96,9 +139,14 @@ pub struct Entered {
 }
 
 /// A viewer sees a target no more. Every `Left` follows exactly one [`Entered`] of the same pair; when a scene closes, its
-/// links end without.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+/// links end without. A message and an event, as [`Entered`] is.
+#[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
+    /// The entity that saw. It may be gone by now; what observes it is gone with it then.
+    #[event_target]
+    pub viewer_entity: Entity,
+    /// The entity that was seen; it may be gone by now.
+    pub target_entity: Entity,
     /// In which scene.
     pub scene: SceneId,
     /// The object that saw, by its id in that scene.
@@ -156,7 +204,7 @@ fn interest(
     Ok(SceneInterest {
         scene,
         views,
-        generations: Vec::new(),
+        bearers: Bearers::default(),
         counted: ViewCounters::default(),
         events: Vec::new(),
     })
@@ -184,57 +232,5 @@ pub(super) fn update_views(
         interest.counted = counters;
         stats.links += interest.views.link_count() as u64;
         stats.queued += interest.views.queue_len() as u64;
-    }
-}
-
-/// The events of all scenes as messages, scene by scene. The one place that writes them.
-pub(super) fn tell(
-    scenes: Query<(Entity, &SceneInterest)>,
-    mut by_id: Local<Vec<(SceneId, Entity)>>,
-    mut entered: MessageWriter<Entered>,
-    mut left: MessageWriter<Left>,
-) {
-    by_id.clear();
-    by_id.extend(
-        scenes
-            .iter()
-            .map(|(entity, interest)| (interest.scene, entity)),
-    );
-    by_id.sort_unstable();
-    for &(scene, entity) in &*by_id {
-        let Ok((_, interest)) = scenes.get(entity) else {
-            continue;
-        };
-        let enters = interest.events.iter().filter_map(|event| match *event {
-            ViewEvent::Enter {
-                viewer,
-                target,
-                priority,
-                ..
-            } => Some(Entered {
-                scene,
-                viewer: ObjectId(viewer),
-                target: ObjectId(target),
-                priority,
-            }),
-            ViewEvent::Leave { .. } => None,
-        });
-        entered.write_batch(enters);
-        let leaves = interest.events.iter().filter_map(|event| match *event {
-            ViewEvent::Leave {
-                viewer,
-                target,
-                reason,
-                ..
-            } => Some(Left {
-                scene,
-                viewer: ObjectId(viewer),
-                target: ObjectId(target),
-                target_generation: interest.generation(ObjectId(target)),
-                reason,
-            }),
-            ViewEvent::Enter { .. } => None,
-        });
-        left.write_batch(leaves);
     }
 }

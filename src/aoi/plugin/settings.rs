@@ -56,6 +56,9 @@ pub struct AoiStats {
     pub links: u64,
     /// Viewers that wait for a look.
     pub queued: u64,
+    /// Entities with [`Viewer`](super::Viewer) or [`Viewable`](super::Viewable) that were no object of a scene when they got
+    /// it, and so see nobody and are seen by nobody. A warning names the first.
+    pub unplaced: u64,
 }
 
 /// Adds what a scene counted since the last tick.

@@ -72,6 +72,17 @@ pub struct ViewCaps {
     pub things: u16,
 }
 
+impl Default for ViewCaps {
+    /// What a client screen and line of today take: 100 players, 50 NPCs, 50 things.
+    fn default() -> Self {
+        Self {
+            players: 100,
+            npcs: 50,
+            things: 50,
+        }
+    }
+}
+
 impl ViewCaps {
     /// The same cap for all classes.
     #[must_use]

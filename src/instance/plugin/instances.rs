@@ -140,6 +140,21 @@ impl Instance {
         self.ends_tick
     }
 
+    /// Notes that players are missing, about whom matchmaking is asked from this tick on, if the rules have it so.
+    pub(super) fn await_players(&mut self, vacancy: Option<Vacancy>, tick: u64) {
+        let Some(vacancy) = vacancy.filter(|vacancy| vacancy.players > 0) else {
+            return;
+        };
+        if self.rules.backfill_tries_max > 0 {
+            self.vacancies.push(AskedVacancy {
+                vacancy,
+                tries: 0,
+                asked: None,
+                next_tick: tick,
+            });
+        }
+    }
+
     /// The real players whose objects are in the scene, in the order in which they came.
     pub fn inside(&self) -> impl Iterator<Item = (PlayerId, Entity)> {
         self.seats.iter().filter_map(|seat| match seat.state {
