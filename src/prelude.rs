@@ -25,7 +25,7 @@ pub use crate::movement::{Arrived, MoveRefused, MovementPlugin, MovementSettings
 pub use crate::nav::{
     NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
 };
-pub use crate::outbox::{Outbox, OutboxPlugin, OutboxSettings, Sink};
+pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 #[cfg(feature = "scenario")]
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
@@ -42,7 +42,7 @@ pub use crate::sync::{
     MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveRequest, SyncPlugin,
     SyncSettings,
 };
-pub use crate::wire::{Channel, ClientId, Encoding, Value};
+pub use crate::wire::{Channel, ClientId, ClientMessage, Encoding, Value};
 pub use crate::world::{
     Despawned, Floor, GuildId, Heading, KindClass, KindId, Npc, Object, ObjectCommandsExt,
     ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds, ObjectRef, Parties, PartyId, Player,

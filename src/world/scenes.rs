@@ -28,6 +28,18 @@ pub struct SceneSpec {
     pub max_objects: u32,
 }
 
+impl SceneSpec {
+    /// A scene of this name and size, in metres, for 4,096 objects at most.
+    #[must_use]
+    pub fn new(name: &str, size_m: Vec2) -> Self {
+        Self {
+            name: name.to_owned(),
+            size_m,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for SceneSpec {
     fn default() -> Self {
         Self {

@@ -148,7 +148,7 @@ fn a_greeting_reads_back_and_another_version_is_refused_unread() {
     };
     let mut bytes = Vec::new();
     hello.write(&mut bytes);
-    assert_eq!(bytes[..3], [HELLO, 2]);
+    assert_eq!(bytes[..2], [HELLO, 3]);
     let mut reader = Reader::new(&bytes[1..]);
     assert_eq!(Hello::read(&mut reader), Ok(hello));
     assert!(reader.is_empty());
