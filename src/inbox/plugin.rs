@@ -22,6 +22,8 @@ impl Plugin for InboxPlugin {
         if !sim::begin::<Self, _>(app, ()) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<InboxSettings>();
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
             .hash_part("inbox", |world, hasher| {
@@ -40,6 +42,7 @@ impl Plugin for InboxPlugin {
 /// How many messages may wait, and how many are handled a tick.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InboxSettings {
     /// Messages handled a tick; the rest waits for the next.
     pub messages_per_tick_max: u32,

@@ -43,6 +43,8 @@ impl Plugin for InstancePlugin {
         if !sim::begin::<Self, _>(app, (WorldPlugin, MatchmakingPlugin)) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<InstanceSettings>();
         app.init_resource::<InstanceSettings>()
             .init_resource::<InstanceStats>()
             .init_resource::<InstanceModes>()

@@ -31,6 +31,11 @@ impl Plugin for MovementPlugin {
             return;
         }
         use MovementSystems::{Players, Push, Rest, Walkers};
+        #[cfg(feature = "reflect")]
+        app.register_type::<Speed>()
+            .register_type::<Walker>()
+            .register_type::<MovementSettings>()
+            .register_type::<MovementStats>();
         app.register_required_components_with::<Player, Speed>(|| Speed::WALK);
         app.register_required_components_with::<Npc, Speed>(|| Speed::WALK);
         app.register_required_components::<Npc, Walker>();
@@ -81,6 +86,7 @@ pub enum MovementSystems {
 /// server runs and holds from the next tick on.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MovementSettings {
     /// By what share a player may be faster than its speed: clocks differ.
     pub tolerance: f32,
@@ -124,6 +130,7 @@ impl MovementSettings {
 
 /// What movement has done since the server began: counters that only grow.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MovementStats {
     /// Steps of walkers, one a walker and tick.
     pub walked: u64,
@@ -144,6 +151,7 @@ pub struct MovementStats {
 /// How fast an object may walk, in metres a second. What has no speed is never moved, nor pushed out of a wall.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[require(LastMove)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Speed(pub f32);
 
 impl Speed {
@@ -163,6 +171,7 @@ impl Speed {
 
 /// The server walks this object along its [`Path`]. An object with [`Speed`] and without this is moved by its player.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Walker;
 
 /// When a player's object was last moved, and how far it could have gone on.

@@ -28,6 +28,9 @@ impl Plugin for SessionPlugin {
         if !sim::begin::<Self, _>(app, (WorldPlugin, InboxPlugin)) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<SessionSettings>()
+            .register_type::<SessionStats>();
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()
@@ -60,6 +63,7 @@ impl Plugin for SessionPlugin {
 /// How many sessions there may be.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SessionSettings {
     /// Sessions that may be open; further connections are refused.
     pub sessions_max: u32,
@@ -75,6 +79,7 @@ impl Default for SessionSettings {
 
 /// Logins, logouts and refusals since the app began.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SessionStats {
     /// Players that logged in.
     pub logins: u64,

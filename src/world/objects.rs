@@ -20,6 +20,7 @@ use super::spatial::{Floor, Heading, Position, Velocity};
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_discard = released, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Object {
     scene_entity: Entity,
     reference: ObjectRef,

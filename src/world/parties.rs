@@ -20,6 +20,7 @@ pub const PARTIES_MAX: usize = 1 << 20;
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = player_came, on_discard = player_went)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PlayerId(pub u64);
 
 /// A side in a conflict. Inserting, replacing or removing it writes [`AffiliationChanged`].
@@ -27,6 +28,7 @@ pub struct PlayerId(pub u64);
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct TeamId(pub u32);
 
 /// Up to five players that play together. Set through [`join_party`] and [`leave_party`].
@@ -34,6 +36,7 @@ pub struct TeamId(pub u32);
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PartyId(pub u32);
 
 /// A lasting society of players.
@@ -41,6 +44,7 @@ pub struct PartyId(pub u32);
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct GuildId(pub u32);
 
 /// The team, party or guild of an entity changed.

@@ -24,6 +24,18 @@ impl Plugin for WorldPlugin {
         if !sim::begin::<Self, _>(app, ()) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<Object>()
+            .register_type::<Position>()
+            .register_type::<Velocity>()
+            .register_type::<Heading>()
+            .register_type::<Floor>()
+            .register_type::<super::Player>()
+            .register_type::<super::Npc>()
+            .register_type::<PlayerId>()
+            .register_type::<TeamId>()
+            .register_type::<PartyId>()
+            .register_type::<GuildId>();
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()

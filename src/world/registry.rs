@@ -21,6 +21,7 @@ pub struct ObjectKind {
 
 /// The place of a kind in [`ObjectKinds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct KindId(pub u16);
 
 /// The kinds that are registered from the beginning; none is ever taken off the list, so these are theirs for good.

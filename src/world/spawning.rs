@@ -47,12 +47,14 @@ use super::spatial::Position;
 /// }
 /// ```
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Player;
 
 /// A character that the server controls. As [`Player`], with [`KindId::NPC`]: it brings
 /// [`Viewable`](crate::aoi::Viewable), [`Speed`](crate::movement::Speed) and [`Walker`](crate::movement::Walker), and needs
 /// nothing more to be seen and to go where a [`PathRequest`](crate::nav::PathRequest) says.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Npc;
 
 /// An entity asks to become an object of a scene; made by [`Object::in_scene`].

@@ -79,39 +79,43 @@ impl SceneInterest {
         self.bearers.entity(id)
     }
 
-    /// An event as the facts that are told of it, with the entities of both ends as they are, or were.
-    pub(super) fn fact(&self, event: &ViewEvent) -> ViewFact {
+    /// An enter as it is told, with the entities of both ends.
+    pub(super) fn entered(&self, event: &ViewEvent) -> Option<Entered> {
+        let ViewEvent::Enter { priority, .. } = *event else {
+            return None;
+        };
         let (viewer, target) = event.pair();
-        let (viewer, target) = (ObjectId(viewer), ObjectId(target));
-        let entity = |id| self.entity(id).unwrap_or(Entity::PLACEHOLDER);
-        let (viewer_entity, target_entity) = (entity(viewer), entity(target));
-        match *event {
-            ViewEvent::Enter { priority, .. } => ViewFact::Entered(Entered {
-                viewer_entity,
-                target_entity,
-                scene: self.scene,
-                viewer,
-                target,
-                priority,
-            }),
-            ViewEvent::Leave { reason, .. } => ViewFact::Left(Left {
-                viewer_entity,
-                target_entity,
-                scene: self.scene,
-                viewer,
-                target,
-                target_generation: self.generation(target),
-                reason,
-            }),
-        }
+        Some(Entered {
+            viewer_entity: self.named(viewer),
+            target_entity: self.named(target),
+            scene: self.scene,
+            viewer: ObjectId(viewer),
+            target: ObjectId(target),
+            priority,
+        })
     }
-}
 
-/// What is told of an event.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ViewFact {
-    Entered(Entered),
-    Left(Left),
+    /// A leave as it is told, with the entities that both ends are, or were.
+    pub(super) fn left(&self, event: &ViewEvent) -> Option<Left> {
+        let ViewEvent::Leave { reason, .. } = *event else {
+            return None;
+        };
+        let (viewer, target) = event.pair();
+        Some(Left {
+            viewer_entity: self.named(viewer),
+            target_entity: self.named(target),
+            scene: self.scene,
+            viewer: ObjectId(viewer),
+            target: ObjectId(target),
+            target_generation: self.generation(ObjectId(target)),
+            reason,
+        })
+    }
+
+    /// The entity that an event names. Whoever is in the views was entered here before.
+    fn named(&self, id: u32) -> Entity {
+        self.entity(ObjectId(id)).unwrap_or(Entity::PLACEHOLDER)
+    }
 }
 
 /// A viewer sees a target from this tick on.
@@ -119,8 +123,8 @@ pub(super) enum ViewFact {
 /// A message, and an event for observers on the viewer (`commands.entity(player).observe(|entered: On<Entered>| …)`) or on
 /// all. Observers run within View, scene by scene and of each viewer in the order in which things happened; a viewer that
 /// nobody observes costs nothing. Messages are for bulk: they are written whether or not anybody reads them, since that
-/// cannot be known (whoever has the world may ask for [`Messages`](bevy_ecs::message::Messages) after the tick); a link is
-/// 32 bytes and a few nanoseconds.
+/// cannot be known (whoever has the world may ask for [`Messages`](bevy_ecs::message::Messages) after the tick); each is 40
+/// bytes at most.
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entered {
     /// The entity that sees.

@@ -55,6 +55,13 @@ impl Plugin for AoiPlugin {
         if !sim::begin::<Self, _>(app, WorldPlugin) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<Viewer>()
+            .register_type::<Viewable>()
+            .register_type::<ViewTag>()
+            .register_type::<Ties>()
+            .register_type::<InterestSpec>()
+            .register_type::<AoiSettings>();
         app.register_required_components::<Player, Viewer>();
         app.register_required_components::<Player, Viewable>();
         app.register_required_components::<Npc, Viewable>();

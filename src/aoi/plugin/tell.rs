@@ -3,9 +3,15 @@
 use bevy_ecs::observer::CachedObservers;
 use bevy_ecs::prelude::*;
 
-use super::interest::{Entered, Left, SceneInterest, ViewFact};
-use crate::aoi::views::ViewEvent;
+use super::interest::{Entered, Left, SceneInterest};
 use crate::world::Scenes;
+
+/// What is told of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ViewFact {
+    Entered(Entered),
+    Left(Left),
+}
 
 /// The events of all scenes as messages, scene by scene. The one place that writes them.
 pub(super) fn tell(
@@ -14,19 +20,13 @@ pub(super) fn tell(
     mut entered: MessageWriter<Entered>,
     mut left: MessageWriter<Left>,
 ) {
-    for interest in scenes
-        .iter()
-        .filter_map(|(_, scene)| interests.get(scene).ok())
-    {
-        let facts = || interest.events().iter().map(|event| interest.fact(event));
-        entered.write_batch(facts().filter_map(|fact| match fact {
-            ViewFact::Entered(entered) => Some(entered),
-            ViewFact::Left(_) => None,
-        }));
-        left.write_batch(facts().filter_map(|fact| match fact {
-            ViewFact::Left(left) => Some(left),
-            ViewFact::Entered(_) => None,
-        }));
+    for (_, scene) in scenes.iter() {
+        let Ok(interest) = interests.get(scene) else {
+            continue;
+        };
+        let events = interest.events().iter();
+        entered.write_batch(events.clone().filter_map(|event| interest.entered(event)));
+        left.write_batch(events.filter_map(|event| interest.left(event)));
     }
 }
 
@@ -35,22 +35,22 @@ pub(super) fn tell(
 pub(super) fn tell_observers(world: &mut World, mut facts: Local<Vec<ViewFact>>) {
     facts.clear();
     {
-        let (enters, leaves) = (observers::<Entered>(world), observers::<Left>(world));
-        if enters.is_none() && leaves.is_none() {
+        let (of_enters, of_leaves) = (observers::<Entered>(world), observers::<Left>(world));
+        if of_enters.is_none() && of_leaves.is_none() {
             return;
         }
-        let is_observed = |event: &&ViewEvent, interest: &SceneInterest| {
-            let fact = interest.fact(event);
-            match fact {
-                ViewFact::Entered(entered) => reaches(enters, entered.viewer_entity),
-                ViewFact::Left(left) => reaches(leaves, left.viewer_entity),
+        for (_, scene) in world.resource::<Scenes>().iter() {
+            let Some(interest) = world.get::<SceneInterest>(scene) else {
+                continue;
+            };
+            for event in interest.events() {
+                let entered = interest.entered(event).map(ViewFact::Entered);
+                let fact = entered.or_else(|| interest.left(event).map(ViewFact::Left));
+                facts.extend(fact.filter(|fact| match fact {
+                    ViewFact::Entered(entered) => reaches(of_enters, entered.viewer_entity),
+                    ViewFact::Left(left) => reaches(of_leaves, left.viewer_entity),
+                }));
             }
-        };
-        let scenes = world.resource::<Scenes>().iter();
-        for interest in scenes.filter_map(|(_, scene)| world.get::<SceneInterest>(scene)) {
-            let events = interest.events().iter();
-            let observed = events.filter(|event| is_observed(event, interest));
-            facts.extend(observed.map(|event| interest.fact(event)));
         }
     }
     for fact in facts.drain(..) {

@@ -63,6 +63,7 @@ pub struct Profile {
 
 /// How many of each class a viewer sees at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct ViewCaps {
     /// Of characters that players control.
     pub players: u16,

@@ -17,6 +17,7 @@ use crate::world::{PlayerId, SceneId};
 /// Limits of instances.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InstanceSettings {
     /// Instances that run or wait to be opened at once. A further match is refused: its players stay where they are,
     /// which is told and counted.
