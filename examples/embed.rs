@@ -1,4 +1,4 @@
-//! Look at `Hunger`: a component of the game's own, replicated to its owner and part of the state hash.
+//! 2 of 5. Look at `Hunger`: a component of the game's own, replicated to its owner and part of the state hash.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -49,17 +49,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .plugins(hungry)
         .build();
     let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
-    let player = server
-        .world()
-        .resource::<ObjectKinds>()
-        .find("player")
-        .ok_or("no such kind")?;
-    let body = (
-        Viewer::new(ViewCaps::all(100)),
-        Viewable::default(),
-        Hunger(0),
-    );
-    let entity = spawn_object(server.world_mut(), scene, player, Vec2::splat(10.0), body)?;
+    let place = (Object::in_scene(scene), Position(Vec2::splat(10.0)));
+    let entity = server.world_mut().spawn((Player, Hunger(0), place)).id();
     server.step(40);
     let hunger = server.world().get::<Hunger>(entity).map(|hunger| hunger.0);
     let hash = server.state_hash();

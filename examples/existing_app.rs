@@ -1,4 +1,4 @@
-//! Look at `main`: an app that has a loop and components of its own takes only the interest management.
+//! 1 of 5. Look at `main`: an app that has a loop and components of its own takes only the interest management.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -41,14 +41,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let world = app.world_mut();
     let scene = open_scene(world, SceneSpec::default(), ())?;
-    let kind = world
-        .resource::<ObjectKinds>()
-        .find("npc")
-        .ok_or("no such kind")?;
-    let sight = || (Viewer::new(ViewCaps::all(10)), Viewable::default());
-    spawn_object(world, scene, kind, Vec2::new(400.0, 500.0), sight())?;
-    let express = (Train { speed_m_s: 50.0 }, sight());
-    spawn_object(world, scene, kind, Vec2::new(100.0, 500.0), express)?;
+    // `Npc` can be seen; with a `Viewer` it sees, too.
+    let at = |x: f32| (Object::in_scene(scene), Position(Vec2::new(x, 500.0)));
+    world.spawn((Npc, Viewer::default(), at(400.0)));
+    world.spawn((Npc, Viewer::default(), at(100.0), Train { speed_m_s: 50.0 }));
     for _ in 0..300 {
         app.update();
     }

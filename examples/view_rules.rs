@@ -1,4 +1,4 @@
-//! Look at `RULES`: a scene in which players see only the monsters of their quest, and one monster hides from one player.
+//! 3 of 5. Look at `RULES`: a scene in which players see only the monsters of their quest, and one monster hides from one player.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"
@@ -6,6 +6,7 @@
 
 use bevy_app::{App, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::system::RunSystemOnce;
 use bevy_time::TimePlugin;
 use glam::Vec2;
 use throng::prelude::*;
@@ -16,17 +17,10 @@ const RULES: ViewRules = ViewRules {
     class: None,
 };
 
-fn seen(app: &App, scene: Entity, viewer: Entity) -> Vec<u32> {
-    let world = app.world();
-    let (interest, object) = (
-        world.get::<SceneInterest>(scene),
-        world.get::<Object>(viewer),
-    );
-    let seen = interest.zip(object).map(|(interest, object)| {
-        let seen = interest.views().seen_by(object.id().0);
-        seen.map(|(target, _class)| target).collect()
-    });
-    seen.unwrap_or_default()
+/// Whom a viewer sees. In a system, `Views` would be a parameter.
+fn seen(app: &mut App, viewer: Entity) -> Vec<Entity> {
+    let seen = move |views: Views| views.seen_by(viewer).collect::<Vec<_>>();
+    app.world_mut().run_system_once(seen).unwrap_or_default()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,22 +29,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     throng::sim::clock::one_tick_an_update(&mut app);
     let world = app.world_mut();
     let scene = open_scene(world, SceneSpec::default(), RULES)?;
-    let npc = world.resource::<ObjectKinds>().find("npc");
-    let npc = npc.ok_or("no such kind")?;
-    let at = Vec2::splat(500.0);
-    let viewer = (Viewer::new(ViewCaps::all(10)), Viewable::default());
-    let player = spawn_object(world, scene, npc, at, viewer)?;
-    let monster = (Viewable::default(), ViewTag([0b10, 0]));
-    let monster = spawn_object(world, scene, npc, at, monster)?;
+    let place = || (Object::in_scene(scene), Position(Vec2::splat(500.0)));
+    let player = world.spawn((Player, place())).id();
+    let monster = world.spawn((Npc, ViewTag([0b10, 0]), place())).id();
     app.update();
-    println!("without the quest: {:?}", seen(&app, scene, player));
+    println!("without the quest: {:?}", seen(&mut app, player));
     app.world_mut()
         .entity_mut(player)
         .insert(ViewTag([0b10, 0]));
     app.update();
-    println!("with it: {:?}", seen(&app, scene, player));
+    println!("with it: {:?}", seen(&mut app, player));
     hide_from(app.world_mut(), monster, player)?;
     app.update();
-    println!("hidden from this one: {:?}", seen(&app, scene, player));
+    println!("hidden from this one: {:?}", seen(&mut app, player));
     Ok(())
 }

@@ -6,12 +6,12 @@
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, LeaveReason, Left, PriorityChanged,
-    SceneInterest, Sight, Ties, ViewCaps, ViewRules, ViewTag, ViewTraits, Viewable, Viewer,
+    SceneInterest, Sight, Ties, ViewCaps, ViewRules, ViewTag, ViewTraits, Viewable, Viewer, Views,
     end_exception, hide_from, show_to,
 };
 #[cfg(feature = "crowd")]
 pub use crate::crowd::{Behave, Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
-pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
+pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings, InboxWriter};
 pub use crate::instance::{
     InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlugin, InstanceRules,
     InstanceSettings, Instances, PlayerEntered, PlayerReturned, end_instance, leave_instance,
@@ -25,13 +25,13 @@ pub use crate::movement::{Arrived, MoveRefused, MovementPlugin, MovementSettings
 pub use crate::nav::{
     NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
 };
-pub use crate::outbox::{Outbox, OutboxPlugin, OutboxSettings, Sink};
+pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 #[cfg(feature = "scenario")]
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    ControlledBy, LoggedIn, LoggedOut, LogoutReason, SessionPlugin, SessionSettings, Sessions,
-    control,
+    Connections, ControlledBy, LoggedIn, LoggedOut, LogoutReason, SessionPlugin, SessionSettings,
+    Sessions, connect, control, disconnect,
 };
 pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, RandomStreams, SimPlugin, SimSettings, SimSystems,
@@ -42,11 +42,12 @@ pub use crate::sync::{
     MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveRequest, SyncPlugin,
     SyncSettings,
 };
-pub use crate::wire::{Channel, ClientId, Encoding, Value};
+pub use crate::wire::{Channel, ClientId, ClientMessage, Encoding, Value};
 pub use crate::world::{
-    Despawned, Floor, GuildId, Heading, KindClass, KindId, Object, ObjectHashAppExt, ObjectId,
-    ObjectKind, ObjectKinds, ObjectRef, Parties, PartyId, PlayerId, Players, Position, Scene,
-    SceneChanged, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, Spawned, StateHashed,
-    TeamId, Teleported, Velocity, Visibility, WorldError, WorldPlugin, change_scene, close_scene,
-    despawn_object, join_party, leave_party, open_scene, spawn_object, teleport,
+    Despawned, Floor, GuildId, Heading, KindClass, KindId, Npc, Object, ObjectCommandsExt,
+    ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds, ObjectRef, Parties, PartyId, Player,
+    PlayerId, Players, Position, Scene, SceneChanged, SceneClosed, SceneId, SceneOpened, SceneSpec,
+    Scenes, SpawnRefused, Spawned, StateHashed, TeamId, Teleported, Velocity, Visibility,
+    WorldError, WorldPlugin, change_scene, close_scene, despawn_object, join_party, leave_party,
+    open_scene, spawn_object, teleport,
 };

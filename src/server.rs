@@ -279,6 +279,33 @@ mod tests {
         assert_eq!(time.elapsed(), Duration::from_millis(60));
     }
 
+    #[cfg(feature = "reflect")]
+    #[test]
+    fn components_and_settings_can_be_reflected() {
+        use std::any::TypeId;
+
+        use crate::aoi::{AoiSettings, Viewer};
+        use crate::movement::Speed;
+        use crate::world::Position;
+
+        let server = Server::builder().build();
+        let registry = server.world().resource::<AppTypeRegistry>().read();
+        for component in [
+            TypeId::of::<Position>(),
+            TypeId::of::<Viewer>(),
+            TypeId::of::<Speed>(),
+        ] {
+            let data = registry.get_type_data::<ReflectComponent>(component);
+            assert!(data.is_some());
+        }
+        let settings = TypeId::of::<AoiSettings>();
+        assert!(
+            registry
+                .get_type_data::<ReflectResource>(settings)
+                .is_some()
+        );
+    }
+
     #[test]
     fn plugins_are_there_when_the_app_is_changed() {
         #[derive(Resource, Default)]

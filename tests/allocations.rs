@@ -15,10 +15,10 @@ use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
-use throng::inbox::{Inbox, InboxLimits, InboxSettings, MessageQueue};
+use throng::inbox::{InboxLimits, MessageQueue, offer};
 use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
-use throng::session::{Sessions, control};
+use throng::session::{connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
 use throng::sync::SlotMasks;
 use throng::sync::{AttributeSpec, Cadence, ReplicateAppExt, SyncStats};
@@ -158,8 +158,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
         let sight = (Viewer::new(ViewCaps::all(30)), Viewable::default());
         let body = (sight, Circle(at), Health(nth % 100));
         let object = spawn_object(world, scene, KindId(0), at, body).unwrap();
-        let mut sessions = world.resource_mut::<Sessions>();
-        let client = sessions.connect(players, true).unwrap();
+        let client = connect(world, true).unwrap();
         assert!(control(world, client, object));
         client
     });
@@ -170,14 +169,10 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
 fn a_whole_app_allocates_nothing_that_grows_with_its_objects() {
     let of = |players| {
         let (mut app, clients) = app_of(players);
-        let settings = app.world().resource::<InboxSettings>().clone();
         let mut tick = || {
             let now = *app.world().resource::<SimTick>();
-            let mut inbox = app.world_mut().resource_mut::<Inbox>();
             for &client in clients.iter().step_by(5) {
-                inbox
-                    .offer(&settings, now, client, &[4, now.0 as u8])
-                    .unwrap();
+                offer(app.world_mut(), client, &[4, now.0 as u8]).unwrap();
             }
             app.update();
         };

@@ -46,7 +46,7 @@ pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
 pub use links::{IDS_MAX, LISTS, UNCAPPED};
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
-    Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, end_exception,
+    Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, Views, end_exception,
     hide_from, show_to, validate_views,
 };
 pub use priority::{

@@ -341,7 +341,7 @@ fn accept_matches(
     mut proposed: MessageReader<MatchProposed>,
     mut answers: MessageWriter<AnswerRequest>,
 ) {
-    for MatchProposed { found } in proposed.read() {
+    for MatchProposed { found, .. } in proposed.read() {
         let is_ours = |ticket: &&Ticket| match ticket.party {
             TicketParty::Real(party) => arrivals.rested_at.contains_key(&party),
             TicketParty::Synthetic(_) => true,

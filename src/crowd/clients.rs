@@ -10,12 +10,12 @@ use rand::RngExt;
 
 use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
-use crate::inbox::{Inbox, InboxSettings};
+use crate::inbox::InboxWriter;
 use crate::map::SceneMap;
 use crate::movement::Speed;
 use crate::nav::Path;
 use crate::outbox::{MemorySink, Outbox, Sink};
-use crate::session::{SessionSettings, SessionStats, Sessions};
+use crate::session::{Connections, Sessions};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
 use crate::wire::{ClientId, ClientMessage, quantise};
@@ -179,10 +179,7 @@ impl SyntheticClients {
 pub(super) fn churn(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
-    mut sessions: ResMut<Sessions>,
-    mut session_stats: ResMut<SessionStats>,
-    (session_settings, inbox_settings): (Res<SessionSettings>, Res<InboxSettings>),
-    mut inbox: ResMut<Inbox>,
+    mut connections: Connections,
     mut streams: ResMut<RandomStreams>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
 ) {
@@ -194,11 +191,11 @@ pub(super) fn churn(
         buffer,
         ..
     } = &mut *synthetics;
-    let mut post = |client, message: ClientMessage| {
+    let mut post = |connections: &mut Connections, client, message: ClientMessage| {
         buffer.clear();
         message.encode(buffer);
         stats.sent += 1;
-        inbox.offer(&inbox_settings, *tick, client, buffer).is_ok()
+        connections.offer(client, buffer).is_ok()
     };
     churn_due.resize(crowds.all.len(), 0.0);
     for (nth, crowd) in crowds.all.iter().enumerate() {
@@ -217,7 +214,7 @@ pub(super) fn churn(
             let away = random.random_range(AWAY_TICKS);
             if let Some(client) = synthetic
                 .client
-                .take_if(|client| post(*client, ClientMessage::Logout))
+                .take_if(|client| post(&mut connections, *client, ClientMessage::Logout))
             {
                 by_client.remove(&client);
                 synthetic.back_at = Some(tick.0 + away);
@@ -228,7 +225,7 @@ pub(super) fn churn(
         // The server ended its session: it was behind, say.
         if let Some(client) = synthetic
             .client
-            .take_if(|client| sessions.get(*client).is_none())
+            .take_if(|client| connections.get(*client).is_none())
         {
             by_client.remove(&client);
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
@@ -236,13 +233,13 @@ pub(super) fn churn(
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }
-        let Ok(client) = sessions.connect(session_settings.sessions_max, synthetic.receives) else {
+        let Ok(client) = connections.connect(synthetic.receives) else {
             // The server is full: it tries again later, as a person would.
-            session_stats.refused += 1;
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
         post(
+            &mut connections,
             client,
             ClientMessage::Login {
                 player: synthetic.player.0,
@@ -285,8 +282,7 @@ pub(super) fn send(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
     sessions: Res<Sessions>,
-    settings: Res<InboxSettings>,
-    mut inbox: ResMut<Inbox>,
+    mut inbox: InboxWriter,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     streams: Res<RandomStreams>,
     objects: Query<MirroredRow>,
@@ -347,7 +343,7 @@ pub(super) fn send(
             message.encode(buffer);
             stats.sent += 1;
             // A refused message is lost, as on a real line; the inbox counts it.
-            let _ = inbox.offer(&settings, *tick, client, buffer);
+            let _ = inbox.offer(client, buffer);
         }
     }
 }

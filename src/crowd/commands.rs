@@ -10,7 +10,7 @@ use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, Crowds, Member, individual_random};
 use super::place::CrowdArea;
 use super::spawn::free_position;
-use crate::inbox::{Inbox, InboxSettings};
+use crate::inbox::offer;
 use crate::nav::Path;
 use crate::sim::{RandomStreams, SimTick};
 use crate::wire::ClientMessage;
@@ -91,7 +91,7 @@ pub fn move_individual(
     at: &CrowdArea,
 ) -> Result<(), WorldError> {
     let object = world.get::<Object>(entity).copied();
-    let mut random = random_of(world, object.ok_or(WorldError::NoSuchObject)?);
+    let mut random = random_of(world, object.ok_or(WorldError::NoSuchObject { entity })?);
     let position = free_position(world, scene, at, &mut random);
     change_scene(world, entity, scene, position)?;
     settle(world, entity, position);
@@ -109,7 +109,7 @@ pub fn send_home(world: &mut World, entity: Entity) -> Result<Entity, WorldError
         .and_then(|member| crowds.spec(member.0));
     let (scene, at) = spec
         .map(|spec| (spec.scene, spec.at))
-        .ok_or(WorldError::NoSuchObject)?;
+        .ok_or(WorldError::NoSuchObject { entity })?;
     move_individual(world, entity, scene, &at)?;
     Ok(scene)
 }
@@ -190,16 +190,11 @@ pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
         let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
         gone.extend(synthetics.dismiss(id, left));
     }
-    let (settings, tick) = (
-        world.resource::<InboxSettings>().clone(),
-        *world.resource::<SimTick>(),
-    );
     let mut bytes = Vec::new();
     ClientMessage::Logout.encode(&mut bytes);
-    let mut inbox = world.resource_mut::<Inbox>();
     for client in gone {
         // At the inbox's limit the message is lost and counted; the session then stays open without its player.
-        let _ = inbox.offer(&settings, tick, client, &bytes);
+        let _ = offer(world, client, &bytes);
     }
 }
 

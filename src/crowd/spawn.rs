@@ -77,11 +77,7 @@ pub(super) fn spawn_member(
     who: u64,
     extra: impl Bundle,
 ) -> Result<Entity, WorldError> {
-    let spec = world
-        .resource::<Crowds>()
-        .spec(id)
-        .cloned()
-        .ok_or(WorldError::NoSuchObject)?;
+    let spec = world.resource::<Crowds>().all[id.0 as usize].spec.clone();
     let class = world
         .resource::<ObjectKinds>()
         .get(spec.kind)

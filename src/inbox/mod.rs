@@ -14,7 +14,7 @@
 mod plugin;
 mod queue;
 
-pub use plugin::{Inbox, InboxPlugin, InboxSettings};
+pub use plugin::{Inbox, InboxPlugin, InboxSettings, InboxWriter, offer};
 pub use queue::{
     InboundMessage, InboxCounters, InboxLimits, MESSAGE_BYTES_MAX, MessageQueue, Refused,
 };

@@ -2,6 +2,7 @@
 
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
 use serde::{Deserialize, Serialize};
 
 use super::queue::{InboundMessage, InboxCounters, InboxLimits, MessageQueue, Refused};
@@ -21,6 +22,8 @@ impl Plugin for InboxPlugin {
         if !sim::begin::<Self, _>(app, ()) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<InboxSettings>();
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
             .hash_part("inbox", |world, hasher| {
@@ -40,6 +43,7 @@ impl Plugin for InboxPlugin {
 /// How many messages may wait, and how many are handled a tick.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InboxSettings {
     /// Messages handled a tick; the rest waits for the next.
     pub messages_per_tick_max: u32,
@@ -59,18 +63,14 @@ impl Default for InboxSettings {
     }
 }
 
-/// Where transports and synthetic clients put what arrives.
+/// Where what arrives waits; transports put it there by [`InboxWriter`].
 #[derive(Resource, Debug, Default)]
 pub struct Inbox {
     queue: MessageQueue,
 }
 
 impl Inbox {
-    /// Accepts a client's message, or says why not.
-    ///
-    /// # Errors
-    /// [`Refused`] at one of the limits in [`InboxSettings`].
-    pub fn offer(
+    fn offer(
         &mut self,
         settings: &InboxSettings,
         tick: SimTick,
@@ -85,12 +85,12 @@ impl Inbox {
     }
 
     /// Takes the oldest message.
-    pub fn take(&mut self, tick: SimTick) -> Option<InboundMessage> {
+    pub(crate) fn take(&mut self, tick: SimTick) -> Option<InboundMessage> {
         self.queue.take(tick.0)
     }
 
     /// Takes a client of which a message was refused while none of it waited, with the number of the last that came.
-    pub fn take_refused(&mut self) -> Option<(ClientId, u16)> {
+    pub(crate) fn take_refused(&mut self) -> Option<(ClientId, u16)> {
         self.queue.take_refused()
     }
 
@@ -110,4 +110,37 @@ impl Inbox {
     pub const fn counters(&self) -> InboxCounters {
         self.queue.counters()
     }
+}
+
+/// Hands over what arrives, for a system of a transport. What is offered before [`SimSystems::Ingest`](crate::sim::SimSystems)
+/// is handled in the same tick, unless too much waits.
+#[derive(SystemParam)]
+pub struct InboxWriter<'w> {
+    inbox: ResMut<'w, Inbox>,
+    settings: Res<'w, InboxSettings>,
+    tick: Res<'w, SimTick>,
+}
+
+impl InboxWriter<'_> {
+    /// Accepts a client's message, or says why not. O(log clients).
+    ///
+    /// # Errors
+    /// [`Refused`] at one of the limits in [`InboxSettings`].
+    pub fn offer(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+        self.inbox.offer(&self.settings, *self.tick, client, bytes)
+    }
+}
+
+/// The same for whoever has the world.
+///
+/// # Errors
+/// [`Refused`] at one of the limits in [`InboxSettings`].
+///
+/// # Panics
+/// Where there is no [`InboxPlugin`].
+pub fn offer(world: &mut World, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+    world.resource_scope(|world, mut inbox: Mut<Inbox>| {
+        let tick = *world.resource::<SimTick>();
+        inbox.offer(world.resource::<InboxSettings>(), tick, client, bytes)
+    })
 }

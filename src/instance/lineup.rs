@@ -7,6 +7,45 @@ use crate::matchmaking::{Backfill, ModeId, ROLES, Ticket, TicketParty, TicketPla
 pub struct Lineup {
     mode: ModeId,
     sides: [Vec<Ticket>; 2],
+    /// What it was at the beginning: what is asked for when nobody is left who could say.
+    first: Standard,
+}
+
+/// What those who are to join a match should be near to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standard {
+    skill: i32,
+    level: u16,
+    /// Where all of the parties would play, or at least some; 0 means anywhere.
+    regions: u32,
+}
+
+impl Standard {
+    /// That of some parties; `None` without any.
+    fn of(sides: &[Vec<Ticket>; 2]) -> Option<Self> {
+        let all = || sides.iter().flatten();
+        let count = i64::try_from(all().count())
+            .ok()
+            .filter(|&count| count > 0)?;
+        let skill = all().map(|ticket| i64::from(ticket.skill)).sum::<i64>() / count;
+        let level = all().map(|ticket| i64::from(ticket.level)).sum::<i64>() / count;
+        let regions = |both: fn(u32, u32) -> u32| {
+            let wishes = all().filter_map(|ticket| ticket.wishes.as_deref());
+            let wished = wishes.map(|wishes| wishes.regions);
+            wished
+                .filter(|&wished| wished != 0)
+                .reduce(both)
+                .unwrap_or(0)
+        };
+        Some(Self {
+            skill: skill as i32,
+            level: level as u16,
+            regions: match regions(|one, other| one & other) {
+                0 => regions(|one, other| one | other),
+                common => common,
+            },
+        })
+    }
 }
 
 /// What a side lacks.
@@ -25,8 +64,14 @@ pub struct Vacancy {
 impl Lineup {
     /// The lineup at the beginning of a match.
     #[must_use]
-    pub const fn new(mode: ModeId, sides: [Vec<Ticket>; 2]) -> Self {
-        Self { mode, sides }
+    pub fn new(mode: ModeId, sides: [Vec<Ticket>; 2]) -> Self {
+        let nobody = Standard {
+            skill: 0,
+            level: 0,
+            regions: 0,
+        };
+        let first = Standard::of(&sides).unwrap_or(nobody);
+        Self { mode, sides, first }
     }
 
     /// The mode that is played.
@@ -99,8 +144,8 @@ impl Lineup {
         Some((ticket, vacancy))
     }
 
-    /// Whom matchmaking is asked for: as strong as what is missing, near those who play in skill and level, and
-    /// whom nobody of them would avoid. O(players).
+    /// Whom matchmaking is asked for: as strong as what is missing, near those who play in skill and level (or, when all have
+    /// left, those with whom the match began), and whom nobody of them would avoid. O(players).
     #[must_use]
     pub fn wanted(&self, vacancy: &Vacancy) -> Backfill {
         let of = |side: &[Ticket]| -> Vec<TicketPlayer> {
@@ -108,30 +153,22 @@ impl Lineup {
             members.copied().collect()
         };
         let all = || self.sides.iter().flatten();
-        let count = all().count().max(1) as i64;
-        let skill = all().map(|ticket| i64::from(ticket.skill)).sum::<i64>() / count;
-        let level = all().map(|ticket| i64::from(ticket.level)).sum::<i64>() / count;
-        let wishes = || all().filter_map(|ticket| ticket.wishes.as_deref());
-        let regions = |both: fn(u32, u32) -> u32| {
-            let wished = wishes()
-                .map(|wishes| wishes.regions)
-                .filter(|&wished| wished != 0);
-            wished.reduce(both).unwrap_or(0)
-        };
+        let Standard {
+            skill,
+            level,
+            regions,
+        } = Standard::of(&self.sides).unwrap_or(self.first);
+        let wishes = all().filter_map(|ticket| ticket.wishes.as_deref());
         let side = vacancy.side.min(1);
         let opponents = of(&self.sides[1 - side]);
         Backfill {
             missing: vacancy.players,
-            skill: skill as i32,
-            level: level as u16,
-            // Where all of them would play, or at least some.
-            regions: match regions(|one, other| one & other) {
-                0 => regions(|one, other| one | other),
-                common => common,
-            },
+            skill,
+            level,
+            regions,
             players: [of(&self.sides[side]), opponents.clone()].concat(),
             opponents,
-            avoid: wishes().flat_map(|wishes| wishes.avoid.clone()).collect(),
+            avoid: wishes.flat_map(|wishes| wishes.avoid.clone()).collect(),
             roles: vacancy.roles,
             power: Some(vacancy.power),
         }
@@ -143,6 +180,11 @@ impl Lineup {
         for side in &self.sides {
             feed(side.len() as u64);
             side.iter().for_each(|ticket| ticket.digest(feed));
+        }
+        // While anybody plays, it follows from parties that were fed when they came.
+        if self.sides.iter().all(Vec::is_empty) {
+            feed(u64::from(self.first.skill as u32) << 32 | u64::from(self.first.level));
+            feed(u64::from(self.first.regions));
         }
     }
 }
@@ -199,6 +241,17 @@ mod tests {
         assert_eq!(party, Some(PartyId(2).into()));
         lineup.remove_player(PlayerId(3).into()).unwrap();
         assert!(lineup.sides()[1].is_empty(), "an empty party is gone");
+    }
+
+    #[test]
+    fn when_all_have_left_those_are_asked_for_who_would_fit_the_match_that_began() {
+        let mut lineup = lineup();
+        let (_, first) = lineup.remove_party(PartyId(1).into()).unwrap();
+        let alone = lineup.wanted(&first);
+        assert_eq!((alone.skill, alone.level), (200, 5), "like who plays on");
+        let (_, last) = lineup.remove_party(PartyId(2).into()).unwrap();
+        let wanted = lineup.wanted(&last);
+        assert_eq!((wanted.skill, wanted.level, wanted.missing), (150, 5, 2));
     }
 
     #[test]

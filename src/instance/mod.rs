@@ -33,7 +33,7 @@ pub use plugin::{
     DepartureReason, EndReason, EndRequest, Instance, InstanceEnded, InstanceError, InstanceFault,
     InstanceHost, InstanceId, InstanceModes, InstanceOpened, InstancePlugin, InstanceRefused,
     InstanceSettings, InstanceStats, InstanceSystems, Instances, LeaveRequest, Leaver, MemberLeft,
-    PartyJoined, PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, end_instance,
-    leave_instance,
+    PartyJoined, PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
+    end_instance, leave_instance,
 };
 pub use rules::InstanceRules;

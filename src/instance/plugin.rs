@@ -21,7 +21,7 @@ pub use instances::{Instance, InstanceSettings, InstanceStats, Instances};
 pub use messages::{
     DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
     InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
-    PlayerEntered, PlayerLeft, PlayerReturned,
+    PlayerEntered, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
 };
 pub use play::{end_instance, leave_instance};
 
@@ -43,6 +43,8 @@ impl Plugin for InstancePlugin {
         if !sim::begin::<Self, _>(app, (WorldPlugin, MatchmakingPlugin)) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<InstanceSettings>();
         app.init_resource::<InstanceSettings>()
             .init_resource::<InstanceStats>()
             .init_resource::<InstanceModes>()
@@ -56,6 +58,7 @@ impl Plugin for InstancePlugin {
             .add_message::<PlayerEntered>()
             .add_message::<PlayerLeft>()
             .add_message::<MemberLeft>()
+            .add_message::<PlayerSeatedElsewhere>()
             .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
             .add_systems(

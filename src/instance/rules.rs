@@ -20,6 +20,17 @@ pub struct InstanceRules {
     pub ends_when_empty: bool,
 }
 
+impl InstanceRules {
+    /// Matches of this length, in seconds; all else by default.
+    #[must_use]
+    pub fn lasting_s(duration_s: f64) -> Self {
+        Self {
+            duration_s,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for InstanceRules {
     fn default() -> Self {
         Self {

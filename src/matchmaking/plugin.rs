@@ -39,6 +39,7 @@ use super::queue_mode::QueueMode;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 use crate::session::LoggedOut;
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
+use crate::world::Players;
 
 /// Makes battles out of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,6 +236,8 @@ pub struct MatchFilled {
     pub group: usize,
     /// The parties, which wait no more; none when none make up exactly what is missing.
     pub joined: Vec<Ticket>,
+    /// The objects of their players, in the order of the tickets' members; players without one are left out.
+    pub objects: Vec<Entity>,
 }
 
 /// A party waits from this tick on.
@@ -277,6 +280,8 @@ pub struct TicketExpired {
 pub struct MatchProposed {
     /// Who against whom.
     pub found: Match,
+    /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
+    pub objects: [Vec<Entity>; 2],
 }
 
 /// Two groups are to fight each other; their parties wait no more.
@@ -284,6 +289,8 @@ pub struct MatchProposed {
 pub struct MatchFormed {
     /// Who against whom, and how good a match it is.
     pub found: Match,
+    /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
+    pub objects: [Vec<Entity>; 2],
 }
 
 /// Ticks in a thousand seconds, rounded. A timestep is kept in whole nanoseconds, so that thirty ticks a
@@ -410,6 +417,7 @@ fn cancel_tickets(
 /// Players who say whether they accept.
 fn answer_matches(
     tick: Res<SimTick>,
+    players: Option<Res<Players>>,
     mut requests: MessageReader<AnswerRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
@@ -419,7 +427,10 @@ fn answer_matches(
     for &AnswerRequest { player, accept } in requests.read() {
         let answered = if accept {
             matchmaker.accept(player, tick.0).map(|on| {
-                formed.write_batch(on.map(|found| MatchFormed { found }));
+                formed.write_batch(on.map(|found| MatchFormed {
+                    objects: objects_of_groups(players.as_deref(), &found),
+                    found,
+                }));
             })
         } else {
             matchmaker.decline(player).map(|ticket| {
@@ -457,6 +468,7 @@ fn watch_rooms(
 /// Running matches in which players are missing.
 fn fill_matches(
     tick: Res<SimTick>,
+    players: Option<Res<Players>>,
     mut requests: MessageReader<BackfillRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut filled: MessageWriter<MatchFilled>,
@@ -464,13 +476,20 @@ fn fill_matches(
     for request in requests.read() {
         let joined = matchmaker.backfill(request.mode, &request.wanted, tick.0);
         let (id, group) = (request.id, request.group);
-        filled.write(MatchFilled { id, group, joined });
+        let objects = objects_of(players.as_deref(), &joined);
+        filled.write(MatchFilled {
+            id,
+            group,
+            joined,
+            objects,
+        });
     }
 }
 
 /// Waiting parties become matches.
 fn make_matches(
     tick: Res<SimTick>,
+    players: Option<Res<Players>>,
     mut matchmaker: ResMut<Matchmaker>,
     mut outcome: Local<HeartbeatOutcome>,
     mut expired: MessageWriter<TicketExpired>,
@@ -482,11 +501,23 @@ fn make_matches(
         party: ticket.party,
         mode: ticket.mode,
     }));
-    proposed.write_batch(
-        outcome
-            .proposed
-            .drain(..)
-            .map(|found| MatchProposed { found }),
-    );
-    formed.write_batch(outcome.matches.drain(..).map(|found| MatchFormed { found }));
+    proposed.write_batch(outcome.proposed.drain(..).map(|found| MatchProposed {
+        objects: objects_of_groups(players.as_deref(), &found),
+        found,
+    }));
+    formed.write_batch(outcome.matches.drain(..).map(|found| MatchFormed {
+        objects: objects_of_groups(players.as_deref(), &found),
+        found,
+    }));
+}
+
+fn objects_of_groups(players: Option<&Players>, found: &Match) -> [Vec<Entity>; 2] {
+    std::array::from_fn(|group| objects_of(players, &found.groups[group]))
+}
+
+/// The objects of those players who have one. O(players log players).
+fn objects_of(players: Option<&Players>, tickets: &[Ticket]) -> Vec<Entity> {
+    let members = tickets.iter().flat_map(|ticket| &ticket.members);
+    let real = members.filter_map(|member| member.real());
+    real.filter_map(|player| players?.entity(player)).collect()
 }

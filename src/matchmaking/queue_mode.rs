@@ -16,6 +16,17 @@ pub enum QueueMode {
 }
 
 impl QueueMode {
+    /// A mode of this name whose battles are between two groups of so many players; all else as [`ModeSettings::default`] has
+    /// it.
+    #[must_use]
+    pub fn groups(name: &str, group_size: u8) -> Self {
+        Self::Groups(ModeSettings {
+            name: name.to_owned(),
+            group_size,
+            ..ModeSettings::default()
+        })
+    }
+
     /// The mode's name.
     #[must_use]
     pub fn name(&self) -> &str {

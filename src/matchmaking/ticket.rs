@@ -182,6 +182,91 @@ pub fn whole_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, Tic
 }
 
 impl Ticket {
+    /// A party that queues with these players, the leader first, in the first mode: of power, skill, level and leader's
+    /// strength 0, without wishes, and waiting from the moment that it is queued by a request; the methods below say
+    /// otherwise. More than five players are refused when it queues.
+    ///
+    /// ```
+    /// use throng::prelude::*;
+    ///
+    /// let leader = PlayerId(7);
+    /// let ticket = Ticket::new(PartyId(3), [leader, PlayerId(8)]).power(400).skill(1500);
+    /// assert_eq!((ticket.size, ticket.members[0]), (2, leader.into()));
+    /// ```
+    #[must_use]
+    pub fn new<P: Into<TicketPlayer>>(
+        party: impl Into<TicketParty>,
+        players: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let (mut members, mut size) = (ArrayVec::new(), 0_u8);
+        for player in players {
+            // Who does not fit shows in the size, by which the ticket is refused.
+            let _ = members.try_push(player.into());
+            size = size.saturating_add(1);
+        }
+        Self {
+            party: party.into(),
+            size,
+            power: 0,
+            skill: 0,
+            level: 0,
+            leader_strength: 0,
+            mode: ModeId(0),
+            since_tick: u64::MAX,
+            members,
+            wishes: None,
+        }
+    }
+
+    /// The same for another mode.
+    #[must_use]
+    pub fn in_mode(self, mode: ModeId) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// The same with this sum of the members' power; [`whole_power`] makes one of a float.
+    #[must_use]
+    pub fn power(self, power: u32) -> Self {
+        Self { power, ..self }
+    }
+
+    /// The same at this skill.
+    #[must_use]
+    pub fn skill(self, skill: i32) -> Self {
+        Self { skill, ..self }
+    }
+
+    /// The same at this level.
+    #[must_use]
+    pub fn level(self, level: u16) -> Self {
+        Self { level, ..self }
+    }
+
+    /// The same with a leader of this strength.
+    #[must_use]
+    pub fn leader_strength(self, leader_strength: u32) -> Self {
+        Self {
+            leader_strength,
+            ..self
+        }
+    }
+
+    /// The same, waiting since this tick. Whoever queues without a request ([`Matcher::queue`](super::Matcher::queue)) has to
+    /// say it: there, a ticket without it never waits long enough for limits to open.
+    #[must_use]
+    pub fn since(self, since_tick: u64) -> Self {
+        Self { since_tick, ..self }
+    }
+
+    /// The same with wishes beyond a fair battle.
+    #[must_use]
+    pub fn wishing(self, wishes: Wishes) -> Self {
+        Self {
+            wishes: Some(Box::new(wishes)),
+            ..self
+        }
+    }
+
     /// Checks what can be known without the queue: the size, the members, and that it fits where at most
     /// `group_size` players may come together. O(size²).
     ///
@@ -411,18 +496,21 @@ mod tests {
     use super::*;
 
     fn ticket(size: u8, members: &[u64]) -> Ticket {
-        Ticket {
-            party: 1.into(),
-            size,
-            power: 10,
-            skill: 0,
-            level: 1,
-            leader_strength: 0,
-            mode: ModeId(0),
-            since_tick: 5,
-            members: members.iter().copied().map(Into::into).collect(),
-            wishes: None,
-        }
+        let ticket = Ticket::new(PartyId(1), members.iter().copied().map(PlayerId));
+        let ticket = ticket.power(10).level(1).since(5);
+        Ticket { size, ..ticket }
+    }
+
+    #[test]
+    fn a_party_of_more_players_than_fit_is_refused_by_its_size() {
+        let six = Ticket::new(PartyId(1), [1, 2, 3, 4, 5, 6].map(PlayerId));
+        let error = six.check(10).unwrap_err();
+        let party = 1.into();
+        assert_eq!(error, TicketError::Size { party, size: 6 });
+        assert_eq!(
+            Ticket::new(PartyId(1), [1, 2].map(PlayerId)).check(5),
+            Ok(())
+        );
     }
 
     #[test]

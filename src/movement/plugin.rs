@@ -13,7 +13,8 @@ use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
 use crate::world::{
-    Heading, MoveInput, Object, ObjectHashAppExt, Position, Scene, StateHashed, Velocity, teleport,
+    Heading, MoveInput, Npc, Object, ObjectHashAppExt, Player, Position, Scene, StateHashed,
+    Velocity, teleport,
 };
 
 /// Moves walkers and players. Adds [`NavPlugin`] when it is missing.
@@ -30,6 +31,14 @@ impl Plugin for MovementPlugin {
             return;
         }
         use MovementSystems::{Players, Push, Rest, Walkers};
+        #[cfg(feature = "reflect")]
+        app.register_type::<Speed>()
+            .register_type::<Walker>()
+            .register_type::<MovementSettings>()
+            .register_type::<MovementStats>();
+        app.register_required_components_with::<Player, Speed>(|| Speed::WALK);
+        app.register_required_components_with::<Npc, Speed>(|| Speed::WALK);
+        app.register_required_components::<Npc, Walker>();
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
             .add_message::<Arrived>()
@@ -77,6 +86,7 @@ pub enum MovementSystems {
 /// server runs and holds from the next tick on.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MovementSettings {
     /// By what share a player may be faster than its speed: clocks differ.
     pub tolerance: f32,
@@ -120,6 +130,7 @@ impl MovementSettings {
 
 /// What movement has done since the server began: counters that only grow.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MovementStats {
     /// Steps of walkers, one a walker and tick.
     pub walked: u64,
@@ -140,9 +151,13 @@ pub struct MovementStats {
 /// How fast an object may walk, in metres a second. What has no speed is never moved, nor pushed out of a wall.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[require(LastMove)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Speed(pub f32);
 
 impl Speed {
+    /// A person who walks: 1.5 m/s. What [`Player`] and [`Npc`] have where nothing else stands beside them.
+    pub const WALK: Self = Self(1.5);
+
     /// The speed; 0 for what is negative or not finite.
     #[must_use]
     pub fn m_s(self) -> f32 {
@@ -156,6 +171,7 @@ impl Speed {
 
 /// The server walks this object along its [`Path`]. An object with [`Speed`] and without this is moved by its player.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Walker;
 
 /// When a player's object was last moved, and how far it could have gone on.

@@ -8,6 +8,7 @@ use thiserror::Error;
 /// How a path is searched. All are exact; they differ in speed, in what they need prepared and, among equally short
 /// paths, in which they find.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub enum Algorithm {
     /// Textbook A* over single steps, the reference for the others.
     AStar,

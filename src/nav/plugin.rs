@@ -76,6 +76,9 @@ impl Plugin for NavPlugin {
         if !sim::begin::<Self, _>(app, MapPlugin) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<NavSettings>()
+            .register_type::<PathRequest>();
         app.init_resource::<NavSettings>()
             .init_resource::<NavStats>()
             .init_resource::<AskedEntities>()

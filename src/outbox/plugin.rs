@@ -35,6 +35,8 @@ impl Plugin for OutboxPlugin {
         if !sim::begin::<Self, _>(app, ()) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<OutboxSettings>();
         app.init_resource::<OutboxSettings>()
             .init_resource::<Outbox>()
             .init_resource::<OutboxStats>()
@@ -53,6 +55,7 @@ impl Plugin for OutboxPlugin {
 /// How packets are sent: by how many threads, how long, and how much may wait. A change takes effect at the next Send; one of the threads waits until they have delivered everything.
 #[derive(Resource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct OutboxSettings {
     /// Sender threads, each for a share of the clients; at most 64. 0 puts packets together in the tick, which is what a
     /// deterministic run does.

@@ -28,6 +28,9 @@ impl Plugin for SessionPlugin {
         if !sim::begin::<Self, _>(app, (WorldPlugin, InboxPlugin)) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<SessionSettings>()
+            .register_type::<SessionStats>();
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()
@@ -60,6 +63,7 @@ impl Plugin for SessionPlugin {
 /// How many sessions there may be.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SessionSettings {
     /// Sessions that may be open; further connections are refused.
     pub sessions_max: u32,
@@ -75,6 +79,7 @@ impl Default for SessionSettings {
 
 /// Logins, logouts and refusals since the app began.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SessionStats {
     /// Players that logged in.
     pub logins: u64,
@@ -104,16 +109,25 @@ pub struct LoggedOut {
     pub client: ClientId,
     /// The player whose session it was.
     pub player: PlayerId,
+    /// The object that it controlled, which is gone.
+    pub entity: Option<Entity>,
     /// What ended it.
     pub reason: LogoutReason,
 }
 
-/// Which client controls this object. Set through [`control`].
+/// Which client controls this object. Spawned or inserted with an object it gives the client control of it, in place of the
+/// object that it had; where there is no such session, it is taken off again. [`control`] does the same and says whether.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_discard = control_lost)]
+#[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
 pub struct ControlledBy(ClientId);
 
 impl ControlledBy {
+    /// By this client, from the command on with which it is inserted.
+    #[must_use]
+    pub const fn new(client: ClientId) -> Self {
+        Self(client)
+    }
+
     /// The client that controls the object.
     #[must_use]
     pub const fn client(self) -> ClientId {
@@ -123,25 +137,13 @@ impl ControlledBy {
 
 /// Gives a client control of an object, in place of the one it had. `false` when either does not exist.
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
-    let Some(&session) = world
-        .get_resource::<Sessions>()
-        .and_then(|sessions| sessions.get(client))
-    else {
+    let sessions = world.get_resource::<Sessions>();
+    let is_open = sessions.is_some_and(|sessions| sessions.get(client).is_some());
+    if !is_open || world.get::<Object>(entity).is_none() {
         return false;
-    };
-    if world.get::<Object>(entity).is_none() {
-        return false;
-    }
-    if let Some(mut before) = session
-        .controls
-        .and_then(|before| world.get_entity_mut(before).ok())
-    {
-        before.remove::<ControlledBy>();
     }
     world.entity_mut(entity).insert(ControlledBy(client));
-    world
-        .resource_mut::<Sessions>()
-        .set_control(client, Some(entity))
+    true
 }
 
 /// Ends a session; the object it controls is despawned, and [`LoggedOut`] tells of its player: matchmaking voids the ticket
@@ -165,9 +167,36 @@ pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
         world.write_message(LoggedOut {
             client,
             player,
+            entity: session.controls,
             reason,
         });
     }
+}
+
+fn control_gained(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
+        return;
+    };
+    let sessions = world.get_resource_mut::<Sessions>();
+    let before = sessions.and_then(|mut sessions| {
+        let before = sessions.get(client)?.controls;
+        sessions.set_control(client, Some(entity));
+        Some(before)
+    });
+    let loser = match before {
+        Some(Some(before)) if before != entity => before,
+        Some(_) => return,
+        None => {
+            debug!(
+                client = client.0,
+                ?entity,
+                "controlled by nobody: no such session"
+            );
+            entity
+        }
+    };
+    world.commands().entity(loser).try_remove::<ControlledBy>();
 }
 
 fn control_lost(mut world: DeferredWorld, context: HookContext) {
@@ -280,6 +309,7 @@ mod tests {
     use glam::Vec2;
 
     use super::*;
+    use crate::inbox::offer;
     use crate::world::{KindId, SceneSpec, open_scene, spawn_object};
 
     fn app() -> App {
@@ -290,10 +320,7 @@ mod tests {
     }
 
     fn connect(app: &mut App) -> ClientId {
-        app.world_mut()
-            .resource_mut::<Sessions>()
-            .connect(10, true)
-            .unwrap()
+        super::super::connect(app.world_mut(), true).unwrap()
     }
 
     fn send(app: &mut App, client: ClientId, message: ClientMessage) {
@@ -303,12 +330,7 @@ mod tests {
     }
 
     fn send_bytes(app: &mut App, client: ClientId, bytes: &[u8]) {
-        let settings = app.world().resource::<InboxSettings>().clone();
-        let tick = *app.world().resource::<SimTick>();
-        app.world_mut()
-            .resource_mut::<Inbox>()
-            .offer(&settings, tick, client, bytes)
-            .unwrap();
+        offer(app.world_mut(), client, bytes).unwrap();
     }
 
     fn object(app: &mut App) -> Entity {
@@ -366,6 +388,7 @@ mod tests {
         let gone = LoggedOut {
             client: first,
             player: PlayerId(7),
+            entity: Some(entity),
             reason: LogoutReason::Replaced,
         };
         assert_eq!(written::<LoggedOut>(&app), [gone]);
@@ -389,6 +412,7 @@ mod tests {
         let gone = LoggedOut {
             client,
             player: PlayerId(7),
+            entity: None,
             reason: LogoutReason::Behind,
         };
         assert_eq!(written::<LoggedOut>(&app), [gone]);
@@ -410,12 +434,8 @@ mod tests {
             client_backlog_max: 2,
             ..InboxSettings::default()
         };
-        app.insert_resource(settings.clone());
-        let offer = |app: &mut App, bytes: &[u8]| {
-            let tick = *app.world().resource::<SimTick>();
-            let mut inbox = app.world_mut().resource_mut::<Inbox>();
-            inbox.offer(&settings, tick, client, bytes).is_ok()
-        };
+        app.insert_resource(settings);
+        let offer = |app: &mut App, bytes: &[u8]| offer(app.world_mut(), client, bytes).is_ok();
         assert!(offer(&mut app, &[4, 1]) && offer(&mut app, &[4, 2]));
         assert!(!offer(&mut app, &[4, 3]));
         app.update();

@@ -69,7 +69,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionRefused::Full`].
-    pub fn connect(
+    pub(super) fn connect(
         &mut self,
         sessions_max: u32,
         receives: bool,

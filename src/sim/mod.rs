@@ -27,6 +27,9 @@ mod spread;
 mod timing;
 mod workers;
 
+/// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
+#[cfg(feature = "reflect")]
+pub use bevy_reflect::Reflect;
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 pub use plugins::{SimPlugin, begin, finish};
 pub use random::RandomStreams;

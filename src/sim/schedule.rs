@@ -98,6 +98,7 @@ pub enum HeartbeatSystems {
 /// The tick's settings that are not a plugin's own.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SimSettings {
     /// Ticks from one [`Heartbeat`] to the next; 0 counts as 1.
     pub heartbeat_ticks: u32,
@@ -159,6 +160,8 @@ pub fn install(app: &mut App) {
     if app.world().contains_resource::<SimTick>() {
         return;
     }
+    #[cfg(feature = "reflect")]
+    app.register_type::<SimSettings>();
     app.init_resource::<SimTick>()
         .init_resource::<SimSettings>()
         .init_resource::<HeartbeatPhase>()

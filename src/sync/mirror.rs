@@ -374,16 +374,19 @@ impl Mirror {
     }
 }
 
-/// Takes over values, keeping the order of numbers.
+/// Takes over values, keeping the order of numbers; what is removed goes.
 fn set(values: &mut AttributeValues, attributes: &[Attribute]) {
     for attribute in attributes {
-        match values.binary_search_by_key(&attribute.id, |&(id, _)| id) {
-            Ok(place) => {
+        let place = values.binary_search_by_key(&attribute.id, |&(id, _)| id);
+        match (place, attribute.value) {
+            (Ok(place), Some(told)) => {
                 let value = &mut values[place].1;
                 value.clear();
-                value.extend_from_slice(attribute.value);
+                value.extend_from_slice(told);
             }
-            Err(place) => values.insert(place, (attribute.id, attribute.value.to_vec())),
+            (Err(place), Some(told)) => values.insert(place, (attribute.id, told.to_vec())),
+            (Ok(place), None) => drop(values.remove(place)),
+            (Err(_), None) => {}
         }
     }
 }

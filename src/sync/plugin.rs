@@ -84,6 +84,8 @@ impl Plugin for SyncPlugin {
         if !sim::begin::<Self, _>(app, (AoiPlugin, SessionPlugin, OutboxPlugin)) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<SyncSettings>();
         app.register_required_components::<Object, MaskSlot>();
         app.register_required_components::<Object, SentValues>();
         app.register_required_components::<Scene, MaskSlot>();

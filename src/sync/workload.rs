@@ -14,7 +14,7 @@ use super::{SyncPlugin, SyncSettings, SyncStats};
 use crate::aoi::workload::{CAP, CELL_M, Walkers};
 use crate::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use crate::outbox::{Outbox, OutboxStats, Sink};
-use crate::session::{Sessions, control};
+use crate::session::{SessionSettings, connect, control};
 use crate::sim::clock::{Stopwatch, one_tick_an_update};
 use crate::sim::{SimSystems, SimTick, single_threaded};
 use crate::wire::ClientId;
@@ -60,6 +60,9 @@ impl WalkingServer {
         app.add_plugins((TimePlugin, SyncPlugin))
             .insert_resource(Time::<Fixed>::from_hz(TICK_HZ))
             .insert_resource(settings)
+            .insert_resource(SessionSettings {
+                sessions_max: clients,
+            })
             .insert_resource(AoiSettings {
                 cell_m: CELL_M,
                 margin_m: 0.0,
@@ -100,7 +103,7 @@ impl WalkingServer {
             let object = spawn_object(world, scene, KindId(0), at, sight)?;
             server.objects.push(object);
             if nth < clients
-                && let Ok(client) = world.resource_mut::<Sessions>().connect(clients, true)
+                && let Ok(client) = connect(world, true)
             {
                 control(world, client, object);
                 server.clients.push(client);

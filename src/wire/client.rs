@@ -39,6 +39,14 @@ impl ClientMessage {
         }
     }
 
+    /// The message's bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+
     /// Appends the message's bytes.
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         match *self {

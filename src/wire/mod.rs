@@ -49,7 +49,7 @@
 //!
 //! | kind | message | body |
 //! |---|---|---|
-//! | 7 | [`Hello`] | the first message that a client gets: version: varint, now 2; client's number: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), whole; longest packet in bytes: varint. Of another version nothing but the version is read |
+//! | 7 | [`Hello`] | the first message that a client gets: version: varint, now 3; client's number: varint; ticks in 1,000 seconds: varint (20,000 at 20 Hz); server tick: varint (64 bits), whole; longest packet in bytes: varint. Of another version nothing but the version is read |
 //! | 8 | *Part* | number of the long message: 2 bytes; its length: varint, at most 1,048,576; offset of this part in it: varint; bytes of it until the end of the packet, at least one |
 //!
 //! A message that does not fit into one packet is cut into *Parts*. A Part is alone in its packet; those of one message are
@@ -85,7 +85,9 @@
 //! Where an object is later follows from position, velocity and the ticks since; of two motions the newer counts.
 //!
 //! An *attribute* is its number (varint, 16 bits), the length of its value (varint, at most 255: [`ATTRIBUTE_BYTES_MAX`]) and the
-//! value, as its game defines it. There are at most 256 attributes.
+//! value, as its game defines it. There are at most 256 attributes. In a *Delta* or *RemoteDelta* a length of 256
+//! ([`ATTRIBUTE_REMOVED`]), with no bytes after it, says that the object has the attribute no more: the client forgets it, if it
+//! holds it at all. A *Snapshot* or *Remote* has only what there is.
 //!
 //! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Forgets,
 //! Snapshots, Remotes, RemoteDeltas, Deltas, Announces, Motions at rest or after a jump. A Delta never precedes its object's
@@ -108,15 +110,15 @@ pub use packet::{
     Reassembler, Received, is_newer, widen,
 };
 pub use server::{
-    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, Attribute, Motion, PositionQuantum, RemoteId,
-    ServerMessage, quantise, write_announce, write_attribute, write_delta_head, write_despawn,
-    write_forget, write_motion, write_own, write_remote_delta_head, write_remote_head, write_scene,
-    write_snapshot_head,
+    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, PositionQuantum,
+    RemoteId, ServerMessage, quantise, write_announce, write_attribute, write_delta_head,
+    write_despawn, write_forget, write_motion, write_own, write_remote_delta_head,
+    write_remote_head, write_removed_attribute, write_scene, write_snapshot_head,
 };
 pub use value::{Encoding, Value};
 
 /// The version of the packets and messages, in [`Hello`].
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The number of a connection, never reused while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,6 +160,11 @@ mod tests {
                 "at most ",
                 ATTRIBUTE_BYTES_MAX as usize,
                 ": [`ATTRIBUTE_BYTES_MAX`]",
+            ),
+            (
+                "a length of ",
+                ATTRIBUTE_REMOVED as usize,
+                "\n//! ([`ATTRIBUTE_REMOVED`])",
             ),
             ("version: varint, now ", PROTOCOL_VERSION as usize, ";"),
         ] {

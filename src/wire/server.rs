@@ -10,6 +10,9 @@ use super::packet::{HELLO, Hello};
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
 
+/// What stands in place of a value's length, and for the value too, where the object has the attribute no more.
+pub const ATTRIBUTE_REMOVED: u32 = 256;
+
 /// Position units a metre.
 const UNITS_A_METRE: f32 = 64.0;
 
@@ -155,8 +158,9 @@ impl Motion {
 pub struct Attribute<'a> {
     /// The number that the attribute was registered with.
     pub id: u16,
-    /// Its value as its encoding writes it, at most [`ATTRIBUTE_BYTES_MAX`] bytes.
-    pub value: &'a [u8],
+    /// Its value as its encoding writes it, at most [`ATTRIBUTE_BYTES_MAX`] bytes; `None` where a *Delta* or *RemoteDelta* says
+    /// that the object has it no more.
+    pub value: Option<&'a [u8]>,
 }
 
 /// An object of any scene, as clients know it.
@@ -308,21 +312,21 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 kind: read_u16(reader)?,
                 motion: Motion::read(reader)?,
-                attributes: read_attributes(reader)?,
+                attributes: read_attributes(reader, Told::InFull)?,
             },
             DELTA => Self::Delta {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
-                attributes: read_attributes(reader)?,
+                attributes: read_attributes(reader, Told::AsChange)?,
             },
             REMOTE => Self::Remote {
                 of: RemoteId::read(reader)?,
                 kind: read_u16(reader)?,
-                attributes: read_attributes(reader)?,
+                attributes: read_attributes(reader, Told::InFull)?,
             },
             REMOTE_DELTA => Self::RemoteDelta {
                 of: RemoteId::read(reader)?,
-                attributes: read_attributes(reader)?,
+                attributes: read_attributes(reader, Told::AsChange)?,
             },
             FORGET => Self::Forget {
                 of: RemoteId::read(reader)?,
@@ -430,6 +434,12 @@ pub fn write_attribute(bytes: &mut Vec<u8>, id: u16, value: &[u8]) {
     bytes.extend_from_slice(value);
 }
 
+/// Appends that the object has an attribute no more; for *Delta* and *RemoteDelta*.
+pub fn write_removed_attribute(bytes: &mut Vec<u8>, id: u16) {
+    write_varint(bytes, u64::from(id));
+    write_varint(bytes, u64::from(ATTRIBUTE_REMOVED));
+}
+
 fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
     bytes.push(kind);
     write_varint(bytes, u64::from(id));
@@ -443,15 +453,30 @@ fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: RemoteId) {
     }
 }
 
-fn read_attributes<'a>(reader: &mut Reader<'a>) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
-    let count = read_u16(reader)?;
-    (0..count).map(|_| read_attribute(reader)).collect()
+/// What a list of attributes is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// All that the object has.
+    InFull,
+    /// What changed, so that there may be attributes that it has no more.
+    AsChange,
 }
 
-fn read_attribute<'a>(reader: &mut Reader<'a>) -> Result<Attribute<'a>, WireError> {
+fn read_attributes<'a>(
+    reader: &mut Reader<'a>,
+    told: Told,
+) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
+    let count = read_u16(reader)?;
+    (0..count).map(|_| read_attribute(reader, told)).collect()
+}
+
+fn read_attribute<'a>(reader: &mut Reader<'a>, told: Told) -> Result<Attribute<'a>, WireError> {
     let id = read_u16(reader)?;
     let at = reader.at();
     let found = reader.varint_u32()?;
+    if found == ATTRIBUTE_REMOVED && told == Told::AsChange {
+        return Ok(Attribute { id, value: None });
+    }
     if found > ATTRIBUTE_BYTES_MAX {
         return Err(WireError::TooLong {
             at,
@@ -461,7 +486,7 @@ fn read_attribute<'a>(reader: &mut Reader<'a>) -> Result<Attribute<'a>, WireErro
     }
     Ok(Attribute {
         id,
-        value: reader.take(found as usize)?,
+        value: Some(reader.take(found as usize)?),
     })
 }
 
@@ -518,8 +543,36 @@ mod tests {
     fn borrowed(values: &Values) -> SmallVec<[Attribute<'_>; 8]> {
         values
             .iter()
-            .map(|(id, value)| Attribute { id: *id, value })
+            .map(|(id, value)| Attribute {
+                id: *id,
+                value: Some(value.as_slice()),
+            })
             .collect()
+    }
+
+    #[test]
+    fn an_attribute_is_removed_by_a_change_and_by_nothing_else() {
+        let mut bytes = Vec::new();
+        write_delta_head(&mut bytes, 7, 1, 2);
+        write_attribute(&mut bytes, 3, b"x");
+        write_removed_attribute(&mut bytes, 300);
+        let mut reader = Reader::new(&bytes);
+        let Ok(ServerMessage::Delta { attributes, .. }) = ServerMessage::read(&mut reader) else {
+            panic!("no delta");
+        };
+        let read: Vec<_> = attributes
+            .iter()
+            .map(|told| (told.id, told.value))
+            .collect();
+        assert_eq!(read, [(3, Some(b"x".as_slice())), (300, None)]);
+        let mut bytes = Vec::new();
+        write_snapshot_head(&mut bytes, 7, 1, 0, Motion::default(), 1);
+        write_removed_attribute(&mut bytes, 3);
+        let read = ServerMessage::read(&mut Reader::new(&bytes));
+        assert!(
+            matches!(read, Err(WireError::TooLong { found: 256, .. })),
+            "{read:?}"
+        );
     }
 
     #[test]

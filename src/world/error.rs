@@ -1,9 +1,10 @@
 //! Why something could not be done to the world.
 
+use bevy_ecs::entity::Entity;
 use glam::Vec2;
 use thiserror::Error;
 
-use super::ids::SceneId;
+use super::ids::{ObjectRef, SceneId};
 use super::parties::PartyError;
 use super::registry::KindId;
 
@@ -12,11 +13,47 @@ use super::registry::KindId;
 #[non_exhaustive]
 pub enum WorldError {
     /// The entity is no open scene.
-    #[error("no such scene: the entity is not an open scene")]
-    NoSuchScene,
+    #[error("no such scene: entity {scene} is not an open scene")]
+    NoSuchScene {
+        /// The entity that was given as a scene.
+        scene: Entity,
+    },
     /// The entity is no live object.
-    #[error("no such object: the entity is not a live object of a scene")]
-    NoSuchObject,
+    #[error("no such object: entity {entity} is not a live object of a scene")]
+    NoSuchObject {
+        /// The entity that was given as an object.
+        entity: Entity,
+    },
+    /// The entity asks for a place in a scene and is an object already.
+    #[error(
+        "entity {entity} is object {} of scene {} already: `change_scene` moves it",
+        object.id, object.scene.0
+    )]
+    AlreadyAnObject {
+        /// The entity that asked.
+        entity: Entity,
+        /// The object that it is.
+        object: ObjectRef,
+    },
+    /// The entity asks for a place in a scene and does not say where.
+    #[error("entity {entity} has no place in scene {}: expected a `Position` beside `Object::in_scene`", scene.0)]
+    NoPosition {
+        /// The entity that asked.
+        entity: Entity,
+        /// The scene that it was to come to.
+        scene: SceneId,
+    },
+    /// The entity asks for a place in a scene and does not say what it is.
+    #[error(
+        "entity {entity} has no kind in scene {}: expected `Player` or `Npc` beside `Object::in_scene`, or `of_kind` after it",
+        scene.0
+    )]
+    NoKind {
+        /// The entity that asked.
+        entity: Entity,
+        /// The scene that it was to come to.
+        scene: SceneId,
+    },
     /// The kind was never registered.
     #[error("no object kind with number {}: register it with `ObjectKinds` first", .0.0)]
     NoSuchKind(KindId),
@@ -29,8 +66,13 @@ pub enum WorldError {
         max_objects: u32,
     },
     /// The position is not in the scene.
-    #[error("position {position} m is outside the scene: expected from (0, 0) to {size_m} m")]
+    #[error(
+        "position {position} m is outside scene {}: expected from (0, 0) to {size_m} m",
+        scene.0
+    )]
     OutsideScene {
+        /// The scene asked for.
+        scene: SceneId,
         /// The position asked for, in metres.
         position: Vec2,
         /// How large the scene is.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open_scene ─▶ Scene + SceneObjects ◀─ id, generation ─ Object (+ Position, Velocity, Heading, Floor, …)
-//!                                          ▲ spawn_object, change_scene; despawn of any kind gives the id back
+//!                         ▲ Object::in_scene, spawn_object, change_scene; despawn of any kind gives the id back
 //! ```
 //! Other systems learn of changes through [`Spawned`], [`Despawned`], [`Teleported`], [`SceneChanged`],
 //! [`AffiliationChanged`], [`SceneOpened`] and [`SceneClosed`].
@@ -13,6 +13,7 @@
 //! | `scenes` | scenes open and close |
 //! | `scene_objects` | the ids of a scene: who has which |
 //! | `objects` | objects come, go, are put elsewhere |
+//! | `spawning` | spawning by components and by commands; what a player and an NPC are made of |
 //! | `spatial` | where an object is, and how it moves |
 //! | `kinds`, `registry` | classes and visibility; the registered kinds |
 //! | `parties` | who belongs to whom |
@@ -37,6 +38,7 @@ mod registry;
 mod scene_objects;
 mod scenes;
 mod spatial;
+mod spawning;
 
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
@@ -58,3 +60,4 @@ pub use scenes::{
     OBJECTS_MAX, Scene, SceneClosed, SceneOpened, SceneSpec, Scenes, close_scene, open_scene,
 };
 pub use spatial::{Floor, Heading, Position, Velocity};
+pub use spawning::{Npc, ObjectCommandsExt, ObjectRequest, Player, SpawnRefused};

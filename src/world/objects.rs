@@ -12,13 +12,15 @@ use super::scene_objects::SceneObjects;
 use super::scenes::Scene;
 use super::spatial::{Floor, Heading, Position, Velocity};
 
-/// What makes an entity an object of a scene. Made by [`spawn_object`] and [`change_scene`] only.
+/// What makes an entity an object of a scene. Made for an entity that is spawned with [`Object::in_scene`], and by
+/// [`spawn_object`] and [`change_scene`]; an entity has it, or it is no object.
 ///
 /// However it goes away (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook gives
 /// the id back and writes [`Despawned`].
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_discard = released, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Object {
     scene_entity: Entity,
     reference: ObjectRef,
@@ -125,12 +127,7 @@ pub fn spawn_object(
     position: Vec2,
     extra: impl Bundle,
 ) -> Result<Entity, WorldError> {
-    if world
-        .get_resource::<ObjectKinds>()
-        .is_none_or(|kinds| kinds.get(kind).is_none())
-    {
-        return Err(WorldError::NoSuchKind(kind));
-    }
+    check_kind(world, kind)?;
     check_inside(world, scene, position)?;
     let entity = world.spawn_empty().id();
     match allocate(world, scene, entity) {
@@ -156,6 +153,45 @@ pub fn spawn_object(
             Err(error)
         }
     }
+}
+
+/// Makes an entity that is there already an object, where its [`Position`] says. For [`ObjectRequest`](super::ObjectRequest).
+pub(super) fn make_object(
+    world: &mut World,
+    entity: Entity,
+    scene: Entity,
+    kind: Option<KindId>,
+) -> Result<(), WorldError> {
+    if let Some(object) = world.get::<Object>(entity) {
+        let object = object.reference;
+        return Err(WorldError::AlreadyAnObject { entity, object });
+    }
+    let asked = world.get::<Scene>(scene).map(Scene::id);
+    let asked = asked.ok_or(WorldError::NoSuchScene { scene })?;
+    let kind = kind.ok_or(WorldError::NoKind {
+        entity,
+        scene: asked,
+    })?;
+    check_kind(world, kind)?;
+    let Some(&Position(position)) = world.get::<Position>(entity) else {
+        return Err(WorldError::NoPosition {
+            entity,
+            scene: asked,
+        });
+    };
+    check_inside(world, scene, position)?;
+    let object = Object {
+        scene_entity: scene,
+        reference: allocate(world, scene, entity)?,
+        kind,
+    };
+    world.entity_mut(entity).insert(object);
+    world.write_message(Spawned {
+        entity,
+        object,
+        position,
+    });
+    Ok(())
 }
 
 /// Despawns an object; the same as a plain `despawn()` of its entity, but for the error.
@@ -226,30 +262,40 @@ pub fn change_scene(
     Ok(())
 }
 
+fn check_kind(world: &World, kind: KindId) -> Result<(), WorldError> {
+    let kinds = world.get_resource::<ObjectKinds>();
+    let known = kinds.and_then(|kinds| kinds.get(kind));
+    known.map(drop).ok_or(WorldError::NoSuchKind(kind))
+}
+
 fn object_of(world: &World, entity: Entity) -> Result<Object, WorldError> {
     world
         .get::<Object>(entity)
         .copied()
-        .ok_or(WorldError::NoSuchObject)
+        .ok_or(WorldError::NoSuchObject { entity })
 }
 
 fn allocate(world: &mut World, scene: Entity, entity: Entity) -> Result<ObjectRef, WorldError> {
     world
         .get_mut::<SceneObjects>(scene)
-        .ok_or(WorldError::NoSuchScene)?
+        .ok_or(WorldError::NoSuchScene { scene })?
         .allocate(entity)
 }
 
 fn check_inside(world: &World, scene: Entity, position: Vec2) -> Result<(), WorldError> {
-    let size_m = world
+    let scene = world
         .get::<Scene>(scene)
-        .ok_or(WorldError::NoSuchScene)?
-        .size_m();
+        .ok_or(WorldError::NoSuchScene { scene })?;
+    let (scene, size_m) = (scene.id(), scene.size_m());
     let inside = position.cmpge(Vec2::ZERO).all() && position.cmple(size_m).all();
     if inside {
         Ok(())
     } else {
-        Err(WorldError::OutsideScene { position, size_m })
+        Err(WorldError::OutsideScene {
+            scene,
+            position,
+            size_m,
+        })
     }
 }
 

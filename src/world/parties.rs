@@ -20,6 +20,7 @@ pub const PARTIES_MAX: usize = 1 << 20;
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = player_came, on_discard = player_went)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PlayerId(pub u64);
 
 /// A side in a conflict. Inserting, replacing or removing it writes [`AffiliationChanged`]. `u32::MAX` counts as none,
@@ -28,6 +29,7 @@ pub struct PlayerId(pub u64);
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct TeamId(pub u32);
 
 /// Up to five players that play together. Set through [`join_party`] and [`leave_party`].
@@ -35,6 +37,7 @@ pub struct TeamId(pub u32);
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PartyId(pub u32);
 
 /// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
@@ -42,6 +45,7 @@ pub struct PartyId(pub u32);
     Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct GuildId(pub u32);
 
 /// The team, party or guild of an entity changed.

@@ -3,10 +3,11 @@
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
+use super::spawning::despawn_refused;
 use super::{
     AffiliationChanged, Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt,
     ObjectKinds, Parties, PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed,
-    SceneObjects, SceneOpened, Scenes, Spawned, TeamId, Teleported, Velocity,
+    SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Velocity,
 };
 use crate::sim::{self, HashAppExt, SimSystems};
 
@@ -23,6 +24,18 @@ impl Plugin for WorldPlugin {
         if !sim::begin::<Self, _>(app, ()) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<Object>()
+            .register_type::<Position>()
+            .register_type::<Velocity>()
+            .register_type::<Heading>()
+            .register_type::<Floor>()
+            .register_type::<super::Player>()
+            .register_type::<super::Npc>()
+            .register_type::<PlayerId>()
+            .register_type::<TeamId>()
+            .register_type::<PartyId>()
+            .register_type::<GuildId>();
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()
@@ -30,6 +43,7 @@ impl Plugin for WorldPlugin {
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
             .add_message::<Spawned>()
+            .add_message::<SpawnRefused>()
             .add_message::<Despawned>()
             .add_message::<Teleported>()
             .add_message::<SceneChanged>()
@@ -45,6 +59,9 @@ impl Plugin for WorldPlugin {
                     end_hand_over
                         .after(SimSystems::Replicate)
                         .before(SimSystems::Send),
+                    despawn_refused
+                        .after(SimSystems::Send)
+                        .before(SimSystems::Last),
                 ),
             )
             .hash_component::<Object>("object")
@@ -155,7 +172,7 @@ mod tests {
         assert_eq!(app.world().get::<SceneObjects>(scene).unwrap().len(), 0);
         assert_eq!(
             despawn_object(app.world_mut(), b),
-            Err(WorldError::NoSuchObject)
+            Err(WorldError::NoSuchObject { entity: b })
         );
     }
 

@@ -21,7 +21,22 @@ pub struct ObjectKind {
 
 /// The place of a kind in [`ObjectKinds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct KindId(pub u16);
+
+/// The kinds that are registered from the beginning; none is ever taken off the list, so these are theirs for good.
+impl KindId {
+    /// `player`: a character that a player controls.
+    pub const PLAYER: Self = Self(0);
+    /// `npc`: a character that the server controls.
+    pub const NPC: Self = Self(1);
+    /// `pet`: of the class of NPCs.
+    pub const PET: Self = Self(2);
+    /// `boss`: of the class of NPCs, and seen in the whole scene.
+    pub const BOSS: Self = Self(3);
+    /// `door`: a thing, no character.
+    pub const DOOR: Self = Self(4);
+}
 
 /// The registered kinds, in the order of registration.
 #[derive(Resource, Clone, Debug)]
@@ -79,6 +94,20 @@ impl ObjectKinds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kinds_of_the_beginning_have_the_ids_that_they_are_known_by() {
+        let kinds = ObjectKinds::default();
+        let ids = ["player", "npc", "pet", "boss", "door"].map(|name| kinds.find(name).unwrap());
+        let known = [
+            KindId::PLAYER,
+            KindId::NPC,
+            KindId::PET,
+            KindId::BOSS,
+            KindId::DOOR,
+        ];
+        assert_eq!((ids, kinds.iter().count()), (known, known.len()));
+    }
 
     #[test]
     fn registering_a_known_name_keeps_its_id() {

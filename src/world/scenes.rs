@@ -28,6 +28,18 @@ pub struct SceneSpec {
     pub max_objects: u32,
 }
 
+impl SceneSpec {
+    /// A scene of this name and size, in metres, for 4,096 objects at most.
+    #[must_use]
+    pub fn new(name: &str, size_m: Vec2) -> Self {
+        Self {
+            name: name.to_owned(),
+            size_m,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for SceneSpec {
     fn default() -> Self {
         Self {
@@ -167,7 +179,7 @@ pub fn open_scene(
 pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
     let objects = world
         .get::<SceneObjects>(scene)
-        .ok_or(WorldError::NoSuchScene)?;
+        .ok_or(WorldError::NoSuchScene { scene })?;
     let entities: Vec<Entity> = objects.iter().map(|(_, entity)| entity).collect();
     for entity in entities {
         world.despawn(entity);

@@ -5,14 +5,17 @@ use glam::Vec2;
 
 /// Where the object stands, in metres.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Position(pub Vec2);
 
 /// How fast it moves, in metres a second; zero at rest.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Velocity(pub Vec2);
 
 /// Where it looks, in 256ths of a full turn: 0 is +x, 64 is +y (down).
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Heading(pub u8);
 
 impl Heading {
@@ -33,6 +36,7 @@ impl Heading {
 
 /// The storey it is on: carried and sent, and nothing else.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Floor(pub u8);
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use bevy_ecs::prelude::*;
 use bevy_time::TimePlugin;
 use glam::Vec2;
 use throng::instance::{
-    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceModes,
-    InstanceOpened, InstancePlugin, InstanceRefused, InstanceRules, InstanceSettings,
-    InstanceStats, Instances, LeaveRequest, Leaver, PartyJoined, PlayerEntered, PlayerLeft,
-    PlayerReturned,
+    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceId,
+    InstanceModes, InstanceOpened, InstancePlugin, InstanceRefused, InstanceRules,
+    InstanceSettings, InstanceStats, Instances, LeaveRequest, Leaver, PartyJoined, PlayerEntered,
+    PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
 };
 use throng::matchmaking::{
-    MatchmakingSettings, ModeId, ModeSettings, QueueMode, QueueRequest, Ticket,
+    MatchmakingSettings, ModeSettings, QueueMode, QueueRequest, Ticket, Wishes,
 };
 use throng::sim::{SimPlugin, clock, state_hash};
 use throng::world::{
@@ -66,19 +66,16 @@ impl Game {
         spawn_object(world, lobby, KindId(0), at, PlayerId(player)).unwrap()
     }
 
+    fn ticket(player: u64) -> Ticket {
+        let ticket = Ticket::new(PartyId(player as u32), [PlayerId(player)]);
+        ticket.power(10).skill(1500).level(50).since(0)
+    }
+
     fn queue(&mut self, player: u64) {
-        let ticket = Ticket {
-            party: PartyId(player as u32).into(),
-            size: 1,
-            power: 10,
-            skill: 1500,
-            level: 1,
-            leader_strength: 0,
-            mode: ModeId(0),
-            since_tick: 0,
-            members: [PlayerId(player).into()].into_iter().collect(),
-            wishes: None,
-        };
+        self.queue_with(Self::ticket(player));
+    }
+
+    fn queue_with(&mut self, ticket: Ticket) {
         self.app.world_mut().write_message(QueueRequest { ticket });
     }
 
@@ -362,4 +359,70 @@ fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
         .filter(|object| object.scene_entity() == arena);
     assert_eq!(there.count(), 1);
     assert_eq!(game.stats().lost, 1);
+}
+
+fn of_many_tries() -> InstanceRules {
+    InstanceRules {
+        backfill_every_s: 0.5,
+        ends_when_empty: false,
+        ..of_seconds(60.0)
+    }
+}
+
+fn leave(game: &mut Game, instance: InstanceId, player: u64) {
+    let leaver = Leaver::Player(PlayerId(player).into());
+    let world = game.app.world_mut();
+    world.write_message(LeaveRequest { instance, leaver });
+}
+
+#[test]
+fn who_has_a_seat_in_another_match_is_told_of_and_its_place_is_given_away() {
+    let (mut game, first) = Game::with_a_duel(of_many_tries());
+    game.spawn(3);
+    game.queue(1);
+    game.queue(3);
+    let told = game.step_until::<PlayerSeatedElsewhere>(12)[0];
+    assert_eq!((told.player, told.seated_in), (PlayerId(1), first.instance));
+    assert_ne!(told.instance, first.instance);
+    game.spawn(4);
+    game.queue(4);
+    let joined = game.step_until::<PartyJoined>(20);
+    assert_eq!(joined[0].instance, told.instance);
+    assert_eq!(game.whereabouts([1, 3, 4]), ["arena"; 3]);
+    let stats = game.stats();
+    assert_eq!((stats.stayed_out, stats.left, stats.joined), (1, 0, 1));
+}
+
+#[test]
+fn when_all_have_left_at_once_others_of_their_level_are_found() {
+    let (mut game, opened) = Game::with_a_duel(of_many_tries());
+    (1..=2).for_each(|player| leave(&mut game, opened.instance, player));
+    game.step(1);
+    game.spawn(3);
+    game.queue(3);
+    let joined = game.step_until::<PartyJoined>(20);
+    assert_eq!(joined[0].instance, opened.instance);
+}
+
+#[test]
+fn those_who_replace_two_that_left_at_once_do_not_avoid_each_other() {
+    let (mut game, opened) = Game::with_a_duel(of_many_tries());
+    let avoid = |player: u64, other: u64| {
+        let mut wishes = Wishes::default();
+        wishes.avoid.push(PlayerId(other).into());
+        Game::ticket(player).wishing(wishes)
+    };
+    for player in [3, 4] {
+        game.spawn(player);
+    }
+    game.queue_with(avoid(3, 4));
+    game.queue(4);
+    game.step(2);
+    (1..=2).for_each(|player| leave(&mut game, opened.instance, player));
+    game.step(8);
+    assert_eq!(game.stats().joined, 1, "the other waits on");
+    game.spawn(5);
+    game.queue(5);
+    game.step(20);
+    assert_eq!(game.stats().joined, 2);
 }

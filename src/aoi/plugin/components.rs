@@ -11,6 +11,7 @@ use crate::world::{ObjectRef, StateHashed};
 
 /// A scene's own grid, in place of the one in [`AoiSettings`](super::AoiSettings). Read when the scene opens.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct InterestSpec {
     /// Side of a grid cell, in metres.
     pub cell_m: f32,
@@ -54,6 +55,7 @@ pub struct ViewRules {
 /// [`PriorityChanged`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ViewTag(pub [u32; 2]);
 
 impl StateHashed for ViewTag {
@@ -69,6 +71,7 @@ impl StateHashed for ViewTag {
 /// [`PriorityChanged`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Ties {
     /// Who owns it, as a player owns a pet.
     pub owner: Option<ObjectRef>,
@@ -104,6 +107,7 @@ fn rules_may_differ(mut world: DeferredWorld, context: HookContext) {
 
 /// An object that keeps a view list, with its caps.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewer {
     /// How many of each class it sees at most.
     pub caps: ViewCaps,
@@ -122,6 +126,13 @@ impl Viewer {
     }
 }
 
+impl Default for Viewer {
+    /// All layers, with the caps of [`ViewCaps::default`].
+    fn default() -> Self {
+        Self::new(ViewCaps::default())
+    }
+}
+
 impl StateHashed for Viewer {
     fn hash(&self, hasher: &mut StateHasher) {
         let caps = self.caps.by_class();
@@ -132,6 +143,7 @@ impl StateHashed for Viewer {
 
 /// An object that can be in view lists. How far it is seen is its kind's.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Viewable {
     /// The layers it is in: phases, stealth, what only game masters see.
     pub layers: u32,

@@ -3,16 +3,17 @@
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 use glam::Vec2;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::components::{PriorityChanged, Ties, ViewRules, ViewTag, Viewable, Viewer};
 use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
+use super::settings::AoiStats;
 use crate::aoi::priority::ViewTraits;
 use crate::aoi::views::{Profile, Removal};
 use crate::world::{
     AffiliationChanged, Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef,
-    PartyId, Position, SceneChanged, SceneObjects, Spawned, TeamId, Teleported,
+    ObjectRequest, PartyId, Position, SceneChanged, SceneObjects, Spawned, TeamId, Teleported,
 };
 
 type Profiled = (
@@ -61,6 +62,33 @@ fn traits_of(profiled: &ProfiledItem, kinds: &ObjectKinds, objects: &SceneObject
         sees: viewer.map_or(0, |viewer| viewer.sees),
         // Without `Viewable` nobody sees it, not even those to whom it is shown.
         hidden: viewable.is_none_or(|viewable| viewable.hidden),
+    }
+}
+
+/// What is to see or be seen and is no object: the first is named, all are counted.
+pub(super) fn find_unplaced(
+    unplaced: Query<
+        (Entity, Has<Viewer>),
+        (
+            Or<(Added<Viewer>, Added<Viewable>)>,
+            Without<Object>,
+            Without<ObjectRequest>,
+        ),
+    >,
+    mut stats: ResMut<AoiStats>,
+) {
+    for (entity, sees) in &unplaced {
+        if stats.unplaced == 0 {
+            let (has, lacks) = match sees {
+                true => ("Viewer", "sees nobody"),
+                false => ("Viewable", "is seen by nobody"),
+            };
+            warn!(
+                "entity {entity} has `{has}` and is no object of a scene, so it {lacks}: expected `Object::in_scene(…)` \
+                 and a `Position` beside it, or `spawn_object`; of further ones `AoiStats::unplaced` tells"
+            );
+        }
+        stats.unplaced += 1;
     }
 }
 
@@ -131,7 +159,10 @@ pub(super) fn follow_comers(
         };
         let caps = profiled.2.map(|viewer| viewer.caps);
         match interest.views.insert(id, profiled.1.0, profile, caps) {
-            Ok(()) => interest.set_generation(object.id(), object.generation()),
+            Ok(()) => {
+                let bearers = &mut interest.bearers;
+                bearers.set(object.id(), spawned.entity, object.generation());
+            }
             Err(reason) => error!(id, %reason, "object without views"),
         }
     }

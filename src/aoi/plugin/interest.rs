@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::error;
 
+use super::bearers::Bearers;
 use super::components::InterestSpec;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::grid::GridError;
@@ -18,8 +19,7 @@ use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects
 pub struct SceneInterest {
     scene: SceneId,
     pub(super) views: SceneViews,
-    /// The generation of each id's bearer, kept until the next one comes.
-    generations: Vec<Generation>,
+    pub(super) bearers: Bearers,
     counted: ViewCounters,
     /// What the last update changed.
     events: Vec<ViewEvent>,
@@ -69,22 +69,69 @@ impl SceneInterest {
     /// The generation of the object that has, or had last, this id. O(1).
     #[must_use]
     pub fn generation(&self, id: ObjectId) -> Generation {
-        let generation = self.generations.get(id.0 as usize);
-        generation.copied().unwrap_or_default()
+        self.bearers.generation(id)
     }
 
-    pub(super) fn set_generation(&mut self, id: ObjectId, generation: Generation) {
-        let place = id.0 as usize;
-        if self.generations.len() <= place {
-            self.generations.resize(place + 1, Generation::default());
-        }
-        self.generations[place] = generation;
+    /// The entity of the object that has, or had last, this id; it may be gone, or in another scene. `None` for an id that
+    /// nobody had yet. O(1).
+    #[must_use]
+    pub fn entity(&self, id: ObjectId) -> Option<Entity> {
+        self.bearers.entity(id)
+    }
+
+    /// An enter as it is told, with the entities of both ends.
+    pub(super) fn entered(&self, event: &ViewEvent) -> Option<Entered> {
+        let ViewEvent::Enter { priority, .. } = *event else {
+            return None;
+        };
+        let (viewer, target) = event.pair();
+        Some(Entered {
+            viewer_entity: self.named(viewer),
+            target_entity: self.named(target),
+            scene: self.scene,
+            viewer: ObjectId(viewer),
+            target: ObjectId(target),
+            priority,
+        })
+    }
+
+    /// A leave as it is told, with the entities that both ends are, or were.
+    pub(super) fn left(&self, event: &ViewEvent) -> Option<Left> {
+        let ViewEvent::Leave { reason, .. } = *event else {
+            return None;
+        };
+        let (viewer, target) = event.pair();
+        Some(Left {
+            viewer_entity: self.named(viewer),
+            target_entity: self.named(target),
+            scene: self.scene,
+            viewer: ObjectId(viewer),
+            target: ObjectId(target),
+            target_generation: self.generation(ObjectId(target)),
+            reason,
+        })
+    }
+
+    /// The entity that an event names. Whoever is in the views was entered here before.
+    fn named(&self, id: u32) -> Entity {
+        self.entity(ObjectId(id)).unwrap_or(Entity::PLACEHOLDER)
     }
 }
 
 /// A viewer sees a target from this tick on.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// A message, and an event for observers on the viewer (`commands.entity(player).observe(|entered: On<Entered>| …)`) or on
+/// all. Observers run within View, scene by scene and of each viewer in the order in which things happened; a viewer that
+/// nobody observes costs nothing. Messages are for bulk: they are written whether or not anybody reads them, since that
+/// cannot be known (whoever has the world may ask for [`Messages`](bevy_ecs::message::Messages) after the tick); each is 40
+/// bytes at most.
+#[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entered {
+    /// The entity that sees.
+    #[event_target]
+    pub viewer_entity: Entity,
+    /// The entity that is seen.
+    pub target_entity: Entity,
     /// In which scene.
     pub scene: SceneId,
     /// The object that sees, by its id in that scene.
@@ -96,9 +143,14 @@ pub struct Entered {
 }
 
 /// A viewer sees a target no more. Every `Left` follows exactly one [`Entered`] of the same pair; when a scene closes, its
-/// links end without.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+/// links end without. A message and an event, as [`Entered`] is.
+#[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
+    /// The entity that saw. It may be gone by now; what observes it is gone with it then.
+    #[event_target]
+    pub viewer_entity: Entity,
+    /// The entity that was seen; it may be gone by now.
+    pub target_entity: Entity,
     /// In which scene.
     pub scene: SceneId,
     /// The object that saw, by its id in that scene.
@@ -156,7 +208,7 @@ fn interest(
     Ok(SceneInterest {
         scene,
         views,
-        generations: Vec::new(),
+        bearers: Bearers::default(),
         counted: ViewCounters::default(),
         events: Vec::new(),
     })
@@ -184,57 +236,5 @@ pub(super) fn update_views(
         interest.counted = counters;
         stats.links += interest.views.link_count() as u64;
         stats.queued += interest.views.queue_len() as u64;
-    }
-}
-
-/// The events of all scenes as messages, scene by scene. The one place that writes them.
-pub(super) fn tell(
-    scenes: Query<(Entity, &SceneInterest)>,
-    mut by_id: Local<Vec<(SceneId, Entity)>>,
-    mut entered: MessageWriter<Entered>,
-    mut left: MessageWriter<Left>,
-) {
-    by_id.clear();
-    by_id.extend(
-        scenes
-            .iter()
-            .map(|(entity, interest)| (interest.scene, entity)),
-    );
-    by_id.sort_unstable();
-    for &(scene, entity) in &*by_id {
-        let Ok((_, interest)) = scenes.get(entity) else {
-            continue;
-        };
-        let enters = interest.events.iter().filter_map(|event| match *event {
-            ViewEvent::Enter {
-                viewer,
-                target,
-                priority,
-                ..
-            } => Some(Entered {
-                scene,
-                viewer: ObjectId(viewer),
-                target: ObjectId(target),
-                priority,
-            }),
-            ViewEvent::Leave { .. } => None,
-        });
-        entered.write_batch(enters);
-        let leaves = interest.events.iter().filter_map(|event| match *event {
-            ViewEvent::Leave {
-                viewer,
-                target,
-                reason,
-                ..
-            } => Some(Left {
-                scene,
-                viewer: ObjectId(viewer),
-                target: ObjectId(target),
-                target_generation: interest.generation(ObjectId(target)),
-                reason,
-            }),
-            ViewEvent::Enter { .. } => None,
-        });
-        left.write_batch(leaves);
     }
 }

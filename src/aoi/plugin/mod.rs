@@ -3,7 +3,7 @@
 //! ```text
 //! Despawned, Spawned, Teleported, AffiliationChanged, PriorityChanged,     ┌─▶ SceneInterest::events
 //! Changed<Position …> ──follow──▶ SceneViews ──update_views──▶ links ───┤
-//!                                                                       └─tell─▶ Entered, Left
+//!                                                                       └─tell─▶ Entered, Left ─▶ observers
 //! ```
 //! | file | holds |
 //! |---|---|
@@ -11,17 +11,23 @@
 //! | `components` | what an embedder puts on scenes and objects, rules among it |
 //! | `exceptions` | who is shown to one viewer, or hidden from one |
 //! | `interest` | the views of a scene, their update, and what is told of it |
+//! | `bearers` | who has, or had last, each id |
+//! | `tell` | what is told: messages, and events for observers |
+//! | `views` | whom an entity sees and who sees it, for systems |
 //! | `follow` | views follow the world |
 //! | `check` | views against the world, by brute force |
 
+mod bearers;
 mod check;
 mod components;
 mod exceptions;
 mod follow;
 mod interest;
 mod settings;
+mod tell;
 #[cfg(test)]
 mod tests;
+mod views;
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
@@ -31,9 +37,10 @@ pub use components::{InterestSpec, PriorityChanged, Ties, ViewRules, ViewTag, Vi
 pub use exceptions::{ViewError, ViewExceptions, end_exception, hide_from, show_to};
 pub use interest::{Entered, Left, SceneInterest};
 pub use settings::{AoiSettings, AoiStats};
+pub use views::Views;
 
 use crate::sim::{self, HashAppExt, SimSystems};
-use crate::world::{ObjectHashAppExt, Scenes, WorldPlugin};
+use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,6 +55,16 @@ impl Plugin for AoiPlugin {
         if !sim::begin::<Self, _>(app, WorldPlugin) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<Viewer>()
+            .register_type::<Viewable>()
+            .register_type::<ViewTag>()
+            .register_type::<Ties>()
+            .register_type::<InterestSpec>()
+            .register_type::<AoiSettings>();
+        app.register_required_components::<Player, Viewer>();
+        app.register_required_components::<Player, Viewable>();
+        app.register_required_components::<Npc, Viewable>();
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
             .add_message::<PriorityChanged>()
@@ -58,6 +75,7 @@ impl Plugin for AoiPlugin {
                 (
                     (
                         interest::open_grids,
+                        follow::find_unplaced,
                         follow::follow_rules,
                         follow::follow_leavers,
                         follow::follow_comers,
@@ -68,7 +86,7 @@ impl Plugin for AoiPlugin {
                     )
                         .chain()
                         .in_set(SimSystems::Locate),
-                    (interest::update_views, interest::tell)
+                    (interest::update_views, tell::tell, tell::tell_observers)
                         .chain()
                         .in_set(SimSystems::View),
                 ),

@@ -8,6 +8,7 @@ use crate::aoi::views::{RERANK_TICKS, Sight, ViewCounters};
 /// What holds for scenes and viewers that say nothing else.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct AoiSettings {
     /// Side of a grid cell, in metres. Nine cells should be one to two client screens: 50 m suits 150 m × 100 m. See
     /// [`cell_m_for_screen`](crate::aoi::cell_m_for_screen).
@@ -56,6 +57,9 @@ pub struct AoiStats {
     pub links: u64,
     /// Viewers that wait for a look.
     pub queued: u64,
+    /// Entities with [`Viewer`](super::Viewer) or [`Viewable`](super::Viewable) that were no object of a scene when they got
+    /// it, and so see nobody and are seen by nobody. A warning names the first.
+    pub unplaced: u64,
 }
 
 /// Adds what a scene counted since the last tick.

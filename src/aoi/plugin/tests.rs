@@ -1,5 +1,7 @@
 //! The plugin alone in an app.
 
+mod by_entity;
+
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -12,6 +12,7 @@ use crate::world::KindClass;
 
 /// Whose lists a link must find a place in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub enum Sight {
     /// Each viewer has its own top list, under its own cap; watchers of an object are not capped. So an
     /// eviction frees nobody else's place, and evictions do not cascade.

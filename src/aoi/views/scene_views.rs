@@ -63,6 +63,7 @@ pub struct Profile {
 
 /// How many of each class a viewer sees at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct ViewCaps {
     /// Of characters that players control.
     pub players: u16,
@@ -70,6 +71,17 @@ pub struct ViewCaps {
     pub npcs: u16,
     /// Of everything else.
     pub things: u16,
+}
+
+impl Default for ViewCaps {
+    /// What a client screen and line of today take: 100 players, 50 NPCs, 50 things.
+    fn default() -> Self {
+        Self {
+            players: 100,
+            npcs: 50,
+            things: 50,
+        }
+    }
 }
 
 impl ViewCaps {

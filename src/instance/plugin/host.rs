@@ -60,7 +60,7 @@ pub trait InstanceHost: Send + Sync + 'static {
     ) -> Result<(), WorldError> {
         let size_m = world
             .get::<Scene>(scene)
-            .ok_or(WorldError::NoSuchScene)?
+            .ok_or(WorldError::NoSuchScene { scene })?
             .size_m();
         change_scene(world, player, scene, size_m / 2.0)
     }

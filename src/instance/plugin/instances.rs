@@ -17,6 +17,7 @@ use crate::world::{PlayerId, SceneId};
 /// Limits of instances.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InstanceSettings {
     /// Instances that run or wait to be opened at once. A further match is refused: its players stay where they are,
     /// which is told and counted.
@@ -138,6 +139,21 @@ impl Instance {
     #[must_use]
     pub const fn ends_tick(&self) -> u64 {
         self.ends_tick
+    }
+
+    /// Notes that players are missing, about whom matchmaking is asked from this tick on, if the rules have it so.
+    pub(super) fn await_players(&mut self, vacancy: Option<Vacancy>, tick: u64) {
+        let Some(vacancy) = vacancy.filter(|vacancy| vacancy.players > 0) else {
+            return;
+        };
+        if self.rules.backfill_tries_max > 0 {
+            self.vacancies.push(AskedVacancy {
+                vacancy,
+                tries: 0,
+                asked: None,
+                next_tick: tick,
+            });
+        }
     }
 
     /// The real players whose objects are in the scene, in the order in which they came.

@@ -105,6 +105,8 @@ pub struct PlayerLeft {
     pub instance: InstanceId,
     /// The player that this is about.
     pub player: PlayerId,
+    /// The object that it played with; gone where the reason says so.
+    pub entity: Entity,
     /// The side that it played on, 0 or 1.
     pub side: usize,
     /// Why it is there no more, and whether its seat is held for it.
@@ -121,6 +123,18 @@ pub struct MemberLeft {
     pub party: TicketParty,
     /// The player that this is about.
     pub player: TicketPlayer,
+}
+
+/// A player was found for a match and has a seat in another, which it keeps: it is out of the new match, and others are asked
+/// to join in its place.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayerSeatedElsewhere {
+    /// The instance of the new match.
+    pub instance: InstanceId,
+    /// The player that this is about.
+    pub player: PlayerId,
+    /// The instance in which it has its seat.
+    pub seated_in: InstanceId,
 }
 
 /// How a player left a match before its end.
@@ -192,6 +206,8 @@ pub struct InstanceFault {
     pub instance: InstanceId,
     /// The player that this is about.
     pub player: PlayerId,
+    /// The object that was to be moved; gone now if it was on its way home.
+    pub entity: Entity,
     /// Whether it was on its way home.
     pub homewards: bool,
     /// What stood in the way.

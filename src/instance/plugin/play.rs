@@ -8,13 +8,11 @@ use bevy_time::{Fixed, Time};
 use tracing::debug;
 
 use super::host::{InstanceHost, InstanceModes, PlayerHome};
-use super::instances::{
-    AskedVacancy, Instance, InstanceSettings, InstanceStats, Instances, Seat, SeatState,
-};
+use super::instances::{Instance, InstanceSettings, InstanceStats, Instances, Seat, SeatState};
 use super::messages::{
     DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
     InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
-    PlayerEntered, PlayerLeft, PlayerReturned,
+    PlayerEntered, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
 };
 use crate::instance::lineup::{Lineup, Vacancy};
 use crate::instance::rules::InstanceRules;
@@ -103,7 +101,9 @@ pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -
 
 /// Parties that were found for a running match join it.
 fn join(world: &mut World, instances: &mut Instances, filled: MatchFilled, tick: u64) {
-    let MatchFilled { id, group, joined } = filled;
+    let MatchFilled {
+        id, group, joined, ..
+    } = filled;
     if instances.answer_of_ended(id) {
         return queue_again(world, joined);
     }
@@ -226,7 +226,7 @@ fn go_home(
     }
     let sent = instance.host.send_home(world, entity, home);
     let sent = sent.and_then(|()| match is_in(world, entity, instance.scene) {
-        true => Err(WorldError::NoSuchScene),
+        true => Err(WorldError::NoSuchScene { scene: home.scene }),
         false => Ok(()),
     });
     match sent {
@@ -246,6 +246,7 @@ fn go_home(
             world.write_message(InstanceFault {
                 instance: id,
                 player,
+                entity,
                 homewards: true,
                 error,
             });
@@ -256,7 +257,7 @@ fn go_home(
 /// Matches of hosted modes wait for their scene, unless there are as many instances as may be.
 fn await_scenes(world: &mut World, instances: &mut Instances, formed: Vec<MatchFormed>) {
     let max = world.resource::<InstanceSettings>().instances_max;
-    for MatchFormed { found } in formed {
+    for MatchFormed { found, .. } in formed {
         if hosted(world, &found).is_none() {
             continue;
         }
@@ -298,7 +299,7 @@ fn open_pending(world: &mut World, instances: &mut Instances, tick: u64) {
         let opened = host.open(world, &found, instances.running.len());
         let scene = opened.and_then(|scene| {
             let opened = world.get::<Scene>(scene).map(Scene::id);
-            Ok((scene, opened.ok_or(WorldError::NoSuchScene)?))
+            Ok((scene, opened.ok_or(WorldError::NoSuchScene { scene })?))
         });
         let (scene, scene_id) = match scene {
             Ok(scene) => scene,
@@ -354,9 +355,15 @@ fn take_seat(
     let Some(instance) = instances.running.get_mut(&id) else {
         return;
     };
-    if instances.seated.contains_key(&player) {
-        remove_player(world, instance, player.into());
+    if let Some(&seated_in) = instances.seated.get(&player) {
+        let vacancy = remove_player(world, instance, player.into());
+        instance.await_players(vacancy, tick);
         world.resource_mut::<InstanceStats>().stayed_out += 1;
+        world.write_message(PlayerSeatedElsewhere {
+            instance: id,
+            player,
+            seated_in,
+        });
         return;
     }
     instances.seated.insert(player, id);
@@ -415,11 +422,13 @@ fn move_in(
         Some(kept) if now.scene == instance.scene => kept,
         _ => now,
     });
-    let admitted = home.ok_or(WorldError::NoSuchObject).and_then(|home| {
-        let host = instance.host.clone();
-        host.admit(world, instance.scene, side, entity)?;
-        Ok(home)
-    });
+    let admitted = home
+        .ok_or(WorldError::NoSuchObject { entity })
+        .and_then(|home| {
+            let host = instance.host.clone();
+            host.admit(world, instance.scene, side, entity)?;
+            Ok(home)
+        });
     let mut stats = world.resource_mut::<InstanceStats>();
     match admitted {
         Ok(home) => {
@@ -442,6 +451,7 @@ fn move_in(
             world.write_message(InstanceFault {
                 instance: id,
                 player,
+                entity,
                 homewards: false,
                 error,
             });
@@ -499,6 +509,7 @@ fn change_seat(
             world.write_message(PlayerLeft {
                 instance: id,
                 player,
+                entity,
                 side,
                 reason,
             });
@@ -545,14 +556,7 @@ fn vacate(world: &mut World, instance: &mut Instance, vacancy: Option<Vacancy>, 
         return;
     };
     world.resource_mut::<InstanceStats>().left += u64::from(vacancy.players);
-    if instance.rules.backfill_tries_max > 0 && vacancy.players > 0 {
-        instance.vacancies.push(AskedVacancy {
-            vacancy,
-            tries: 0,
-            asked: None,
-            next_tick: tick,
-        });
-    }
+    instance.await_players(Some(vacancy), tick);
 }
 
 /// Takes a player or a party out of an instance; whether it was in it.
@@ -597,6 +601,7 @@ fn take_out(
             world.write_message(PlayerLeft {
                 instance: id,
                 player,
+                entity,
                 side: seat.side,
                 reason: DepartureReason::Requested,
             });
@@ -606,26 +611,31 @@ fn take_out(
     was_in
 }
 
-/// Asks matchmaking about the vacancies whose time has come.
+/// Asks matchmaking about the vacancies whose time has come: of each match about one at a time, so that whoever joins next is
+/// chosen with regard to who joined before.
 fn ask_for_players(world: &mut World, instances: &mut Instances, tick: u64) {
     let Instances {
         running, questions, ..
     } = instances;
     for instance in running.values_mut() {
-        for asked in &mut instance.vacancies {
-            if asked.asked.is_some() || asked.next_tick > tick {
-                continue;
-            }
-            *questions += 1;
-            (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
-            world.resource_mut::<InstanceStats>().backfills_asked += 1;
-            world.write_message(BackfillRequest {
-                id: instance.match_id,
-                mode: instance.lineup.mode(),
-                group: asked.vacancy.side,
-                wanted: instance.lineup.wanted(&asked.vacancy),
-            });
+        if instance.vacancies.iter().any(|one| one.asked.is_some()) {
+            continue;
         }
+        let due = instance.vacancies.iter_mut();
+        let due = due.filter(|one| one.next_tick <= tick);
+        // Of equals the first, who left first.
+        let Some(asked) = due.min_by_key(|one| one.tries) else {
+            continue;
+        };
+        *questions += 1;
+        (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
+        world.resource_mut::<InstanceStats>().backfills_asked += 1;
+        world.write_message(BackfillRequest {
+            id: instance.match_id,
+            mode: instance.lineup.mode(),
+            group: asked.vacancy.side,
+            wanted: instance.lineup.wanted(&asked.vacancy),
+        });
     }
 }
 

@@ -110,6 +110,7 @@ fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions
         app.world_mut().write_message(LoggedOut {
             client: ClientId(1),
             player: PlayerId(player),
+            entity: None,
             reason: LogoutReason::Requested,
         });
     }

@@ -10,6 +10,7 @@ use crate::world::{Object, StateHashed};
 
 /// Who asks: decides how much may be spent on the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub enum PathClass {
     /// A short way, given up after [`NavSettings::npc_nodes_max`](super::NavSettings::npc_nodes_max) nodes.
     #[default]
@@ -26,6 +27,7 @@ pub enum PathClass {
 /// component withdraws the request; one withdrawn before the next Navigate was never asked. Until the answer comes, the object keeps the path it has.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
 #[component(storage = "SparseSet", on_insert = asked, clone_behavior = Ignore)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PathRequest {
     /// Where it wants to be, in metres; the path ends in the middle of that tile.
     pub goal: Vec2,

@@ -9,6 +9,7 @@ use crate::nav::Algorithm;
 /// How paths are searched for, and how much a tick spends on it. A `Resource`; a scenario sets it as `settings: (nav: …)`.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct NavSettings {
     /// How paths are searched, by its name. Until what it reads is built, `jps-bit-prune` answers.
     #[serde(with = "algorithm_by_name")]

@@ -63,6 +63,7 @@ pub(in crate::scenario) fn log_matches(
         id,
         group,
         ref joined,
+        ..
     } in filled.read()
     {
         for ticket in joined {
@@ -74,7 +75,7 @@ pub(in crate::scenario) fn log_matches(
         let party = expired.party.into();
         write(Event::Expire { party });
     }
-    for MatchFormed { found } in formed.read() {
+    for MatchFormed { found, .. } in formed.read() {
         let parties = |group: &Vec<Ticket>| -> Vec<LogNumber> {
             group.iter().map(|ticket| ticket.party.into()).collect()
         };

@@ -95,7 +95,7 @@ pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
     });
 }
 
-/// Takes over the values of an object, and says which of them are others than clients hold.
+/// Takes over the values of an object, and says which of them are others than clients hold, or are no more.
 fn take_values(
     world: &mut World,
     due: Due,
@@ -126,6 +126,9 @@ fn take_values(
                 changed[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
                 different += 1;
             }
+        } else if sent.remove(bit) {
+            changed[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
+            (dirty, different) = (dirty + 1, different + 1);
         }
     }
     if let Some(mut kept) = object.get_mut::<SentValues>() {

@@ -183,9 +183,8 @@ impl Claims<'_> {
         if let Some((id, value)) = beyond.filter(|_| self.exact) {
             return Err(format!("attribute {id} is told to others: {value:?}"));
         }
-        // What it learnt while it belonged to the object's team or party, it keeps; so it does of components that are gone.
-        let is_expected = |id| expected.iter().any(|&(other, _)| other == id);
-        let held = held.iter().filter(|&&(id, _)| is_expected(id));
+        // What it learnt while it belonged to the object's team or party, it keeps; what the object has no more it does not.
+        let held = held.iter().filter(|(id, _)| told.contains(id));
         let held: Vec<_> = held.cloned().collect();
         if held == expected {
             Ok(())
@@ -268,7 +267,7 @@ impl Claims<'_> {
         let to_party = self.shares::<PartyId>(entity) && of(Audience::PARTY).next().is_some();
         // Also when the component is gone by now: an object keeps what was told of it.
         let sent = entity.get::<SentValues>();
-        let has = |(bit, _)| sent.is_some_and(|sent| sent.get(bit).is_some());
+        let has = |(bit, _)| sent.is_some_and(|sent| sent.had(bit));
         to_party || is_here && of(Audience::SCENE).any(has)
     }
 }

@@ -36,6 +36,13 @@ impl DirtyMasks {
         self.masks.mark(slot.0, bit);
     }
 
+    /// Marks an attribute whose component an object loses; nothing when all of the object goes, slot included.
+    pub(super) fn mark_lost(&mut self, entity: Entity, slot: MaskSlot, bit: u32) {
+        if self.bearers.get(slot.0 as usize) == Some(&Some(entity)) {
+            self.mark(slot, bit);
+        }
+    }
+
     /// Whether anything of an object changed.
     #[must_use]
     pub fn is_dirty(&self, slot: MaskSlot) -> bool {

@@ -6,11 +6,11 @@ use crate::sync::attribute_set::AttributeSet;
 use crate::sync::remotes::remote_id;
 use crate::wire::{
     Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
-    write_snapshot_head,
+    write_removed_attribute, write_snapshot_head,
 };
 use crate::world::{Object, ObjectRef};
 
-/// Appends a *Delta* of those values that are in a set; nothing without values.
+/// Appends a *Delta* of those values that are in a set, removed ones too; nothing without any.
 pub(super) fn write_delta(
     bytes: &mut Vec<u8>,
     id: u32,
@@ -18,10 +18,10 @@ pub(super) fn write_delta(
     attributes: &Attributes,
     values: (&SentValues, &AttributeSet),
 ) {
-    let count = values.0.of(values.1).count() as u16;
+    let count = values.0.changes(values.1).count() as u16;
     if count > 0 {
         write_delta_head(bytes, id, generation, count);
-        write_values(bytes, attributes, values);
+        write_changes(bytes, attributes, values);
     }
 }
 
@@ -52,16 +52,16 @@ pub(super) fn write_remote(
     write_values(bytes, attributes, values);
 }
 
-/// Appends a *RemoteDelta* of those values that are in a set.
+/// Appends a *RemoteDelta* of those values that are in a set, removed ones too.
 pub(super) fn write_remote_delta(
     bytes: &mut Vec<u8>,
     object: ObjectRef,
     attributes: &Attributes,
     values: (&SentValues, &AttributeSet),
 ) {
-    let count = values.0.of(values.1).count() as u16;
+    let count = values.0.changes(values.1).count() as u16;
     write_remote_delta_head(bytes, remote_id(object), count);
-    write_values(bytes, attributes, values);
+    write_changes(bytes, attributes, values);
 }
 
 fn write_values(
@@ -72,6 +72,20 @@ fn write_values(
     for (bit, value) in sent.of(set) {
         if let Some(registered) = attributes.get(bit) {
             write_attribute(bytes, registered.spec.id, value);
+        }
+    }
+}
+
+fn write_changes(
+    bytes: &mut Vec<u8>,
+    attributes: &Attributes,
+    (sent, set): (&SentValues, &AttributeSet),
+) {
+    for (bit, value) in sent.changes(set) {
+        match (attributes.get(bit), value) {
+            (Some(registered), Some(value)) => write_attribute(bytes, registered.spec.id, value),
+            (Some(registered), None) => write_removed_attribute(bytes, registered.spec.id),
+            (None, _) => {}
         }
     }
 }

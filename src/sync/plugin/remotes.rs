@@ -65,8 +65,8 @@ pub(super) fn follow_affiliations(
             ];
             let before = records.affiliate(object.id().0, affiliation);
             parties.change(object.reference(), before[PARTY], affiliation[PARTY]);
-            // Who comes from another scene brings values that were told there.
-            if public.is_some_and(|told| sent.of(told).next().is_some()) {
+            // Who comes from another scene brings what was told there, also of what it has no more.
+            if public.is_some_and(|told| sent.changes(told).next().is_some()) {
                 records.publish(object.id().0, object.generation().0);
             }
         }

@@ -19,8 +19,9 @@ pub trait Replicate: Component<Mutability = Mutable> {
 
 /// Registers attributes.
 ///
-/// An object's first values are sent with its snapshot. Once an attribute was replicated, an object keeps it: that its
-/// component is removed is not told.
+/// An object's first values are sent with its snapshot. When its component is removed, the attribute is: who was told of it
+/// is told at the attribute's cadence that there is none any more. A component that is taken off and put on again in between
+/// was never gone.
 pub trait ReplicateAppExt {
     /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
     /// which looks at every such object once a tick.
@@ -93,6 +94,23 @@ impl ReplicateAppExt for App {
 }
 
 fn register<C: Component, V: Into<Value>>(
+    app: &mut App,
+    spec: AttributeSpec,
+    field: impl Fn(&C) -> V + Send + Sync + 'static,
+) -> Result<u32, RegisterError> {
+    let bit = enter_on_list(app, spec, field)?;
+    // An observer and no list of removals, which Bevy keeps for two updates only: a loop may have more of them than ticks.
+    app.add_observer(
+        move |lost: On<Remove<C>>, slots: Query<&MaskSlot>, mut masks: ResMut<DirtyMasks>| {
+            if let Ok(&slot) = slots.get(lost.entity) {
+                masks.mark_lost(lost.entity, slot, bit);
+            }
+        },
+    );
+    Ok(bit)
+}
+
+fn enter_on_list<C: Component, V: Into<Value>>(
     app: &mut App,
     spec: AttributeSpec,
     field: impl Fn(&C) -> V + Send + Sync + 'static,

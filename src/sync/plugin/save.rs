@@ -53,7 +53,8 @@ fn take_back(
     for SaveFailed(request) in failed.read() {
         if let Ok(&slot) = objects.get(request.entity) {
             let bits = (0..).zip(attributes.specs()).filter_map(|(bit, spec)| {
-                let asked = request.values.iter().any(|&(id, _)| id == spec.id);
+                let asked = request.values.iter().any(|&(id, _)| id == spec.id)
+                    || request.removed.contains(&spec.id);
                 asked.then_some(bit)
             });
             bits.for_each(|bit| masks.mark_unsaved(slot, bit));

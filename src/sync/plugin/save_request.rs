@@ -4,6 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
 use super::attributes::Attributes;
+use super::sent_values::SentValues;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{AttributeSet, both, is_empty};
@@ -23,6 +24,8 @@ pub struct SaveRequest {
     pub tick: u64,
     /// Attributes by ascending bit: their number and encoded value.
     pub values: Vec<(u16, Vec<u8>)>,
+    /// The numbers of attributes that it had and has no more, by ascending bit.
+    pub removed: Vec<u16>,
 }
 
 /// The values of an object as they are now.
@@ -32,19 +35,24 @@ pub(super) fn request_of(
     set: &AttributeSet,
     tick: u64,
 ) -> Option<SaveRequest> {
-    let mut values = Vec::new();
-    for registered in bits(set).map_while(|bit| attributes.get(bit)) {
+    let (mut values, mut removed) = (Vec::new(), Vec::new());
+    let sent = object.get::<SentValues>();
+    for (bit, registered) in bits(set).map_while(|bit| Some((bit, attributes.get(bit)?))) {
         let mut value = Vec::new();
         if registered.encode(object, &mut value).is_some() {
             values.push((registered.spec.id, value));
+        } else if sent.is_some_and(|sent| sent.had(bit)) {
+            removed.push(registered.spec.id);
         }
     }
-    (!values.is_empty()).then_some(SaveRequest {
+    let is_empty = values.is_empty() && removed.is_empty();
+    (!is_empty).then_some(SaveRequest {
         entity: object.id(),
         object: bearer(object)?,
         player: object.get::<PlayerId>().copied(),
         tick,
         values,
+        removed,
     })
 }
 

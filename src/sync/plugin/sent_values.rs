@@ -6,33 +6,73 @@ use smallvec::SmallVec;
 use crate::sync::attribute_set::AttributeSet;
 use crate::sync::masks::bits;
 
-/// The values that clients hold, encoded, by bit; `None` for attributes that the object does not have.
+/// The values that clients hold, encoded, by bit.
 #[derive(Component, Clone, Debug, Default)]
-pub(in crate::sync) struct SentValues(Vec<Option<SmallVec<[u8; 8]>>>);
+pub(in crate::sync) struct SentValues(Vec<SentValue>);
+
+/// What clients hold of an attribute.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum SentValue {
+    /// The object never had it.
+    #[default]
+    Never,
+    /// The object had it: who was told so forgets it.
+    Removed,
+    Is(SmallVec<[u8; 8]>),
+}
 
 impl SentValues {
     /// Keeps a value; whether it differs from the one before.
     pub fn set(&mut self, bit: usize, value: &[u8]) -> bool {
         if self.0.len() <= bit {
-            self.0.resize(bit + 1, None);
+            self.0.resize(bit + 1, SentValue::Never);
         }
-        let changed = self.0[bit].as_deref() != Some(value);
+        let changed = self.get(bit) != Some(value);
         if changed {
-            self.0[bit] = Some(SmallVec::from_slice(value));
+            self.0[bit] = SentValue::Is(SmallVec::from_slice(value));
         }
         changed
     }
 
+    /// The object has an attribute no more; whether it had it.
+    pub fn remove(&mut self, bit: usize) -> bool {
+        let had = self.get(bit).is_some();
+        if had {
+            self.0[bit] = SentValue::Removed;
+        }
+        had
+    }
+
     /// The value of an attribute, if it has one.
     pub fn get(&self, bit: usize) -> Option<&[u8]> {
-        self.0.get(bit)?.as_deref()
+        match self.0.get(bit)? {
+            SentValue::Is(value) => Some(value),
+            SentValue::Never | SentValue::Removed => None,
+        }
+    }
+
+    /// Whether the object has an attribute, or had it.
+    pub fn had(&self, bit: usize) -> bool {
+        self.0
+            .get(bit)
+            .is_some_and(|value| *value != SentValue::Never)
     }
 
     /// Those of the values that are in a set, with their bits, ascending.
     pub fn of<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
+        self.changes(set)
+            .filter_map(|(bit, value)| Some((bit, value?)))
+    }
+
+    /// The same with those that the object had and has no more, as `None`.
+    pub fn changes<'a>(
+        &'a self,
+        set: &'a AttributeSet,
+    ) -> impl Iterator<Item = (usize, Option<&'a [u8]>)> {
         bits(set)
-            .map_while(|bit| Some((bit, self.0.get(bit)?)))
-            .filter_map(|(bit, value)| Some((bit, value.as_deref()?)))
+            .take_while(|&bit| bit < self.0.len())
+            .filter(|&bit| self.had(bit))
+            .map(|bit| (bit, self.get(bit)))
     }
 }
 
@@ -47,5 +87,17 @@ mod tests {
         assert!(sent.set(3, b"abc") && !sent.set(3, b"abc") && sent.set(3, b"abd"));
         let all = [!0; ATTRIBUTE_WORDS];
         assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(3, b"abd".as_slice())]);
+    }
+
+    #[test]
+    fn what_was_there_once_is_removed_once() {
+        let mut sent = SentValues::default();
+        assert!(!sent.remove(1), "it never was");
+        sent.set(3, b"abc");
+        assert!(sent.remove(3) && !sent.remove(3));
+        let all = [!0; ATTRIBUTE_WORDS];
+        assert_eq!(sent.of(&all).count(), 0);
+        assert_eq!(sent.changes(&all).collect::<Vec<_>>(), [(3, None)]);
+        assert!(sent.set(3, b"abc"), "it is back");
     }
 }

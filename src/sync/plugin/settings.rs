@@ -8,6 +8,7 @@ use crate::sync::client::Allowance;
 /// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct SyncSettings {
     /// How far from its place clients may believe an object to be, in metres, beside the 1.6 cm of the wire.
     pub motion_tolerance_m: f32,

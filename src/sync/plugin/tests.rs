@@ -6,6 +6,7 @@ mod following;
 mod gone;
 mod links;
 mod remotes;
+mod removals;
 mod saves;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use super::*;
 use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
 use crate::outbox::{CloseReason, Outbox, Sink};
-use crate::session::{ControlledBy, LogoutReason, Sessions, control, disconnect};
+use crate::session::{ControlledBy, LogoutReason, connect, control, disconnect};
 use crate::sim::{SimTick, Workers};
 use crate::sync::{Mirror, SentCounters};
 use crate::wire::{Channel, ClientId, Encoding, PacketHeader, Reader, Value};
@@ -202,7 +203,7 @@ impl Rig {
         );
         let world = self.app.world_mut();
         let entity = spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
-        let client = world.resource_mut::<Sessions>().connect(100, true).unwrap();
+        let client = connect(world, true).unwrap();
         assert!(control(world, client, entity));
         self.players.push(entity);
     }
@@ -229,7 +230,10 @@ impl Rig {
         let Some(&slot) = world.get::<MaskSlot>(entity) else {
             return;
         };
-        world.get_mut::<Stance>(entity).unwrap().0 = value;
+        let Some(mut stance) = world.get_mut::<Stance>(entity) else {
+            return;
+        };
+        stance.0 = value;
         world.resource_mut::<DirtyMasks>().mark(slot, self.stance);
     }
 

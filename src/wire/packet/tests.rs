@@ -148,7 +148,7 @@ fn a_greeting_reads_back_and_another_version_is_refused_unread() {
     };
     let mut bytes = Vec::new();
     hello.write(&mut bytes);
-    assert_eq!(bytes[..2], [HELLO, 2]);
+    assert_eq!(bytes[..2], [HELLO, 3]);
     let mut reader = Reader::new(&bytes[1..]);
     assert_eq!(Hello::read(&mut reader), Ok(hello));
     assert!(reader.is_empty());
@@ -156,10 +156,10 @@ fn a_greeting_reads_back_and_another_version_is_refused_unread() {
         assert!(Hello::read(&mut Reader::new(&bytes[1..cut])).is_err());
     }
     let expected = WireError::Version {
-        found: 3,
-        expected: 2,
+        found: 4,
+        expected: 3,
     };
-    assert_eq!(Hello::read(&mut Reader::new(&[3, 255])), Err(expected));
+    assert_eq!(Hello::read(&mut Reader::new(&[4, 255])), Err(expected));
 }
 
 #[test]

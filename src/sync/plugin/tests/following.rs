@@ -17,6 +17,8 @@ enum SyncStep {
     Party(usize, u32),
     Vigour(usize, u32),
     Score(usize, u32),
+    /// Takes a component off that is an attribute, or puts it on again.
+    Toggle(usize, u32),
     SceneScore(usize, u32),
     Pace(usize, f32),
     Change(usize, usize),
@@ -43,6 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<SyncStep>> {
         2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Party(w, v)),
         2 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Vigour(w, v)),
         1 => (who.clone(), 0..3u32).prop_map(|(w, v)| SyncStep::Score(w, v)),
+        3 => (who.clone(), 0..6u32).prop_map(|(w, v)| SyncStep::Toggle(w, v)),
         1 => (0..2usize, 0..3u32).prop_map(|(s, v)| SyncStep::SceneScore(s, v)),
         2 => (who.clone(), -3.0..3.0f32).prop_map(|(w, v)| SyncStep::Pace(w, v)),
         1 => (who.clone(), 0..2usize).prop_map(|(w, s)| SyncStep::Change(w, s)),
@@ -152,6 +155,11 @@ impl SyncStep {
                     rig.app.world_mut().entity_mut(entity).insert(Score(value));
                 }
             }
+            SyncStep::Toggle(nth, which) => {
+                if let Some(entity) = pick(nth) {
+                    toggle_one(&mut rig.app.world_mut().entity_mut(entity), which);
+                }
+            }
             SyncStep::SceneScore(scene, value) => {
                 let scene = rig.scenes[scene];
                 rig.app.world_mut().entity_mut(scene).insert(Score(value));
@@ -194,6 +202,26 @@ impl SyncStep {
             }
             _ => {}
         }
+    }
+}
+
+/// Takes one of the attributes off, or puts it on again.
+fn toggle_one(object: &mut EntityWorldMut, which: u32) {
+    match which {
+        0 => toggle(object, Health(7)),
+        1 => toggle(object, Gold(7)),
+        2 => toggle(object, Mana(7)),
+        3 => toggle(object, Stance(7)),
+        4 => toggle(object, Vigour(7)),
+        _ => toggle(object, Score(7)),
+    }
+}
+
+fn toggle<C: Component>(object: &mut EntityWorldMut, component: C) {
+    if object.contains::<C>() {
+        object.remove::<C>();
+    } else {
+        object.insert(component);
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::wire::RemoteId;
 
 /// What the client of one player was told unseen of an object, of an attribute.
-fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> Option<Vec<u8>> {
+pub(super) fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> Option<Vec<u8>> {
     let end = rig.mirrors.0.lock().unwrap();
     let of = RemoteId {
         scene: of.scene.0,

@@ -1,0 +1,150 @@
+//! 5 of 5: a small game, whole: logins by its own rule, hunters, views, a battle and back, saves, and what a client sends.
+//! Read it from `game` on, then the systems in its order; `play` is the other end of the line.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::collections::BTreeMap;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use throng::inbox::offer;
+use throng::prelude::*;
+
+const GATE: Vec2 = Vec2::new(50.0, 30.0);
+
+#[derive(Component)]
+struct Gold(u16); // Stored, and known to nobody but its owner.
+
+#[derive(Component)]
+struct Wolf(u64); // The tick from which it may rob again.
+
+#[derive(Resource)]
+struct Town(Entity);
+
+#[derive(Resource, Default)]
+struct Store(BTreeMap<PlayerId, u16>); // In a real game a database.
+
+fn game(app: &mut App) {
+    let arena = SceneSpec::new("arena", Vec2::splat(20.0));
+    let mut hosts = app.world_mut().resource_mut::<InstanceModes>();
+    hosts.host("duel", InstanceRules::lasting_s(3.0), arena);
+    let gold = AttributeSpec::new("gold", 2, Encoding::U16).to(Audience::OWNER);
+    app.replicate_field(gold.persistent(), |gold: &Gold| u64::from(gold.0))
+        .expect("no other attribute has this name or number");
+    let modes = vec![QueueMode::groups("duel", 1)];
+    app.insert_resource(MatchmakingSettings { modes })
+        .init_resource::<Store>();
+    let think = (welcome, hunt, queue, reward).chain();
+    app.add_systems(FixedUpdate, think.in_set(SimSystems::Think));
+    app.add_systems(FixedUpdate, save.in_set(SimSystems::Last));
+}
+
+/// Who may play, and as what. A client without an object sees nothing and can do nothing.
+fn welcome(
+    mut new: MessageReader<LoggedIn>,
+    (town, store): (Res<Town>, Res<Store>),
+    mut commands: Commands,
+) {
+    for &LoggedIn { client, player } in new.read() {
+        if player.0 > 2 {
+            println!("player {} may not play", player.0);
+            continue;
+        }
+        let gold = store.0.get(&player).copied().unwrap_or(5);
+        println!("player {} logs in with {gold} gold", player.0);
+        let at = Position(Vec2::new(10.0, 20.0 + 5.0 * player.0 as f32));
+        let place = (Object::in_scene(town.0), at, ControlledBy::new(client));
+        commands.spawn((Player, player, place, Speed(6.0), Gold(gold)));
+    }
+}
+
+/// Wolves run at whom they see first, and rob.
+fn hunt(
+    (tick, views): (Res<SimTick>, Views),
+    mut wolves: Query<(Entity, &Position, &mut Wolf)>,
+    mut prey: Query<(&Position, &PlayerId, &mut Gold)>,
+    mut commands: Commands,
+) {
+    for (wolf, at, mut bites) in &mut wolves {
+        for who in views.seen_by(wolf).take(1) {
+            let Ok((to, player, mut gold)) = prey.get_mut(who) else {
+                continue;
+            };
+            if to.0.distance(at.0) > 2.0 {
+                commands.entity(wolf).insert(PathRequest::to(to.0));
+            } else if tick.0 >= bites.0 {
+                (gold.0, bites.0) = (gold.0.saturating_sub(1), tick.0 + 20);
+                println!("a wolf robs player {}: {} gold left", player.0, gold.0);
+            }
+        }
+    }
+}
+
+/// Who comes to the gate queues for a duel, as a party of one; who waits already is refused.
+fn queue(who: Query<(&PlayerId, &Position)>, mut requests: MessageWriter<QueueRequest>) {
+    for (&player, _) in who.iter().filter(|(_, at)| at.0 == GATE) {
+        let ticket = Ticket::new(PartyId(player.0 as u32), [player]);
+        requests.write(QueueRequest { ticket });
+    }
+}
+
+fn reward(mut home: MessageReader<PlayerReturned>, mut purses: Query<&mut Gold>) {
+    for &PlayerReturned { player, entity, .. } in home.read() {
+        if let Ok(mut purse) = purses.get_mut(entity) {
+            purse.0 += 10;
+            println!("player {} earned 10 gold in a duel", player.0);
+        }
+    }
+}
+
+fn save(mut requests: MessageReader<SaveRequest>, mut store: ResMut<Store>) {
+    for SaveRequest { player, values, .. } in requests.read() {
+        if let (&Some(player), [(_, gold)]) = (player, &values[..]) {
+            println!("saved: player {} has {} gold", player.0, gold[0]);
+            store.0.insert(player, gold[0].into());
+        }
+    }
+}
+
+/// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
+fn play(mirror: &Mirror) -> Option<ClientMessage> {
+    let (own, _) = mirror.own()?;
+    let mut known = mirror.object(own)?.attributes.iter();
+    if known.any(|(_, gold)| gold[0] >= 10) {
+        return Some(ClientMessage::Logout);
+    }
+    let at = mirror.position(own, mirror.tick())?;
+    let step = (GATE - at).clamp_length_max(0.3);
+    (step != Vec2::ZERO).then(|| ClientMessage::move_to(at + step, 0))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut server = Server::builder().plugins(game).build();
+    let (world, sent) = (server.world_mut(), MemorySink::default());
+    let map = SceneMap::new(TileMap::new(120, 120, false)?.into(), 0.5);
+    let town = open_scene(world, SceneSpec::new("town", map.size_m()), map)?;
+    world.insert_resource(Town(town));
+    Outbox::set_sink(&mut world.resource_mut(), Box::new(sent.clone()));
+    let wolf = (Npc, Wolf(0), Viewer::default(), Speed(4.0));
+    world.spawn((wolf, Object::in_scene(town), Position(GATE * 0.7)));
+    let mut clients = BTreeMap::new();
+    for player in 1..=3 {
+        let client = connect(world, true)?;
+        offer(world, client, &ClientMessage::Login { player }.to_bytes())?;
+        clients.insert(client, Mirror::default());
+    }
+    for _ in 0..400 {
+        server.step(1);
+        for (client, packet) in std::mem::take(&mut sent.kept().frames).iter() {
+            clients.entry(client).or_default().receive(packet)?;
+        }
+        for (&client, mirror) in &clients {
+            if let Some(message) = play(mirror) {
+                offer(server.world_mut(), client, &message.to_bytes())?;
+            }
+        }
+    }
+    let left = server.world().resource::<Sessions>().len();
+    println!("after 20 s, {left} of 3 clients are connected");
+    Ok(())
+}

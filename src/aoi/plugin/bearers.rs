@@ -1,0 +1,31 @@
+//! Who has, or had last, each id of a scene.
+
+use bevy_ecs::entity::Entity;
+
+use crate::world::{Generation, ObjectId};
+
+/// The bearer of each id, kept until the next one comes: what is told of those who are gone names them, too.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bearers(Vec<Option<(Entity, Generation)>>);
+
+impl Bearers {
+    pub fn set(&mut self, id: ObjectId, entity: Entity, generation: Generation) {
+        let place = id.0 as usize;
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some((entity, generation));
+    }
+
+    pub fn generation(&self, id: ObjectId) -> Generation {
+        self.get(id).map(|bearer| bearer.1).unwrap_or_default()
+    }
+
+    pub fn entity(&self, id: ObjectId) -> Option<Entity> {
+        self.get(id).map(|bearer| bearer.0)
+    }
+
+    fn get(&self, id: ObjectId) -> Option<(Entity, Generation)> {
+        self.0.get(id.0 as usize).copied().flatten()
+    }
+}

@@ -1,0 +1,79 @@
+//! What View changed, told: messages for all, events for those who are observed.
+
+use bevy_ecs::observer::CachedObservers;
+use bevy_ecs::prelude::*;
+
+use super::interest::{Entered, Left, SceneInterest};
+use crate::world::Scenes;
+
+/// What is told of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ViewFact {
+    Entered(Entered),
+    Left(Left),
+}
+
+/// The events of all scenes as messages, scene by scene. The one place that writes them.
+pub(super) fn tell(
+    scenes: Res<Scenes>,
+    interests: Query<&SceneInterest>,
+    mut entered: MessageWriter<Entered>,
+    mut left: MessageWriter<Left>,
+) {
+    for (_, scene) in scenes.iter() {
+        let Ok(interest) = interests.get(scene) else {
+            continue;
+        };
+        let events = interest.events().iter();
+        entered.write_batch(events.clone().filter_map(|event| interest.entered(event)));
+        left.write_batch(events.filter_map(|event| interest.left(event)));
+    }
+}
+
+/// The same for observers, one by one, in the order in which things happened. O(1) while nobody observes either, else a
+/// look-up for each link that began or ended.
+pub(super) fn tell_observers(world: &mut World, mut facts: Local<Vec<ViewFact>>) {
+    facts.clear();
+    {
+        let (of_enters, of_leaves) = (observers::<Entered>(world), observers::<Left>(world));
+        if of_enters.is_none() && of_leaves.is_none() {
+            return;
+        }
+        for (_, scene) in world.resource::<Scenes>().iter() {
+            let Some(interest) = world.get::<SceneInterest>(scene) else {
+                continue;
+            };
+            for event in interest.events() {
+                let entered = interest.entered(event).map(ViewFact::Entered);
+                let fact = entered.or_else(|| interest.left(event).map(ViewFact::Left));
+                facts.extend(fact.filter(|fact| match fact {
+                    ViewFact::Entered(entered) => reaches(of_enters, entered.viewer_entity),
+                    ViewFact::Left(left) => reaches(of_leaves, left.viewer_entity),
+                }));
+            }
+        }
+    }
+    for fact in facts.drain(..) {
+        match fact {
+            ViewFact::Entered(entered) => world.trigger(entered),
+            ViewFact::Left(left) => world.trigger(left),
+        }
+    }
+}
+
+/// Who observes such events, if anybody does.
+fn observers<E: Event>(world: &World) -> Option<&CachedObservers> {
+    let observers = world
+        .observers()
+        .try_get_observers(world.event_key::<E>()?)?;
+    let none = observers.global_observers().is_empty() && observers.entity_observers().is_empty();
+    (!none).then_some(observers)
+}
+
+/// Whether an event of an entity reaches any of them.
+fn reaches(observers: Option<&CachedObservers>, entity: Entity) -> bool {
+    observers.is_some_and(|observers| {
+        !observers.global_observers().is_empty()
+            || observers.entity_observers().contains_key(&entity)
+    })
+}

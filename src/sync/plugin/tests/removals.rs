@@ -1,0 +1,116 @@
+//! Components that are removed, and so attributes that are no more.
+
+use bevy_ecs::message::Messages;
+
+use super::remotes::told_of;
+use super::*;
+
+#[test]
+fn who_holds_an_attribute_is_told_that_its_component_is_gone() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (by, of) = (rig.players[0], rig.players[2]);
+    let all = |rig: &Rig| [1, 3, 4].map(|attribute| rig.known(by, of, attribute).is_some());
+    assert_eq!(all(&rig), [true; 3]);
+    let mut object = rig.app.world_mut().entity_mut(of);
+    object.remove::<(Health, Mana, Stance)>();
+    rig.rest_and_compare();
+    assert_eq!(all(&rig), [false; 3]);
+    assert!(
+        rig.known(by, of, 7).is_none(),
+        "of its guild nothing was told"
+    );
+    let mut object = rig.app.world_mut().entity_mut(of);
+    object.insert((Health(100), Stance(1)));
+    rig.rest_and_compare();
+    assert_eq!(
+        all(&rig),
+        [true, false, true],
+        "an equal value is told anew"
+    );
+}
+
+#[test]
+fn a_component_that_is_off_for_less_than_a_tick_was_never_gone() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let before = rig.sent().deltas;
+    let mut object = rig.app.world_mut().entity_mut(rig.players[2]);
+    object.remove::<Health>().insert(Health(100));
+    rig.rest_and_compare();
+    assert_eq!(rig.sent().deltas, before);
+}
+
+#[test]
+fn what_is_lost_with_the_object_marks_nobody_elses_slot() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let gone = rig.players.remove(5);
+    let slot = *rig.app.world().get::<MaskSlot>(gone).unwrap();
+    rig.app.world_mut().despawn(gone);
+    let masks = rig.app.world().resource::<DirtyMasks>();
+    assert!(!masks.is_dirty(slot), "a mark is left of who is gone");
+    rig.rest_and_compare();
+}
+
+#[test]
+fn a_scene_loses_an_attribute_and_so_do_those_who_are_told_unseen() {
+    let mut rig = Rig::new(10);
+    let (scene, by) = (rig.scenes[0], rig.players[0]);
+    rig.app.world_mut().entity_mut(scene).insert(Score(3));
+    rig.rest_and_compare();
+    let of = rig.app.world().get::<Scene>(scene).unwrap().reference();
+    assert_eq!(told_of(&rig, by, of, 6), Some(vec![3]));
+    rig.app.world_mut().entity_mut(scene).remove::<Score>();
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, by, of, 6), None);
+    rig.app.world_mut().entity_mut(scene).insert(Score(3));
+    rig.rest_and_compare();
+    assert_eq!(told_of(&rig, by, of, 6), Some(vec![3]));
+}
+
+#[test]
+fn who_comes_back_to_a_team_does_not_keep_what_was_lost_meanwhile() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (by, of) = (rig.players[0], rig.players[2]);
+    rig.app.world_mut().entity_mut(by).remove::<TeamId>();
+    rig.rest_and_compare();
+    assert!(rig.known(by, of, 3).is_some(), "it keeps what it learnt");
+    rig.app.world_mut().entity_mut(of).remove::<Mana>();
+    rig.rest_and_compare();
+    rig.app.world_mut().entity_mut(by).insert(TeamId(0));
+    rig.rest_and_compare();
+    assert_eq!(rig.known(by, of, 3), None);
+}
+
+#[test]
+fn the_comparison_finds_a_client_that_was_not_told() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (by, of) = (rig.players[0], rig.players[2]);
+    rig.app.world_mut().entity_mut(of).remove::<Health>();
+    let (client, end) = (rig.client_of(by), rig.mirrors.0.lock().unwrap());
+    let found = compare_mirror(rig.app.world(), client, &end.mirrors[&client].0);
+    let found = found.unwrap_err();
+    assert!(found.contains("attributes [(1, [100])"), "{found}");
+}
+
+#[test]
+fn a_store_is_asked_to_forget_what_is_lost_and_not_what_never_was() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let lost = rig.players[2];
+    rig.app.world_mut().entity_mut(lost).remove::<Gold>();
+    let poor = rig.app.world_mut();
+    let poor = spawn_object(poor, rig.scenes[0], KindId(0), Vec2::ONE, ()).unwrap();
+    rig.app.world_mut().despawn(poor);
+    let mut asked = Vec::new();
+    for _ in 0..400 {
+        rig.app.update();
+        let mut messages = rig.app.world_mut().resource_mut::<Messages<SaveRequest>>();
+        asked.extend(messages.drain().filter(|asked| !asked.removed.is_empty()));
+    }
+    let asked: Vec<_> = asked.iter().map(|a| (a.entity, &a.removed[..])).collect();
+    assert_eq!(asked, [(lost, &[9][..])]);
+}

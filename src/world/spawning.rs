@@ -1,0 +1,385 @@
+//! Spawning by components: an entity asks for a place in a scene, and becomes an object.
+//!
+//! ```text
+//! commands.spawn((Player, Object::in_scene(scene), Position(at), …))
+//!     ─▶ ObjectRequest ─ the spawn is carried out ─▶ Object, Spawned
+//!                      └ no place ─▶ SpawnRefused ─ the tick ends ─▶ despawned
+//! ```
+//! Ids are given out in the order in which spawns are carried out: that of the commands of a system, and of the systems in
+//! their schedule. No order of entities or archetypes reaches them, so that a run repeats itself as with
+//! [`spawn_object`](super::spawn_object), whose ids come from the same list.
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
+use glam::Vec2;
+use tracing::warn;
+
+use super::error::WorldError;
+use super::objects::{Object, change_scene, make_object, teleport};
+use super::registry::KindId;
+use super::spatial::Position;
+
+/// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it says the kind
+/// ([`KindId::PLAYER`]), and it brings what a player cannot do without, each from the plugin whose job it is:
+///
+/// | plugin | brings |
+/// |---|---|
+/// | [`WorldPlugin`](super::WorldPlugin) | with [`Object`]: `Velocity`, `Heading`, `Floor` |
+/// | [`AoiPlugin`](crate::aoi::AoiPlugin) | [`Viewer`](crate::aoi::Viewer) and [`Viewable`](crate::aoi::Viewable) |
+/// | [`MovementPlugin`](crate::movement::MovementPlugin) | [`Speed`](crate::movement::Speed) |
+///
+/// What stands beside it in the bundle goes before what it brings. What only the game knows stands there too: the
+/// [`PlayerId`](super::PlayerId), and [`ControlledBy`](crate::session::ControlledBy) for who plays it.
+///
+/// ```
+/// use bevy_ecs::prelude::*;
+/// use glam::Vec2;
+/// use throng::prelude::*;
+///
+/// # #[derive(Resource)]
+/// # struct Town(Entity);
+/// fn welcome(mut logins: MessageReader<LoggedIn>, town: Res<Town>, mut commands: Commands) {
+///     for &LoggedIn { client, player } in logins.read() {
+///         let at = Position(Vec2::new(10.0, 20.0));
+///         commands.spawn((Player, player, ControlledBy::new(client), Object::in_scene(town.0), at));
+///     }
+/// }
+/// ```
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
+pub struct Player;
+
+/// A character that the server controls. As [`Player`], with [`KindId::NPC`]: it brings
+/// [`Viewable`](crate::aoi::Viewable), [`Speed`](crate::movement::Speed) and [`Walker`](crate::movement::Walker), and needs
+/// nothing more to be seen and to go where a [`PathRequest`](crate::nav::PathRequest) says.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
+pub struct Npc;
+
+/// An entity asks to become an object of a scene; made by [`Object::in_scene`].
+///
+/// It is answered as soon as the spawn or insert has been carried out: then the entity has [`Object`], and this is removed,
+/// or [`SpawnRefused`] is written. An entity that was refused is no object, keeps what it has, and is despawned when the
+/// tick ends, so that none is left that is half an object; whoever wants to keep it removes this from it before.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = asked, clone_behavior = Ignore)]
+pub struct ObjectRequest {
+    scene: Entity,
+    kind: Option<KindId>,
+}
+
+impl ObjectRequest {
+    /// Of this kind, whatever else the entity says of it.
+    #[must_use]
+    pub const fn of_kind(self, kind: KindId) -> Self {
+        Self {
+            kind: Some(kind),
+            ..self
+        }
+    }
+}
+
+impl Object {
+    /// For a bundle: the entity becomes an object of a scene, where the [`Position`] beside it says, of the kind that
+    /// [`Player`] or [`Npc`] beside it say, or [`of_kind`](ObjectRequest::of_kind). O(1) beside Bevy's own spawn.
+    ///
+    /// ```
+    /// # use bevy_ecs::prelude::*;
+    /// # use glam::Vec2;
+    /// # use throng::prelude::*;
+    /// # fn f(mut commands: Commands, scene: Entity) {
+    /// commands.spawn((Npc, Object::in_scene(scene), Position(Vec2::new(10.0, 20.0))));
+    /// let door = Object::in_scene(scene).of_kind(KindId::DOOR);
+    /// commands.spawn((door, Viewable::default(), Position(Vec2::new(12.0, 20.0))));
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn in_scene(scene: Entity) -> ObjectRequest {
+        ObjectRequest { scene, kind: None }
+    }
+}
+
+/// An entity asked for a place in a scene and got none; see [`ObjectRequest`].
+#[derive(Message, Clone, Debug, PartialEq)]
+pub struct SpawnRefused {
+    /// The entity that asked. It is despawned when the tick ends, unless it is an object.
+    pub entity: Entity,
+    /// The scene's entity, as it was asked for.
+    pub scene: Entity,
+    /// What stood in the way.
+    pub error: WorldError,
+}
+
+/// What can be done to objects by commands. What the world functions give as an error is a [`SpawnRefused`] or a warning
+/// here, since commands are carried out when nobody waits for their answer.
+pub trait ObjectCommandsExt {
+    /// Spawns an object as [`spawn_object`](super::spawn_object) does; `extra` are further components of it. The same as to
+    /// spawn [`Object::in_scene`], [`Position`] and `extra`.
+    fn spawn_object(
+        &mut self,
+        scene: Entity,
+        kind: KindId,
+        position: Vec2,
+        extra: impl Bundle,
+    ) -> EntityCommands<'_>;
+
+    /// Puts an object elsewhere in its scene, as [`teleport`] does. Where that cannot be, it stays, and a warning says why.
+    fn teleport(&mut self, entity: Entity, to: Vec2);
+
+    /// Moves an object to another scene, as [`change_scene`] does. Where that cannot be, it stays, and a warning says why.
+    fn change_scene(&mut self, entity: Entity, scene: Entity, to: Vec2);
+}
+
+impl ObjectCommandsExt for Commands<'_, '_> {
+    fn spawn_object(
+        &mut self,
+        scene: Entity,
+        kind: KindId,
+        position: Vec2,
+        extra: impl Bundle,
+    ) -> EntityCommands<'_> {
+        // In one bundle, so that all of it is there when the object comes.
+        let request = Object::in_scene(scene).of_kind(kind);
+        self.spawn((request, Position(position), extra))
+    }
+
+    fn teleport(&mut self, entity: Entity, to: Vec2) {
+        self.queue(move |world: &mut World| {
+            if let Err(error) = teleport(world, entity, to) {
+                warn!(%error, "not teleported");
+            }
+        });
+    }
+
+    fn change_scene(&mut self, entity: Entity, scene: Entity, to: Vec2) {
+        self.queue(move |world: &mut World| {
+            if let Err(error) = change_scene(world, entity, scene, to) {
+                warn!(%error, "no change of scene");
+            }
+        });
+    }
+}
+
+/// An entity was given a request: it is answered right after the command that did it, when all components are there.
+fn asked(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    world
+        .commands()
+        .queue(move |world: &mut World| answer(world, entity));
+}
+
+fn answer(world: &mut World, entity: Entity) {
+    let Some(&ObjectRequest { scene, kind }) = world.get::<ObjectRequest>(entity) else {
+        return;
+    };
+    let named = || {
+        let player = world.get::<Player>(entity).map(|_| KindId::PLAYER);
+        player.or_else(|| world.get::<Npc>(entity).map(|_| KindId::NPC))
+    };
+    let kind = kind.or_else(named);
+    match make_object(world, entity, scene, kind) {
+        Ok(()) => {
+            world.entity_mut(entity).remove::<ObjectRequest>();
+        }
+        Err(error) => {
+            warn!(%error, "no place for an entity");
+            world.write_message(SpawnRefused {
+                entity,
+                scene,
+                error,
+            });
+        }
+    }
+}
+
+/// Those that got no place go with the tick; what was an object before stays one.
+pub(super) fn despawn_refused(
+    refused: Query<(Entity, Has<Object>), With<ObjectRequest>>,
+    mut commands: Commands,
+) {
+    for (entity, is_object) in &refused {
+        if is_object {
+            commands.entity(entity).try_remove::<ObjectRequest>();
+        } else {
+            commands.entity(entity).try_despawn();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_app::{App, FixedUpdate};
+    use bevy_time::TimePlugin;
+
+    use super::*;
+    use crate::sim::{clock, state_hash};
+    use crate::world::{SceneId, SceneSpec, Spawned, WorldPlugin, open_scene};
+
+    const AT: Position = Position(Vec2::splat(10.0));
+
+    fn app() -> (App, Entity) {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, WorldPlugin));
+        clock::one_tick_an_update(&mut app);
+        let spec = SceneSpec {
+            max_objects: 4,
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(app.world_mut(), spec, ()).unwrap();
+        (app, scene)
+    }
+
+    fn id_and_kind(app: &App, entity: Entity) -> (u32, KindId) {
+        let object = app.world().get::<Object>(entity).unwrap();
+        (object.id().0, object.kind())
+    }
+
+    fn refused(app: &App) -> Vec<SpawnRefused> {
+        let messages = app.world().resource::<Messages<SpawnRefused>>();
+        messages.iter_current_update_messages().cloned().collect()
+    }
+
+    #[test]
+    fn a_bundle_becomes_an_object_at_once_and_is_told_like_any_other() {
+        let (mut app, scene) = app();
+        let world = app.world_mut();
+        let npc = world.spawn((Npc, Object::in_scene(scene), AT)).id();
+        let player = world.spawn((Player, Object::in_scene(scene), AT)).id();
+        let door = Object::in_scene(scene).of_kind(KindId::DOOR);
+        let door = world.spawn((door, AT)).id();
+        assert_eq!(id_and_kind(&app, npc), (1, KindId::NPC));
+        assert_eq!(id_and_kind(&app, player), (2, KindId::PLAYER));
+        assert_eq!(id_and_kind(&app, door), (3, KindId::DOOR));
+        let world = app.world();
+        assert!(world.get::<ObjectRequest>(npc).is_none());
+        let told = world.resource::<Messages<Spawned>>();
+        let told = told.iter_current_update_messages();
+        let told: Vec<_> = told.map(|told| (told.entity, told.position)).collect();
+        assert_eq!(told, [npc, player, door].map(|entity| (entity, AT.0)));
+    }
+
+    #[test]
+    fn ids_follow_the_order_of_commands_and_not_of_entities() {
+        /// Spawns four into a scene, of which the system before gave its entities back in whatever order.
+        fn spawn(mut commands: Commands, scenes: Query<Entity, With<crate::world::Scene>>) {
+            for scene in &scenes {
+                commands.spawn((Npc, Object::in_scene(scene), AT));
+                commands.spawn_object(scene, KindId::PET, AT.0, ());
+                commands.spawn((Player, Object::in_scene(scene), AT));
+            }
+        }
+        let run = |shuffled: bool| {
+            let (mut app, _) = app();
+            if shuffled {
+                let world = app.world_mut();
+                let spent = [(); 6].map(|()| world.spawn_empty().id());
+                for nth in [3, 0, 5, 1] {
+                    world.despawn(spent[nth]);
+                }
+            }
+            app.add_systems(FixedUpdate, spawn);
+            app.update();
+            let mut kinds: Vec<_> = app
+                .world_mut()
+                .query::<&Object>()
+                .iter(app.world())
+                .map(|object| (object.id().0, object.kind()))
+                .collect();
+            kinds.sort_unstable();
+            (kinds, state_hash(app.world_mut()))
+        };
+        let (kinds, hash) = run(false);
+        let expected = [(1, KindId::NPC), (2, KindId::PET), (3, KindId::PLAYER)];
+        assert_eq!(kinds, expected);
+        assert_eq!(run(true), (kinds, hash));
+    }
+
+    #[test]
+    fn who_gets_no_place_is_told_of_and_gone_at_the_end_of_the_tick() {
+        let (mut app, scene) = app();
+        let world = app.world_mut();
+        let nowhere = world.spawn((Npc, Object::in_scene(scene))).id();
+        let nothing = world.spawn((Object::in_scene(scene), AT)).id();
+        let outside = Position(Vec2::splat(-1.0));
+        let outside = world.spawn((Npc, Object::in_scene(scene), outside)).id();
+        let no_scene = world.spawn((Npc, Object::in_scene(nothing), AT)).id();
+        let all = [nowhere, nothing, outside, no_scene];
+        let told: Vec<_> = refused(&app).iter().map(|told| told.entity).collect();
+        assert_eq!(told, all);
+        let texts: Vec<String> = refused(&app)
+            .iter()
+            .map(|told| told.error.to_string())
+            .collect();
+        assert!(texts[0].contains("expected a `Position`"), "{texts:?}");
+        assert!(texts[1].contains("`Player` or `Npc`"), "{texts:?}");
+        assert!(texts[2].contains("outside scene 0"), "{texts:?}");
+        assert!(texts[3].contains(&nothing.to_string()), "{texts:?}");
+        // Commands that follow in the same tick find the entity.
+        app.world_mut().entity_mut(nowhere).insert(Npc);
+        app.update();
+        assert!(
+            all.iter()
+                .all(|&entity| app.world().get_entity(entity).is_err())
+        );
+    }
+
+    #[test]
+    fn a_full_scene_refuses_by_its_number_and_takes_no_harm() {
+        let (mut app, scene) = app();
+        let spawn = |app: &mut App| {
+            let bundle = (Npc, Object::in_scene(scene), AT);
+            app.world_mut().spawn(bundle).id()
+        };
+        for _ in 0..4 {
+            spawn(&mut app);
+        }
+        let last = spawn(&mut app);
+        let expected = WorldError::SceneFull {
+            scene: SceneId(0),
+            max_objects: 4,
+        };
+        assert_eq!(refused(&app)[0].error, expected);
+        app.update();
+        assert!(app.world().get_entity(last).is_err());
+    }
+
+    #[test]
+    fn an_object_that_asks_again_stays_what_it_is() {
+        let (mut app, scene) = app();
+        let entity = app
+            .world_mut()
+            .spawn((Npc, Object::in_scene(scene), AT))
+            .id();
+        let mut object = app.world_mut().entity_mut(entity);
+        object.insert(Object::in_scene(scene));
+        let error = refused(&app)[0].error.to_string();
+        assert!(error.contains("object 1 of scene 0 already"), "{error}");
+        app.update();
+        assert_eq!(id_and_kind(&app, entity), (1, KindId::NPC));
+        assert!(app.world().get::<ObjectRequest>(entity).is_none());
+    }
+
+    #[test]
+    fn commands_move_objects_and_do_no_harm_where_they_cannot() {
+        let (mut app, scene) = app();
+        let other = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
+        let entity = app
+            .world_mut()
+            .spawn((Npc, Object::in_scene(scene), AT))
+            .id();
+        let mut commands = app.world_mut().commands();
+        commands.teleport(entity, Vec2::splat(20.0));
+        commands.teleport(entity, Vec2::splat(-20.0));
+        commands.teleport(scene, Vec2::ONE);
+        app.update();
+        let at = |app: &App| app.world().get::<Position>(entity).unwrap().0;
+        assert_eq!(at(&app), Vec2::splat(20.0));
+        let mut commands = app.world_mut().commands();
+        commands.change_scene(entity, other, Vec2::ONE);
+        commands.change_scene(entity, entity, Vec2::ONE);
+        app.update();
+        let object = app.world().get::<Object>(entity).unwrap();
+        assert_eq!((object.scene_entity(), at(&app)), (other, Vec2::ONE));
+    }
+}
