@@ -4,18 +4,21 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::escape::escaped;
+use super::set::Set;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
-use crate::scenario::{self, Behaviours};
+use crate::scenario::{self, Behaviours, Parameter};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map")]
 pub(super) struct Check {
-    /// Scenarios (.ron files or built-in names) and maps
+    /// Scenarios (.ron files, built-in names, - for the standard input) and maps
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
+    #[command(flatten)]
+    set: Set,
 }
 
 impl Check {
@@ -23,13 +26,15 @@ impl Check {
     pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<ExitStatus, Failure> {
         let mut outcome = ExitStatus::Done;
         for file in &self.files {
-            match check(file) {
+            match check(file, &self.set) {
                 Ok(found) => {
                     for warning in &found.warnings {
                         printer.warning(&format!("{file}: {warning}"));
                     }
                     if !quiet {
                         print(&format!("{}: ok, {}", escaped(file), found.summary))?;
+                        let mut parameters = found.parameters.iter();
+                        parameters.try_for_each(|line| print(&format!("  {}", escaped(line))))?;
                     }
                 }
                 Err(failure) => {
@@ -48,10 +53,12 @@ struct Checked {
     summary: String,
     /// What is allowed and probably not meant.
     warnings: Vec<String>,
+    /// A line each.
+    parameters: Vec<String>,
 }
 
 /// Checks one file, and says what is in it.
-fn check(file: &str) -> Result<Checked, Failure> {
+fn check(file: &str, set: &Set) -> Result<Checked, Failure> {
     if MapFormat::of(Path::new(file)).is_ok() {
         let start = Instant::now();
         let map = map::load(file)?;
@@ -67,9 +74,10 @@ fn check(file: &str) -> Result<Checked, Failure> {
         return Ok(Checked {
             summary,
             warnings: warnings.into_iter().collect(),
+            parameters: Vec::new(),
         });
     }
-    let loaded = scenario::load(file)?;
+    let loaded = scenario::load_with(file, &set.values)?;
     loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
     let warnings = loaded.check_maps()?;
     let scenario = &loaded.scenario;
@@ -88,7 +96,13 @@ fn check(file: &str) -> Result<Checked, Failure> {
         counted(scenario.script.len() as u64, "cue"),
         counted(scenario.expect.len() as u64, "expectation"),
     );
-    Ok(Checked { summary, warnings })
+    let parameters = loaded.sources.parameters().iter();
+    let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
+    Ok(Checked {
+        summary,
+        warnings,
+        parameters: parameters.collect(),
+    })
 }
 
 fn counted(count: u64, what: &str) -> String {
@@ -103,10 +117,10 @@ mod tests {
     fn the_built_in_scenarios_are_sound() {
         for built_in in scenario::BUILT_IN {
             assert!(
-                check(built_in.name).is_ok(),
+                check(built_in.name, &Set::default()).is_ok(),
                 "{}: {:?}",
                 built_in.name,
-                check(built_in.name)
+                check(built_in.name, &Set::default())
             );
         }
     }

@@ -134,7 +134,13 @@ fn check_queue(
         0.0..=DURATION_S_MAX,
     )?;
     queue.battle_scene.as_ref().map_or(Ok(()), |scene| {
-        check_scene(&place.field("battle_scene"), scene)
+        let place = place.field("battle_scene");
+        check_scene(&place, scene)?;
+        if scene.copies == 1 {
+            return Ok(());
+        }
+        let message = "expected no copies: each battle has a scene of its own";
+        Err(Problem::new(place.field("copies"), message))
     })
 }
 

@@ -113,6 +113,7 @@ pub fn scenario_of(text: &str) -> Loaded {
         path: None,
         file: "test.ron".to_owned(),
         text: text.to_owned(),
+        sources: throng::scenario::Sources::default(),
     }
 }
 

@@ -604,7 +604,7 @@ Scenario(
         ) {
             let text = changed(BUILT_IN[which].text, &changes);
             let outcome = parse("t.ron", &text).and_then(|scenario| {
-                Loaded { scenario, path: None, file: "t.ron".to_owned(), text: text.clone() }.check(&["health"], &Behaviours::default())
+                Loaded { scenario, path: None, file: "t.ron".to_owned(), text: text.clone(), sources: crate::scenario::Sources::default() }.check(&["health"], &Behaviours::default())
             });
             if let Err(error) = outcome {
                 let mistake = error.mistake().expect("errors in a text have a place");

@@ -29,18 +29,19 @@ pub(super) fn cast(scenario: &Scenario, names: &Names) -> Result<(), Problem> {
             ));
         }
         check_crowd(&place, crowd, names, &names.scenes)?;
-        total += u64::from(crowd.count);
+        let of_scene = crowd.scene.as_deref();
+        let home = scenario
+            .scenes
+            .iter()
+            .position(|scene| of_scene.is_none_or(|name| name == scene.name));
+        let copies = home.map_or(1, |home| scenario.scenes[home].copies);
+        total += u64::from(crowd.count) * u64::from(copies);
         if total > u64::from(OBJECTS_MAX) {
             let message = format!(
                 "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
             );
             return Err(Problem::new(place.field("count"), message));
         }
-        let of_scene = crowd.scene.as_deref();
-        let home = scenario
-            .scenes
-            .iter()
-            .position(|scene| of_scene.is_none_or(|name| name == scene.name));
         if let Some(home) = home {
             let scene = &scenario.scenes[home];
             in_scenes[home] += u64::from(crowd.count);

@@ -122,7 +122,7 @@ pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), Proble
     at_most(
         &ValuePath::root(),
         "scenes in all",
-        scenes.len(),
+        scenes.iter().map(|(_, scene)| scene.copies as usize).sum(),
         SCENES_MAX,
     )?;
     let mut recipes: Vec<&MapRecipe> = Vec::new();

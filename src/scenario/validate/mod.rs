@@ -6,7 +6,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `areas.rs` | areas |
+//! | `attributes.rs` | attributes of the scenario's own, and values of attributes |
 //! | `bounds.rs` | the single checks: ranges, lengths, names |
+//! | `choose.rs` | whom a cue is about |
 //! | `crowds.rs` | the cast: numbers, places, behaviours |
 //! | `fits.rs` | whether maps, grids and edits fit each other |
 //! | `limits.rs` | what a scenario may ask for at most |
@@ -17,7 +19,9 @@
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
 mod areas;
+mod attributes;
 mod bounds;
+mod choose;
 mod crowds;
 mod fits;
 pub mod limits;
@@ -103,6 +107,7 @@ pub fn validate(
         "name",
         scenario.kinds.iter().map(|kind| kind.name.as_str()),
     )?;
+    attributes::attributes(scenario)?;
     scenes(scenario)?;
     cast(scenario, &names)?;
     check_queues(scenario, &names)?;

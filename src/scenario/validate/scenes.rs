@@ -26,6 +26,7 @@ pub(in crate::scenario) fn check_scene(
     scene: &ScenarioScene,
 ) -> Result<(), Problem> {
     name(&place.field("name"), "scene", &scene.name)?;
+    within(&place.field("copies"), scene.copies, 1..=SCENES_MAX as u32)?;
     within(&place.field("tile_m"), scene.tile_m, TILE_M.0..=TILE_M.1)?;
     within(&place.field("cell_m"), scene.cell_m, CELL_M.0..=CELL_M.1)?;
     within(
