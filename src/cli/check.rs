@@ -8,13 +8,13 @@ use super::set::Set;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
-use crate::scenario::{self, Behaviours, Parameter};
+use crate::scenario::{self, Behaviours, Crowd, Parameter};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map")]
 pub(super) struct Check {
-    /// Scenarios (.ron files, built-in names, - for the standard input) and maps
+    /// Scenarios (.ron files, built-in names, - for standard input) and maps
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     #[command(flatten)]
@@ -81,16 +81,24 @@ fn check(file: &str, set: &Set) -> Result<Checked, Failure> {
     loaded.check(ATTRIBUTE_NAMES, &Behaviours::default())?;
     let warnings = loaded.check_maps()?;
     let scenario = &loaded.scenario;
+    // A crowd is in every copy of its scene.
+    let copies = |crowd: &Crowd| {
+        let home = crowd.scene.as_ref();
+        let mut scenes = scenario.scenes.iter();
+        let scene = scenes.find(|scene| home.is_none_or(|name| *name == scene.name));
+        scene.map_or(1, |scene| u64::from(scene.copies))
+    };
     let objects: u64 = scenario
         .cast
         .iter()
-        .map(|crowd| u64::from(crowd.count))
+        .map(|crowd| u64::from(crowd.count) * copies(crowd))
         .sum();
+    let scenes = scenario.scenes.iter().map(|scene| u64::from(scene.copies));
     let summary = format!(
         "scenario `{}`, {} s, {}, {}, {}, {}, {}",
         escaped(&scenario.name),
         scenario.duration_s,
-        counted(scenario.scenes.len() as u64, "scene"),
+        counted(scenes.sum(), "scene"),
         counted(objects, "object"),
         counted(scenario.queues.len() as u64, "queue"),
         counted(scenario.script.len() as u64, "cue"),

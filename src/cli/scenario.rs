@@ -32,6 +32,9 @@ enum Command {
         /// Where it goes; to the standard output when absent
         file: Option<PathBuf>,
     },
+    /// Print the JSON Schema of scenarios, for editors and generators
+    #[command(after_help = "Example: throng scenario schema > scenario.schema.json")]
+    Schema,
 }
 
 /// The scenario to begin with.
@@ -50,6 +53,10 @@ impl Scenarios {
                 written.map_err(|error| {
                     Failure::new(format!("could not write {}: {error}", file.display()))
                 })?;
+            }
+            Command::Schema => {
+                let text = serde_json::to_string_pretty(&scenario::json_schema());
+                print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
             }
         }
         Ok(ExitStatus::Done)

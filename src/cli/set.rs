@@ -3,7 +3,7 @@
 /// What `run` and `check` take.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Set {
-    /// Value of a parameter of the scenario, in place of its own; may be given more than once
+    /// Value for a parameter, in place of the scenario's; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub values: Vec<(String, String)>,
 }

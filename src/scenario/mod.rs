@@ -17,6 +17,7 @@
 //! | `checks.rs` | what is watched during a run, and the judging of expectations |
 //! | `choose.rs` | whom a cue is about |
 //! | `events/` | the event log, a JSON object a line |
+//! | `json_schema/` | the JSON Schema of scenarios |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
 //! | `queues.rs` | whether queues make sense |
 //! | `read.rs` | reading the text of a scenario, within a limit |
@@ -43,6 +44,7 @@ mod capture;
 mod checks;
 mod choose;
 mod events;
+mod json_schema;
 mod load;
 mod queues;
 mod read;
@@ -62,6 +64,7 @@ pub use behaviours::{
 };
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use events::EventLog;
+pub use json_schema::json_schema;
 pub use load::{Loaded, load, load_with, parse};
 pub use read::SCENARIO_BYTES_MAX;
 pub use report::{Judged, Memory, Report};

@@ -80,7 +80,8 @@ pub enum AudienceName {
     Guild,
     /// Everybody who sees it.
     Viewers,
-    /// Everybody whose own object is in its scene.
+    /// Everybody whose own object is in its scene, in sight or not. Every object of a crowd has the attribute, so that each
+    /// client is told of all of them: for scenes with few objects.
     Scene,
 }
 

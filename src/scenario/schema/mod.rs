@@ -58,6 +58,12 @@ pub struct Scenario {
     pub name: String,
     /// The source of all randomness of the run.
     pub seed: u64,
+    /// Ticks a simulated second.
+    pub tick_hz: f64,
+    /// Ticks from one heartbeat to the next.
+    pub heartbeat_ticks: u32,
+    /// Simulated seconds that the run lasts.
+    pub duration_s: f64,
     /// Other scenarios of which this one is made: files beside this one, or names of built-in ones. Their lists (kinds,
     /// scenes, cast, script and so on) come first, in this order, and this file's own after them; what else this file does
     /// not say is as the last of them says it that does.
@@ -66,12 +72,6 @@ pub struct Scenario {
     /// `parameters: {"players": 5000}` a crowd may have `count: players`. `--set players=7000` gives another value, as does
     /// a file that includes this one and has a parameter of the same name.
     pub parameters: BTreeMap<String, ParameterValue>,
-    /// Ticks a simulated second.
-    pub tick_hz: f64,
-    /// Ticks from one heartbeat to the next.
-    pub heartbeat_ticks: u32,
-    /// Simulated seconds that the run lasts.
-    pub duration_s: f64,
     /// Settings of the systems, for the whole run.
     pub settings: Settings,
     /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.

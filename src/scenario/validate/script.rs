@@ -102,6 +102,14 @@ fn one_of_two(
 }
 
 fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), Problem> {
+    let times = match cue {
+        Cue::Every { times, .. } => *times,
+        Cue::When { times, .. } | Cue::WhenCount { times, .. } => Some(*times),
+        Cue::At { .. } | Cue::Ramp { .. } => None,
+    };
+    if let Some(times) = times {
+        within(&place.field("times"), times, 1..=u32::MAX)?;
+    }
     let (from_s, until_s) = match cue {
         Cue::At { t_s, .. } => {
             return within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX);
@@ -277,4 +285,237 @@ fn check_rect(place: &ValuePath, rect: TileRect) -> Result<(), Problem> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Behaviours, parse, validate};
+
+    /// What is wrong with a scenario with a cue and attributes, or `ok`.
+    fn told(cue: &str, attributes: &str) -> String {
+        let text = format!(
+            "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], attributes: [{attributes}], \
+             cast: [Crowd(tag: \"mob\"), Crowd(tag: \"people\", kind: \"player\")], script: [{cue}])"
+        );
+        let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        validate(&scenario, &["health"], &Behaviours::default())
+            .map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
+    }
+
+    #[track_caller]
+    fn refuses(cue: &str, place: &str, message: &str) {
+        let expected = if place.is_empty() {
+            format!("script[0]: {message}")
+        } else {
+            format!("script[0].{place}: {message}")
+        };
+        let found = told(cue, "");
+        assert!(found.starts_with(&expected), "{cue}: {found}");
+    }
+
+    #[test]
+    fn times_of_cues_must_be_in_order_and_conditions_have_one_limit() {
+        let run = "run: Despawn(tag: \"mob\", count: 1)";
+        for good in [
+            format!("Every(t_s: 1, times: 3, {run})"),
+            format!("Ramp(until_s: 5, {run})"),
+            format!("When(tag: \"mob\", attribute: \"health\", below: 5, {run})"),
+            format!("WhenCount(tag: \"mob\", at_least: 5, times: 2, {run})"),
+        ] {
+            assert_eq!(told(&good, ""), "ok", "{good}");
+        }
+        let late = "expected script[0].until_s from 3 to 604800, found 2";
+        refuses(
+            &format!("Ramp(from_s: 3, until_s: 2, {run})"),
+            "until_s",
+            late,
+        );
+        let when = "When(tag: \"mob\", attribute: \"health\"";
+        refuses(
+            &format!("{when}, below: 1, from_s: 3, until_s: 2, {run})"),
+            "until_s",
+            late,
+        );
+        refuses(
+            &format!("Ramp(until_s: 2, every_s: 0, {run})"),
+            "every_s",
+            "expected",
+        );
+        refuses(
+            &format!("Every(t_s: 1, times: 0, {run})"),
+            "times",
+            "expected",
+        );
+        let all = "run: Despawn(tag: \"mob\")";
+        refuses(
+            &format!("Ramp(until_s: 2, {all})"),
+            "run",
+            "expected an action with a `count`",
+        );
+        refuses(
+            &format!("{when}, {run})"),
+            "",
+            "expected `below` or `at_least`, found neither",
+        );
+        refuses(
+            &format!("{when}, below: 1, at_least: 2, {run})"),
+            "at_least",
+            "expected `below` or",
+        );
+        let count = "WhenCount(tag: \"mob\"";
+        refuses(
+            &format!("{count}, {run})"),
+            "",
+            "expected `at_most` or `at_least`, found neither",
+        );
+        refuses(
+            &format!("{count}, at_most: 1, at_least: 2, {run})"),
+            "at_least",
+            "expected `at_most`",
+        );
+        let unknown = "unknown tag `mop`, did you mean `mob`?";
+        refuses(
+            &format!("WhenCount(tag: \"mop\", at_most: 1, {run})"),
+            "tag",
+            unknown,
+        );
+        refuses(
+            &format!("When(tag: \"mob\", attribute: \"helth\", below: 1, {run})"),
+            "attribute",
+            "unknown attribute `helth`, did you mean `health`?",
+        );
+    }
+
+    #[test]
+    fn those_whom_a_cue_is_about_must_be_possible() {
+        let only = |only: &str| format!("At(t_s: 1, run: Despawn(tag: \"mob\", only: [{only}]))");
+        for (condition, place, message) in [
+            (
+                "Within(Point(center_m: (1, 1)))",
+                "[0]",
+                "expected an area that surrounds",
+            ),
+            ("Outside(Share((0, 0), (1, 2)))", "[0][1][1]", "expected"),
+            (
+                "Near(tag: \"mop\", radius_m: 1)",
+                ".tag",
+                "unknown tag `mop`",
+            ),
+            ("Near(tag: \"mob\", radius_m: -1)", ".radius_m", "expected"),
+            (
+                "InViewOf(\"mob\")",
+                "[0]",
+                "expected a tag of players, who alone have a view",
+            ),
+            ("Seeing(\"mop\")", "[0]", "unknown tag `mop`"),
+            (
+                "Below(attribute: \"helth\", value: 1)",
+                ".attribute",
+                "unknown attribute `helth`",
+            ),
+            (
+                "OutsideZone(center_m: (1, 1), radius_m: 9, to_radius_m: 1, from_s: 2, until_s: 2)",
+                ".until_s",
+                "expected a time after `from_s`, found 2",
+            ),
+            (
+                "OutsideZone(center_m: (1, 1), radius_m: 9, to_radius_m: inf, from_s: 2, until_s: 3)",
+                ".to_radius_m",
+                "expected",
+            ),
+        ] {
+            refuses(&only(condition), &format!("run.only[0]{place}"), message);
+        }
+        assert_eq!(
+            told(&only("InViewOf(\"people\"), Seeing(\"mob\")"), ""),
+            "ok"
+        );
+        let many = "Seeing(\"mob\"), ".repeat(17);
+        refuses(&only(&many), "run.only", "expected at most 16 items");
+    }
+
+    #[test]
+    fn values_of_attributes_must_be_in_their_range() {
+        let set = |attribute: &str, value: i64| {
+            let cue = format!(
+                "At(t_s: 1, run: SetAttribute(tag: \"mob\", attribute: \"{attribute}\", value: {value}))"
+            );
+            told(
+                &cue,
+                "Attribute(name: \"gold\", encoding: U16, range: (10, 500), start: 10)",
+            )
+        };
+        assert_eq!([set("health", 1000), set("gold", 500)], ["ok", "ok"]);
+        let place = "script[0].run.value: expected a value from";
+        assert_eq!(
+            set("health", 1001),
+            format!("{place} 0 to 1000 for `health`, found 1001")
+        );
+        assert_eq!(
+            set("gold", 9),
+            format!("{place} 10 to 500 for `gold`, found 9")
+        );
+        let scale = "At(t_s: 1, run: ScaleAttribute(tag: \"mob\", attribute: \"health\", by: inf))";
+        refuses(scale, "run.by", "expected");
+    }
+
+    #[test]
+    fn attributes_of_a_scenarios_own_must_make_sense() {
+        for (attributes, place, message) in [
+            ("Attribute()", "[0].name", "expected a name"),
+            (
+                "Attribute(name: \"health\")",
+                "[0].name",
+                "expected another name",
+            ),
+            (
+                "Attribute(name: \"weather\")",
+                "[0].name",
+                "expected another name",
+            ),
+            (
+                "Attribute(name: \"a\"), Attribute(name: \"a\")",
+                "[1].name",
+                "expected a different name",
+            ),
+            (
+                "Attribute(name: \"a\", encoding: Bytes(max: 4))",
+                "[0].encoding",
+                "expected an encoding of numbers",
+            ),
+            (
+                "Attribute(name: \"a\", audience: [])",
+                "[0].audience",
+                "expected at least one",
+            ),
+            (
+                "Attribute(name: \"a\", encoding: U8, range: (0, 256))",
+                "[0].range[1]",
+                "expected",
+            ),
+            (
+                "Attribute(name: \"a\", range: (-1, 256))",
+                "[0].range[0]",
+                "expected",
+            ),
+            (
+                "Attribute(name: \"a\", range: (9, 8))",
+                "[0].range[1]",
+                "expected",
+            ),
+            (
+                "Attribute(name: \"a\", range: (1, 8))",
+                "[0].start",
+                "expected",
+            ),
+        ] {
+            let found = told("", attributes);
+            let expected = format!("attributes{place}: {message}");
+            assert!(found.starts_with(&expected), "{attributes}: {found}");
+        }
+        let many: String = (0..17)
+            .map(|nth| format!("Attribute(name: \"a{nth}\"),"))
+            .collect();
+        assert!(told("", &many).starts_with("attributes: expected at most 16 items"));
+    }
 }
