@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::crowd::{Behave, CrowdArea, LooksFor, Senses};
 use throng::scenario::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem};
-use throng::scenario::{RunOptions, ScenarioRun, parse};
+use throng::scenario::{RunOptions, ScenarioRun};
 use throng::sim::StateHasher;
 use throng::world::KindId;
 
@@ -59,12 +59,7 @@ const SCENARIO: &str = r#"Scenario(name: "gate", duration_s: 60, scenes: [Scene(
     Crowd(kind: "player", count: 200, behaviour: Wander(radius_m: 50))], expect: [PathsExact])"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let loaded = Loaded {
-        scenario: parse("gate.ron", SCENARIO)?,
-        path: None,
-        file: "gate.ron".into(),
-        text: SCENARIO.into(),
-    };
+    let loaded = Loaded::from_text("gate.ron", SCENARIO)?;
     let mut options = RunOptions::default();
     options.configure.push(Box::new(|app| {
         app.register_behaviour::<GuardParameters>();

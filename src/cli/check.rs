@@ -4,21 +4,24 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::escape::escaped;
+use super::set::Set;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
-use crate::scenario::{self, Behaviours, Scenario};
+use crate::scenario::{self, Behaviours, Crowd, Parameter, Scenario};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map")]
 pub(super) struct Check {
-    /// Scenarios (.ron files or built-in names) and maps
+    /// Scenarios (.ron files, built-in names, - for standard input) and maps
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
     /// Count what is warned of as wrong
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    set: Set,
 }
 
 impl Check {
@@ -26,7 +29,7 @@ impl Check {
     pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<ExitStatus, Failure> {
         let mut outcome = ExitStatus::Done;
         for file in &self.files {
-            let found = check(file);
+            let found = check(file, &self.set);
             for error in &found.errors {
                 printer.error(error);
             }
@@ -39,6 +42,8 @@ impl Check {
             if found.errors.is_empty() && (found.doubts.is_empty() || !self.strict) {
                 if !quiet {
                     print(&format!("{}: ok, {}", escaped(file), found.summary))?;
+                    let mut parameters = found.parameters.iter();
+                    parameters.try_for_each(|line| print(&format!("  {}", escaped(line))))?;
                 }
             } else {
                 outcome = ExitStatus::Bad;
@@ -56,14 +61,16 @@ struct Checked {
     errors: Vec<Failure>,
     /// What is allowed and probably not meant.
     doubts: Vec<Failure>,
+    /// A line each.
+    parameters: Vec<String>,
 }
 
 /// Checks one file, and says what is in it.
-fn check(file: &str) -> Checked {
+fn check(file: &str, set: &Set) -> Checked {
     let checked = if MapFormat::of(Path::new(file)).is_ok() {
         check_map(file)
     } else {
-        check_scenario(file)
+        check_scenario(file, set)
     };
     checked.unwrap_or_else(|error| Checked {
         errors: vec![error],
@@ -90,8 +97,8 @@ fn check_map(file: &str) -> Result<Checked, Failure> {
 }
 
 /// What can be read as a scenario, with all that is wrong with it and its maps.
-fn check_scenario(file: &str) -> Result<Checked, Failure> {
-    let loaded = scenario::load(file)?;
+fn check_scenario(file: &str, set: &Set) -> Result<Checked, Failure> {
+    let loaded = scenario::load_with(file, &set.values)?;
     let behaviours = Behaviours::default();
     let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
     // A map of a scenario that is within no limits is not worth its memory.
@@ -100,20 +107,31 @@ fn check_scenario(file: &str) -> Result<Checked, Failure> {
         review.errors.extend(of_maps.errors);
         review.warnings.extend(of_maps.warnings);
     }
+    let parameters = loaded.sources.parameters().iter();
+    let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
     Ok(Checked {
         summary: summary(&loaded.scenario),
         errors: review.errors.into_iter().map(Failure::from).collect(),
         doubts: review.warnings.iter().map(Failure::from).collect(),
+        parameters: parameters.collect(),
     })
 }
 
 fn summary(scenario: &Scenario) -> String {
-    let counts = scenario.cast.iter().map(|crowd| u64::from(crowd.count));
+    // A crowd is in every copy of its scene.
+    let copies = |crowd: &Crowd| {
+        let home = crowd.scene.as_ref();
+        let mut scenes = scenario.scenes.iter();
+        let scene = scenes.find(|scene| home.is_none_or(|name| *name == scene.name));
+        scene.map_or(1, |scene| u64::from(scene.copies))
+    };
+    let counts = (scenario.cast.iter()).map(|crowd| u64::from(crowd.count) * copies(crowd));
+    let scenes = scenario.scenes.iter().map(|scene| u64::from(scene.copies));
     format!(
         "scenario `{}`, {} s, {}, {}, {}, {}, {}",
         escaped(&scenario.name),
         scenario.duration_s,
-        counted(scenario.scenes.len() as u64, "scene"),
+        counted(scenes.sum(), "scene"),
         counted(counts.sum(), "object"),
         counted(scenario.queues.len() as u64, "queue"),
         counted(scenario.script.len() as u64, "cue"),
@@ -132,7 +150,7 @@ mod tests {
     #[test]
     fn of_the_built_in_scenarios_nothing_is_to_be_said() {
         for built_in in scenario::BUILT_IN {
-            let found = check(built_in.name);
+            let found = check(built_in.name, &Set::default());
             let said = [found.errors, found.doubts].concat();
             assert_eq!(said, [], "{}", built_in.name);
         }

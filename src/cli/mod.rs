@@ -16,6 +16,8 @@
 //! | `path/` | `throng path`: the algorithms, timed and compared |
 //! | `report.rs` | the one way in which errors are shown |
 //! | `run.rs` | `throng run`: plays a scenario |
+//! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
+//! | `set.rs` | values for parameters of scenarios |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
@@ -32,6 +34,8 @@ mod outputs;
 mod path;
 mod report;
 mod run;
+mod scenario;
+mod set;
 mod terminal;
 
 use std::process::ExitCode;
@@ -87,6 +91,8 @@ enum Command {
     Map(map::Map),
     /// Find paths, time the algorithms, compare with known lengths
     Path(path::Paths),
+    /// List, show or begin scenarios
+    Scenario(scenario::Scenarios),
 }
 
 const STYLES: Styles = Styles::styled()
@@ -119,6 +125,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
         Some(Command::Map(map)) => map.run(),
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
+        Some(Command::Scenario(scenarios)) => scenarios.run(),
         None => run::Run::town().run(arguments.output.quiet),
     };
     match outcome {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::escape::escaped;
 use super::outputs::{RunFile, check_outputs, empty, open};
+use super::set::Set;
 use super::{
     ExitStatus, Failure, Printer, cores, interrupted, is_interrupted, listen_for_interrupt, print,
     print_wrong, progress, threads,
@@ -22,9 +23,11 @@ use crate::server::Pace;
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {
-    /// A scenario file, or a built-in's name
+    /// A scenario file, a built-in's name, or - for the standard input
     #[arg(default_value = "town")]
     scenario: String,
+    #[command(flatten)]
+    set: Set,
     /// Seed, in place of the scenario's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -109,7 +112,7 @@ impl Run {
     /// Plays, prints and judges.
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         let printer = Printer::for_stderr();
-        let mut loaded = scenario::load(&self.scenario)?;
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
         self.check_files(&loaded)?;
         // What is wrong with the scenario and its maps is told before a file is overwritten for it.
         let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());

@@ -6,6 +6,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use rand::{Rng, RngExt};
 
+use super::own_attributes;
 use crate::sim::{HashAppExt, StateHasher};
 use crate::sync::{AttributeSpec, Audience, Cadence, RegisterError, Replicate, ReplicateAppExt};
 use crate::wire::{Encoding, Value};
@@ -49,7 +50,7 @@ macro_rules! attributes {
             register_weather(app)
         }
 
-        /// The values that an attribute of characters can have; `None` when there is none of this name.
+        /// The values that a built-in attribute of characters can have; `None` when there is none of this name.
         #[must_use]
         pub fn attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
             match name {
@@ -58,11 +59,21 @@ macro_rules! attributes {
             }
         }
 
-        /// Sets an attribute of a character by its name; what is out of range is clamped. `false` when there is none.
-        pub fn set_attribute(entity: &mut EntityWorldMut, name: &str, value: i64) -> bool {
+        /// The value of an attribute of an individual by its name, a built-in one or one of the game's own.
+        #[must_use]
+        pub fn attribute(world: &World, entity: Entity, name: &str) -> Option<i64> {
             match name {
-                $($name => entity.get_mut::<$component>().map(|mut c| c.0 = value.clamp(0, $max) as u32).is_some(),)*
-                _ => false,
+                $($name => world.get::<$component>(entity).map(|component| i64::from(component.0)),)*
+                _ => own_attributes::value(world, entity, name),
+            }
+        }
+
+        /// Sets an attribute of an individual by its name, a built-in one or one of the game's own; what is out of range is
+        /// clamped. `false` when there is none.
+        pub fn set_attribute(world: &mut World, entity: Entity, name: &str, value: i64) -> bool {
+            match name {
+                $($name => world.get_mut::<$component>(entity).map(|mut c| c.0 = value.clamp(0, $max) as u32).is_some(),)*
+                _ => own_attributes::set(world, entity, name, value),
             }
         }
     };

@@ -1,15 +1,15 @@
-//! What scripts do to crowds. All take the first so many individuals of every crowd with a tag, in the order in which they
-//! came.
+//! What scripts do to crowds, and to individuals that they chose among the [`members`] of a tag.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
-use super::attributes::set_attribute;
+use super::attributes::{attribute, set_attribute};
 use super::behaviour::{Behaviour, Mind};
 use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, Crowds, Member, individual_random};
 use super::place::CrowdArea;
 use super::spawn::free_position;
+use crate::aoi::Viewable;
 use crate::inbox::offer;
 use crate::nav::Path;
 use crate::sim::{RandomStreams, SimTick};
@@ -36,9 +36,9 @@ pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
 }
 
 /// Despawns individuals; players keep their session.
-pub fn despawn_some(world: &mut World, tag: &str, count: Option<u32>) {
-    for entity in members(world, tag, count) {
-        // They are alive: `members` gives no others.
+pub fn despawn_some(world: &mut World, individuals: &[Entity]) {
+    for &entity in individuals {
+        // Who is gone already needs no more.
         let _ = despawn_object(world, entity);
     }
 }
@@ -49,11 +49,10 @@ pub fn despawn_some(world: &mut World, tag: &str, count: Option<u32>) {
 /// The first [`WorldError`]; those before it have moved.
 pub fn teleport_some(
     world: &mut World,
-    tag: &str,
-    count: Option<u32>,
+    individuals: &[Entity],
     to: &CrowdArea,
 ) -> Result<(), WorldError> {
-    for entity in members(world, tag, count) {
+    for &entity in individuals {
         let Some(&object) = world.get::<Object>(entity) else {
             continue;
         };
@@ -71,13 +70,12 @@ pub fn teleport_some(
 /// The first [`WorldError`]; those before it have moved.
 pub fn change_scene_of(
     world: &mut World,
-    tag: &str,
-    count: Option<u32>,
+    individuals: &[Entity],
     scene: Entity,
     at: &CrowdArea,
 ) -> Result<(), WorldError> {
-    let mut all = members(world, tag, count).into_iter();
-    all.try_for_each(|entity| move_individual(world, entity, scene, at))
+    let mut all = individuals.iter();
+    all.try_for_each(|&entity| move_individual(world, entity, scene, at))
 }
 
 /// Moves an individual to another scene, where it lives from then on.
@@ -115,8 +113,8 @@ pub fn send_home(world: &mut World, entity: Entity) -> Result<Entity, WorldError
 }
 
 /// Changes the team of individuals.
-pub fn set_team_of(world: &mut World, tag: &str, count: Option<u32>, team: Option<TeamId>) {
-    for entity in members(world, tag, count) {
+pub fn set_team_of(world: &mut World, individuals: &[Entity], team: Option<TeamId>) {
+    for &entity in individuals {
         match team {
             Some(team) => world.entity_mut(entity).insert(team),
             None => world.entity_mut(entity).remove::<TeamId>(),
@@ -124,18 +122,29 @@ pub fn set_team_of(world: &mut World, tag: &str, count: Option<u32>, team: Optio
     }
 }
 
-/// Sets an attribute of individuals. `false` when one of them has none of that name.
+/// Changes an attribute of individuals to what a function makes of its value. `false` when one of them has none of that name.
 pub fn set_attribute_of(
     world: &mut World,
-    tag: &str,
-    count: Option<u32>,
-    attribute: &str,
-    value: i64,
+    individuals: &[Entity],
+    name: &str,
+    change: impl Fn(i64) -> i64,
 ) -> bool {
-    let entities = members(world, tag, count);
-    entities
-        .into_iter()
-        .all(|entity| set_attribute(&mut world.entity_mut(entity), attribute, value))
+    let mut all = true;
+    for &entity in individuals {
+        all &= attribute(world, entity, name)
+            .is_some_and(|value| set_attribute(world, entity, name, change(value)));
+    }
+    all
+}
+
+/// Hides individuals from all views, or shows them again.
+pub fn hide_some(world: &mut World, individuals: &[Entity], hidden: bool) {
+    for &entity in individuals {
+        if let Some(mut viewable) = world.get_mut::<Viewable>(entity) {
+            let layers = viewable.layers;
+            viewable.set_if_neq(Viewable { layers, hidden });
+        }
+    }
 }
 
 /// Gives individuals, and those of their crowds who come later, something else to do; they begin within a second.

@@ -246,7 +246,8 @@ mod tests {
             .members
             .swap(0, 2);
         assert_ne!(server.state_hash(), before);
-        despawn_some(server.world_mut(), "crowd", None);
+        let all = members(server.world(), "crowd", None);
+        despawn_some(server.world_mut(), &all);
         assert_eq!(members(server.world(), "crowd", None), []);
     }
 }

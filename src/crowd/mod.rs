@@ -24,6 +24,7 @@
 //! | `line.rs` | bad lines between the server and clients |
 //! | `load.rs` | the load under which the whole tick is measured |
 //! | `lobby.rs` | players of crowds, who queue with their parties |
+//! | `own_attributes.rs` | attributes that a game names at run time |
 //! | `place.rs` | areas, and free spots in them |
 //! | `plugin.rs` | all that in the tick |
 //! | `spawn.rs` | adding crowds, spawning individuals |
@@ -43,6 +44,7 @@ mod line;
 #[cfg(any(test, feature = "bench"))]
 mod load;
 mod lobby;
+mod own_attributes;
 mod place;
 mod plugin;
 mod spawn;
@@ -51,15 +53,15 @@ mod tickets;
 pub use arrivals::{Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
 pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
-    attribute_range, scene_attribute_range, set_attribute, set_scene_attribute,
+    attribute, attribute_range, scene_attribute_range, set_attribute, set_scene_attribute,
 };
 pub use behaviour::{
     Behave, Behaviour, Chase, Commute, Flee, Gather, Idle, LooksFor, Patrol, Senses, Wander,
 };
 pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
 pub use commands::{
-    change_scene_of, despawn_some, login_some, logout_some, members, move_individual, send_home,
-    set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
+    change_scene_of, despawn_some, hide_some, login_some, logout_some, members, move_individual,
+    send_home, set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
 pub use crowds::{CrowdId, CrowdSpec, Crowds, Member, rest};
 pub use line::{LINE_MS_MAX, LineSpec};
@@ -67,6 +69,9 @@ pub use line::{LINE_MS_MAX, LineSpec};
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
     load_side_tiles,
+};
+pub use own_attributes::{
+    OWN_ATTRIBUTES_MAX, OwnAttributeAppExt, OwnAttributeSpec, OwnAttributeTable,
 };
 pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};

@@ -80,6 +80,20 @@ impl CrowdArea {
         }
     }
 
+    /// Whether a point is in the area; a ring counts with all that it surrounds.
+    #[must_use]
+    pub fn surrounds(&self, point: Vec2) -> bool {
+        match *self {
+            Self::Rect { min, max } => point.cmpge(min).all() && point.cmple(max).all(),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => point.distance(center) <= radius + width / 2.0,
+            Self::Point(spot) => point == spot,
+        }
+    }
+
     /// Puts the whole area into the state hash: two areas with the same middle are two.
     pub fn hash_into(&self, hasher: &mut StateHasher) {
         let (tag, floats) = match *self {

@@ -10,6 +10,7 @@ use super::attributes;
 use super::behaviour::Mind;
 use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, CrowdSpec, CrowdState, Crowds, Member, STAGGER_S, individual_random};
+use super::own_attributes;
 use super::place::CrowdArea;
 use crate::aoi::{Viewable, Viewer};
 use crate::map::SceneMap;
@@ -136,6 +137,7 @@ pub fn spawn_individual(
         position,
         (body, spec.behaviour.clone(), mind, extra),
     )?;
+    own_attributes::give(world, entity);
     let mut individual = world.entity_mut(entity);
     if class == Some(KindClass::Player) {
         individual.insert(Viewer::new(spec.caps));

@@ -467,6 +467,7 @@ mod tests {
             path: None,
             file: "churn.ron".to_owned(),
             text: CHURN.to_owned(),
+            sources: crate::scenario::Sources::default(),
         };
         let options = RunOptions {
             ticks: Some(200),

@@ -19,12 +19,15 @@ macro_rules! built_in {
 }
 
 /// All built-in scenarios; the first is the default.
-pub const BUILT_IN: [BuiltIn; 5] = [
+pub const BUILT_IN: [BuiltIn; 8] = [
     built_in!("town"),
     built_in!("siege"),
     built_in!("boss"),
     built_in!("arena_night"),
     built_in!("churn"),
+    built_in!("auction"),
+    built_in!("royale"),
+    built_in!("raid"),
 ];
 
 /// The built-in scenario of a name.

@@ -135,18 +135,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::scenario::{Loaded, RunOptions, ScenarioRun, parse};
+    use crate::scenario::{Loaded, RunOptions, ScenarioRun};
 
     /// The report of a run of 1.5 s with one mode of matchmaking.
     fn report() -> Value {
         let text =
             r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")])"#;
-        let loaded = Loaded {
-            scenario: parse("x.ron", text).unwrap(),
-            path: None,
-            file: "x.ron".to_owned(),
-            text: text.to_owned(),
-        };
+        let loaded = Loaded::from_text("x.ron", text).unwrap();
         let options = RunOptions {
             ticks: Some(30),
             memory: Some(|| Some(7)),

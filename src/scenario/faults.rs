@@ -74,8 +74,8 @@ pub(super) struct Foresight {
     movers: Vec<Entity>,
 }
 
-/// Looks at what an action is about to do.
-pub(super) fn foresee(world: &World, action: &Action) -> Foresight {
+/// Looks at what an action is about to do, to those of whom it is `about`.
+pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Foresight {
     let mut foresight = Foresight::default();
     match action {
         Action::Login { tag, count } => {
@@ -100,21 +100,6 @@ pub(super) fn foresee(world: &World, action: &Action) -> Foresight {
                 foresight.doubt = Some(format!("nobody bears the tag `{tag}`"));
             }
         }
-        Action::Despawn { tag, count }
-        | Action::Teleport { tag, count, .. }
-        | Action::SetTeam { tag, count, .. }
-        | Action::SetAttribute { tag, count, .. }
-        | Action::Announce { tag, count, .. }
-        | Action::ChangeScene { tag, count, .. } => {
-            let mut members = crowd::members(world, tag, None);
-            let there = members.len() as u64;
-            foresight.doubt = too_few(*count, there, || match there {
-                0 => format!("nobody with the tag `{tag}` is there"),
-                _ => format!("{there} with the tag `{tag}` are there"),
-            });
-            members.truncate(count.map_or(usize::MAX, |count| count as usize));
-            foresight.movers = members;
-        }
         Action::Cancel { mode, parties } => {
             let matchmaker = world.resource::<Matchmaker>();
             let id = matchmaker.mode_named(mode);
@@ -130,6 +115,20 @@ pub(super) fn foresee(world: &World, action: &Action) -> Foresight {
             foresight.doubt = without_room(world, crowd);
         }
         _ => {}
+    }
+    if let Some(who) = action.who() {
+        foresight.movers = about.to_vec();
+        // Of whom a condition holds is for the run to tell, nobody among it.
+        if who.only.is_empty() {
+            let (tag, there) = (
+                who.tag,
+                crowd::members(world, who.tag, who.count).len() as u64,
+            );
+            foresight.doubt = too_few(who.count, there, || match there {
+                0 => format!("nobody with the tag `{tag}` is there"),
+                _ => format!("{there} with the tag `{tag}` are there"),
+            });
+        }
     }
     let of_values = || wrong_value(action).or_else(|| silent(world, action, &foresight.movers));
     foresight.doubt = foresight.doubt.or_else(of_values);

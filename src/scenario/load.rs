@@ -1,23 +1,18 @@
-//! Reading scenarios, and the maps that they name. The only part of scenarios that touches the disk.
+//! Loading scenarios, and the maps that they name.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::behaviours::Behaviours;
 use super::builtin::{BUILT_IN, built_in};
+use super::read::{read_limited, read_text};
 use super::schema::{MapSource, Scenario, ScenarioScene};
-use super::text::{
-    self, BYTE_ORDER_MARK, Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of,
-};
+use super::sources::{self, Source, Sources};
+use super::text::{Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of};
 use super::validate::{
     Problems, add_tiles, areas_beyond, dead_text, edit_problems, grid_fits, scenes_with_places,
 };
 use super::validate::{validate, validate_all};
 use crate::map::{self, MapError, TileMap, TileRect};
-
-/// The largest scenario file that is read, bytes.
-pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
 
 /// Warnings that are told at once.
 const WARNINGS_MAX: usize = 50;
@@ -42,32 +37,53 @@ pub struct Loaded {
     pub file: String,
     /// The whole text that `scenario` was read from, into which errors point.
     pub text: String,
+    /// The files that the scenario includes, and its parameters; empty when it was not read here.
+    pub sources: Sources,
 }
 
-/// Reads a scenario: a file, or a built-in by its name. A file wins over a built-in of the same name.
+/// What stands for standard input in the place of a file.
+const STDIN: &str = "-";
+
+/// Reads a scenario: a file, or a built-in by its name, or standard input for `-`. A file wins over a built-in of the same
+/// name. Parameters have the values that the file gives them.
 ///
 /// # Errors
-/// [`ScenarioError`] when there is neither, the file cannot be read or is larger than [`SCENARIO_BYTES_MAX`], or its
+/// [`ScenarioError`] when there is neither, the file cannot be read or is larger than [`SCENARIO_BYTES_MAX`](super::SCENARIO_BYTES_MAX), or its
 /// text is no scenario. Whether it makes sense is for [`Loaded::check`] to tell.
 pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
+    load_with(source, &[])
+}
+
+/// As [`load`], with other values for some of its parameters: pairs of a name and what would be written in the file, but
+/// for the quotes of a text.
+///
+/// # Errors
+/// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario has not, or not with such values.
+pub fn load_with(source: &str, set: &[(String, String)]) -> Result<Loaded, ScenarioError> {
+    Loaded::assemble(find(source)?, set)
+}
+
+/// The text of a scenario, whatever it is called by.
+fn find(source: &str) -> Result<Source, ScenarioError> {
     let path = Path::new(source);
+    if source == STDIN {
+        return Ok(Source {
+            file: "standard input".to_owned(),
+            path: None,
+            text: read_limited(std::io::stdin().lock(), Path::new("standard input"))?,
+        });
+    }
     if path.is_file() {
-        let text = read_text(path)?;
-        let scenario = parse(source, &text)?;
-        return Ok(Loaded {
-            scenario,
-            path: Some(path.to_owned()),
+        return Ok(Source {
             file: source.to_owned(),
-            text,
+            path: Some(path.to_owned()),
+            text: read_text(path)?,
         });
     }
     if let Some(found) = built_in(source) {
-        let file = format!("{}.ron", found.name);
-        let scenario = parse(&file, found.text)?;
-        return Ok(Loaded {
-            scenario,
+        return Ok(Source {
+            file: format!("{}.ron", found.name),
             path: None,
-            file,
             text: found.text.to_owned(),
         });
     }
@@ -90,15 +106,44 @@ pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
     })
 }
 
-/// Reads a scenario from its text. `file` is what errors call it.
+/// Reads a scenario from its text, with all that it includes. `file` is what errors call it.
 ///
 /// # Errors
-/// [`ScenarioError::Syntax`] with the place.
+/// [`ScenarioError::Syntax`] with the place, and what [`load`] gives for what it includes.
 pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    text::parse(file, text)
+    Loaded::from_text(file, text).map(|loaded| loaded.scenario)
 }
 
 impl Loaded {
+    /// A scenario from its text, with all that it includes. `file` is what errors call it; it need not exist.
+    ///
+    /// # Errors
+    /// As [`parse`].
+    pub fn from_text(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let source = Source {
+            file: file.to_owned(),
+            path: None,
+            text: text.to_owned(),
+        };
+        Self::assemble(source, &[])
+    }
+
+    fn assemble(source: Source, set: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let (file, path, text) = (
+            source.file.clone(),
+            source.path.clone(),
+            source.text.clone(),
+        );
+        let (scenario, sources) = sources::assemble(source, set)?;
+        Ok(Self {
+            scenario,
+            path,
+            file,
+            text,
+            sources,
+        })
+    }
+
     /// Whether the scenario makes sense: see [`validate()`]. Errors point into the text.
     ///
     /// # Errors
@@ -132,6 +177,9 @@ impl Loaded {
     /// Points into the text at a problem that was found elsewhere.
     #[must_use]
     pub fn mistake(&self, problem: Problem) -> Box<Mistake> {
+        if let Some(mistake) = self.sources.mistake(&problem) {
+            return Box::new(mistake);
+        }
         let whole = Outline::new(&self.text).find(&problem.place);
         let span = problem.span.clone().map_or(whole.clone(), |part| {
             whole.start + part.start..whole.start + part.end
@@ -270,52 +318,12 @@ impl Loaded {
     }
 }
 
-/// Reads a file as text, unless it is larger than any scenario.
-fn read_text(path: &Path) -> Result<String, ScenarioError> {
-    let failed = |source| ScenarioError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let too_large = |found_bytes| ScenarioError::TooLarge {
-        path: path.to_owned(),
-        found_bytes,
-        bytes_max: SCENARIO_BYTES_MAX,
-    };
-    let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    if length > SCENARIO_BYTES_MAX {
-        return Err(too_large(length));
-    }
-    // The file may grow while it is read, so the reader has the limit as well.
-    let mut bytes = Vec::new();
-    file.take(SCENARIO_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() as u64 > SCENARIO_BYTES_MAX {
-        return Err(too_large(bytes.len() as u64));
-    }
-    let mark = BYTE_ORDER_MARK.to_string();
-    if bytes.starts_with(mark.as_bytes()) {
-        bytes.drain(..mark.len());
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        let message = format!(
-            "expected text in UTF-8, found byte {:#04x}",
-            error.as_bytes()[valid]
-        );
-        let span = valid..valid + char::REPLACEMENT_CHARACTER.len_utf8();
-        let mistake = Mistake::new(&path.display().to_string(), &text, span, (message, None));
-        ScenarioError::Syntax(Box::new(mistake))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+    use crate::scenario::SCENARIO_BYTES_MAX;
 
     /// A folder of its own for a test, removed at its end.
     struct Folder(PathBuf);
@@ -394,6 +402,7 @@ mod tests {
             path: None,
             file: "x.ron".to_owned(),
             text: text.to_owned(),
+            sources: Sources::default(),
         };
         assert!(told(&loaded.check_maps().unwrap_err()).starts_with("1:74: "));
     }
@@ -410,6 +419,7 @@ mod tests {
             path: None,
             file: "x.ron".to_owned(),
             text: text.to_owned(),
+            sources: Sources::default(),
         };
         let warnings = loaded.review_maps(&Behaviours::default()).warnings;
         let told: Vec<&str> = warnings.iter().map(|w| w.message.as_str()).collect();
@@ -428,6 +438,7 @@ mod tests {
             path: None,
             file: "x.ron".to_owned(),
             text: text.to_owned(),
+            sources: Sources::default(),
         };
         let error = loaded.check_maps().unwrap_err();
         assert_eq!(

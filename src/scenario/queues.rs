@@ -128,7 +128,12 @@ fn queue_problems(
         problems.check(within(&place.field(field), found, 0.0..=DURATION_S_MAX));
     }
     if let Some(scene) = &queue.battle_scene {
-        problems.check(check_scene(&place.field("battle_scene"), scene));
+        let place = place.field("battle_scene");
+        problems.check(check_scene(&place, scene));
+        if scene.copies != 1 {
+            let message = "expected no copies: each battle has a scene of its own";
+            problems.add(Problem::new(place.field("copies"), message));
+        }
     }
 }
 

@@ -115,6 +115,8 @@ impl ScenarioRun {
             .workers(options.threads)
             .timing()
             .configure(add_script);
+        let attributes = scenario.attributes.clone();
+        builder = builder.configure(move |app| stage::register_attributes(app, &attributes));
         if let Some(to) = options.events {
             let log = EventLog::new(to, options.positions);
             builder = builder.configure(move |app| add_events(app, log));

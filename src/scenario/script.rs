@@ -2,14 +2,19 @@
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
+use super::behaviours::Behaviours;
+use super::choose;
 use super::faults::{ScriptFault, ScriptFaults, foresee, hindsight};
-use super::schema::{Action, Area, BehaviourSpec, Class, Cue, Scenario, Scope};
+use super::schema::{Action, Area, BehaviourSpec, Class, CueSpec, Scenario, Scope};
 use super::stage::{self, Stage};
+use super::timed_cue::{Ticks, TimedCue};
 use crate::crowd::{self, Gather};
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
 use crate::session::ControlledBy;
-use crate::sim::{SimTick, StateHasher};
+use crate::sim::{RandomStreams, SimTick, StateHasher};
 use crate::sync::{Announce, AnnounceScope};
 use crate::wire::Channel;
 use crate::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
@@ -22,43 +27,10 @@ pub struct ScenarioScript {
     faults: ScriptFaults,
 }
 
-#[derive(Debug)]
-struct TimedCue {
-    next: Option<u64>,
-    /// 0 for once.
-    every: u64,
-    until: u64,
-    action: Action,
-}
-
 impl ScenarioScript {
     pub(super) fn new(scenario: &Scenario) -> Self {
-        // The tick that ends at time t is number t × hz; what is to happen at t happens in the one after.
-        let tick = |t_s: f64| (t_s * scenario.tick_hz).floor() as u64 + 1;
-        let timed = |cue: &Cue| match cue {
-            Cue::At { t_s, run } => TimedCue {
-                next: Some(tick(*t_s)),
-                every: 0,
-                until: u64::MAX,
-                action: run.clone(),
-            },
-            Cue::Every {
-                t_s,
-                from_s,
-                until_s,
-                run,
-            } => {
-                let first = if *from_s > 0.0 { *from_s } else { *t_s };
-                let every = ((t_s * scenario.tick_hz).round() as u64).max(1);
-                let until = until_s.map_or(u64::MAX, tick);
-                TimedCue {
-                    next: Some(tick(first)).filter(|&first| first <= until),
-                    every,
-                    until,
-                    action: run.clone(),
-                }
-            }
-        };
+        let ticks = Ticks(scenario.tick_hz);
+        let timed = |cue| TimedCue::new(cue, ticks);
         Self {
             cues: scenario.script.iter().map(timed).collect(),
             ..Self::default()
@@ -67,9 +39,7 @@ impl ScenarioScript {
 
     /// Puts into the state hash when each cue runs next.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
-        for cue in &self.cues {
-            hasher.write_u64(cue.next.unwrap_or(u64::MAX));
-        }
+        self.cues.iter().for_each(|cue| cue.hash(hasher));
     }
 
     /// What could not be done: the first few faults, and how many there were in all.
@@ -95,16 +65,14 @@ pub(super) fn run_script(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     world.resource_scope(|world, mut script: Mut<ScenarioScript>| {
         for nth in 0..script.cues.len() {
-            let cue = &mut script.cues[nth];
-            if cue.next != Some(tick) {
+            let Some(action) = script.cues[nth].due(world, tick) else {
                 continue;
-            }
-            cue.next = (cue.every > 0)
-                .then_some(tick + cue.every)
-                .filter(|&next| next <= cue.until);
-            let action = cue.action.clone();
-            let foresight = foresee(world, &action);
-            let done = perform(world, &action);
+            };
+            let about = action
+                .who()
+                .map_or_else(Vec::new, |who| choose::chosen(world, who));
+            let foresight = foresee(world, &action, &about);
+            let done = perform(world, &action, &about);
             script.faults.cues_run += 1;
             if let Some(what) = done.err().or_else(|| hindsight(world, &action, &foresight)) {
                 script.faults.add(Some(nth), tick, what);
@@ -113,42 +81,21 @@ pub(super) fn run_script(world: &mut World) {
     });
 }
 
-fn perform(world: &mut World, action: &Action) -> Result<(), String> {
+fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     match action {
         Action::Spawn(crowd) => stage::spawn(world, crowd).map_err(|e| text(&e))?,
-        Action::Despawn { tag, count } => crowd::despawn_some(world, tag, *count),
-        Action::Teleport { tag, count, to } => {
-            let Some(scene) = scene_of(world, tag) else {
-                return Ok(());
-            };
-            let place = world.resource::<Stage>().place(world, scene, to);
-            crowd::teleport_some(world, tag, *count, &place).map_err(|e| text(&e))?;
-        }
-        Action::SetTeam { tag, count, team } => {
-            crowd::set_team_of(world, tag, *count, team.map(TeamId))
-        }
-        Action::SetAttribute {
-            tag,
-            count,
-            attribute,
-            value,
-        } => {
-            if !crowd::set_attribute_of(world, tag, *count, attribute, *value) {
-                return Err(format!("some of `{tag}` have no attribute `{attribute}`"));
-            }
-        }
         Action::SetSceneAttribute {
             scene,
             attribute,
             value,
         } => {
-            let scene = named(world, scene.as_deref())?;
-            if !crowd::set_scene_attribute(&mut world.entity_mut(scene), attribute, *value) {
-                return Err(format!("scenes have no attribute `{attribute}`"));
+            for scene in copies(world, scene.as_deref())? {
+                if !crowd::set_scene_attribute(&mut world.entity_mut(scene), attribute, *value) {
+                    return Err(format!("scenes have no attribute `{attribute}`"));
+                }
             }
         }
-        Action::Announce { .. } => announce(world, action),
         Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour)?,
         Action::Gather { tag, at } => {
             if let Some(scene) = home_of(world, tag) {
@@ -173,51 +120,114 @@ fn perform(world: &mut World, action: &Action) -> Result<(), String> {
         Action::Login { tag, count } => crowd::login_some(world, tag, *count),
         Action::Logout { tag, count } => crowd::logout_some(world, tag, *count),
         Action::OpenScene(scene) => {
-            stage::open(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
+            stage::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
         }
         Action::SetLine(line) => world.insert_resource(*line),
         Action::CloseScene { scene } => {
-            let entity = named(world, Some(scene))?;
-            close_scene(world, entity).map_err(|e| text(&e))?;
+            for scene in copies(world, Some(scene))? {
+                close_scene(world, scene).map_err(|e| text(&e))?;
+            }
         }
-        Action::ChangeScene { tag, count, to, at } => {
-            change_scene(world, tag, *count, to, at)?;
-        }
+        Action::Game(cue) => play_cue(world, cue)?,
+        Action::Despawn { .. }
+        | Action::Teleport { .. }
+        | Action::SetTeam { .. }
+        | Action::SetAttribute { .. }
+        | Action::AddAttribute { .. }
+        | Action::ScaleAttribute { .. }
+        | Action::Hide { .. }
+        | Action::Announce { .. }
+        | Action::ChangeScene { .. } => perform_on(world, action, about)?,
     }
     Ok(())
 }
 
-/// Members of a crowd go to another scene, and see as many as its viewers do.
-fn change_scene(
+/// Does an action that chooses whom it is about; any other does nothing.
+fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
+    let Some(tag) = action.tag() else {
+        return Ok(());
+    };
+    match action {
+        Action::Despawn { .. } => crowd::despawn_some(world, all),
+        Action::Teleport { to, .. } => teleport(world, tag, all, to)?,
+        Action::SetTeam { team, .. } => crowd::set_team_of(world, all, team.map(TeamId)),
+        Action::SetAttribute {
+            attribute, value, ..
+        } => change(world, tag, all, attribute, |_| *value)?,
+        Action::AddAttribute { attribute, by, .. } => {
+            let add = |value: i64| value.saturating_add(*by);
+            change(world, tag, all, attribute, add)?;
+        }
+        Action::ScaleAttribute { attribute, by, .. } => {
+            // The cast saturates; whoever sets the value clamps it to the range.
+            let scale = |value: i64| (value as f64 * by).round() as i64;
+            change(world, tag, all, attribute, scale)?;
+        }
+        Action::Hide { hidden, .. } => crowd::hide_some(world, all, *hidden),
+        Action::Announce { .. } => announce(world, action, all),
+        Action::ChangeScene { to, at, .. } => change_scene(world, all, to, at)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The area is that of the scene in which the first of the tag is; each stays in its own.
+fn teleport(world: &mut World, tag: &str, movers: &[Entity], to: &Area) -> Result<(), String> {
+    let Some(scene) = scene_of(world, tag) else {
+        return Ok(());
+    };
+    let place = world.resource::<Stage>().place(world, scene, to);
+    crowd::teleport_some(world, movers, &place).map_err(|error| error.to_string())
+}
+
+/// Changes an attribute of some with a tag.
+fn change(
     world: &mut World,
     tag: &str,
-    count: Option<u32>,
-    to: &str,
-    at: &Area,
+    all: &[Entity],
+    attribute: &str,
+    to: impl Fn(i64) -> i64,
 ) -> Result<(), String> {
+    if crowd::set_attribute_of(world, all, attribute, to) {
+        return Ok(());
+    }
+    Err(format!("some of `{tag}` have no attribute `{attribute}`"))
+}
+
+/// Does what the game registered.
+fn play_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
+    let draw = world
+        .resource_mut::<RandomStreams>()
+        .stream(choose::SCRIPT_STREAM)
+        .next_u64();
+    let mut random = Pcg64Mcg::seed_from_u64(draw);
+    let behaviours = world.resource::<Behaviours>().clone();
+    behaviours.play(cue, world, &mut random)
+}
+
+/// Members of a crowd go to another scene, and see as many as its viewers do.
+fn change_scene(world: &mut World, movers: &[Entity], to: &str, at: &Area) -> Result<(), String> {
     let entity = named(world, Some(to))?;
     let place = world.resource::<Stage>().place(world, entity, at);
-    let movers = crowd::members(world, tag, count);
-    let moved = crowd::change_scene_of(world, tag, count, entity, &place);
+    let moved = crowd::change_scene_of(world, movers, entity, &place);
     // Also when not all of them found room there.
-    stage::give_caps(world, entity, &movers);
+    stage::give_caps(world, entity, movers);
     moved.map_err(|error| error.to_string())
 }
 
 /// Does an action that announces; any other does nothing.
-fn announce(world: &mut World, action: &Action) {
+fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
     let Action::Announce {
-        tag,
-        count,
         scope,
         class,
         ttl_ticks,
         text,
+        ..
     } = action
     else {
         return;
     };
-    for entity in crowd::members(world, tag, *count) {
+    for &entity in speakers {
         let Some((from, scope)) = speaker(world, entity, *scope) else {
             continue;
         };
@@ -253,6 +263,12 @@ fn speaker(world: &World, entity: Entity, scope: Scope) -> Option<(ObjectRef, An
 
 fn named(world: &World, name: Option<&str>) -> Result<Entity, String> {
     let found = world.resource::<Stage>().scene(world, name);
+    found.map_err(|error| error.to_string())
+}
+
+/// The copies of a scene.
+fn copies(world: &World, name: Option<&str>) -> Result<Vec<Entity>, String> {
+    let found = world.resource::<Stage>().copies(world, name);
     found.map_err(|error| error.to_string())
 }
 
@@ -296,8 +312,8 @@ fn edit_tiles(world: &mut World, action: &Action) -> Result<(), String> {
         }
         _ => return Ok(()),
     };
-    let scene = named(world, scene.as_deref())?;
-    edit_map(world, scene, rect, &edit)
-        .map(drop)
-        .map_err(|error| error.to_string())
+    for scene in copies(world, scene.as_deref())? {
+        edit_map(world, scene, rect, &edit).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }

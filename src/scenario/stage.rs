@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bevy_app::App;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
@@ -14,12 +15,16 @@ use super::validate::{
     add_tiles, areas_beyond, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
 };
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
-use crate::crowd::{ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, Weather, add_crowd};
+use crate::crowd::{
+    ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, OWN_ATTRIBUTES_MAX, OwnAttributeAppExt,
+    OwnAttributeSpec, Weather, add_crowd,
+};
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
 use crate::sim::{SimSettings, StateHasher};
+use crate::sync::Audience;
 use crate::world::{
     GuildId, KindId, Object, ObjectKinds, Scene, SceneSpec, TeamId, WorldError, open_scene,
 };
@@ -30,6 +35,8 @@ pub(super) struct Stage {
     pub scenario: Scenario,
     /// In the order in which they opened; a closed one stays until its name opens again.
     scenes: Vec<Opened>,
+    /// How many times a scene was opened, copies not counted.
+    openings: u64,
     /// Every map that the scenario can ever open, so that no tick waits for a file. Scenes with the same map share it.
     maps: Vec<StageMap>,
 }
@@ -62,6 +69,8 @@ struct Opened {
     map: String,
     /// Cells of its interest grid.
     cells: u64,
+    /// Its copies, and nothing else, have the same number.
+    opening: u64,
 }
 
 /// Why a scene or a crowd of a scenario cannot be put on the server.
@@ -161,6 +170,7 @@ impl Stage {
             Self {
                 scenario: loaded.scenario.clone(),
                 scenes: Vec::new(),
+                openings: 0,
                 maps,
             },
             stand_in,
@@ -185,6 +195,24 @@ impl Stage {
             .find(|opened| world.get_entity(opened.entity).is_ok())
             .map(|opened| opened.entity)
             .ok_or_else(|| StageError::NotOpen(name.to_owned()))
+    }
+
+    /// The open scene of this name as [`Stage::scene`] finds it, with all its copies that are still open, in their order.
+    ///
+    /// # Errors
+    /// [`StageError::NotOpen`].
+    pub fn copies(&self, world: &World, name: Option<&str>) -> Result<Vec<Entity>, StageError> {
+        let newest = self.scene(world, name)?;
+        let opening = |opened: &&Opened| opened.entity == newest;
+        let opening = self
+            .scenes
+            .iter()
+            .find(opening)
+            .map(|opened| opened.opening);
+        let same = self.scenes.iter();
+        let same = same.filter(|opened| Some(opened.opening) == opening);
+        let open = same.filter(|opened| world.get_entity(opened.entity).is_ok());
+        Ok(open.map(|opened| opened.entity).collect())
     }
 
     /// Puts into the state hash what names of scenes mean, and what is made of those who come to them.
@@ -333,13 +361,34 @@ pub(super) fn set_up(
     for (nth, scene) in scenario.scenes.iter().enumerate() {
         let place = ValuePath::root().field("scenes").item(nth);
         let scale = if nth == 0 { stand_in.scale } else { Vec2::ONE };
-        open(world, scene, scale).map_err(|error| at(loaded, place, &error))?;
+        open_copies(world, scene, scale).map_err(|error| at(loaded, place, &error))?;
     }
     for (nth, crowd) in scenario.cast.iter().enumerate() {
         let place = ValuePath::root().field("cast").item(nth);
         spawn(world, crowd).map_err(|error| at(loaded, place, &error))?;
     }
     Ok(stand_in)
+}
+
+/// Registers the scenario's own attributes with an app that is not started yet. What cannot be registered is refused when
+/// the scenario is checked.
+pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioAttribute]) {
+    for attribute in attributes.iter().take(OWN_ATTRIBUTES_MAX) {
+        let (min, max) = attribute.bounds();
+        let audience = attribute.audience.iter().map(|name| name.audience());
+        let registered = app.own_attribute(OwnAttributeSpec {
+            name: attribute.name.clone(),
+            encoding: attribute.encoding,
+            audience: audience.reduce(Audience::or).unwrap_or(Audience::OWNER),
+            cadence: attribute.cadence,
+            min,
+            max,
+            start: attribute.start,
+        });
+        if let Err(error) = registered {
+            tracing::warn!(%error, "an attribute of the scenario is not registered");
+        }
+    }
 }
 
 fn at(loaded: &Loaded, place: ValuePath, error: &StageError) -> ScenarioError {
@@ -368,10 +417,31 @@ fn arrivals(queue: &schema::Queue) -> ArrivalSpec {
     }
 }
 
-/// Opens a scene of the scenario.
+/// Opens a scene of the scenario with all its copies.
+pub(super) fn open_copies(
+    world: &mut World,
+    scene: &schema::ScenarioScene,
+    scale: Vec2,
+) -> Result<(), StageError> {
+    world.resource_mut::<Stage>().openings += 1;
+    (1..=scene.copies).try_for_each(|nth| open_copy(world, scene, nth, scale).map(drop))
+}
+
+/// Opens a scene of the scenario, without copies.
 pub(super) fn open(
     world: &mut World,
     scene: &schema::ScenarioScene,
+    scale: Vec2,
+) -> Result<Entity, StageError> {
+    world.resource_mut::<Stage>().openings += 1;
+    open_copy(world, scene, 1, scale)
+}
+
+/// Opens a copy of a scene, counted from 1.
+fn open_copy(
+    world: &mut World,
+    scene: &schema::ScenarioScene,
+    nth: u32,
     scale: Vec2,
 ) -> Result<Entity, StageError> {
     world.resource_scope(|world, mut stage: Mut<Stage>| {
@@ -383,7 +453,10 @@ pub(super) fn open(
             SceneMap::new(known.map.clone(), scene.tile_m),
         );
         let spec = SceneSpec {
-            name: scene.name.clone(),
+            name: match nth {
+                1 => scene.name.clone(),
+                _ => format!("{} {nth}", scene.name),
+            },
             size_m: map.size_m(),
             max_objects: scene.max_objects,
         };
@@ -416,6 +489,7 @@ pub(super) fn open(
         stage
             .scenes
             .retain(|opened| opened.entity == entity || world.get_entity(opened.entity).is_ok());
+        let opening = stage.openings;
         stage.scenes.push(Opened {
             name: scene.name.clone(),
             entity,
@@ -423,6 +497,7 @@ pub(super) fn open(
             caps,
             map: map_name,
             cells,
+            opening,
         });
         Ok(entity)
     })
@@ -448,10 +523,13 @@ pub(super) fn give_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
     }
 }
 
-/// A crowd of the scenario, resolved.
-fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Result<CrowdSpec, StageError> {
+/// A crowd of the scenario in one of its scenes, resolved.
+fn crowd_spec(
+    world: &World,
+    crowd: &schema::Crowd,
+    scene: Entity,
+) -> Result<CrowdSpec, StageError> {
     let stage = world.resource::<Stage>();
-    let scene = stage.scene(world, crowd.scene.as_deref())?;
     let caps = stage.caps(scene).unwrap_or(ViewCaps {
         players: 0,
         npcs: 0,
@@ -479,9 +557,14 @@ fn crowd_spec(world: &World, crowd: &schema::Crowd) -> Result<CrowdSpec, StageEr
     })
 }
 
-/// Adds a crowd of the scenario.
+/// Adds a crowd of the scenario, in each copy of its scene.
 pub(super) fn spawn(world: &mut World, crowd: &schema::Crowd) -> Result<(), StageError> {
-    let spec = crowd_spec(world, crowd)?;
-    add_crowd(world, spec)?;
+    let scenes = world
+        .resource::<Stage>()
+        .copies(world, crowd.scene.as_deref())?;
+    for scene in scenes {
+        let spec = crowd_spec(world, crowd, scene)?;
+        add_crowd(world, spec)?;
+    }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Values of attributes, and how they become bytes.
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::ATTRIBUTE_BYTES_MAX;
@@ -20,7 +21,7 @@ pub enum Value {
 
 /// How a value stands in packets. Numbers that do not fit are clamped to the nearest that does; a number where bytes are
 /// expected, or bytes where a number is, becomes the empty value or 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
     /// 1 byte, 0 to 255.
     U8,

@@ -119,7 +119,16 @@ fn the_churn_is_the_same_however_it_is_played() {
 fn every_built_in_scenario_is_compared() {
     assert_eq!(
         BUILT_IN.map(|built_in| built_in.name),
-        ["town", "siege", "boss", "arena_night", "churn"]
+        [
+            "town",
+            "siege",
+            "boss",
+            "arena_night",
+            "churn",
+            "auction",
+            "royale",
+            "raid"
+        ]
     );
 }
 

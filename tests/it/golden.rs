@@ -8,12 +8,15 @@ use throng::scenario::{self, BUILT_IN};
 use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
-const GOLDEN: [(&str, u64, &str); 5] = [
+const GOLDEN: [(&str, u64, &str); 8] = [
     ("town", 60, "c92aa62fd3130ebc"),
     ("siege", 140, "c9f8ee7227b79227"),
     ("boss", 60, "f674d4087ae93f53"),
     ("arena_night", 300, "3c4a63f31fceb6c5"),
     ("churn", 140, "197bfb068752242d"),
+    ("auction", 60, "0"),
+    ("royale", 60, "0"),
+    ("raid", 60, "0"),
 ];
 
 #[test]

@@ -197,6 +197,7 @@ fn play(text: &str) -> bool {
         path: None,
         file: "mutated.ron".to_owned(),
         text: text.to_owned(),
+        sources: throng::scenario::Sources::default(),
     };
     if loaded
         .check(ATTRIBUTE_NAMES, &Behaviours::default())

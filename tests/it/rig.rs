@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bevy_app::App;
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
-use throng::scenario::{self, Loaded, Report, RunOptions, ScenarioRun};
+use throng::scenario::{Loaded, Report, RunOptions, ScenarioRun};
 
 /// A folder of its own for a test, removed at its end.
 pub struct Folder(PathBuf);
@@ -106,14 +106,7 @@ pub fn throng_fed(arguments: &[&str], input: &str) -> Told {
 
 /// A scenario from its text.
 pub fn scenario_of(text: &str) -> Loaded {
-    let scenario =
-        scenario::parse("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    Loaded {
-        scenario,
-        path: None,
-        file: "test.ron".to_owned(),
-        text: text.to_owned(),
-    }
+    Loaded::from_text("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// How a scenario is played by [`start`].

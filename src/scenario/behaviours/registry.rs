@@ -1,28 +1,43 @@
-//! The behaviours that scenarios may name.
+//! The behaviours and cues that scenarios may name.
 
 use std::collections::BTreeMap;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+use rand_pcg::Pcg64Mcg;
 
 use super::built_in::{
     ChaseParameters, CommuteParameters, FleeParameters, GatherParameters, IdleParameters,
     PatrolParameters, WanderParameters,
 };
+use super::cues::CueParameters;
 use super::parameters::{BehaviourParameters, BehaviourSite, unknown};
 use crate::crowd::{Behave, Behaviour};
-use crate::scenario::schema::BehaviourSpec;
-use crate::scenario::text::{Problem, parameters};
+use crate::scenario::schema::{BehaviourSpec, CueSpec};
+use crate::scenario::text::{Problem, ValuePath, parameters};
 
-/// The behaviours that scenarios may name; the built-in ones from the start.
+/// The behaviours that scenarios may name, the built-in ones from the start, and the cues of a game's own.
 #[derive(Resource, Clone, Debug)]
-pub struct Behaviours(BTreeMap<&'static str, ReadBehaviour>);
+pub struct Behaviours {
+    behaviours: BTreeMap<&'static str, ReadBehaviour>,
+    cues: BTreeMap<&'static str, GameCue>,
+}
 
 type ReadBehaviour = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, Problem>;
 
+/// What is done with a cue's text.
+#[derive(Clone, Copy, Debug)]
+struct GameCue {
+    check: fn(&str, &BehaviourSite<'_>) -> Result<(), Problem>,
+    play: fn(&str, &mut World, &mut Pcg64Mcg) -> Result<(), String>,
+}
+
 impl Default for Behaviours {
     fn default() -> Self {
-        let mut behaviours = Self(BTreeMap::new());
+        let mut behaviours = Self {
+            behaviours: BTreeMap::new(),
+            cues: BTreeMap::new(),
+        };
         behaviours.register::<IdleParameters>();
         behaviours.register::<WanderParameters>();
         behaviours.register::<PatrolParameters>();
@@ -38,12 +53,19 @@ impl Behaviours {
     /// Lets scenarios name a behaviour, by its [`Behave::NAME`]. One that was registered under the same name before, a
     /// built-in one say, is replaced.
     pub fn register<T: BehaviourParameters>(&mut self) {
-        self.0.insert(T::Behaviour::NAME, read::<T>);
+        self.behaviours.insert(T::Behaviour::NAME, read::<T>);
     }
 
-    /// The names, in alphabetical order.
+    /// Lets scenarios name a cue, by its [`CueParameters::NAME`]. One that was registered under the same name before is
+    /// replaced.
+    pub fn register_cue<T: CueParameters>(&mut self) {
+        let (check, play) = (check_cue::<T>, play_cue::<T>);
+        self.cues.insert(T::NAME, GameCue { check, play });
+    }
+
+    /// The names of behaviours, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.0.keys().copied()
+        self.behaviours.keys().copied()
     }
 
     /// What a scenario wrote, as a behaviour.
@@ -59,12 +81,69 @@ impl Behaviours {
             let message = "expected a behaviour, such as `Wander(radius_m: 5)`";
             Problem::new(site.place.clone(), message)
         })?;
-        let Some(read) = self.0.get(name) else {
+        let Some(read) = self.behaviours.get(name) else {
             let known: Vec<&str> = self.names().collect();
             return Err(unknown(site.place.clone(), "behaviour", name, &known));
         };
         read(spec.text(), site)
     }
+
+    /// Checks what a scenario wrote as a cue of the game's own.
+    ///
+    /// # Errors
+    /// A [`Problem`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
+    pub(in crate::scenario) fn check(
+        &self,
+        cue: &CueSpec,
+        site: &BehaviourSite<'_>,
+    ) -> Result<(), Problem> {
+        let name = parameters::name(cue.text()).ok_or_else(|| {
+            let message = "expected a cue of the game's own, such as `Storm(damage: 5)`";
+            Problem::new(site.place.clone(), message)
+        })?;
+        let Some(known) = self.cues.get(name) else {
+            let names: Vec<&str> = self.cues.keys().copied().collect();
+            if names.is_empty() {
+                let message = format!("unknown cue `{name}`: this program has none of its own");
+                let help =
+                    "a game registers its cues with `register_cue`, and plays its scenarios itself";
+                return Err(Problem::new(site.place.clone(), message).with_help(help));
+            }
+            return Err(unknown(site.place.clone(), "cue", name, &names));
+        };
+        (known.check)(cue.text(), site)
+    }
+
+    /// Does what a scenario wrote as a cue of the game's own.
+    ///
+    /// # Errors
+    /// What could not be done, in words.
+    pub(in crate::scenario) fn play(
+        &self,
+        cue: &CueSpec,
+        world: &mut World,
+        random: &mut Pcg64Mcg,
+    ) -> Result<(), String> {
+        let name = parameters::name(cue.text()).unwrap_or_default();
+        let known = self.cues.get(name);
+        let known = known.ok_or_else(|| format!("unknown cue `{name}`"))?;
+        (known.play)(cue.text(), world, random)
+    }
+}
+
+fn check_cue<T: CueParameters>(text: &str, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+    let written: T = parameters::read(text, &site.place)?;
+    written.check(site)
+}
+
+fn play_cue<T: CueParameters>(
+    text: &str,
+    world: &mut World,
+    random: &mut Pcg64Mcg,
+) -> Result<(), String> {
+    let written = parameters::read::<T>(text, &ValuePath::root());
+    let written = written.map_err(|problem| problem.message)?;
+    written.play(world, random)
 }
 
 fn read<T: BehaviourParameters>(
@@ -75,10 +154,14 @@ fn read<T: BehaviourParameters>(
     written.resolve(site).map(Behaviour::from)
 }
 
-/// Registers behaviours with an app.
+/// Registers behaviours and cues with an app.
 pub trait BehaviourAppExt {
     /// Lets scenarios that are played in this app name a behaviour, by its [`Behave::NAME`]; see [`Behaviours::register`].
     fn register_behaviour<T: BehaviourParameters>(&mut self) -> &mut Self;
+
+    /// Lets scenarios that are played in this app name a cue, by its [`CueParameters::NAME`]; see
+    /// [`Behaviours::register_cue`].
+    fn register_cue<T: CueParameters>(&mut self) -> &mut Self;
 }
 
 impl BehaviourAppExt for App {
@@ -86,6 +169,13 @@ impl BehaviourAppExt for App {
         self.init_resource::<Behaviours>();
         let mut behaviours = self.world_mut().resource_mut::<Behaviours>();
         behaviours.register::<T>();
+        self
+    }
+
+    fn register_cue<T: CueParameters>(&mut self) -> &mut Self {
+        self.init_resource::<Behaviours>();
+        let mut behaviours = self.world_mut().resource_mut::<Behaviours>();
+        behaviours.register_cue::<T>();
         self
     }
 }

@@ -14,13 +14,13 @@ pub enum Area {
         /// The bottom right corner, metres.
         max_m: Vec2,
     },
-    /// A circle, or the band between two circles.
+    /// A circle line, or the band along it.
     Ring {
         /// The middle, metres.
         center_m: Vec2,
-        /// The inner radius, metres.
+        /// The radius of the circle, metres.
         radius_m: f32,
-        /// How much further the outer circle is, metres; 0 is the circle itself.
+        /// The width of the band, half of it on either side of the circle, metres; 0 is the circle itself.
         #[serde(default)]
         width_m: f32,
     },

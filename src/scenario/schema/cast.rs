@@ -77,37 +77,51 @@ impl Default for Crowd {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BehaviourSpec(String);
 
-impl BehaviourSpec {
-    /// What stands in a scenario, or could. Whether it names a behaviour is checked with the scenario.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
+/// Something that a game does by a cue: the name of a registered one with its parameters, as in `Storm(damage: 5)`, kept as
+/// it is written. See [`CueParameters`](crate::scenario::CueParameters).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CueSpec(String);
 
-    /// As it is written, from the name on.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.0
-    }
+/// What stands in a scenario as `Name(…)`, whose type only the name tells.
+macro_rules! kept_as_written {
+    ($spec:ident, $what:literal) => {
+        impl $spec {
+            /// What stands in a scenario, or could. Whether it names a
+            #[doc = concat!($what, " is checked with the scenario.")]
+            #[must_use]
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// As it is written, from the name on.
+            #[must_use]
+            pub fn text(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $spec {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let raw = Box::<RawValue>::deserialize(deserializer)?;
+                Ok(Self::new(raw.get_ron()))
+            }
+        }
+
+        impl Serialize for $spec {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let raw = RawValue::from_ron(&self.0).map_err(S::Error::custom)?;
+                raw.serialize(serializer)
+            }
+        }
+    };
 }
+
+kept_as_written!(BehaviourSpec, "behaviour");
+kept_as_written!(CueSpec, "cue");
 
 impl Default for BehaviourSpec {
     /// They stand still.
     fn default() -> Self {
         Self::new("Idle")
-    }
-}
-
-impl<'de> Deserialize<'de> for BehaviourSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self::new(raw.get_ron()))
-    }
-}
-
-impl Serialize for BehaviourSpec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw = RawValue::from_ron(&self.0).map_err(S::Error::custom)?;
-        raw.serialize(serializer)
     }
 }

@@ -5,26 +5,38 @@
 //! | file | holds |
 //! |---|---|
 //! | `area` | areas of a scene: where a crowd appears, gathers or goes |
+//! | `attribute` | attributes of a scenario's own |
 //! | `bare` | variants that may be written without brackets |
 //! | `cast` | crowds, and how they behave |
 //! | `expect` | expectations, and the words that reports show them in |
 //! | `queue` | queues: a mode of matchmaking and who waits in it |
+//! | `parameter` | numbers and texts that stand in a file by their names |
 //! | `script` | cues and what they do |
+//! | `who` | who a cue is about, beyond a tag |
 //! | here | the scenario as a whole, its scenes and its settings |
 
 mod area;
+mod attribute;
 mod bare;
 mod cast;
 mod expect;
+mod parameter;
 mod queue;
 mod script;
+mod who;
 
 pub use area::Area;
-pub use cast::{BehaviourSpec, Crowd};
+pub use attribute::{AudienceName, ScenarioAttribute};
+pub use cast::{BehaviourSpec, Crowd, CueSpec};
 pub use expect::{Expectation, SetName, TickLimit};
+pub use parameter::ParameterValue;
 pub use queue::Queue;
 pub use script::{Action, Class, Cue, Scope};
+pub use who::{Only, Pick};
 
+pub(super) use script::Who;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -54,10 +66,20 @@ pub struct Scenario {
     pub heartbeat_ticks: u32,
     /// Simulated seconds that the run lasts.
     pub duration_s: f64,
+    /// Other scenarios of which this one is made: files beside this one, or names of built-in ones. Their lists (kinds,
+    /// scenes, cast, script and so on) come first, in this order, and this file's own after them; what else this file does
+    /// not say is as the last of them says it that does.
+    pub include: Vec<String>,
+    /// Numbers, texts and flags that stand in this file by their names, in lower case and without quotes: with
+    /// `parameters: {"players": 5000}` a crowd may have `count: players`. `--set players=7000` gives another value, as does
+    /// a file that includes this one and has a parameter of the same name.
+    pub parameters: BTreeMap<String, ParameterValue>,
     /// Settings of the systems, for the whole run.
     pub settings: Settings,
     /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.
     pub kinds: Vec<ObjectKind>,
+    /// Attributes of objects beside the built-in ones.
+    pub attributes: Vec<ScenarioAttribute>,
     /// Scenes open from the start. The first is where crowds go that name none.
     pub scenes: Vec<ScenarioScene>,
     /// Crowds there from the start, spawned in this order.
@@ -77,11 +99,14 @@ impl Default for Scenario {
         Self {
             name: String::new(),
             seed: 1,
+            include: Vec::new(),
+            parameters: BTreeMap::new(),
             tick_hz: 20.0,
             heartbeat_ticks: 10,
             duration_s: 60.0,
             settings: Settings::default(),
             kinds: Vec::new(),
+            attributes: Vec::new(),
             scenes: Vec::new(),
             cast: Vec::new(),
             queues: Vec::new(),
@@ -140,6 +165,9 @@ pub struct Settings {
 pub struct ScenarioScene {
     /// What crowds and cues call it; unique, without a default.
     pub name: String,
+    /// How many there are of it, side by side: matches, channels, instances of a dungeon. Crowds and cues that name it are
+    /// in every one of them. The others are called `name 2`, `name 3` and so on in events.
+    pub copies: u32,
     /// Where its obstacles come from.
     pub map: MapSource,
     /// The side of a tile, metres.
@@ -164,6 +192,7 @@ impl Default for ScenarioScene {
     fn default() -> Self {
         Self {
             name: String::new(),
+            copies: 1,
             map: MapSource::default(),
             tile_m: 0.5,
             cell_m: 50.0,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Area, BehaviourSpec, Crowd, ScenarioScene};
+use super::{Area, BehaviourSpec, Crowd, CueSpec, Only, Pick, ScenarioScene};
 use crate::crowd::LineSpec;
 use crate::map::TileRect;
 
@@ -26,7 +26,65 @@ pub enum Cue {
         from_s: f64,
         /// The last time at which it may happen, seconds; the end of the run when absent.
         until_s: Option<f64>,
+        /// How many times it happens at most; any number when absent.
+        times: Option<u32>,
         /// What is done each time.
+        run: Action,
+    },
+    /// Little by little: the count of an action is spread evenly over a time. For actions that have one: `Spawn`,
+    /// `Despawn`, `Login`, `Logout`, `Queue`, `Cancel`.
+    Ramp {
+        /// When it begins, seconds.
+        #[serde(default)]
+        from_s: f64,
+        /// When all of it is done, seconds.
+        until_s: f64,
+        /// The time from one step to the next, seconds.
+        #[serde(default = "ramp_step_s")]
+        every_s: f64,
+        /// What is done; its `count` (`parties` of `Queue` and `Cancel`) is that of all steps together.
+        run: Action,
+    },
+    /// When an attribute of any object with a tag has come below a value, or has risen to one: looked at in every tick.
+    /// It happens again only after it was not so in between.
+    When {
+        /// The tag of the objects that are looked at.
+        tag: String,
+        /// The attribute's name.
+        attribute: String,
+        /// It happens when an object has less than this.
+        below: Option<i64>,
+        /// It happens when an object has this or more. Either this or `below` is given.
+        at_least: Option<i64>,
+        /// From when on it is looked at, seconds.
+        #[serde(default)]
+        from_s: f64,
+        /// Until when, seconds; the end of the run when absent.
+        until_s: Option<f64>,
+        /// How many times it happens at most.
+        #[serde(default = "once")]
+        times: u32,
+        /// What is done in that tick.
+        run: Action,
+    },
+    /// When the number of living objects with a tag has come down to a number, or has risen to one: looked at in every
+    /// tick. It happens again only after it was not so in between.
+    WhenCount {
+        /// The tag of the objects that are counted.
+        tag: String,
+        /// It happens when so many or fewer are left, once there were more: nobody is there before the first has come.
+        at_most: Option<u32>,
+        /// It happens when there are so many or more. Either this or `at_most` is given.
+        at_least: Option<u32>,
+        /// From when on they are counted, seconds.
+        #[serde(default)]
+        from_s: f64,
+        /// Until when, seconds; the end of the run when absent.
+        until_s: Option<f64>,
+        /// How many times it happens at most.
+        #[serde(default = "once")]
+        times: u32,
+        /// What is done in that tick.
         run: Action,
     },
 }
@@ -36,13 +94,46 @@ impl Cue {
     #[must_use]
     pub fn action(&self) -> &Action {
         match self {
-            Self::At { run, .. } | Self::Every { run, .. } => run,
+            Self::At { run, .. }
+            | Self::Every { run, .. }
+            | Self::Ramp { run, .. }
+            | Self::When { run, .. }
+            | Self::WhenCount { run, .. } => run,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(in crate::scenario) const fn action_mut(&mut self) -> &mut Action {
+        match self {
+            Self::At { run, .. }
+            | Self::Every { run, .. }
+            | Self::Ramp { run, .. }
+            | Self::When { run, .. }
+            | Self::WhenCount { run, .. } => run,
+        }
+    }
+
+    /// The scene that the cue opens.
+    pub(in crate::scenario) const fn opens_mut(&mut self) -> Option<&mut ScenarioScene> {
+        match self.action_mut() {
+            Action::OpenScene(scene) => Some(scene),
+            _ => None,
         }
     }
 }
 
-/// Something that a script does. A `count` that is absent means all that bear the tag, over all its crowds; otherwise
-/// those with the lowest ids, and that there are fewer of them is a fault, told with the cue's line. A `scene` that is absent is the first one.
+const fn once() -> u32 {
+    1
+}
+
+const fn ramp_step_s() -> f64 {
+    1.0
+}
+
+/// Something that a script does. `tag`, `only`, `pick` and `count` say to whom, in this order: of those who bear the tag
+/// the ones of whom all of `only` holds, the first or random ones of them, at most so many. That there are fewer is a
+/// fault, told with the cue's line, unless there are conditions in `only`. A `scene` that is absent is
+/// the first one; of a scene with copies it is every copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Action {
@@ -52,15 +143,27 @@ pub enum Action {
     Despawn {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them at most; all when absent.
         count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
     },
     /// Objects are set elsewhere in their scene.
     Teleport {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them at most; all when absent.
         count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
         /// The area where they appear, on free tiles.
         to: Area,
     },
@@ -68,8 +171,14 @@ pub enum Action {
     SetTeam {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them at most; all when absent.
         count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
         /// The new team; none when absent.
         team: Option<u32>,
     },
@@ -77,12 +186,69 @@ pub enum Action {
     SetAttribute {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them at most; all when absent.
         count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
         /// The attribute's name.
         attribute: String,
-        /// Its new value.
+        /// Its new value, within the attribute's range.
         value: i64,
+    },
+    /// An attribute is raised or lowered: damage, healing, a price. The result is clamped to the attribute's range.
+    AddAttribute {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them at most; all when absent.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+        /// The attribute's name.
+        attribute: String,
+        /// What is added; less than 0 takes away.
+        by: i64,
+    },
+    /// An attribute is multiplied: a tenth more, half of what is left. The result is rounded to the nearest whole number,
+    /// halves away from 0, and clamped to the attribute's range.
+    ScaleAttribute {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them at most; all when absent.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+        /// The attribute's name.
+        attribute: String,
+        /// The factor.
+        by: f64,
+    },
+    /// Objects vanish from all views, or come back: stealth. They stay where they are, and their own clients keep them.
+    Hide {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them at most; all when absent.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+        /// Whether nobody else sees them from now on.
+        #[serde(default = "yes")]
+        hidden: bool,
     },
     /// An attribute of a scene is set; all in it learn of it.
     SetSceneAttribute {
@@ -97,8 +263,14 @@ pub enum Action {
     Announce {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them at most; all when absent.
         count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
         /// Who is told.
         scope: Scope,
         /// Whether it may be lost.
@@ -198,14 +370,23 @@ pub enum Action {
     ChangeScene {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them at most; all when absent.
         count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
         /// The name of the scene that they go to.
         to: String,
         /// Where in it.
         #[serde(default)]
         at: Area,
     },
+    /// Something of the game's own, registered in Rust, with its parameters: `Game(Storm(damage: 5))`. See
+    /// [`CueParameters`](crate::scenario::CueParameters).
+    Game(CueSpec),
 }
 
 /// Who is told of an announcement.
@@ -237,20 +418,26 @@ const fn ttl_ticks() -> u32 {
     20
 }
 
+const fn yes() -> bool {
+    true
+}
+
+/// To whom an action is done.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scenario) struct Who<'a> {
+    pub tag: &'a str,
+    pub count: Option<u32>,
+    pub pick: Pick,
+    pub only: &'a [Only],
+}
+
 impl Action {
     /// How many objects this action is about; `None` for all, and for one that is about no objects.
     #[must_use]
-    pub const fn count(&self) -> Option<u32> {
+    pub fn count(&self) -> Option<u32> {
         match self {
-            Self::Despawn { count, .. }
-            | Self::Teleport { count, .. }
-            | Self::SetTeam { count, .. }
-            | Self::SetAttribute { count, .. }
-            | Self::Announce { count, .. }
-            | Self::Login { count, .. }
-            | Self::Logout { count, .. }
-            | Self::ChangeScene { count, .. } => *count,
-            _ => None,
+            Self::Login { count, .. } | Self::Logout { count, .. } => *count,
+            _ => self.who().and_then(|who| who.count),
         }
     }
 
@@ -258,27 +445,55 @@ impl Action {
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         match self {
-            Self::Despawn { tag, .. }
-            | Self::Teleport { tag, .. }
-            | Self::SetTeam { tag, .. }
-            | Self::SetAttribute { tag, .. }
-            | Self::Announce { tag, .. }
-            | Self::SetBehaviour { tag, .. }
+            Self::SetBehaviour { tag, .. }
             | Self::Gather { tag, .. }
             | Self::Login { tag, .. }
-            | Self::Logout { tag, .. }
-            | Self::ChangeScene { tag, .. } => Some(tag),
-            Self::Spawn(_)
-            | Self::Block { .. }
-            | Self::Free { .. }
-            | Self::Toggle { .. }
-            | Self::Paint { .. }
-            | Self::Queue { .. }
-            | Self::Cancel { .. }
-            | Self::SetSceneAttribute { .. }
-            | Self::SetLine(_)
-            | Self::OpenScene(_)
-            | Self::CloseScene { .. } => None,
+            | Self::Logout { tag, .. } => Some(tag),
+            _ => self.who().map(|who| who.tag),
         }
+    }
+
+    /// To whom this action is done, for those that choose among objects.
+    pub(in crate::scenario) fn who(&self) -> Option<Who<'_>> {
+        macro_rules! who_of {
+            ($($variant:ident)*) => {
+                match self {
+                    $(Self::$variant { tag, count, pick, only, .. } => Some(Who {
+                        tag,
+                        count: *count,
+                        pick: *pick,
+                        only,
+                    }),)*
+                    _ => None,
+                }
+            };
+        }
+        who_of!(Despawn Teleport SetTeam SetAttribute AddAttribute ScaleAttribute Hide Announce ChangeScene)
+    }
+
+    /// The number that a [`Cue::Ramp`] spreads; `None` for actions without one, or that leave it out.
+    pub(in crate::scenario) const fn spread(&self) -> Option<u32> {
+        match self {
+            Self::Spawn(crowd) => Some(crowd.count),
+            Self::Despawn { count, .. }
+            | Self::Login { count, .. }
+            | Self::Logout { count, .. } => *count,
+            Self::Queue { parties, .. } | Self::Cancel { parties, .. } => Some(*parties),
+            _ => None,
+        }
+    }
+
+    /// The same action with another such number.
+    pub(in crate::scenario) fn with_spread(&self, number: u32) -> Self {
+        let mut action = self.clone();
+        match &mut action {
+            Self::Spawn(crowd) => crowd.count = number,
+            Self::Despawn { count, .. }
+            | Self::Login { count, .. }
+            | Self::Logout { count, .. } => *count = Some(number),
+            Self::Queue { parties, .. } | Self::Cancel { parties, .. } => *parties = number,
+            _ => {}
+        }
+        action
     }
 }

@@ -43,6 +43,15 @@ pub enum ScenarioError {
         /// The largest size that is read.
         bytes_max: u64,
     },
+    /// A parameter was given a value, and the scenario has none of this name, or none with such values.
+    #[error("{message}")]
+    Parameter {
+        /// What was found and what would be right.
+        message: String,
+        /// The parameters that there are.
+        #[help]
+        help: String,
+    },
     /// A capture of the run's packets could not be begun.
     #[error("could not write the capture: {source}")]
     Capture {
@@ -72,6 +81,7 @@ impl ScenarioError {
             Self::NotFound { .. }
             | Self::Read { .. }
             | Self::TooLarge { .. }
+            | Self::Parameter { .. }
             | Self::Capture { .. } => None,
         }
     }

@@ -20,5 +20,5 @@ pub use error::{Mistake, ScenarioError};
 pub use place::{PathStep, Problem, ValuePath};
 pub use suggest::{closest, one_of};
 
-pub(super) use outline::{BYTE_ORDER_MARK, Outline};
+pub(super) use outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 pub(super) use syntax::parse;

@@ -101,6 +101,23 @@ impl<'a> Outline<'a> {
         self.short_span(at)
     }
 
+    /// The parts of a value in their order: the name before each, and where all of it stands. None when the value is not
+    /// written down.
+    pub fn parts(&self, place: &ValuePath) -> Vec<(Option<TextSpan>, TextSpan)> {
+        if self.values.is_empty() {
+            return Vec::new();
+        }
+        let mut steps = place.steps().iter();
+        let Some(at) = steps.try_fold(0, |at, &step| self.step_into(at, step)) else {
+            return Vec::new();
+        };
+        let parts = self.values.iter().enumerate().skip(at + 1);
+        let parts = parts.filter(|(_, value)| value.parent == at);
+        parts
+            .map(|(_, value)| (value.key.clone(), value.span.clone()))
+            .collect()
+    }
+
     /// The token that contains a byte, or the last one before it.
     pub fn token_before(&self, byte: usize) -> Option<usize> {
         self.tokens

@@ -504,8 +504,8 @@ Scenario(
     fn the_built_in_scenarios_read() {
         for built_in in BUILT_IN {
             assert!(
-                parse(built_in.name, built_in.text)
-                    .is_ok_and(|scenario| scenario.name == built_in.name)
+                Loaded::from_text(built_in.name, built_in.text)
+                    .is_ok_and(|loaded| loaded.scenario.name == built_in.name)
             );
         }
     }
@@ -603,9 +603,8 @@ Scenario(
             changes in prop::collection::vec(change(), 1..4),
         ) {
             let text = changed(BUILT_IN[which].text, &changes);
-            let outcome = parse("t.ron", &text).and_then(|scenario| {
-                Loaded { scenario, path: None, file: "t.ron".to_owned(), text: text.clone() }.check(&["health"], &Behaviours::default())
-            });
+            let outcome = Loaded::from_text("t.ron", &text)
+                .and_then(|loaded| loaded.check(&["health"], &Behaviours::default()));
             if let Err(error) = outcome {
                 let mistake = error.mistake().expect("errors in a text have a place");
                 let lines: Vec<&str> = text.split('\n').collect();

@@ -47,18 +47,20 @@ fn count(
     total: &mut u64,
     in_scenes: &mut [u64],
 ) -> Result<(), Problem> {
-    *total += u64::from(crowd.count);
+    let of_scene = crowd.scene.as_deref();
+    let home = scenario
+        .scenes
+        .iter()
+        .position(|scene| of_scene.is_none_or(|name| name == scene.name));
+    // A crowd is in every copy of its scene.
+    let copies = home.map_or(1, |home| scenario.scenes[home].copies);
+    *total += u64::from(crowd.count) * u64::from(copies);
     if *total > u64::from(OBJECTS_MAX) {
         let message = format!(
             "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
         );
         return Err(Problem::new(place.field("count"), message));
     }
-    let of_scene = crowd.scene.as_deref();
-    let home = scenario
-        .scenes
-        .iter()
-        .position(|scene| of_scene.is_none_or(|name| name == scene.name));
     let Some(home) = home else { return Ok(()) };
     let scene = &scenario.scenes[home];
     in_scenes[home] += u64::from(crowd.count);

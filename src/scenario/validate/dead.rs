@@ -89,7 +89,10 @@ fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Pro
     let (field, first_s) = match cue {
         Cue::At { t_s, .. } => ("t_s", *t_s),
         Cue::Every { t_s, from_s, .. } if *from_s == 0.0 => ("t_s", *t_s),
-        Cue::Every { from_s, .. } => ("from_s", *from_s),
+        Cue::Every { from_s, .. }
+        | Cue::Ramp { from_s, .. }
+        | Cue::When { from_s, .. }
+        | Cue::WhenCount { from_s, .. } => ("from_s", *from_s),
     };
     (first_s >= end_s).then(|| {
         let message =
@@ -116,7 +119,10 @@ fn beyond_the_crowd(
         .script
         .iter()
         .filter(|cue| matches!(cue.action(), Action::Spawn(crowd) if crowd.tag == tag));
-    if spawned.clone().any(|cue| matches!(cue, Cue::Every { .. })) {
+    if spawned
+        .clone()
+        .any(|cue| !matches!(cue, Cue::At { .. } | Cue::Ramp { .. }))
+    {
         return None;
     }
     let of_tag = crowds(scenario).into_iter().map(|(_, crowd)| crowd);

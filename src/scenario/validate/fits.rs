@@ -8,7 +8,7 @@ use super::limits::SCENES_MAX;
 use super::problems::Problems;
 use crate::aoi::SceneGrid;
 use crate::map::{MapRecipe, TILES_MAX, TileRect};
-use crate::scenario::schema::{Action, Cue, MapSource, Scenario, ScenarioScene};
+use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
 use crate::scenario::text::{Problem, ValuePath};
 
 /// Every scene that a scenario describes, with its place: those open from the start, those of battles, and those that
@@ -131,8 +131,7 @@ pub(in crate::scenario) fn with_scaled_edits(
     };
     let mut scaled = scenario.clone();
     for cue in &mut scaled.script {
-        let (Cue::At { run, .. } | Cue::Every { run, .. }) = cue;
-        match run {
+        match cue.action_mut() {
             Action::Block { scene, rect_tiles }
             | Action::Free { scene, rect_tiles }
             | Action::Toggle { scene, rect_tiles }
@@ -184,7 +183,7 @@ pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), Proble
     at_most(
         &ValuePath::root(),
         "scenes in all",
-        scenes.len(),
+        scenes.iter().map(|(_, scene)| scene.copies as usize).sum(),
         SCENES_MAX,
     )?;
     let mut recipes: Vec<&MapRecipe> = Vec::new();
@@ -256,7 +255,7 @@ mod tests {
             let fields = format!("scenes: [Scene(name: \"a\")], script: [{cues}]");
             with_scaled_edits(&scenario(&fields), own, new).script
         };
-        let rect = |cue: &Cue| match cue.action() {
+        let rect = |cue: &crate::scenario::Cue| match cue.action() {
             Action::Block { rect_tiles, .. } => *rect_tiles,
             other => panic!("{other:?}"),
         };

@@ -48,3 +48,9 @@ pub const PARTY_SIZE_MAX: u8 = 5;
 pub const PERIOD_S_MIN: f64 = 0.001;
 /// Mean and deviation of skill and power.
 pub const RATING_MAX: u32 = 1_000_000;
+/// Conditions on those whom a cue is about.
+pub const ONLY_MAX: usize = 16;
+/// The largest factor by which an attribute is multiplied.
+pub const FACTOR_MAX: f64 = 1e6;
+/// Files of which a scenario is made, and how deep one may include another.
+pub const INCLUDES_MAX: usize = 16;

@@ -6,7 +6,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `areas.rs` | areas |
+//! | `attributes.rs` | attributes of the scenario's own, and values of attributes |
 //! | `bounds.rs` | the single checks: ranges, lengths, names |
+//! | `choose.rs` | whom a cue is about |
 //! | `crowds.rs` | the cast: numbers, places, behaviours |
 //! | `dead.rs` | text that does nothing |
 //! | `expect.rs` | expectations |
@@ -21,7 +23,9 @@
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
 
 mod areas;
+mod attributes;
 mod bounds;
+mod choose;
 mod crowds;
 mod dead;
 mod expect;
@@ -85,6 +89,7 @@ pub fn validate_all(
     let names = Names::of(scenario, &kinds, attributes, behaviours);
     let mut problems = Problems::default();
     check_whole(scenario, &mut problems);
+    problems.check(attributes::attributes(scenario));
     scenes(scenario, &mut problems);
     cast(scenario, &names, &mut problems);
     check_queues(scenario, &names, &mut problems);

@@ -18,6 +18,8 @@ pub(in crate::scenario) struct Names<'a> {
     pub player_tags: BTreeSet<&'a str>,
     pub(super) modes: BTreeSet<&'a str>,
     pub(super) attributes: BTreeSet<&'a str>,
+    /// The ranges of the scenario's own attributes.
+    pub(super) ranges: BTreeMap<&'a str, (i64, i64)>,
     /// The kinds as they will be, with their ids.
     pub(super) object_kinds: &'a ObjectKinds,
     pub(super) behaviours: &'a Behaviours,
@@ -64,7 +66,16 @@ impl<'a> Names<'a> {
                 .iter()
                 .map(|queue| queue.mode.as_str())
                 .collect(),
-            attributes: attributes.iter().copied().collect(),
+            attributes: attributes
+                .iter()
+                .copied()
+                .chain(scenario.attributes.iter().map(|own| own.name.as_str()))
+                .collect(),
+            ranges: scenario
+                .attributes
+                .iter()
+                .map(|own| (own.name.as_str(), own.bounds()))
+                .collect(),
             object_kinds,
             behaviours,
         }

@@ -31,6 +31,11 @@ pub(in crate::scenario) fn check_scene(
 fn scene_problems(place: &ValuePath, scene: &ScenarioScene, problems: &mut Problems) {
     problems.check(name(&place.field("name"), "scene", &scene.name));
     problems.check(within(
+        &place.field("copies"),
+        scene.copies,
+        1..=SCENES_MAX as u32,
+    ));
+    problems.check(within(
         &place.field("tile_m"),
         scene.tile_m,
         TILE_M.0..=TILE_M.1,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::audience::Audience;
@@ -13,7 +14,7 @@ use crate::sync::records::Variant;
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding};
 
 /// When a changed attribute is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cadence {
     /// Once a heartbeat, in the tick that is the object's share of it, so that neither the tick nor the bytes come in bursts.
     #[default]

@@ -1,0 +1,507 @@
+//! The files of which a scenario is made: those that it includes, and the parameters that stand in them.
+//!
+//! ```text
+//! file ─▶ its parameters, by their names, become values ─▶ read ─▶ Scenario ┐
+//!  └ include ─▶ each file in the same way ────────────────────▶ Scenario ───┴─▶ lists one behind the other
+//! ```
+//! Each file is read on its own, so that what is wrong in it is told with its line; [`Sources`] knows which item of which
+//! list came from which file, and which bytes stand for a parameter.
+//!
+//! Invariants: no file includes itself, however far away; all texts together are no longer than the longest file may be,
+//! with the values of parameters in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::builtin::built_in;
+use super::read::{SCENARIO_BYTES_MAX, read_text};
+use super::schema::{Cue, MapSource, Scenario};
+use super::text::{
+    self, BYTE_ORDER_MARK, Mistake, Outline, PathStep, Problem, ScenarioError, TextSpan, TokenKind,
+    ValuePath, closest, one_of,
+};
+use super::validate::limits::INCLUDES_MAX;
+
+/// The files of which a scenario is made. The default knows none: everything is in the scenario's own text then.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// In the order in which their lists follow each other; the scenario's own file is the last.
+    files: Vec<SourceFile>,
+    parameters: Vec<Parameter>,
+}
+
+/// A parameter of a scenario, with its value in this run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// What scenarios and `--set` call it.
+    pub name: String,
+    /// Its value as it would be written in the file.
+    pub value: String,
+    /// Whether the value is another than the file's own.
+    pub is_set: bool,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+struct SourceFile {
+    name: String,
+    text: String,
+    /// The text with the values of parameters in the place of their names.
+    read: String,
+    replaced: Vec<Replaced>,
+    /// How many items of each of [`LISTS`] it has.
+    items: [usize; LISTS.len()],
+}
+
+/// A name of a parameter in a text, and its value in the text that is read.
+#[derive(Clone, Debug)]
+struct Replaced {
+    name: TextSpan,
+    value: TextSpan,
+}
+
+/// The lists of a scenario; those of included files come before a file's own.
+const LISTS: [&str; 7] = [
+    "kinds",
+    "attributes",
+    "scenes",
+    "cast",
+    "queues",
+    "script",
+    "expect",
+];
+
+/// Words that are no names of parameters, since RON has them.
+const RESERVED: [&str; 5] = ["true", "false", "inf", "nan", "r"];
+
+/// A text to be read, and where it is from.
+pub(super) struct Source {
+    /// What errors call it.
+    pub file: String,
+    /// Beside which other files are looked up.
+    pub path: Option<PathBuf>,
+    pub text: String,
+}
+
+/// Reads a scenario with all that it includes. `set` are names of parameters and values in place of the file's own.
+pub(super) fn assemble(
+    source: Source,
+    set: &[(String, String)],
+) -> Result<(Scenario, Sources), ScenarioError> {
+    let set: BTreeMap<&str, &str> = set
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    let mut reading = Reading {
+        set: &set,
+        sources: Sources::default(),
+        bytes: 0,
+        under_way: Vec::new(),
+    };
+    let (scenario, _) = reading.read(source, &BTreeMap::new())?;
+    let sources = reading.sources;
+    for name in set.keys() {
+        if !sources.parameters.iter().any(|known| known.name == **name) {
+            return Err(unknown_parameter(name, &sources.parameters));
+        }
+    }
+    Ok((scenario, sources))
+}
+
+fn unknown_parameter(name: &str, known: &[Parameter]) -> ScenarioError {
+    let names: Vec<&str> = known.iter().map(|parameter| &*parameter.name).collect();
+    let hint = closest(name, names.iter().copied())
+        .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+    ScenarioError::Parameter {
+        message: format!("unknown parameter `{name}`{hint}"),
+        help: if names.is_empty() {
+            "the scenario has no `parameters`".to_owned()
+        } else {
+            format!("the scenario has {}", one_of(&names))
+        },
+    }
+}
+
+impl Sources {
+    /// The parameters, in the order in which they are first written down.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Points at a problem in the file in which it is; `None` when no files are known.
+    pub(super) fn mistake(&self, problem: &Problem) -> Option<Mistake> {
+        let (file, place) = self.locate(&problem.place)?;
+        let whole = Outline::new(&file.read).find(&place);
+        let span = problem.span.clone().map_or(whole.clone(), |part| {
+            whole.start + part.start..whole.start + part.end
+        });
+        Some(file.mistake(span, problem.clone()))
+    }
+
+    /// The file of a place, and the place as it is in that file.
+    fn locate(&self, place: &ValuePath) -> Option<(&SourceFile, ValuePath)> {
+        let own = self.files.last()?;
+        let (list, mut item) = match *place.steps() {
+            [PathStep::Field(field), PathStep::Item(item), ..] => {
+                match LISTS.iter().position(|list| *list == field) {
+                    Some(list) => (list, item),
+                    None => return Some((own, place.clone())),
+                }
+            }
+            _ => return Some((own, place.clone())),
+        };
+        for file in &self.files {
+            let Some(beyond) = item.checked_sub(file.items[list]) else {
+                let mut local = ValuePath::root().field(LISTS[list]).item(item);
+                for &step in &place.steps()[2..] {
+                    local = match step {
+                        PathStep::Field(field) => local.field(field),
+                        PathStep::Item(item) => local.item(item),
+                    };
+                }
+                return Some((file, local));
+            };
+            item = beyond;
+        }
+        Some((own, place.clone()))
+    }
+}
+
+impl SourceFile {
+    /// A mistake at bytes of the text that was read, shown in the text as it is written.
+    fn mistake(&self, span: TextSpan, problem: impl Into<(String, Option<String>)>) -> Mistake {
+        Mistake::new(&self.name, &self.text, self.as_written(span), problem)
+    }
+
+    /// The bytes of the text as it is written for bytes of the text that was read: of a parameter its name.
+    fn as_written(&self, span: TextSpan) -> TextSpan {
+        let place = |byte: usize, is_end: bool| {
+            let before = self
+                .replaced
+                .partition_point(|replaced| replaced.value.start <= byte);
+            let Some(last) = before.checked_sub(1).map(|last| &self.replaced[last]) else {
+                return byte;
+            };
+            if is_end && byte == last.value.start {
+                last.name.start
+            } else if byte < last.value.end {
+                if is_end {
+                    last.name.end
+                } else {
+                    last.name.start
+                }
+            } else {
+                byte - last.value.end + last.name.end
+            }
+        };
+        place(span.start, false)..place(span.end, true)
+    }
+}
+
+/// The reading of a scenario and of all that it includes.
+struct Reading<'a> {
+    set: &'a BTreeMap<&'a str, &'a str>,
+    sources: Sources,
+    bytes: u64,
+    /// The files that are being read, each of which includes the next.
+    under_way: Vec<String>,
+}
+
+impl Reading<'_> {
+    /// Reads a file and all that it includes, and tells which fields these say. `given` are the values that including files
+    /// have for parameters.
+    fn read(
+        &mut self,
+        source: Source,
+        given: &BTreeMap<String, String>,
+    ) -> Result<(Scenario, BTreeSet<String>), ScenarioError> {
+        let Source { file, path, text } = source;
+        let text = text
+            .strip_prefix(BYTE_ORDER_MARK)
+            .map_or(text.clone(), str::to_owned);
+        let mut values = given.clone();
+        let mut this = self.replace_parameters(&file, text, &mut values)?;
+        let mut own = text::parse(&file, &this.read).map_err(|error| match error {
+            ScenarioError::Syntax(mistake) => {
+                let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
+                let said = (mistake.message, mistake.help);
+                ScenarioError::Syntax(Box::new(this.mistake(span, said)))
+            }
+            other => other,
+        })?;
+        this.items = [
+            own.kinds.len(),
+            own.attributes.len(),
+            own.scenes.len(),
+            own.cast.len(),
+            own.queues.len(),
+            own.script.len(),
+            own.expect.len(),
+        ];
+        if !self.under_way.is_empty() {
+            find_maps(&mut own, path.as_deref());
+        }
+        let mut said: BTreeSet<String> = BTreeSet::new();
+        let mut whole: Option<Scenario> = None;
+        self.under_way.push(identity(path.as_deref(), &file));
+        for (nth, name) in std::mem::take(&mut own.include).iter().enumerate() {
+            let at = ValuePath::root().field("include").item(nth);
+            let included = self.included(name, path.as_deref());
+            let included = included.map_err(|message| {
+                let span = Outline::new(&this.read).find(&at);
+                ScenarioError::Invalid(Box::new(this.mistake(span, (message, None))))
+            })?;
+            let (included, says) = self.read(included, &values)?;
+            whole = Some(match whole {
+                None => included,
+                Some(before) => join(before, included, &says),
+            });
+            said.extend(says);
+        }
+        self.under_way.pop();
+        let outline = Outline::new(&this.read);
+        let keys = outline.parts(&ValuePath::root()).into_iter();
+        let keys = keys.filter_map(|(key, _)| key);
+        let says = keys.map(|key| outline.words(&key).to_owned()).collect();
+        self.sources.files.push(this);
+        let whole = match whole {
+            None => own,
+            Some(before) => join(before, own, &says),
+        };
+        said.extend(says);
+        Ok((whole, said))
+    }
+
+    /// What a file includes by a name: a file beside it, one of the working directory, or a built-in scenario.
+    fn included(&self, name: &str, path: Option<&Path>) -> Result<Source, String> {
+        if self.sources.files.len() + self.under_way.len() >= INCLUDES_MAX {
+            return Err(format!("expected at most {INCLUDES_MAX} files in all"));
+        }
+        let beside = path.and_then(Path::parent).map(|folder| folder.join(name));
+        let found = beside.filter(|path| path.is_file());
+        let found = found.or_else(|| Some(PathBuf::from(name)).filter(|path| path.is_file()));
+        let source = match (found, built_in(name)) {
+            (Some(path), _) => Source {
+                file: path.display().to_string(),
+                text: read_text(&path).map_err(|error| error.to_string())?,
+                path: Some(path),
+            },
+            (None, Some(built_in)) => Source {
+                file: format!("{}.ron", built_in.name),
+                path: None,
+                text: built_in.text.to_owned(),
+            },
+            (None, None) => {
+                return Err(format!(
+                    "expected a file beside this one, or a built-in scenario, found no `{name}`"
+                ));
+            }
+        };
+        if self
+            .under_way
+            .contains(&identity(source.path.as_deref(), &source.file))
+        {
+            return Err(format!(
+                "`{name}` includes this file, directly or by others"
+            ));
+        }
+        Ok(source)
+    }
+
+    /// Puts the values of parameters into a text. `values` are those given from outside, and get this file's own.
+    fn replace_parameters(
+        &mut self,
+        file: &str,
+        text: String,
+        values: &mut BTreeMap<String, String>,
+    ) -> Result<SourceFile, ScenarioError> {
+        let outline = Outline::new(&text);
+        let wrong = |span: TextSpan, message: String| {
+            let mistake = Mistake::new(file, &text, span, (message, None));
+            ScenarioError::Invalid(Box::new(mistake))
+        };
+        let mut declared: Option<TextSpan> = None;
+        for (key, value) in outline.parts(&ValuePath::root().field("parameters")) {
+            let key = key.unwrap_or_else(|| value.clone());
+            let name = outline.words(&key).trim_matches('"').to_owned();
+            let first = declared.map_or(key.start, |declared| declared.start);
+            declared = Some(first..value.end);
+            if !is_name(&name) {
+                let message = format!(
+                    "expected a name in quotes and lower case, such as \"players\", found `{name}`"
+                );
+                return Err(wrong(key, message));
+            }
+            let default = outline.words(&value);
+            let found = match (self.set.get(&*name), values.get(&name)) {
+                (Some(set), _) => literal(&name, set, default)
+                    .map_err(|(message, help)| ScenarioError::Parameter { message, help })?,
+                (None, Some(given)) => given.clone(),
+                (None, None) => default.to_owned(),
+            };
+            self.declare(&name, &found, default);
+            values.insert(name, found);
+        }
+        let mut this = SourceFile {
+            name: file.to_owned(),
+            read: String::with_capacity(text.len()),
+            text: String::new(),
+            replaced: Vec::new(),
+            items: [0; LISTS.len()],
+        };
+        let mut copied = 0;
+        for name in names_in(&outline, declared.as_ref()) {
+            let words = outline.words(&name);
+            let Some(value) = values.get(words) else {
+                if declared.is_none() {
+                    // Without parameters it is for the reader to say what is wrong.
+                    continue;
+                }
+                let known = values.keys().map(String::as_str);
+                let hint = closest(words, known)
+                    .map_or_else(String::new, |near| format!(", did you mean `{near}`?"));
+                return Err(wrong(name, format!("unknown parameter `{words}`{hint}")));
+            };
+            this.read += &text[copied..name.start];
+            let start = this.read.len();
+            this.read += value;
+            copied = name.end;
+            let value = start..this.read.len();
+            this.replaced.push(Replaced { name, value });
+            if this.read.len() as u64 > SCENARIO_BYTES_MAX {
+                break;
+            }
+        }
+        this.read += &text[copied..];
+        self.bytes += this.read.len() as u64;
+        if self.bytes > SCENARIO_BYTES_MAX {
+            return Err(ScenarioError::TooLarge {
+                path: PathBuf::from(file),
+                found_bytes: self.bytes,
+                bytes_max: SCENARIO_BYTES_MAX,
+            });
+        }
+        this.text = text;
+        Ok(this)
+    }
+
+    fn declare(&mut self, name: &str, value: &str, default: &str) {
+        let known = &mut self.sources.parameters;
+        if known.iter().all(|parameter| parameter.name != name) {
+            known.push(Parameter {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                is_set: value != default,
+            });
+        }
+    }
+}
+
+/// The words of a text that stand where a value is and can be names of parameters, without those of `parameters` itself.
+fn names_in(outline: &Outline<'_>, declared: Option<&TextSpan>) -> Vec<TextSpan> {
+    let mut names = Vec::new();
+    let mut nth = 0;
+    while let Some(token) = outline.token(nth) {
+        nth += 1;
+        let next = outline.token(nth).map(|next| next.kind);
+        let is_value = token.kind == TokenKind::Word
+            && !matches!(next, Some(TokenKind::Mark(b':' | b'(')))
+            && is_name(outline.words(&token.span));
+        let is_declared = declared
+            .is_some_and(|declared| (declared.start..declared.end).contains(&token.span.start));
+        if is_value && !is_declared {
+            names.push(token.span.clone());
+        }
+    }
+    names
+}
+
+/// Whether a parameter can be called so: in lower case, unlike every variant of RON.
+fn is_name(words: &str) -> bool {
+    words.starts_with(|first: char| first.is_ascii_lowercase())
+        && words
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+        && !RESERVED.contains(&words)
+}
+
+/// A value from the command line as it would be written in the file, whose own value is `default`. The error has help.
+fn literal(name: &str, set: &str, default: &str) -> Result<String, (String, String)> {
+    let is_flag = |words: &str| matches!(words, "true" | "false");
+    let (expected, fits) = if default.starts_with('"') {
+        return Ok(format!("{set:?}"));
+    } else if is_flag(default) {
+        ("`true` or `false`", is_flag(set))
+    } else {
+        let digits = set.trim_start_matches(['-', '+']);
+        let is_number = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+        ("a number", is_number && set.parse::<f64>().is_ok())
+    };
+    if fits {
+        return Ok(set.to_owned());
+    }
+    Err((
+        format!("expected {expected} for the parameter `{name}`, found `{set}`"),
+        format!("the file has `{name}` as {default}"),
+    ))
+}
+
+/// What tells a file from another, whatever way leads to it.
+fn identity(path: Option<&Path>, file: &str) -> String {
+    let canonical = path.and_then(|path| path.canonicalize().ok());
+    canonical.map_or_else(|| file.to_owned(), |path| path.display().to_string())
+}
+
+/// Maps of a file are looked up beside it, wherever it is included.
+fn find_maps(scenario: &mut Scenario, path: Option<&Path>) {
+    let Some(folder) = path.and_then(Path::parent) else {
+        return;
+    };
+    let battles = scenario.queues.iter_mut();
+    let battles = battles.filter_map(|queue| queue.battle_scene.as_mut());
+    let opened = scenario.script.iter_mut().filter_map(Cue::opens_mut);
+    for scene in scenario.scenes.iter_mut().chain(battles).chain(opened) {
+        if let MapSource::File(named) = &mut scene.map {
+            let beside = folder.join(&*named);
+            if beside.is_file() {
+                *named = beside;
+            }
+        }
+    }
+}
+
+/// Two scenarios as one: the lists of the second behind those of the first, and of the rest what the second says.
+fn join(first: Scenario, second: Scenario, says: &BTreeSet<String>) -> Scenario {
+    fn behind<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
+        first.extend(second);
+        first
+    }
+    macro_rules! said {
+        ($field:ident) => {
+            if says.contains(stringify!($field)) {
+                second.$field
+            } else {
+                first.$field
+            }
+        };
+    }
+    Scenario {
+        name: said!(name),
+        seed: said!(seed),
+        include: Vec::new(),
+        parameters: second.parameters,
+        tick_hz: said!(tick_hz),
+        heartbeat_ticks: said!(heartbeat_ticks),
+        duration_s: said!(duration_s),
+        settings: said!(settings),
+        kinds: behind(first.kinds, second.kinds),
+        attributes: behind(first.attributes, second.attributes),
+        scenes: behind(first.scenes, second.scenes),
+        cast: behind(first.cast, second.cast),
+        queues: behind(first.queues, second.queues),
+        line: said!(line),
+        script: behind(first.script, second.script),
+        expect: behind(first.expect, second.expect),
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether the attributes of a scenario's own make sense, and the values that cues give them.
+
+use std::ops::RangeInclusive;
+
+use super::bounds::{at_most, distinct, known, name, within};
+use super::names::Names;
+use crate::crowd::{ATTRIBUTE_NAMES, OWN_ATTRIBUTES_MAX, SCENE_ATTRIBUTE_NAMES, attribute_range};
+use crate::scenario::schema::{Scenario, ScenarioAttribute};
+use crate::scenario::text::{Problem, ValuePath};
+
+pub(super) fn attributes(scenario: &Scenario) -> Result<(), Problem> {
+    let place = ValuePath::root().field("attributes");
+    let own = &scenario.attributes;
+    at_most(&place, "items", own.len(), OWN_ATTRIBUTES_MAX)?;
+    for (index, attribute) in own.iter().enumerate() {
+        check_attribute(&place.item(index), attribute)?;
+    }
+    let names = own.iter().map(|attribute| attribute.name.as_str());
+    distinct(&place, "attribute", "name", names)
+}
+
+fn check_attribute(place: &ValuePath, attribute: &ScenarioAttribute) -> Result<(), Problem> {
+    name(&place.field("name"), "attribute", &attribute.name)?;
+    let found = attribute.name.as_str();
+    if ATTRIBUTE_NAMES.contains(&found) || SCENE_ATTRIBUTE_NAMES.contains(&found) {
+        let message = format!("expected another name for the attribute: `{found}` is built in");
+        return Err(Problem::new(place.field("name"), message));
+    }
+    let Some((least, greatest)) = ScenarioAttribute::range_of(attribute.encoding) else {
+        let message = "expected an encoding of numbers: U8, U16, U32, Varint, Zigzag or F32";
+        return Err(Problem::new(place.field("encoding"), message));
+    };
+    if attribute.audience.is_empty() {
+        let message =
+            "expected at least one audience, such as `[Viewers]` or `[Owner]`, found none";
+        return Err(Problem::new(place.field("audience"), message));
+    }
+    if let Some((min, max)) = attribute.range {
+        let place = place.field("range");
+        within(&place.item(0), min, least..=greatest)?;
+        within(&place.item(1), max, min..=greatest)?;
+    }
+    let (min, max) = attribute.bounds();
+    within(&place.field("start"), attribute.start, min..=max)
+}
+
+/// A value that an attribute can have.
+pub(super) fn check_value(
+    place: &ValuePath,
+    attribute: &str,
+    value: i64,
+    names: &Names,
+) -> Result<(), Problem> {
+    known(
+        &place.field("attribute"),
+        "attribute",
+        attribute,
+        &names.attributes,
+    )?;
+    let range = names.ranges.get(attribute).copied();
+    let Some((min, max)) =
+        range.or_else(|| attribute_range(attribute).map(RangeInclusive::into_inner))
+    else {
+        return Ok(());
+    };
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    let message = format!("expected a value from {min} to {max} for `{attribute}`, found {value}");
+    Err(Problem::new(place.field("value"), message))
+}

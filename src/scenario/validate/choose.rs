@@ -1,0 +1,72 @@
+//! Whether it makes sense whom a cue is about.
+
+use super::areas::check_area;
+use super::bounds::{at_most, known, metres, within};
+use super::limits::{DURATION_S_MAX, METRES_MAX, ONLY_MAX};
+use super::names::Names;
+use crate::scenario::schema::{Area, Only, Who};
+use crate::scenario::text::{Problem, ValuePath};
+
+pub(super) fn check_who(place: &ValuePath, who: Who<'_>, names: &Names) -> Result<(), Problem> {
+    known(&place.field("tag"), "tag", who.tag, &names.tags)?;
+    let place = place.field("only");
+    at_most(&place, "items", who.only.len(), ONLY_MAX)?;
+    for (index, only) in who.only.iter().enumerate() {
+        check_only(&place.item(index), only, names)?;
+    }
+    Ok(())
+}
+
+fn check_only(place: &ValuePath, only: &Only, names: &Names) -> Result<(), Problem> {
+    match only {
+        Only::Within(area) | Only::Outside(area) => {
+            if matches!(area, Area::Point { .. }) {
+                let message = "expected an area that surrounds something, such as `Ring` or `Rect`, found a point";
+                return Err(Problem::new(place.item(0), message));
+            }
+            check_area(&place.item(0), area)
+        }
+        Only::OutsideZone {
+            center_m,
+            radius_m,
+            to_center_m,
+            to_radius_m,
+            from_s,
+            until_s,
+        } => {
+            metres(&place.field("center_m"), *center_m)?;
+            within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX)?;
+            if let Some(to_center_m) = to_center_m {
+                metres(&place.field("to_center_m"), *to_center_m)?;
+            }
+            within(&place.field("to_radius_m"), *to_radius_m, 0.0..=METRES_MAX)?;
+            within(&place.field("from_s"), *from_s, 0.0..=DURATION_S_MAX)?;
+            within(&place.field("until_s"), *until_s, *from_s..=DURATION_S_MAX)?;
+            if until_s > from_s {
+                return Ok(());
+            }
+            let message = format!("expected a time after `from_s`, found {until_s}");
+            Err(Problem::new(place.field("until_s"), message))
+        }
+        Only::Near { tag, radius_m } => {
+            known(&place.field("tag"), "tag", tag, &names.tags)?;
+            within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX)
+        }
+        Only::InViewOf(tag) => {
+            known(&place.item(0), "tag", tag, &names.tags)?;
+            if names.player_tags.contains(tag.as_str()) {
+                return Ok(());
+            }
+            let message =
+                format!("expected a tag of players, who alone have a view, found `{tag}`");
+            Err(Problem::new(place.item(0), message))
+        }
+        Only::Seeing(tag) => known(&place.item(0), "tag", tag, &names.tags),
+        Only::Below { attribute, .. } | Only::AtLeast { attribute, .. } => known(
+            &place.field("attribute"),
+            "attribute",
+            attribute,
+            &names.attributes,
+        ),
+    }
+}

@@ -1,0 +1,480 @@
+//! Promise: a script does what it says, to whom it says and when, and the same way in every run: random picks, changes of
+//! attributes, zones, conditions, ramps, copies of scenes, attributes and cues of a game's own.
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use serde::Deserialize;
+use throng::crowd::{attribute, members, set_attribute_of};
+use throng::prelude::*;
+use throng::scenario::{BehaviourAppExt, BehaviourSite, CueParameters, Problem, ScenarioRun};
+use throng::world::{SceneObjects, Scenes};
+
+use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
+
+/// Thirty people on a bare field, and what is to happen to them.
+fn field(script: &str) -> String {
+    format!(
+        r#"Scenario(name: "field", seed: 3, duration_s: 10,
+            scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 200, height_tiles: 200, fill: 0)))],
+            cast: [
+                Crowd(tag: "people", kind: "npc", count: 30, at: Rect(min_m: (0, 0), max_m: (40, 100))),
+                Crowd(tag: "tower", kind: "npc", at: Point(center_m: (90, 50))),
+            ],
+            script: [{script}])"#
+    )
+}
+
+fn run(text: &str, ticks: u64) -> ScenarioRun {
+    let play = Play {
+        ticks,
+        threads: 1,
+        ..Play::default()
+    };
+    let mut run = start(scenario_of(text), play);
+    while run.step().expect("nothing is written") {}
+    run
+}
+
+/// An attribute of everybody with a tag, in the order in which they came.
+fn values(run: &mut ScenarioRun, tag: &str, name: &str) -> Vec<i64> {
+    let world = run.server().world();
+    let of = |entity| attribute(world, entity, name).expect("all have it");
+    members(world, tag, None).into_iter().map(of).collect()
+}
+
+fn positions(run: &mut ScenarioRun, tag: &str) -> Vec<Vec2> {
+    let world = run.server().world();
+    let at = |entity| world.get::<Position>(entity).expect("all are somewhere").0;
+    members(world, tag, None).into_iter().map(at).collect()
+}
+
+/// Who has less than full health.
+fn hurt(script: &str) -> Vec<usize> {
+    let values = values(&mut run(&field(script), 40), "people", "health");
+    let hurt = values
+        .iter()
+        .enumerate()
+        .filter(|(_, health)| **health < 1000);
+    hurt.map(|(nth, _)| nth).collect()
+}
+
+#[test]
+fn without_a_pick_a_cue_is_about_those_who_came_first_and_with_a_random_one_about_others() {
+    let of = |pick: &str| {
+        hurt(&format!(
+            "At(t_s: 1, run: AddAttribute(tag: \"people\", count: 5, {pick} attribute: \"health\", by: -1))"
+        ))
+    };
+    assert_eq!(of(""), [0, 1, 2, 3, 4]);
+    let random = of("pick: Random,");
+    assert_eq!(random.len(), 5);
+    assert_ne!(random, [0, 1, 2, 3, 4]);
+    assert_eq!(random, of("pick: Random,"), "the same seed picks the same");
+}
+
+#[test]
+fn random_picks_draw_from_a_stream_of_their_own() {
+    let strolling = |script: &str| {
+        let text = field(script).replace(
+            "count: 30,",
+            "count: 30, attributes_per_s: 5, behaviour: Wander(radius_m: 20),",
+        );
+        let mut run = run(&text, 100);
+        (
+            positions(&mut run, "people"),
+            values(&mut run, "people", "mana"),
+        )
+    };
+    let cue = "Every(t_s: 0.1, run: AddAttribute(tag: \"people\", count: 3, pick: Random, attribute: \"power\", by: 1))";
+    assert_eq!(
+        strolling(""),
+        strolling(cue),
+        "nobody else draws otherwise for it"
+    );
+}
+
+#[test]
+fn attributes_are_raised_and_scaled_within_their_range() {
+    let change = |action: &str| {
+        let script = format!("At(t_s: 1, run: {action})");
+        values(&mut run(&field(&script), 40), "tower", "health")[0]
+    };
+    let add = |by: i64| {
+        change(&format!(
+            "AddAttribute(tag: \"tower\", attribute: \"health\", by: {by})"
+        ))
+    };
+    let scale = |by: f64| {
+        change(&format!(
+            "ScaleAttribute(tag: \"tower\", attribute: \"health\", by: {by})"
+        ))
+    };
+    assert_eq!([add(-300), add(-5000), add(1)], [700, 0, 1000]);
+    assert_eq!(add(i64::MIN), 0);
+    assert_eq!([scale(0.25), scale(-2.0), scale(9.5)], [250, 0, 1000]);
+    assert_eq!(scale(0.0005), 1, "halves are rounded away from 0");
+}
+
+#[test]
+fn conditions_choose_by_place_by_nearness_and_by_attribute() {
+    let only = |only: &str| {
+        hurt(&format!(
+            "At(t_s: 0, run: SetAttribute(tag: \"people\", count: 10, attribute: \"level\", value: 9)),
+             At(t_s: 0, run: Teleport(tag: \"people\", count: 4, to: Point(center_m: (80, 50)))),
+             At(t_s: 1, run: AddAttribute(tag: \"people\", only: [{only}], attribute: \"health\", by: -1))"
+        ))
+    };
+    let all: Vec<usize> = (0..30).collect();
+    assert_eq!(
+        only("Within(Rect(min_m: (60, 0), max_m: (100, 100)))"),
+        all[..4]
+    );
+    assert_eq!(
+        only("Within(Ring(center_m: (90, 50), radius_m: 20))"),
+        all[..4]
+    );
+    assert_eq!(only("Within(Share((0.6, 0), (1, 1)))"), all[..4]);
+    assert_eq!(
+        only("Outside(Ring(center_m: (90, 50), radius_m: 20))"),
+        all[4..]
+    );
+    assert_eq!(only("Near(tag: \"tower\", radius_m: 15)"), all[..4]);
+    assert_eq!(only("Near(tag: \"tower\", radius_m: 5)"), [0; 0]);
+    assert_eq!(only("AtLeast(attribute: \"level\", value: 9)"), all[..10]);
+    assert_eq!(only("Below(attribute: \"level\", value: 9)"), all[10..]);
+    let both = "Below(attribute: \"level\", value: 9), Near(tag: \"people\", radius_m: 100)";
+    assert_eq!(only(both), all[10..], "all conditions must hold");
+}
+
+#[test]
+fn a_zone_shrinks_from_one_ring_to_the_other() {
+    // The tower is 40 m from the middle of the zone, whose radius goes from 60 m to 10 m within five seconds.
+    let at = |ticks: u64| {
+        let script = "Every(t_s: 0.05, from_s: 0.05, run: AddAttribute(tag: \"tower\", attribute: \"health\", by: -1, only: [
+            OutsideZone(center_m: (50, 50), radius_m: 60, to_radius_m: 10, from_s: 1, until_s: 6)]))";
+        values(&mut run(&field(script), ticks), "tower", "health")[0]
+    };
+    // 20 m of 50 m are done after two of five seconds.
+    assert_eq!([at(20), at(58)], [1000, 1000]);
+    assert_eq!(at(160) - at(161), 1, "it stays as it was in the end");
+    let struck = (55..65)
+        .find(|&ticks| at(ticks) < 1000)
+        .expect("it is struck");
+    assert!((60..=62).contains(&struck), "{struck}");
+}
+
+/// Three players see each other and a monster, and one is far away.
+const SIGHT: &str = r#"Scenario(name: "sight", seed: 3, duration_s: 10,
+    scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 800, height_tiles: 200, fill: 0)), cell_m: 20)],
+    cast: [
+        Crowd(tag: "near", kind: "player", count: 3, at: Point(center_m: (20, 50))),
+        Crowd(tag: "far", kind: "player", at: Point(center_m: (380, 50))),
+        Crowd(tag: "monster", kind: "npc", at: Point(center_m: (30, 50))),
+    ],
+    script: [HIDE
+        At(t_s: 3, run: AddAttribute(tag: "near", only: [Seeing("monster")], attribute: "health", by: -1)),
+        At(t_s: 3, run: AddAttribute(tag: "far", only: [Seeing("monster")], attribute: "health", by: -1)),
+        At(t_s: 3, run: AddAttribute(tag: "monster", only: [InViewOf("near")], attribute: "health", by: -2)),
+        At(t_s: 3, run: AddAttribute(tag: "monster", only: [InViewOf("far")], attribute: "health", by: -4)),
+    ])"#;
+
+#[test]
+fn those_in_view_and_those_who_look_are_told_apart() {
+    let all = |text: &str| {
+        let mut run = run(text, 80);
+        ["near", "far", "monster"].map(|tag| values(&mut run, tag, "health"))
+    };
+    let seen = all(&SIGHT.replace("HIDE", ""));
+    assert_eq!(seen, [vec![999; 3], vec![1000], vec![998]]);
+    let hidden = all(&SIGHT.replace("HIDE", "At(t_s: 2, run: Hide(tag: \"monster\")),"));
+    assert_eq!(hidden, [vec![1000; 3], vec![1000], vec![1000]]);
+    let back = "At(t_s: 2, run: Hide(tag: \"monster\")), At(t_s: 2.5, run: Hide(tag: \"monster\", hidden: false)),";
+    assert_eq!(all(&SIGHT.replace("HIDE", back)), seen);
+}
+
+#[test]
+fn a_condition_is_met_when_it_begins_to_hold_and_as_often_as_it_may() {
+    let rage = |times: &str, ticks: u64| {
+        let script = format!(
+            "Every(t_s: 1, run: AddAttribute(tag: \"tower\", attribute: \"health\", by: -200)),
+             Every(t_s: 3, run: SetAttribute(tag: \"tower\", attribute: \"health\", value: 1000)),
+             When(tag: \"tower\", attribute: \"health\", below: 700, {times}
+                run: AddAttribute(tag: \"people\", attribute: \"level\", by: 1))"
+        );
+        values(&mut run(&field(&script), ticks), "people", "level")[0]
+    };
+    // It has 600 after two seconds, is full again after three, and has 600 after five.
+    assert_eq!([rage("", 40), rage("", 41), rage("", 42)], [1, 2, 2]);
+    assert_eq!(rage("", 200), 2, "once, when nothing is said");
+    assert_eq!([rage("times: 9,", 80), rage("times: 9,", 120)], [2, 3]);
+    let late = [rage("from_s: 2.5,", 50), rage("from_s: 2.5,", 51)];
+    assert_eq!(late, [1, 2], "not before its time");
+    assert_eq!(rage("until_s: 1.5, times: 9,", 200), 1);
+}
+
+#[test]
+fn a_number_that_comes_down_or_rises_is_noticed() {
+    let level = |condition: &str| {
+        let script = format!(
+            "Every(t_s: 0.5, times: 4, run: Despawn(tag: \"people\", count: 5)),
+             At(t_s: 4, run: Spawn(tag: \"people\", kind: \"npc\", count: 30)),
+             WhenCount(tag: \"people\", {condition}, run: AddAttribute(tag: \"tower\", attribute: \"level\", by: 1))"
+        );
+        values(&mut run(&field(&script), 160), "tower", "level")[0]
+    };
+    assert_eq!(
+        level("at_most: 10"),
+        2,
+        "four times five of thirty are gone"
+    );
+    assert_eq!(level("at_most: 9"), 1, "it stops after four times");
+    assert_eq!(
+        level("at_most: 35, times: 9"),
+        1,
+        "there were never more before"
+    );
+    assert_eq!(level("at_least: 40"), 2);
+    assert_eq!(level("at_least: 41"), 1);
+    assert_eq!(
+        level("at_least: 30, times: 9"),
+        3,
+        "at once, and when the others come"
+    );
+}
+
+#[test]
+fn a_ramp_does_all_of_it_little_by_little() {
+    let script = "Ramp(from_s: 1, until_s: 4, every_s: 0.5, run: Spawn(tag: \"new\", kind: \"npc\", count: 100)),
+        Ramp(from_s: 2, until_s: 3, run: Despawn(tag: \"people\", count: 9))";
+    let count = |ticks: u64| {
+        let mut run = run(&field(script), ticks);
+        let world = run.server().world();
+        ["new", "people"].map(|tag| members(world, tag, None).len())
+    };
+    assert_eq!(count(20), [0, 30]);
+    // The first of seven steps, and one of two.
+    assert_eq!(count(21), [14, 30]);
+    assert_eq!(count(41), [42, 26]);
+    assert_eq!(count(61), [71, 21]);
+    assert_eq!([count(81), count(150)], [[100, 21]; 2]);
+}
+
+/// Three matches side by side, and one more room that opens with a copy.
+const COPIES: &str = r#"Scenario(name: "copies", seed: 3, duration_s: 10,
+    scenes: [Scene(name: "match", copies: 3, map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0.2)))],
+    cast: [Crowd(tag: "fighters", kind: "player", count: 8, clients: 0.5, behaviour: Wander(radius_m: 10))],
+    script: [
+        At(t_s: 1, run: OpenScene(name: "hall", copies: 2, map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0.2)))),
+        At(t_s: 2, run: Spawn(tag: "guests", kind: "npc", scene: "hall", count: 4)),
+        At(t_s: 2, run: Block(rect_tiles: (0, 0, 5, 5))),
+        At(t_s: 2, run: SetSceneAttribute(scene: "match", attribute: "weather", value: 7)),
+        At(t_s: 3, run: CloseScene(scene: "hall")),
+    ],
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NobodyOnBlocked])"#;
+
+#[test]
+fn crowds_and_cues_are_in_every_copy_of_a_scene() {
+    let mut at_two = run(COPIES, 50);
+    let world = at_two.server().world();
+    let scenes: Vec<(String, usize)> = world
+        .resource::<Scenes>()
+        .iter()
+        .map(|(_, scene)| {
+            let objects = world.get::<SceneObjects>(scene).expect("it has some").len();
+            (
+                world
+                    .get::<Scene>(scene)
+                    .expect("it is one")
+                    .name()
+                    .to_owned(),
+                objects as usize,
+            )
+        })
+        .collect();
+    let expected = [
+        ("match", 8),
+        ("match 2", 8),
+        ("match 3", 8),
+        ("hall", 4),
+        ("hall 2", 4),
+    ];
+    assert_eq!(
+        scenes,
+        expected.map(|(name, count)| (name.to_owned(), count))
+    );
+    for (_, scene) in world.resource::<Scenes>().iter().take(3) {
+        let map = world
+            .get::<throng::map::SceneMap>(scene)
+            .expect("it has one");
+        assert!(!map.is_free_at(Vec2::ONE));
+        assert_eq!(
+            world
+                .get::<throng::crowd::Weather>(scene)
+                .map(|weather| weather.0),
+            Some(7)
+        );
+    }
+    let report = play_out(
+        scenario_of(COPIES),
+        Play {
+            ticks: 100,
+            threads: 1,
+            ..Play::default()
+        },
+    );
+    assert_expectations(&report);
+    assert_eq!(report.objects.players, 24);
+    assert_eq!(report.objects.npcs, 0, "the hall is closed with its copy");
+}
+
+/// People with a purse, which only they know, and a flag that everybody sees.
+const OWN: &str = r#"Scenario(name: "own", seed: 3, duration_s: 10,
+    attributes: [
+        Attribute(name: "gold", encoding: U16, audience: [Owner], range: (10, 500), start: 100),
+        Attribute(name: "fear", encoding: Zigzag, audience: [Viewers, Party], cadence: EveryTick, range: (-5, 5)),
+    ],
+    scenes: [Scene(name: "field", map: Generate(Random(width_tiles: 100, height_tiles: 100, fill: 0)))],
+    cast: [Crowd(tag: "people", kind: "player", count: 12, party_size: 3, clients: 1, behaviour: Wander(radius_m: 10))],
+    script: [
+        Every(t_s: 0.5, run: AddAttribute(tag: "people", count: 4, pick: Random, attribute: "gold", by: 7)),
+        Every(t_s: 0.7, run: AddAttribute(tag: "people", count: 4, pick: Random, attribute: "fear", by: -3)),
+        At(t_s: 3, run: ScaleAttribute(tag: "people", count: 1, attribute: "gold", by: 100)),
+        At(t_s: 4, run: SetAttribute(tag: "people", count: 1, attribute: "fear", value: 5)),
+        When(tag: "people", attribute: "gold", at_least: 500, run: Announce(tag: "people", count: 1, scope: Scene, text: "Rich!")),
+    ],
+    expect: [ViewsStable, MirrorsEqual])"#;
+
+#[test]
+fn attributes_of_a_scenarios_own_are_in_range_in_the_state_and_at_the_clients() {
+    let mut one = run(OWN, 60);
+    assert!(
+        values(&mut one, "people", "gold")
+            .iter()
+            .all(|gold| (100..=500).contains(gold))
+    );
+    assert!(values(&mut one, "people", "fear").contains(&-5));
+    let report = play_out(
+        scenario_of(OWN),
+        Play {
+            ticks: 150,
+            threads: 1,
+            ..Play::default()
+        },
+    );
+    assert_expectations(&report);
+    assert!(report.sync.announces > 0, "the richest was noticed");
+    // A mirror that is told nothing of a change is not equal at rest.
+    let quiet = OWN.replace("by: 7", "by: 0").replace("by: -3", "by: 0");
+    let quiet = play_out(
+        scenario_of(&quiet),
+        Play {
+            ticks: 150,
+            threads: 1,
+            ..Play::default()
+        },
+    );
+    assert!(quiet.sync.deltas < report.sync.deltas);
+    let hash = |text: &str| run(text, 60).server().state_hash();
+    assert_ne!(hash(OWN), hash(&OWN.replace("start: 100", "start: 101")));
+}
+
+/// Strikes a random one of a tag.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lightning {
+    tag: String,
+    damage: i64,
+}
+
+impl CueParameters for Lightning {
+    const NAME: &'static str = "Lightning";
+
+    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+        site.within("damage", self.damage, 1..=1000)
+    }
+
+    fn play(self, world: &mut World, random: &mut Pcg64Mcg) -> Result<(), String> {
+        let all = members(world, &self.tag, None);
+        if all.is_empty() {
+            return Err(format!("nobody of `{}` to strike", self.tag));
+        }
+        let struck = all[random.random_range(0..all.len())];
+        set_attribute_of(world, &[struck], "health", |health| health - self.damage);
+        Ok(())
+    }
+}
+
+const STORM: &str = "Every(t_s: 0.5, run: Game(Lightning(tag: \"people\", damage: 10))),
+    At(t_s: 2, run: Game(Lightning(tag: \"nobody\", damage: 10)))";
+
+fn with_lightning() -> Play {
+    Play {
+        ticks: 60,
+        threads: 1,
+        configure: Some(|app, _| {
+            app.register_cue::<Lightning>();
+        }),
+        ..Play::default()
+    }
+}
+
+#[test]
+fn a_cue_of_the_games_own_is_played_and_its_faults_are_told() {
+    let text = field(STORM);
+    let mut run = start(scenario_of(&text), with_lightning());
+    while run.step().expect("nothing is written") {}
+    let health = values(&mut run, "people", "health");
+    assert_eq!(health.iter().map(|health| 1000 - health).sum::<i64>(), 50);
+    assert!(
+        health.iter().filter(|health| **health < 1000).count() > 1,
+        "{health:?}"
+    );
+    let report = run.finish().expect("nothing is written");
+    assert_eq!(report.script_fault_count, 1);
+    assert!(report.script_faults[0].contains("nobody of `nobody` to strike"));
+    let again = hashes(scenario_of(&text), with_lightning());
+    assert_eq!(hashes(scenario_of(&text), with_lightning()), again);
+}
+
+#[test]
+fn a_cue_of_the_games_own_is_checked_with_the_place_of_what_is_wrong() {
+    let mut known = throng::scenario::Behaviours::default();
+    let told = |known: &throng::scenario::Behaviours, cue: &str| {
+        let text = format!(
+            "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\")], script: [At(t_s: 1,\n run: {cue})])"
+        );
+        let error = scenario_of(&text).check(&["health"], known).unwrap_err();
+        let mistake = error.mistake().expect("it has a place");
+        format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
+    };
+    let cue = "Game(Lightning(tag: \"a\", damage: 5))";
+    assert!(told(&known, cue).starts_with("3:12: unknown cue `Lightning`: this program has none"));
+    known.register_cue::<Lightning>();
+    assert_eq!(
+        told(&known, "Game(Lihgtning(tag: \"a\", damage: 5))"),
+        "3:12: unknown cue `Lihgtning`, did you mean `Lightning`?"
+    );
+    assert_eq!(
+        told(&known, "Game(Lightning(tag: \"a\", damge: 5))"),
+        "3:32: unknown field `damge`, did you mean `damage`?"
+    );
+    assert_eq!(
+        told(&known, "Game(Lightning(tag: \"a\", damage: 5000))"),
+        "3:40: expected script[0].run[0].damage from 1 to 1000, found 5000"
+    );
+}
+
+#[test]
+fn a_script_of_everything_is_the_same_on_any_number_of_threads() {
+    let play = |threads| Play {
+        ticks: 100,
+        threads,
+        ..Play::default()
+    };
+    for text in [COPIES, OWN] {
+        let one = hashes(scenario_of(text), play(1));
+        assert_eq!(one, hashes(scenario_of(text), play(4)));
+    }
+}

@@ -1,0 +1,358 @@
+//! Promise: a scenario may be made of files and parameters, and what is wrong is told where it is written, whichever file
+//! that is.
+
+use throng::scenario::{self, BUILT_IN, MapSource};
+
+use crate::rig::{Folder, scenario_of, throng, throng_fed};
+
+const BASE: &str = r#"Scenario(name: "base", seed: 9, duration_s: 2, tick_hz: 10,
+    parameters: {"players": 20, "cap": 5, "speed": 1.5, "kind_of_crowd": "npc"},
+    scenes: [Scene(name: "field", map: File("field.map"), view_cap: cap)],
+    cast: [Crowd(tag: "players", kind: kind_of_crowd, count: players, speed_m_s: speed,
+        behaviour: Wander(radius_m: speed))],
+    expect: [ViewsWithinCap])"#;
+
+const MAP: &str = "type octile\nheight 2\nwidth 3\nmap\n...\n...\n";
+
+fn base() -> (Folder, String) {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("parts")).expect("a new folder");
+    folder.write("parts/field.map", MAP);
+    let base = folder.write("parts/base.ron", BASE);
+    (folder, base)
+}
+
+#[test]
+fn parameters_stand_for_numbers_and_texts_and_can_be_set() {
+    let (_folder, base) = base();
+    let plain = scenario::load(&base).unwrap();
+    let crowd = &plain.scenario.cast[0];
+    assert_eq!(
+        (crowd.count, crowd.kind.as_str(), crowd.speed_m_s),
+        (20, "npc", 1.5)
+    );
+    assert_eq!(crowd.behaviour.text(), "Wander(radius_m: 1.5)");
+    assert_eq!(crowd.tag, "players", "a text is none");
+    let set = [("players", "7"), ("kind_of_crowd", "pet")];
+    let set = set.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let other = scenario::load_with(&base, &set).unwrap();
+    assert_eq!(
+        (other.scenario.cast[0].count, &*other.scenario.cast[0].kind),
+        (7, "pet")
+    );
+    let shown: Vec<(String, bool)> = other
+        .sources
+        .parameters()
+        .iter()
+        .map(|known| (format!("{} = {}", known.name, known.value), known.is_set))
+        .collect();
+    let expected = [
+        ("players = 7", true),
+        ("cap = 5", false),
+        ("speed = 1.5", false),
+        ("kind_of_crowd = \"pet\"", true),
+    ];
+    assert_eq!(
+        shown,
+        expected.map(|(text, is_set)| (text.to_owned(), is_set))
+    );
+}
+
+#[test]
+fn a_parameter_that_is_not_there_or_does_not_fit_is_told() {
+    let (_folder, base) = base();
+    for (set, told) in [
+        (
+            "plyers=7",
+            "unknown parameter `plyers`, did you mean `players`?",
+        ),
+        (
+            "players=many",
+            "expected a number for the parameter `players`, found `many`",
+        ),
+        (
+            "players=7.5",
+            "expected a whole number for `count`, found `7.5`",
+        ),
+        ("players=-7", "expected 0 or more for `count`, found `-7`"),
+        (
+            "players=9999999",
+            "expected cast[0].count from 0 to 1048576, found 9999999",
+        ),
+        ("kind_of_crowd=wlof", "unknown kind `wlof`"),
+        (
+            "speed=-1",
+            "expected cast[0].behaviour.radius_m from 0 to 1000000, found -1",
+        ),
+        ("players", "expected a name and a value, such as count=5000"),
+    ] {
+        for command in ["run", "check"] {
+            let found = throng(&[command, &base, "--set", set]);
+            assert_eq!(found.code, 2, "{set}: {}", found.err);
+            assert!(found.err.contains(told), "{set}: {}", found.err);
+        }
+    }
+    // The place is that of the name in the file.
+    let found = throng(&["check", &base, "--set", "players=9999999"]);
+    assert!(
+        found.err.contains(&format!("--> {base}:4:62\n")),
+        "{}",
+        found.err
+    );
+    assert!(found.err.contains("^^^^^^^"), "{}", found.err);
+    let unknown = throng_fed(
+        &["check", "-"],
+        "Scenario(name: \"x\", parameters: {\"count\": 5},\n duration_s: cuont)",
+    );
+    assert!(
+        unknown
+            .err
+            .contains("unknown parameter `cuont`, did you mean `count`?")
+    );
+    assert!(
+        unknown.err.contains("--> standard input:2:14\n"),
+        "{}",
+        unknown.err
+    );
+    for bad in ["\"Count\": 5", "\"true\": 5", "5: 5"] {
+        let text = format!("Scenario(name: \"x\",\n parameters: {{{bad}}})");
+        let found = throng_fed(&["check", "-"], &text);
+        assert_eq!(found.code, 2, "{bad}");
+        assert!(
+            found.err.contains("standard input:2:15\n"),
+            "{bad}: {}",
+            found.err
+        );
+        assert!(
+            found.err.contains("expected a name in quotes"),
+            "{bad}: {}",
+            found.err
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_behind_a_value_longer_than_its_name_is_pointed_at() {
+    let text = "Scenario(name: \"x\", parameters: {\"n\": 123456789}, seed: n, scenes: [Scene(name: \"a\")],\n\
+                cast: [Crowd(count: 1, behaviour: Wander(radius_m: n, wide: 4))])";
+    let error = scenario_of(text)
+        .check(&[], &scenario::Behaviours::default())
+        .unwrap_err();
+    let mistake = error.mistake().unwrap();
+    let span = mistake.span.offset()..mistake.span.offset() + mistake.span.len();
+    assert_eq!((mistake.line, mistake.column, &text[span]), (2, 55, "wide"));
+    let broken =
+        scenario::parse("x.ron", &text.replace("count: 1,", "count: 1 count: 2,")).unwrap_err();
+    let mistake = broken.mistake().unwrap();
+    assert_eq!((mistake.line, mistake.column), (2, 23), "{mistake}");
+}
+
+#[test]
+fn a_file_that_includes_others_has_their_lists_before_its_own_and_says_what_it_wants_otherwise() {
+    let (folder, _) = base();
+    folder.write("more.ron", r#"Scenario(seed: 10, kinds: [ObjectKind(name: "wolf")], cast: [Crowd(tag: "wolves", kind: "wolf")])"#);
+    let whole = folder.write(
+        "whole.ron",
+        r#"Scenario(name: "whole", include: ["parts/base.ron", "more.ron"], parameters: {"players": 30},
+            cast: [Crowd(tag: "guests", count: players)], expect: [Conserved])"#,
+    );
+    let loaded = scenario::load(&whole).unwrap();
+    let whole_scenario = &loaded.scenario;
+    let cast: Vec<(&str, u32)> = whole_scenario
+        .cast
+        .iter()
+        .map(|crowd| (&*crowd.tag, crowd.count))
+        .collect();
+    assert_eq!(cast, [("players", 30), ("wolves", 1), ("guests", 30)]);
+    assert_eq!(
+        (whole_scenario.name.as_str(), whole_scenario.seed),
+        ("whole", 10)
+    );
+    assert_eq!(
+        (whole_scenario.tick_hz, whole_scenario.duration_s),
+        (10.0, 2.0)
+    );
+    assert_eq!(whole_scenario.expect.len(), 2);
+    let MapSource::File(map) = &whole_scenario.scenes[0].map else {
+        panic!("it is a file");
+    };
+    assert!(
+        map.ends_with("parts/field.map") && map.is_file(),
+        "{}",
+        map.display()
+    );
+    let set = [("players".to_owned(), "40".to_owned())];
+    let set = scenario::load_with(&whole, &set).unwrap();
+    assert_eq!(
+        (set.scenario.cast[0].count, set.scenario.cast[2].count),
+        (40, 40)
+    );
+    let found = throng(&["run", &whole, "--set", "players=3", "--quiet"]);
+    assert_eq!((found.code, found.err.as_str()), (0, ""));
+}
+
+#[test]
+fn what_is_wrong_in_an_included_file_is_told_in_that_file() {
+    let (folder, base) = base();
+    let first = "Scenario(cast: [Crowd(tag: \"a\"), Crowd(tag: \"b\",\n kind: \"wlof\")])";
+    let first = folder.write("parts/first.ron", first);
+    let broken = folder.write("parts/broken.ron", "Scenario(\n cats: [])");
+    for (includes, own, place, told) in [
+        (
+            "\"parts/base.ron\", \"parts/first.ron\"",
+            "",
+            format!("{first}:2:8"),
+            "unknown kind `wlof`",
+        ),
+        (
+            "\"parts/base.ron\"",
+            "cast: [Crowd(kind: \"wlof\")]",
+            "WHOLE:2:21".into(),
+            "unknown kind `wlof`",
+        ),
+        (
+            "\"parts/base.ron\"",
+            "parameters: {\"players\": 2000000}",
+            format!("{base}:4:62"),
+            "found 2000000",
+        ),
+        (
+            "\"parts/broken.ron\"",
+            "",
+            format!("{broken}:2:2"),
+            "did you mean `cast`?",
+        ),
+        (
+            "\"parts/none.ron\"",
+            "",
+            "WHOLE:1:20".into(),
+            "expected a file beside this one",
+        ),
+        (
+            "\"whole.ron\"",
+            "",
+            "WHOLE:1:20".into(),
+            "includes this file",
+        ),
+    ] {
+        let whole = folder.write(
+            "whole.ron",
+            format!("Scenario(include: [{includes}],\n {own})"),
+        );
+        let found = throng(&["check", &whole]);
+        let place = format!("--> {}\n", place.replace("WHOLE", &whole));
+        assert_eq!(found.code, 2, "{includes}: {}", found.err);
+        assert!(
+            found.err.contains(&place),
+            "{includes}, expected {place}: {}",
+            found.err
+        );
+        assert!(found.err.contains(told), "{includes}: {}", found.err);
+    }
+}
+
+#[test]
+fn files_that_include_each_other_without_end_are_refused() {
+    let folder = Folder::new();
+    let there = folder.write("there.ron", "Scenario(include: [\"back.ron\"])");
+    folder.write("back.ron", "Scenario(include: [\"./there.ron\"])");
+    let found = throng(&["check", &there]);
+    assert_eq!(found.code, 2);
+    assert!(
+        found
+            .err
+            .contains("includes this file, directly or by others"),
+        "{}",
+        found.err
+    );
+    for nth in 0..40 {
+        folder.write(
+            &format!("{nth}.ron"),
+            format!("Scenario(include: [\"{}.ron\"])", nth + 1),
+        );
+    }
+    folder.write("40.ron", "Scenario(name: \"deep\")");
+    let found = throng(&["check", &folder.path("0.ron")]);
+    assert!(found.err.contains("at most 16 files"), "{}", found.err);
+    assert_eq!(throng(&["check", &folder.path("30.ron")]).code, 0);
+    // A value that would fill the memory where it stands a million times.
+    let long = "1".repeat(1 << 20);
+    let text = format!(
+        "Scenario(name: \"x\", parameters: {{\"a\": {long}}}, seed: [{}])",
+        "a,".repeat(1 << 20)
+    );
+    let found = throng(&["check", &folder.write("long.ron", text)]);
+    assert!(
+        found.err.contains("expected at most 4194304"),
+        "{}",
+        found.err
+    );
+}
+
+#[test]
+fn a_built_in_scenario_can_be_varied_in_a_line() {
+    let folder = Folder::new();
+    let file = folder.write(
+        "small.ron",
+        "Scenario(name: \"small\", include: [\"royale\"], parameters: {\"matches\": 2, \"players_each\": 30}, duration_s: 2)",
+    );
+    let found = throng(&["run", &file, "--threads", "1", "--json"]);
+    assert_eq!(found.code, 0, "{}", found.err);
+    assert!(found.out.contains("\"scenario\": \"small\"") && found.out.contains("\"players\": 60"));
+}
+
+#[test]
+fn a_scenario_is_read_from_standard_input() {
+    let told = throng_fed(
+        &["run", "-", "--json"],
+        "Scenario(name: \"piped\", duration_s: 0.1)",
+    );
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.contains("\"scenario\": \"piped\""));
+    let told = throng_fed(
+        &["check", "-"],
+        "Scenario(name: \"piped\", duration_s: 0.1)",
+    );
+    assert!(
+        told.out.starts_with("-: ok, scenario `piped`"),
+        "{}",
+        told.out
+    );
+}
+
+#[test]
+fn built_in_scenarios_are_listed_and_shown_and_a_new_one_runs() {
+    let list = throng(&["scenario", "list"]);
+    assert_eq!(list.code, 0);
+    assert!(list.out.lines().all(|line| line.chars().count() <= 80));
+    for built_in in BUILT_IN {
+        let name = built_in.name;
+        assert!(
+            list.out
+                .lines()
+                .any(|line| line.starts_with(&format!("{name} "))),
+            "{name}"
+        );
+        assert_eq!(
+            throng(&["scenario", "show", name]).out.trim(),
+            built_in.text.trim()
+        );
+    }
+    assert!(
+        throng(&["scenario", "show", "rayd"])
+            .err
+            .contains("did you mean `raid`?")
+    );
+    let folder = Folder::new();
+    let file = folder.path("my.ron");
+    assert_eq!(throng(&["scenario", "new", &file]).code, 0);
+    assert_eq!(
+        throng(&["scenario", "new"]).out,
+        std::fs::read_to_string(&file).unwrap()
+    );
+    let again = throng(&["scenario", "new", &file]);
+    assert_eq!(again.code, 2, "what is there is not overwritten");
+    assert!(again.err.contains(&file));
+    let run = throng(&["run", &file, "--set", "people=40", "--threads", "1"]);
+    assert_eq!(run.code, 0, "{}{}", run.out, run.err);
+}
