@@ -50,6 +50,36 @@ enum Condition {
 }
 
 impl Condition {
+    /// The condition of a cue; `None` when it has none.
+    fn of(cue: &Cue) -> Option<Self> {
+        Some(match cue {
+            Cue::At { .. } | Cue::Every { .. } | Cue::Ramp { .. } => return None,
+            Cue::When {
+                tag,
+                attribute,
+                below,
+                at_least,
+                ..
+            } => Self::Attribute {
+                tag: tag.clone(),
+                attribute: attribute.clone(),
+                limits: (*below, *at_least),
+            },
+            Cue::WhenCount {
+                tag,
+                at_most: Some(count),
+                ..
+            } => Self::AtMost {
+                tag: tag.clone(),
+                count: *count,
+            },
+            Cue::WhenCount { tag, at_least, .. } => Self::AtLeast {
+                tag: tag.clone(),
+                count: at_least.unwrap_or(u32::MAX),
+            },
+        })
+    }
+
     fn holds(&self, world: &World) -> bool {
         let count_of = |tag| crowd::members(world, tag, None).len();
         match self {
@@ -90,16 +120,6 @@ impl TimedCue {
             trigger: Trigger::Time,
             action: action.clone(),
         };
-        let on = |condition, from_s, until_s, times, run| Self {
-            until: end(until_s),
-            left: Some(times),
-            trigger: Trigger::Condition {
-                // Nobody is there before the first has come, which is no coming down.
-                held: matches!(condition, Condition::AtMost { .. }),
-                condition,
-            },
-            ..once(ticks.at(from_s), run)
-        };
         match cue {
             Cue::At { t_s, run } => once(ticks.at(*t_s), run),
             Cue::Every {
@@ -138,41 +158,28 @@ impl TimedCue {
                 }
             }
             Cue::When {
-                tag,
-                attribute,
-                below,
-                at_least,
                 from_s,
                 until_s,
                 times,
                 run,
-            } => {
-                let condition = Condition::Attribute {
-                    tag: tag.clone(),
-                    attribute: attribute.clone(),
-                    limits: (*below, *at_least),
-                };
-                on(condition, *from_s, until_s, *times, run)
+                ..
             }
-            Cue::WhenCount {
-                tag,
-                at_most,
-                at_least,
+            | Cue::WhenCount {
                 from_s,
                 until_s,
                 times,
                 run,
-            } => {
-                let tag = tag.clone();
-                let condition = match (at_most, at_least) {
-                    (Some(count), _) => Condition::AtMost { tag, count: *count },
-                    (None, count) => Condition::AtLeast {
-                        tag,
-                        count: count.unwrap_or(u32::MAX),
-                    },
-                };
-                on(condition, *from_s, until_s, *times, run)
-            }
+                ..
+            } => Self {
+                until: end(until_s),
+                left: Some(*times),
+                trigger: Condition::of(cue).map_or(Trigger::Time, |condition| Trigger::Condition {
+                    // Nobody is there before the first has come, which is no coming down.
+                    held: matches!(condition, Condition::AtMost { .. }),
+                    condition,
+                }),
+                ..once(ticks.at(*from_s), run)
+            },
         }
     }
 

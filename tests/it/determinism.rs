@@ -4,7 +4,7 @@
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
 use throng::prelude::Sight;
-use throng::scenario::{self, BUILT_IN};
+use throng::scenario::{self, BUILT_IN, Loaded};
 use throng::sim::Heartbeat;
 
 use crate::rig::{Play, hashes, scenario_of};
@@ -15,14 +15,32 @@ fn ticks_of(name: &str) -> u64 {
         "town" | "boss" => 60,
         "siege" => 110,
         "churn" => 220,
+        // The ramp has begun, trades and bids are made.
+        "auction" => 110,
+        // The zone has begun to close.
+        "royale" => 205,
         _ => 300,
     }
+}
+
+/// A built-in scenario; of those that are large for what they show a smaller one.
+fn built_in(name: &str) -> Loaded {
+    let set: &[(&str, &str)] = match name {
+        "auction" => &[("traders", "500"), ("visitors", "200")],
+        "royale" => &[("matches", "8")],
+        _ => &[],
+    };
+    let set: Vec<(String, String)> = set
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    scenario::load_with(name, &set).unwrap()
 }
 
 /// Plays a built-in scenario and fails at the first tick in which it differs from a run on one thread.
 fn assert_same(name: &str, what: &str, reference: &[u64], play: Play) {
     let found = hashes(
-        scenario::load(name).unwrap(),
+        built_in(name),
         Play {
             ticks: reference.len() as u64,
             ..play
@@ -55,7 +73,7 @@ fn shuffle(app: &mut App, seed: u64) {
 fn is_the_same_however_it_is_played(name: &str) {
     let ticks = ticks_of(name);
     let reference = hashes(
-        scenario::load(name).unwrap(),
+        built_in(name),
         Play {
             ticks,
             threads: 1,
@@ -116,6 +134,21 @@ fn the_churn_is_the_same_however_it_is_played() {
 }
 
 #[test]
+fn the_auction_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("auction");
+}
+
+#[test]
+fn the_royale_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("royale");
+}
+
+#[test]
+fn the_raid_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("raid");
+}
+
+#[test]
 fn every_built_in_scenario_is_compared() {
     assert_eq!(
         BUILT_IN.map(|built_in| built_in.name),
@@ -142,7 +175,7 @@ fn another_seed_gives_another_run() {
                 seed: Some(seed),
                 ..Play::default()
             };
-            hashes(scenario::load(built_in.name).unwrap(), play)
+            hashes(self::built_in(built_in.name), play)
         };
         let (one, other) = (play(71), play(72));
         assert!(

@@ -14,9 +14,9 @@ const GOLDEN: [(&str, u64, &str); 8] = [
     ("boss", 60, "f674d4087ae93f53"),
     ("arena_night", 300, "3c4a63f31fceb6c5"),
     ("churn", 140, "197bfb068752242d"),
-    ("auction", 60, "0"),
-    ("royale", 60, "0"),
-    ("raid", 60, "0"),
+    ("auction", 60, "14e7d59a4f45055c"),
+    ("royale", 60, "feec8e4bd15ea21a"),
+    ("raid", 60, "e025aa0b6ee8f6e7"),
 ];
 
 #[test]

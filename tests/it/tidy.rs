@@ -57,7 +57,7 @@ const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "cli/"];
 
 /// Where files may be opened.
-const FILES: [&str; 4] = ["map/io.rs", "outbox/", "scenario/load.rs", "cli/"];
+const FILES: [&str; 4] = ["map/io.rs", "outbox/", "scenario/read.rs", "cli/"];
 
 /// A file below `src`.
 #[derive(Clone)]

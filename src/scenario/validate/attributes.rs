@@ -44,6 +44,16 @@ fn check_attribute(place: &ValuePath, attribute: &ScenarioAttribute) -> Result<(
     within(&place.field("start"), attribute.start, min..=max)
 }
 
+/// An attribute that objects have.
+pub(super) fn check_name(place: &ValuePath, attribute: &str, names: &Names) -> Result<(), Problem> {
+    known(
+        &place.field("attribute"),
+        "attribute",
+        attribute,
+        &names.attributes,
+    )
+}
+
 /// A value that an attribute can have.
 pub(super) fn check_value(
     place: &ValuePath,
@@ -51,12 +61,7 @@ pub(super) fn check_value(
     value: i64,
     names: &Names,
 ) -> Result<(), Problem> {
-    known(
-        &place.field("attribute"),
-        "attribute",
-        attribute,
-        &names.attributes,
-    )?;
+    check_name(place, attribute, names)?;
     let range = names.ranges.get(attribute).copied();
     let Some((min, max)) =
         range.or_else(|| attribute_range(attribute).map(RangeInclusive::into_inner))

@@ -1,6 +1,7 @@
 //! Whether it makes sense whom a cue is about.
 
 use super::areas::check_area;
+use super::attributes::check_name;
 use super::bounds::{at_most, known, metres, within};
 use super::limits::{DURATION_S_MAX, METRES_MAX, ONLY_MAX};
 use super::names::Names;
@@ -62,11 +63,8 @@ fn check_only(place: &ValuePath, only: &Only, names: &Names) -> Result<(), Probl
             Err(Problem::new(place.item(0), message))
         }
         Only::Seeing(tag) => known(&place.item(0), "tag", tag, &names.tags),
-        Only::Below { attribute, .. } | Only::AtLeast { attribute, .. } => known(
-            &place.field("attribute"),
-            "attribute",
-            attribute,
-            &names.attributes,
-        ),
+        Only::Below { attribute, .. } | Only::AtLeast { attribute, .. } => {
+            check_name(place, attribute, names)
+        }
     }
 }

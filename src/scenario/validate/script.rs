@@ -3,7 +3,7 @@
 use glam::Vec2;
 
 use super::areas::check_area;
-use super::attributes::check_value;
+use super::attributes::{check_name, check_value};
 use super::bounds::{at_most, known, within};
 use super::choose::check_who;
 use super::crowds::{check_behaviour, check_crowd};
@@ -53,12 +53,7 @@ pub(super) fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(
             ..
         } => {
             known(&place.field("tag"), "tag", tag, &names.tags)?;
-            known(
-                &place.field("attribute"),
-                "attribute",
-                attribute,
-                &names.attributes,
-            )?;
+            check_name(place, attribute, names)?;
             one_of_two(
                 place,
                 ("below", below.is_some()),
@@ -161,19 +156,9 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         Action::SetAttribute {
             attribute, value, ..
         } => check_value(place, attribute, *value, names),
-        Action::AddAttribute { attribute, .. } => known(
-            &place.field("attribute"),
-            "attribute",
-            attribute,
-            &names.attributes,
-        ),
+        Action::AddAttribute { attribute, .. } => check_name(place, attribute, names),
         Action::ScaleAttribute { attribute, by, .. } => {
-            known(
-                &place.field("attribute"),
-                "attribute",
-                attribute,
-                &names.attributes,
-            )?;
+            check_name(place, attribute, names)?;
             within(&place.field("by"), *by, -FACTOR_MAX..=FACTOR_MAX)
         }
         Action::Game(cue) => {
@@ -202,19 +187,10 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
             check_behaviour(&place.field("behaviour"), behaviour, names)
         }
         Action::Gather { at, .. } => check_area(&place.field("at"), at),
-        Action::Block { scene, rect_tiles }
-        | Action::Free { scene, rect_tiles }
-        | Action::Toggle { scene, rect_tiles } => {
-            check_changed_scene(place, scene.as_deref(), names)?;
-            check_rect(&place.field("rect_tiles"), *rect_tiles)
-        }
-        Action::Paint { scene, rows, .. } => {
-            check_changed_scene(place, scene.as_deref(), names)?;
-            match TilePattern::try_from(rows.clone()) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(Problem::new(place.field("rows"), error.to_string())),
-            }
-        }
+        Action::Block { .. }
+        | Action::Free { .. }
+        | Action::Toggle { .. }
+        | Action::Paint { .. } => check_edit(place, action, names),
         Action::Queue {
             mode,
             parties,
@@ -241,6 +217,26 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         | Action::SetTeam { .. }
         | Action::Login { .. }
         | Action::Logout { .. } => Ok(()),
+    }
+}
+
+/// Checks an action that edits tiles; any other is fine.
+fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::Block { scene, rect_tiles }
+        | Action::Free { scene, rect_tiles }
+        | Action::Toggle { scene, rect_tiles } => {
+            check_changed_scene(place, scene.as_deref(), names)?;
+            check_rect(&place.field("rect_tiles"), *rect_tiles)
+        }
+        Action::Paint { scene, rows, .. } => {
+            check_changed_scene(place, scene.as_deref(), names)?;
+            match TilePattern::try_from(rows.clone()) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Problem::new(place.field("rows"), error.to_string())),
+            }
+        }
+        _ => Ok(()),
     }
 }
 
