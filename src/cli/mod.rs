@@ -9,11 +9,14 @@
 //! |---|---|
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
+//! | `color.rs` | what is broken, in red on a terminal |
 //! | `escape.rs` | names from outside, made fit to be shown |
 //! | `image.rs` | pictures |
-//! | `map.rs` | `throng map`: info, convert, render, generate |
+//! | `manual.rs` | `throng completions`, `throng man` |
+//! | `map/` | `throng map`: info, convert, render, generate |
 //! | `outputs.rs` | the files that a run writes, and which they may not be |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
+//! | `picture/` | maps with marks and a legend |
 //! | `report.rs` | the one way in which errors are shown |
 //! | `run.rs` | `throng run`: plays a scenario |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
@@ -24,11 +27,14 @@
 
 mod bench;
 mod check;
+mod color;
 mod escape;
 mod image;
+mod manual;
 mod map;
 mod outputs;
 mod path;
+mod picture;
 mod report;
 mod run;
 mod terminal;
@@ -51,7 +57,7 @@ use terminal::{cores, is_interrupted, listen_for_interrupt, print, progress, thr
     name = "throng",
     version,
     styles = STYLES,
-    after_help = "Example: throng check town assets/maps/*.tmap"
+    after_help = AFTER_HELP
 )]
 struct Arguments {
     #[command(flatten)]
@@ -84,7 +90,20 @@ enum Command {
     Map(map::Map),
     /// Find paths, time the algorithms, compare with known lengths
     Path(path::Paths),
+    /// Print what a shell needs to complete arguments
+    Completions(manual::Completions),
+    /// Print a man page
+    Man(manual::Man),
 }
+
+const AFTER_HELP: &str = "Examples:
+  throng                                a town of 2,500 lives for a minute
+  throng run siege --seed 7 --json
+  throng run town --picture town.png
+  throng check my.ron maps/*.tmap
+  throng bench nav --quick
+
+Exit codes: 0 done and every expectation holds, 1 one does not, 2 bad input.";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -114,8 +133,10 @@ pub fn main() -> ExitCode {
         Some(Command::Run(run)) => run.run(arguments.output.quiet),
         Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
-        Some(Command::Map(map)) => map.run(),
+        Some(Command::Map(map)) => map.run(arguments.output.quiet),
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
+        Some(Command::Completions(completions)) => completions.run(Arguments::command()),
+        Some(Command::Man(man)) => man.run(Arguments::command()),
         None => run::Run::town().run(arguments.output.quiet),
     };
     match outcome {

@@ -4,10 +4,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::color::broken_text;
 use super::escape::escaped;
 use super::outputs::{RunFile, check_outputs, empty, open};
+use super::picture::draw_crowd;
 use super::{
-    ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress, threads,
+    ExitStatus, Failure, cores, image, is_interrupted, listen_for_interrupt, print, progress,
+    threads,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
@@ -58,6 +61,9 @@ pub(super) struct Run {
     /// Up to the last tick. Its format: the page of `throng::outbox`.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
+    /// Draw the crowd on its map, as it is after the last tick
+    #[arg(long, value_name = "FILE.png")]
+    picture: Option<PathBuf>,
     /// Show expectations on time, but do not judge them
     #[arg(long)]
     no_timing: bool,
@@ -107,6 +113,10 @@ impl Run {
         let peak_rss = self
             .play(&mut playing, quiet)
             .map_err(|error| unwritten(&error))?;
+        if let Some(file) = &self.picture {
+            let title = format!("{}, tick {}", playing.name(), playing.tick());
+            draw_crowd(playing.server().world(), &title, file)?;
+        }
         let mut report = playing.finish().map_err(|error| unwritten(&error))?;
         let now = memory_stats::memory_stats().map(|stats| stats.physical_mem as u64);
         report.memory = Memory {
@@ -142,10 +152,12 @@ impl Run {
             ("--events", &self.events),
             ("--hashes", &self.hashes),
             ("--capture", &self.capture),
+            ("--picture", &self.picture),
         ]
         .into_iter()
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
         .collect();
+        self.picture.as_deref().map_or(Ok(()), image::check_name)?;
         check_outputs(&inputs, &outputs)
     }
 
@@ -359,11 +371,15 @@ fn judged_line(judged: &Judged) -> String {
         Some(false) => "BROKEN",
         None => "–     ",
     };
-    format!(
+    let line = format!(
         "{mark}  {}: {}",
         escaped(&judged.text),
         escaped(&judged.found)
-    )
+    );
+    match judged.holds {
+        Some(false) => broken_text(&line),
+        _ => line,
+    }
 }
 
 fn bytes(count: u64) -> String {
