@@ -57,6 +57,7 @@ use terminal::{cores, is_interrupted, listen_for_interrupt, print, progress, thr
     name = "throng",
     version,
     styles = STYLES,
+    max_term_width = 80,
     after_help = AFTER_HELP
 )]
 struct Arguments {
@@ -66,14 +67,18 @@ struct Arguments {
     command: Option<Command>,
 }
 
+/// Behind the flags of a subcommand.
+const LAST: usize = 900;
+
 /// What is shown besides the data; the same for every subcommand.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Output {
     /// Say only what is wrong
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
     /// Say more; twice for even more
-    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, display_order = LAST + 1)]
+    #[arg(action = clap::ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
 }
 
@@ -90,7 +95,7 @@ enum Command {
     Map(map::Map),
     /// Find paths, time the algorithms, compare with known lengths
     Path(path::Paths),
-    /// Print what a shell needs to complete arguments
+    /// Print what a shell needs to complete arguments: bash, zsh, fish, …
     Completions(manual::Completions),
     /// Print a man page
     Man(manual::Man),
@@ -198,12 +203,16 @@ mod tests {
     #[test]
     fn help_fits_eighty_columns() {
         fn check(command: &mut clap::Command) {
-            let help = command.clone().render_long_help().to_string();
-            for line in help.lines() {
-                assert!(line.chars().count() <= 80, "{line}");
+            for help in [command.render_long_help(), command.render_help()] {
+                for line in help.to_string().lines() {
+                    assert!(line.chars().count() <= 80, "{line}");
+                }
             }
             command.get_subcommands_mut().for_each(check);
         }
-        check(&mut Arguments::command());
+        // As it is shown: flags of all subcommands stand in the help of each.
+        let mut command = Arguments::command();
+        command.build();
+        check(&mut command);
     }
 }

@@ -109,6 +109,7 @@ impl Run {
         let options = self.options(&mut files)?;
         let mut playing = Playing::new(loaded, options)?;
         empty(&files)?;
+        tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
         listen_for_interrupt();
         let peak_rss = self
             .play(&mut playing, quiet)

@@ -200,9 +200,8 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (TimedViews, Pa
     (side, pass)
 }
 
-/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
-fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
-    let walkers = Walkers::new(players, SIDE_M, 2.5);
+/// The same ways for plain sets and for the reference design, each by itself.
+fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [Pass; 2] {
     let traits: Vec<_> = (0..players).map(traits).collect();
     // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
     let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
@@ -235,73 +234,82 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
             })
         },
     );
+    [sets, pooled]
+}
+
+/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
+fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
+    let walkers = Walkers::new(players, SIDE_M, 2.5);
+    let peers = peer_passes(&walkers, players, ticks);
     let mut rows = Vec::new();
     for (name, sight) in [("directed", Sight::Directed), ("mutual", Sight::Mutual)] {
         let (side, pass) = our_pass(walkers.clone(), ticks, sight);
-        let row = |what: &str| {
-            BenchRow::repeated(
-                SYSTEM,
-                format!("{name}{what}/{players}"),
-                &pass.ms,
-                "ms/tick",
-            )
-        };
-        let ms = median(pass.ms.clone());
-        let figure = |what: &str, value, unit| {
-            BenchRow::new(SYSTEM, format!("{name}{what}/{players}"), value, unit)
-        };
+        let case = |what: &str| format!("{name}{what}/{players}");
         let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
+        let event_ns = median(pass.ms.clone()) * 1e6 / events_a_tick;
         rows.push(
-            row("")
+            BenchRow::repeated(SYSTEM, case(""), &pass.ms, "ms/tick")
                 .about("A tick of everybody's view lists; all walk 2.5 m a tick in 1 km².")
                 .aiming_below(aim_ms, "ms"),
         );
-        // Where the caps do not bite, all have the same lists; elsewhere directed sight has as many of each class as sets.
-        let is_loose = players == 2_000;
-        let beside_sets = row(" v sets")
-            .beside_repeated("sets", &sets.ms)
-            .about(
-                "The same ticks beside a hash set a player, made anew from nine cells every tick.",
-            )
-            .aiming_ratio(least);
-        rows.push(if is_loose {
-            let same = pass.agrees(&sets, |digest| digest.lists);
-            beside_sets.comparing("everybody's list", same)
-        } else if sight == Sight::Directed {
-            let same = pass.agrees(&sets, |digest| digest.classes);
-            beside_sets.comparing("how many of each class everybody sees", same)
-        } else {
-            beside_sets
-        });
-        let beside_pool = row(" v pool")
-            .beside_repeated("pooled", &pooled.ms)
-            .about("The same ticks beside the reference design: pairs in a pool, swept when a cell changes.")
-            .aiming_ratio(1.0);
-        rows.push(if is_loose {
-            let same = pass.agrees(&pooled, |digest| digest.lists);
-            beside_pool.comparing("everybody's list", same)
-        } else {
-            beside_pool
-        });
+        rows.extend(beside_peers(case, sight, players, &pass, &peers, least));
         rows.push(
-            figure(" event", ms * 1e6 / events_a_tick, "ns")
+            BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
                 .about("The same tick by the number of its enters and leaves.")
                 .aiming_below(30.0, "ns"),
         );
         rows.push(
-            figure(" memory", side.bytes_a_link(), "B/link")
+            BenchRow::new(SYSTEM, case(" memory"), side.bytes_a_link(), "B/link")
                 .about("All that the scene's views allocate, by links.")
                 .aiming_below(10.0, "bytes"),
         );
         let slow = Walkers::new(players, SIDE_M, 0.25);
         let (_, pass) = our_pass(slow, ticks, sight);
-        let case = format!("{name} 0.25 m/{players}");
         rows.push(
-            BenchRow::repeated(SYSTEM, case, &pass.ms, "ms/tick")
+            BenchRow::repeated(SYSTEM, case(" 0.25 m"), &pass.ms, "ms/tick")
                 .about("The tick at the pace at which people walk: 0.25 m a tick."),
         );
     }
     rows
+}
+
+/// A pass beside those of both peers. Where the caps do not bite, all have the same lists; elsewhere directed sight has as many
+/// of each class as sets, and the pairs of mutual sight and of the reference design are others.
+fn beside_peers(
+    case: impl Fn(&str) -> String,
+    sight: Sight,
+    players: u32,
+    pass: &Pass,
+    [sets, pooled]: &[Pass; 2],
+    least: f64,
+) -> [BenchRow; 2] {
+    let is_loose = players == 2_000;
+    let row = |what: &str| BenchRow::repeated(SYSTEM, case(what), &pass.ms, "ms/tick");
+    let beside_sets = row(" v sets")
+        .beside_repeated("sets", &sets.ms)
+        .about("The same ticks beside a hash set a player, made anew from nine cells every tick.")
+        .aiming_ratio(least);
+    let beside_pool = row(" v pool")
+        .beside_repeated("pooled", &pooled.ms)
+        .about(
+            "The same ticks beside the reference design: pairs in a pool, swept when a cell \
+             changes.",
+        )
+        .aiming_ratio(1.0);
+    if is_loose {
+        let [with_sets, with_pool] =
+            [sets, pooled].map(|peer| pass.agrees(peer, |digest| digest.lists));
+        return [
+            beside_sets.comparing("everybody's list", with_sets),
+            beside_pool.comparing("everybody's list", with_pool),
+        ];
+    }
+    if sight == Sight::Mutual {
+        return [beside_sets, beside_pool];
+    }
+    let same = pass.agrees(sets, |digest| digest.classes);
+    let what = "how many of each class everybody sees";
+    [beside_sets.comparing(what, same), beside_pool]
 }
 
 /// Telling positions that change no cell.

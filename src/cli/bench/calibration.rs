@@ -4,7 +4,6 @@
 
 use std::hint::black_box;
 
-use super::machine::load_average;
 use super::rows::BenchRow;
 use crate::cli::cores;
 use crate::sim::clock::Stopwatch;
@@ -37,8 +36,6 @@ pub(super) struct Calibration {
     /// Where to go from each place: one circle through all.
     next: Vec<u32>,
     at: u32,
-    /// Before anything was measured.
-    load_average: Option<f64>,
 }
 
 impl Calibration {
@@ -53,7 +50,6 @@ impl Calibration {
             memory_ns: Vec::new(),
             next: next.collect(),
             at: 0,
-            load_average: load_average(),
         }
     }
 
@@ -88,9 +84,9 @@ impl Calibration {
         ]
     }
 
-    /// Why figures may be worse than the machine is; empty when nothing tells so.
-    pub(super) fn busy(&self) -> Vec<String> {
-        busy(self.load_average, cores(), &self.core_ns)
+    /// Why figures may be worse than the machine is, given its load before; empty when nothing tells so.
+    pub(super) fn busy(&self, load_average: Option<f64>) -> Vec<String> {
+        busy(load_average, cores(), &self.core_ns)
     }
 }
 

@@ -106,7 +106,7 @@ impl BenchMachine {
 }
 
 /// How many threads ran or waited on average in the last minute, where the system tells.
-pub(super) fn load_average() -> Option<f64> {
+fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
 }

@@ -169,7 +169,7 @@ impl Bench {
         }
         let (rows, calibration) = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
         let findings = BenchFindings {
-            busy: calibration.busy(),
+            busy: calibration.busy(machine.load_average),
             baseline_warnings: baseline.map_or_else(Vec::new, |baseline| {
                 baseline.warnings(&machine, self.quick, &rows)
             }),
@@ -293,6 +293,7 @@ impl Bench {
         let mut rows = Vec::new();
         for (nth, system) in systems.iter().enumerate() {
             calibration.take();
+            tracing::info!("measuring {}", system.name());
             // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
             if *system != System::Tick {

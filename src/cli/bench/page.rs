@@ -33,7 +33,9 @@ pub(super) fn write(file: &Path, findings: &BenchFindings) -> Result<(), Failure
             "could not write --report {}: {error}",
             file.display()
         ))
-    })
+    })?;
+    tracing::info!("wrote {}", file.display());
+    Ok(())
 }
 
 fn page(findings: &BenchFindings) -> String {

@@ -70,6 +70,7 @@ const fn weigh(sum: &mut u64, object: u32, bit: u32) {
     *sum = sum.wrapping_add(pair.wrapping_mul(0x9E37_79B9_7F4A_7C15));
 }
 
+/// Passes of all ways of marking over the same marks, in turn.
 fn masks(rounds: usize) -> Vec<BenchRow> {
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let marks_of_round = |_| -> Vec<(u32, u32)> {
@@ -113,53 +114,58 @@ fn masks(rounds: usize) -> Vec<BenchRow> {
             quick_pairs.collect(|object, bit| weigh(sum, object, bit));
         }));
     }
+    mask_rows(&found, &all)
+}
+
+/// The peers of the masks: case, name, the least ratio aimed at, and what they are.
+const PEERS: [(&str, &str, Option<f64>, &str); 4] = [
+    (
+        "beside flags",
+        "flags",
+        Some(70.0),
+        "a flag an attribute, all tested",
+    ),
+    (
+        "beside skipping",
+        "skipping",
+        Some(10.0),
+        "the same with a flag an object",
+    ),
+    (
+        "beside HashSet",
+        "HashSet",
+        Some(3.0),
+        "a hash set of pairs",
+    ),
+    (
+        "beside foldhash",
+        "HashSet, foldhash",
+        None,
+        "the same with a quicker hash",
+    ),
+];
+
+fn mask_rows(found: &Collected, all: &[Collected; 4]) -> Vec<BenchRow> {
     let row = |case| BenchRow::repeated(SYSTEM, case, &found.ns_a_mark, "ns/mark");
-    let [flags, skipping, pairs, quick_pairs] = &all;
-    let peers = [
-        (
-            "beside flags",
-            "flags",
-            flags,
-            Some(70.0),
-            "a flag an attribute, all tested",
-        ),
-        (
-            "beside skipping",
-            "skipping",
-            skipping,
-            Some(10.0),
-            "the same with a flag an object",
-        ),
-        (
-            "beside HashSet",
-            "HashSet",
-            pairs,
-            Some(3.0),
-            "a hash set of pairs",
-        ),
-        (
-            "beside foldhash",
-            "HashSet, foldhash",
-            quick_pairs,
-            None,
-            "the same with a quicker hash",
-        ),
-    ];
     let first = row("mark and collect")
         .about(format!(
-            "Marking {MARKS} attributes of {DIRTY} of {OBJECTS} objects and collecting what is marked."
+            "Marking {MARKS} attributes of {DIRTY} of {OBJECTS} objects and collecting what is \
+             marked."
         ))
         .aiming_below(4.0, "ns");
-    let rows = peers.map(|(case, name, other, least, what)| {
-        let row = row(case)
-            .beside_repeated(name, &other.ns_a_mark)
-            .about(format!("The same marks beside {what}."))
-            .comparing("what was collected", other.sum == found.sum);
-        match least {
-            Some(least) => row.aiming_ratio(least),
-            None => row,
-        }
-    });
+    let rows = PEERS
+        .iter()
+        .zip(all)
+        .map(|((case, name, least, what), other)| {
+            let row = row(*case)
+                .beside_repeated(name, &other.ns_a_mark)
+                .about(format!("The same marks beside {what}."))
+                .comparing("what was collected", other.sum == found.sum);
+            match least {
+                Some(least) => row.aiming_ratio(*least),
+                None => row,
+            }
+        });
     std::iter::once(first).chain(rows).collect()
 }
 

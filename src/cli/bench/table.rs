@@ -46,7 +46,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
     let ratio = row
         .ratio
         .map_or_else(String::new, |ratio| format!("{}×", number(ratio)));
-    let (value, unit) = (number(row.value), row.unit);
+    let (value, unit) = (figure(row.value), row.unit);
     let (least, most) = (spread(|spread| spread.min), spread(|spread| spread.max));
     let name = format!("  {}", row.case);
     let mut lines = Vec::new();
@@ -73,7 +73,7 @@ fn held_against(row: &BenchRow) -> String {
         let spread = row.reference_spread.map_or_else(String::new, |spread| {
             format!(" ({} to {})", number(spread.min), number(spread.max))
         });
-        parts.push(format!("{name}: {} {}{spread}", number(value), row.unit));
+        parts.push(format!("{name}: {} {}{spread}", figure(value), row.unit));
     }
     if let (Some(value), Some(ratio)) = (row.baseline_value, row.baseline_ratio) {
         let value = number(value);
@@ -118,6 +118,14 @@ pub(super) fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
+/// A number; counts without a point.
+fn figure(value: f64) -> String {
+    if value.fract() == 0.0 {
+        return format!("{value:.0}");
+    }
+    number(value)
+}
+
 /// Three digits that count, or all before the point.
 pub(in crate::cli) fn number(value: f64) -> String {
     match value.abs() {
@@ -157,7 +165,7 @@ mod tests {
     fn what_is_broken_is_marked_and_nothing_else() {
         let row = BenchRow::new("nav", "town", 5.0, "us").comparing("the lengths", true);
         let mark = |line: &str| format!("<{line}>");
-        assert!(!table(&[row.clone()], mark).contains('<'));
+        assert!(!table(std::slice::from_ref(&row), mark).contains('<'));
         let missed = table(&[row.aiming_below(4.0, "us")], mark);
         assert_eq!(missed.lines().filter(|line| line.contains('<')).count(), 1);
     }

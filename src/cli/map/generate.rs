@@ -166,7 +166,7 @@ impl GenerateMap {
         map::MapFormat::of(&self.output)?;
         let recipe = self.recipe()?;
         let made = map::generate(&recipe, self.seed).map_err(|error| self.in_flags(error))?;
-        map::save(&self.output, &made)?;
+        super::save(&self.output, &made)?;
         if quiet {
             return Ok(());
         }

@@ -75,7 +75,7 @@ impl Map {
             MapAction::Info { file, json } => info(file, *json)?,
             MapAction::Convert { input, output } => {
                 check_output(output, &[input])?;
-                map::save(output, &map::load(input)?)?;
+                save(output, &open(input)?)?;
             }
             MapAction::Render {
                 input,
@@ -84,12 +84,38 @@ impl Map {
             } => {
                 image::check_name(output)?;
                 check_output(output, &[input])?;
-                render(&map::load(input)?, output, *scale)?;
+                render(&open(input)?, output, *scale)?;
             }
             MapAction::Generate(generate) => generate.run(quiet)?,
         }
         Ok(ExitStatus::Done)
     }
+}
+
+/// Reads a map, and says so to whoever wants to know more.
+pub(super) fn open(file: &Path) -> Result<TileMap, Failure> {
+    let start = Instant::now();
+    let map = map::load(file)?;
+    tracing::info!(
+        "read {}: {} × {} tiles in {:.1} ms",
+        escaped(&file.to_string_lossy()),
+        map.width(),
+        map.height(),
+        start.elapsed().as_secs_f64() * 1e3
+    );
+    Ok(map)
+}
+
+fn save(file: &Path, map: &TileMap) -> Result<(), Failure> {
+    map::save(file, map)?;
+    let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
+    tracing::info!(
+        "wrote {}: {} × {} tiles, {bytes} bytes",
+        escaped(&file.to_string_lossy()),
+        map.width(),
+        map.height()
+    );
+    Ok(())
 }
 
 fn info(file: &Path, json: bool) -> Result<(), Failure> {

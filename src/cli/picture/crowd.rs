@@ -8,7 +8,7 @@ use glam::Vec2;
 
 use super::{BLUE, GREEN, Legend, MapPicture, ORANGE, PURPLE, SKY, Swatch, VERMILLION, YELLOW};
 use crate::cli::Failure;
-use crate::cli::image::{self, Color};
+use crate::cli::image::Color;
 use crate::map::SceneMap;
 use crate::world::{
     KindClass, KindId, Object, ObjectKinds, Position, SceneObjects, Scenes, TeamId, Visibility,
@@ -17,8 +17,11 @@ use crate::world::{
 /// Colours of kinds or teams; when there are more of them, they come round again.
 const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW];
 
+/// Blocked tiles, paler than elsewhere: the crowd is what one looks at.
+const WALLS: Color = [172, 174, 184];
+
 /// What is on no side, where there are sides.
-const NEUTRAL: Color = [150, 150, 155];
+const NEUTRAL: Color = [120, 120, 126];
 
 /// Teams that the legend lists.
 const TEAMS_SHOWN: usize = 10;
@@ -55,7 +58,7 @@ pub(in crate::cli) fn draw_crowd(world: &World, title: &str, output: &Path) -> R
         )));
     };
     let figures = figures(world, scene);
-    let mut picture = MapPicture::new(map.tiles());
+    let mut picture = MapPicture::new(map.tiles()).blocked_in(WALLS);
     let kinds = world.resource::<ObjectKinds>();
     let looks = Looks::of(&figures, kinds);
     // Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
@@ -172,7 +175,7 @@ impl Looks {
                 marks.push((Swatch::Tile, NEUTRAL, format!("and {more} teams")));
             }
         }
-        marks.push((Swatch::Tile, image::BLOCKED, "blocked".to_owned()));
+        marks.push((Swatch::Tile, WALLS, "blocked".to_owned()));
         marks
     }
 }

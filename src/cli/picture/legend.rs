@@ -11,12 +11,23 @@ pub(super) const GROUND: Color = [255, 255, 255];
 const INK: Color = [30, 30, 36];
 const GREY: Color = [110, 110, 118];
 
-/// Each pixel of a letter is so many wide and high.
-const SIZE: u32 = 2;
-const LINE: u32 = (font::HEIGHT + 4) * SIZE;
-const MARGIN: u32 = 10;
-/// The room of a mark before its word.
-const SAMPLE: u32 = 26;
+/// The sizes of a band, in pixels, by how many pixels a letter's are wide and high.
+struct BandSizes {
+    line: u32,
+    margin: u32,
+    /// The room of a mark before its word.
+    sample: u32,
+}
+
+impl BandSizes {
+    const fn of(letter: u32) -> Self {
+        Self {
+            line: (font::HEIGHT + 4) * letter,
+            margin: 5 * letter,
+            sample: 13 * letter,
+        }
+    }
+}
 
 /// A mark, as it is drawn in the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,49 +49,58 @@ pub(in crate::cli) struct Legend {
     pub marks: Vec<(Swatch, Color, String)>,
 }
 
-/// A band of this width, with its height.
-pub(super) fn draw(legend: &Legend, width: u32) -> (Overlay, u32) {
+/// A band of this width, with its height; each pixel of a letter is so many wide and high.
+pub(super) fn draw(legend: &Legend, width: u32, letter: u32) -> (Overlay, u32) {
     let mut overlay = Overlay::default();
-    let mut y = MARGIN;
-    let letters = (width.saturating_sub(2 * MARGIN) / (font::ADVANCE * SIZE)).max(8) as usize;
+    let BandSizes {
+        line,
+        margin,
+        sample,
+    } = BandSizes::of(letter);
+    let advance = font::ADVANCE * letter;
+    let mut y = margin;
+    let letters = (width.saturating_sub(2 * margin) / advance).max(8) as usize;
     let title = (legend.title.as_str(), INK);
     let facts = legend.facts.iter().map(|fact| (fact.as_str(), GREY));
     for (text, color) in std::iter::once(title).chain(facts) {
-        for line in wrapped(text, letters) {
-            overlay.text(MARGIN, y, SIZE, &line, color);
-            y += LINE;
+        for words in wrapped(text, letters) {
+            overlay.text(margin, y, letter, &words, color);
+            y += line;
         }
     }
-    let mut x = MARGIN;
+    let mut x = margin;
     for (nth, (swatch, color, word)) in legend.marks.iter().enumerate() {
-        let room = SAMPLE + (word.chars().count() as u32 + 2) * font::ADVANCE * SIZE;
-        if nth > 0 && x + room > width.saturating_sub(MARGIN) {
-            x = MARGIN;
-            y += LINE;
+        let room = sample + (word.chars().count() as u32 + 2) * advance;
+        if nth > 0 && x + room > width.saturating_sub(margin) {
+            x = margin;
+            y += line;
         }
         let center = Vec2::new(
-            (x + SAMPLE / 2) as f32 - 4.0,
-            (y + font::HEIGHT * SIZE / 2) as f32 - 1.0,
+            (x + sample / 2 - 2 * letter) as f32,
+            (y + font::HEIGHT * letter / 2) as f32 - 1.0,
         );
-        sample(&mut overlay, *swatch, center, *color);
-        overlay.text(x + SAMPLE, y, SIZE, word, INK);
+        draw_swatch(&mut overlay, *swatch, center, letter as f32 / 2.0, *color);
+        overlay.text(x + sample, y, letter, word, INK);
         x += room;
     }
-    let height = if legend.marks.is_empty() { y } else { y + LINE };
-    (overlay, height + MARGIN - 4)
+    let height = if legend.marks.is_empty() { y } else { y + line };
+    (overlay, height + margin / 2)
 }
 
-fn sample(overlay: &mut Overlay, swatch: Swatch, center: Vec2, color: Color) {
+fn draw_swatch(overlay: &mut Overlay, swatch: Swatch, center: Vec2, unit: f32, color: Color) {
     match swatch {
         Swatch::Tile => {
-            overlay.square(center, 8.0, GREY);
-            overlay.square(center, 7.0, color);
+            overlay.square(center, 8.0 * unit, GREY);
+            overlay.square(center, 7.0 * unit, color);
         }
-        Swatch::Disc => super::marked_disc(overlay, center, 6.0, color),
-        Swatch::Square => super::marked_square(overlay, center, 5.0, color),
-        Swatch::Diamond => super::marked_diamond(overlay, center, 8.0, color),
-        Swatch::Line => overlay.line(center - Vec2::X * 8.0, center + Vec2::X * 8.0, 4.0, color),
-        Swatch::Ring => super::marked_ring(overlay, center, 8.0, color),
+        Swatch::Disc => super::marked_disc(overlay, center, 6.0 * unit, color),
+        Swatch::Square => super::marked_square(overlay, center, 5.0 * unit, color),
+        Swatch::Diamond => super::marked_diamond(overlay, center, 8.0 * unit, color),
+        Swatch::Line => {
+            let half = Vec2::X * 8.0 * unit;
+            overlay.line(center - half, center + half, 4.0 * unit, color);
+        }
+        Swatch::Ring => super::marked_ring(overlay, center, 8.0 * unit, color),
     }
 }
 
@@ -120,11 +140,12 @@ mod tests {
                 .to_vec(),
         };
         for width in [320, 480, 2_000] {
-            let (overlay, height) = draw(&legend, width);
+            let (overlay, height) = draw(&legend, width, 2);
             for (y, x, _) in overlay.into_rows() {
                 assert!(x < width && y < height, "{x}, {y} of {width} × {height}");
             }
         }
-        assert!(draw(&legend, 320).1 > draw(&legend, 2_000).1);
+        assert!(draw(&legend, 2_000, 4).1 > draw(&legend, 2_000, 2).1);
+        assert!(draw(&legend, 320, 2).1 > draw(&legend, 2_000, 2).1);
     }
 }

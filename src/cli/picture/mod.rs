@@ -58,6 +58,7 @@ pub(super) fn default_scale(map: &TileMap) -> u32 {
 pub(super) struct MapPicture<'a> {
     map: &'a TileMap,
     scale: u32,
+    blocked: Color,
     /// Tiles in a colour of their own: y, x and colour.
     tiles: Vec<(i32, i32, Color)>,
     overlay: Overlay,
@@ -69,9 +70,15 @@ impl<'a> MapPicture<'a> {
         Self {
             map,
             scale: default_scale(map),
+            blocked: image::BLOCKED,
             tiles: Vec::new(),
             overlay: Overlay::default(),
         }
+    }
+
+    /// With blocked tiles in another colour.
+    pub(super) fn blocked_in(self, blocked: Color) -> Self {
+        Self { blocked, ..self }
     }
 
     /// Gives a tile a colour; the first one that it is given stays.
@@ -133,16 +140,18 @@ impl<'a> MapPicture<'a> {
             self.map.height() * self.scale,
         );
         let width = map_width.max(WIDTH_MIN);
-        let (band, band_height) = legend::draw(legend, width);
+        let letter = (2.0 * self.unit()).round() as u32;
+        let (band, band_height) = legend::draw(legend, width, letter);
         self.overlay.append_below(band, map_height);
         // Stable: of the colours of a tile the first stays.
         self.tiles.sort_by_key(|(y, x, _)| (*y, *x));
         self.tiles.dedup_by_key(|(y, x, _)| (*y, *x));
         let marks = self.overlay.into_rows();
-        let (map, scale) = (self.map, self.scale);
+        let (map, scale, blocked) = (self.map, self.scale, self.blocked);
         image::write(output, width, map_height + band_height, |y, row| {
             if y < map_height {
-                map_row(map, &self.tiles, (y / scale) as i32, scale, row);
+                let own = row_of(&self.tiles, (y / scale) as i32);
+                map_row(map, blocked, own, (y / scale) as i32, scale, row);
             }
             row.resize(width as usize * 3, legend::GROUND[0]);
             let first = marks.partition_point(|(row, ..)| *row < y);
@@ -156,17 +165,26 @@ impl<'a> MapPicture<'a> {
     }
 }
 
-/// The tiles of a row, as they are or in their own colour.
-fn map_row(map: &TileMap, tiles: &[(i32, i32, Color)], y: i32, scale: u32, row: &mut Vec<u8>) {
-    let first = tiles.partition_point(|(row, ..)| *row < y);
-    let mut own = tiles[first..]
-        .iter()
-        .take_while(|(row, ..)| *row == y)
-        .skip_while(|(_, x, _)| *x < 0)
-        .peekable();
+/// The tiles of a row that have a colour of their own, those left of the map left out.
+fn row_of(tiles: &[(i32, i32, Color)], y: i32) -> &[(i32, i32, Color)] {
+    let first = tiles.partition_point(|(row, x, _)| (*row, *x) < (y, 0));
+    let last = tiles.partition_point(|(row, ..)| *row <= y);
+    &tiles[first..last.max(first)]
+}
+
+/// Appends the pixels of a row of tiles.
+fn map_row(
+    map: &TileMap,
+    blocked: Color,
+    own: &[(i32, i32, Color)],
+    y: i32,
+    scale: u32,
+    row: &mut Vec<u8>,
+) {
+    let mut own = own.iter().peekable();
     for x in 0..map.width() as i32 {
         let mut color = if map.is_blocked(x, y) {
-            image::BLOCKED
+            blocked
         } else {
             image::FREE
         };
@@ -219,7 +237,8 @@ mod tests {
         }
         picture.tiles.sort_by_key(|(y, x, _)| (*y, *x));
         let mut row = Vec::new();
-        map_row(&map, &picture.tiles, 0, 1, &mut row);
+        let own = row_of(&picture.tiles, 0);
+        map_row(&map, image::BLOCKED, own, 0, 1, &mut row);
         let expected = [image::FREE, SKY, image::BLOCKED].concat();
         assert_eq!(row, expected);
     }

@@ -187,7 +187,7 @@ mod tests {
     fn a_ring_is_empty_inside() {
         let center = Vec2::splat(20.5);
         let pixels = drawn(|overlay| overlay.ring(center, 8.0, 2.0, RED));
-        let at = |x: u32, y: u32| pixels.iter().any(|pixel| *pixel == (y, x, RED));
+        let at = |x: u32, y: u32| pixels.contains(&(y, x, RED));
         assert!(at(13, 20) && at(27, 20) && at(20, 13));
         assert!(!at(20, 20) && !at(16, 20) && !at(30, 20));
     }
