@@ -44,7 +44,9 @@ pub(super) fn write(
         fill(y, &mut row);
         stream.write_all(&row).map_err(|error| failed(&error))?;
     }
-    stream.finish().map_err(|error| failed(&error))
+    stream.finish().map_err(|error| failed(&error))?;
+    tracing::info!("wrote {} of {width} × {height} pixels", output.display());
+    Ok(())
 }
 
 /// Fails: there is nothing to write images with.

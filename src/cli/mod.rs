@@ -9,11 +9,14 @@
 //! |---|---|
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
+//! | `color.rs` | what is broken, in red on a terminal |
 //! | `escape.rs` | names from outside, made fit to be shown |
 //! | `image.rs` | pictures |
-//! | `map.rs` | `throng map`: info, convert, render, generate |
+//! | `manual.rs` | `throng completions`, `throng man` |
+//! | `map/` | `throng map`: info, convert, render, generate |
 //! | `outputs.rs` | the files that a run writes, and which they may not be |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
+//! | `picture/` | maps with marks and a legend |
 //! | `report.rs` | the one way in which errors are shown |
 //! | `run.rs` | `throng run`: plays a scenario |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
@@ -27,11 +30,14 @@
 
 mod bench;
 mod check;
+mod color;
 mod escape;
 mod image;
+mod manual;
 mod map;
 mod outputs;
 mod path;
+mod picture;
 mod report;
 mod run;
 mod scenario;
@@ -58,7 +64,8 @@ use terminal::{
     name = "throng",
     version,
     styles = STYLES,
-    after_help = "Example: throng check town assets/maps/*.tmap"
+    max_term_width = 80,
+    after_help = AFTER_HELP
 )]
 struct Arguments {
     #[command(flatten)]
@@ -67,14 +74,18 @@ struct Arguments {
     command: Option<Command>,
 }
 
+/// Behind the flags of a subcommand.
+const LAST: usize = 900;
+
 /// What is shown besides the data; the same for every subcommand.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Output {
     /// Say only what is wrong
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
     /// Say more; twice for even more
-    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, display_order = LAST + 1)]
+    #[arg(action = clap::ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
 }
 
@@ -93,7 +104,21 @@ enum Command {
     Path(path::Paths),
     /// List, show or begin scenarios
     Scenario(scenario::Scenarios),
+    /// Print what a shell needs to complete arguments: bash, zsh, fish, …
+    Completions(manual::Completions),
+    /// Print a man page
+    Man(manual::Man),
 }
+
+const AFTER_HELP: &str = "Examples:
+  throng                                a town of 2,500 lives for a minute
+  throng run siege --seed 7 --json
+  throng run town --picture town.png
+  throng check my.ron maps/*.tmap
+  throng bench nav --quick
+
+Exit codes: 0 done and every expectation holds, 1 one does not, 2 bad input,
+130 or 143 interrupted.";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -123,9 +148,11 @@ pub fn main() -> ExitCode {
         Some(Command::Run(run)) => run.run(arguments.output.quiet),
         Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
-        Some(Command::Map(map)) => map.run(),
+        Some(Command::Map(map)) => map.run(arguments.output.quiet),
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
         Some(Command::Scenario(scenarios)) => scenarios.run(),
+        Some(Command::Completions(completions)) => completions.run(Arguments::command()),
+        Some(Command::Man(man)) => man.run(Arguments::command()),
         None => run::Run::town().run(arguments.output.quiet),
     };
     match outcome {
@@ -187,12 +214,16 @@ mod tests {
     #[test]
     fn help_fits_eighty_columns() {
         fn check(command: &mut clap::Command) {
-            let help = command.clone().render_long_help().to_string();
-            for line in help.lines() {
-                assert!(line.chars().count() <= 80, "{line}");
+            for help in [command.render_long_help(), command.render_help()] {
+                for line in help.to_string().lines() {
+                    assert!(line.chars().count() <= 80, "{line}");
+                }
             }
             command.get_subcommands_mut().for_each(check);
         }
-        check(&mut Arguments::command());
+        // As it is shown: flags of all subcommands stand in the help of each.
+        let mut command = Arguments::command();
+        command.build();
+        check(&mut command);
     }
 }

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::color::broken_text;
 use super::escape::escaped;
 use super::outputs::{RunFile, check_outputs, empty, open};
+use super::picture::draw_crowd;
 use super::set::Set;
 use super::{
-    ExitStatus, Failure, Printer, cores, interrupted, is_interrupted, listen_for_interrupt, print,
-    print_wrong, progress, threads,
+    ExitStatus, Failure, Printer, cores, image, interrupted, is_interrupted, listen_for_interrupt,
+    print, print_wrong, progress, threads,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
@@ -68,6 +70,9 @@ pub(super) struct Run {
     /// Otherwise those alone that say so themselves: `TicksUnderMs`.
     #[arg(long, conflicts_with = "no_timing")]
     judge_time: bool,
+    /// Draw the crowd on its map, as it is after the last tick
+    #[arg(long, value_name = "FILE.png")]
+    picture: Option<PathBuf>,
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
@@ -132,9 +137,14 @@ impl Run {
             return Ok(ExitStatus::Bad);
         }
         empty(&files)?;
+        tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
         listen_for_interrupt();
         let all_ticks = playing.ticks();
         play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
+        if let Some(file) = &self.picture {
+            let title = format!("{}, tick {}", playing.name(), playing.tick());
+            draw_crowd(playing.server().world(), &title, file)?;
+        }
         let report = playing
             .finish_unless(is_interrupted)
             .map_err(|error| unwritten(&error))?;
@@ -180,10 +190,12 @@ impl Run {
             ("--events", &self.events),
             ("--hashes", &self.hashes),
             ("--capture", &self.capture),
+            ("--picture", &self.picture),
         ]
         .into_iter()
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
         .collect();
+        self.picture.as_deref().map_or(Ok(()), image::check_name)?;
         check_outputs(&inputs, &outputs)
     }
 
@@ -431,11 +443,16 @@ fn judged_line(judged: &Judged) -> String {
         Verdict::NotJudged => "not judged:",
         Verdict::SlowHere => "slow here:",
     };
-    format!(
+    let line = format!(
         "{mark:<7} {}: {}",
         escaped(&judged.text),
         escaped(&judged.found)
-    )
+    );
+    if judged.verdict.fails() {
+        broken_text(&line)
+    } else {
+        line
+    }
 }
 
 /// What the script could not do; the first few of it.

@@ -100,10 +100,82 @@ pub(super) fn progress(count: u64, what: &str, quiet: bool) -> ProgressBar {
         ProgressDrawTarget::stderr()
     };
     let bar = ProgressBar::with_draw_target(Some(count), target);
-    if let Ok(style) =
-        ProgressStyle::with_template(&format!("{{bar:40}} {what} {{pos}}/{{len}}, {{eta}} left"))
-    {
+    // With a million ticks it is 50 columns wide, which is what a narrow window has.
+    if let Ok(style) = ProgressStyle::with_template(&bar_template(what)) {
         bar.set_style(style);
     }
     bar
+}
+
+fn bar_template(what: &str) -> String {
+    format!("{{bar:14}} {what} {{pos}}/{{len}}, {{eta}} left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::io;
+    use std::sync::Mutex;
+
+    use indicatif::TermLike;
+
+    /// A terminal that keeps what is written to it.
+    #[derive(Debug, Default)]
+    struct KeepingTerminal(Mutex<String>);
+
+    impl TermLike for &'static KeepingTerminal {
+        fn width(&self) -> u16 {
+            // Wider than a bar may get, so that nothing is cut.
+            200
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            self.0.lock().unwrap().clear();
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bar_of_a_million_ticks_fits_fifty_columns() {
+        let terminal: &'static KeepingTerminal = Box::leak(Box::default());
+        let target = ProgressDrawTarget::term_like(Box::new(terminal));
+        let bar = ProgressBar::with_draw_target(Some(1_000_000), target);
+        bar.set_style(ProgressStyle::with_template(&bar_template("tick")).unwrap());
+        bar.set_position(999_999);
+        bar.tick();
+        let shown = terminal.0.lock().unwrap().clone();
+        assert!(shown.contains("tick 999999/1000000"), "{shown:?}");
+        let line = shown.trim();
+        assert!(line.chars().count() <= 50, "{line:?}");
+    }
 }

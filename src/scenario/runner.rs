@@ -187,6 +187,12 @@ impl ScenarioRun {
         self.server.tick()
     }
 
+    /// The scenario's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.loaded.scenario.name
+    }
+
     /// The server, to look at.
     pub const fn server(&mut self) -> &mut Server {
         &mut self.server

@@ -90,6 +90,13 @@ impl TickTimings {
             .count()
     }
 
+    /// The times of the kept ticks in milliseconds, in their order while there are no more than 65,536.
+    #[must_use]
+    pub fn kept_ticks_ms(&self) -> Vec<f64> {
+        let kept = self.ticks.ring_ns.iter();
+        kept.map(|&ns| f64::from(ns) / 1e6).collect()
+    }
+
     /// Forgets all samples, e.g. those of warm-up ticks.
     pub fn reset(&mut self) {
         *self = Self::default();

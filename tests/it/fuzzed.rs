@@ -7,7 +7,7 @@ use crate::rig::root;
 
 #[test]
 fn the_corpus_is_replayed() {
-    let folder = root().join("tests/fuzz/corpus/packets");
+    let folder = root().join("tests/corpus/packets");
     let mut replayed = 0;
     for entry in fs::read_dir(folder).unwrap() {
         packets::check(&fs::read(entry.unwrap().path()).unwrap());
@@ -18,7 +18,7 @@ fn the_corpus_is_replayed() {
 
 #[test]
 fn inputs_like_those_of_the_corpus_hold_too() {
-    let folder = root().join("tests/fuzz/corpus/packets");
+    let folder = root().join("tests/corpus/packets");
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

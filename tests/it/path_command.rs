@@ -325,30 +325,6 @@ fn edits_between_queries_are_followed() {
 }
 
 #[test]
-fn a_search_is_drawn_with_small_maps_enlarged() {
-    let folder = Folder::new();
-    let map = folder.write("a.map", MAP);
-    let scen = folder.write("a.scen", SCEN);
-    let image = folder.path("a.png");
-    for asked in [&["--from", "0,0", "--to", "3,0"][..], &["--scen", &scen]] {
-        let told = path(&[&["--map", &map, "--render", &image], asked].concat());
-        assert_eq!((told.code, told.err.as_str()), (0, ""));
-        let file = std::io::BufReader::new(fs::File::open(&image).unwrap());
-        let mut reader = png::Decoder::new(file).read_info().unwrap();
-        assert_eq!((reader.info().width, reader.info().height), (64, 48));
-        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
-        reader.next_frame(&mut pixels).unwrap();
-        // The ends, the tile on the way between them, and the wall are four colours.
-        let color = |x: usize, y: usize| &pixels[(y * 16 * 64 + x * 16) * 3..][..3];
-        let colors = [color(0, 0), color(1, 1), color(2, 0), color(0, 1)];
-        for (nth, one) in colors.iter().enumerate() {
-            assert!(!colors[..nth].contains(one), "{colors:?}");
-        }
-        fs::remove_file(&image).unwrap();
-    }
-}
-
-#[test]
 fn bad_arguments_and_files_are_told_with_what_would_be_right() {
     let folder = Folder::new();
     let map = folder.write("a.map", MAP);
@@ -369,6 +345,14 @@ fn bad_arguments_and_files_are_told_with_what_would_be_right() {
         (with(&["--diagonal", "maybe"]), "`no-cut` or `cut`"),
         (with(&["--node-limit", "0"]), "from 1, or `none`"),
         (with(&["--stride", "0"]), "stride"),
+        (
+            with(&["--stride", "2"]),
+            "--stride does nothing for one path",
+        ),
+        (
+            with(&["--threads", "2"]),
+            "--threads does nothing for one path",
+        ),
         (
             with(&["--render", "a.jpg"]),
             "expected an image file OUT.png",

@@ -518,7 +518,11 @@ fn help_is_everywhere() {
         &["map", "info"],
         &["map", "convert"],
         &["map", "render"],
+        &["map", "generate"],
         &["path"],
+        &["bench"],
+        &["completions"],
+        &["man"],
     ] {
         for flag in ["--help", "-h"] {
             let told = throng(&[command, &[flag]].concat());
@@ -528,6 +532,9 @@ fn help_is_everywhere() {
                 "{command:?}: {}",
                 told.out
             );
+            for line in told.out.lines() {
+                assert!(line.chars().count() <= 80, "{command:?}: {line}");
+            }
         }
     }
     let version = throng(&["-V"]);

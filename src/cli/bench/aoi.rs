@@ -200,9 +200,8 @@ fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (TimedViews, Pa
     (side, pass)
 }
 
-/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
-fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
-    let walkers = Walkers::new(players, SIDE_M, 2.5);
+/// The same ways for plain sets and for the reference design, each by itself.
+fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [Pass; 2] {
     let traits: Vec<_> = (0..players).map(traits).collect();
     // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
     let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
@@ -235,47 +234,82 @@ fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
             })
         },
     );
-    let (pooled_ms, sets_ms) = (median(pooled.ms.clone()), median(sets.ms.clone()));
+    [sets, pooled]
+}
+
+/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
+fn crowd(players: u32, aim_ms: f64, least: f64, ticks: usize) -> Vec<BenchRow> {
+    let walkers = Walkers::new(players, SIDE_M, 2.5);
+    let peers = peer_passes(&walkers, players, ticks);
     let mut rows = Vec::new();
     for (name, sight) in [("directed", Sight::Directed), ("mutual", Sight::Mutual)] {
         let (side, pass) = our_pass(walkers.clone(), ticks, sight);
-        let ms = median(pass.ms.clone());
-        // Where the caps do not bite, all have the same lists; elsewhere directed sight has as many of each class as sets.
-        let (what, same) = if players == 2_000 {
-            let lists = |digest: &Digest| digest.lists;
-            let same = pass.agrees(&sets, lists) && pass.agrees(&pooled, lists);
-            ("the same lists", same)
-        } else if sight == Sight::Directed {
-            let same = pass.agrees(&sets, |digest| digest.classes);
-            ("as many of each class", same)
-        } else {
-            ("other lists: pairs", true)
-        };
-        let row = |what: &str, value, unit| {
-            BenchRow::new(SYSTEM, format!("{name}{what}/{players}"), value, unit)
-        };
+        let case = |what: &str| format!("{name}{what}/{players}");
         let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
-        rows.push(row("", ms, "ms/tick").aiming_below(aim_ms, "ms"));
+        let event_ns = median(pass.ms.clone()) * 1e6 / events_a_tick;
         rows.push(
-            row(" v sets", ms, "ms/tick")
-                .beside("sets", sets_ms)
-                .aiming(
-                    format!("{least}x, {what} ({same})"),
-                    sets_ms >= least * ms && same,
-                ),
+            BenchRow::repeated(SYSTEM, case(""), &pass.ms, "ms/tick")
+                .about("A tick of everybody's view lists; all walk 2.5 m a tick in 1 km².")
+                .aiming_below(aim_ms, "ms"),
+        );
+        rows.extend(beside_peers(case, sight, players, &pass, &peers, least));
+        rows.push(
+            BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
+                .about("The same tick by the number of its enters and leaves.")
+                .aiming_below(30.0, "ns"),
         );
         rows.push(
-            row(" v pool", ms, "ms/tick")
-                .beside("pooled", pooled_ms)
-                .aiming("never slower", pooled_ms >= ms),
+            BenchRow::new(SYSTEM, case(" memory"), side.bytes_a_link(), "B/link")
+                .about("All that the scene's views allocate, by links.")
+                .aiming_below(10.0, "bytes"),
         );
-        rows.push(row(" event", ms * 1e6 / events_a_tick, "ns").aiming_below(30.0, "ns"));
-        rows.push(row(" memory", side.bytes_a_link(), "B/link").aiming_below(10.0, "bytes"));
         let slow = Walkers::new(players, SIDE_M, 0.25);
         let (_, pass) = our_pass(slow, ticks, sight);
-        rows.push(row(" 0.25 m", median(pass.ms), "ms/tick"));
+        rows.push(
+            BenchRow::repeated(SYSTEM, case(" 0.25 m"), &pass.ms, "ms/tick")
+                .about("The tick at the pace at which people walk: 0.25 m a tick."),
+        );
     }
     rows
+}
+
+/// A pass beside those of both peers. Where the caps do not bite, all have the same lists; elsewhere directed sight has as many
+/// of each class as sets, and the pairs of mutual sight and of the reference design are others.
+fn beside_peers(
+    case: impl Fn(&str) -> String,
+    sight: Sight,
+    players: u32,
+    pass: &Pass,
+    [sets, pooled]: &[Pass; 2],
+    least: f64,
+) -> [BenchRow; 2] {
+    let is_loose = players == 2_000;
+    let row = |what: &str| BenchRow::repeated(SYSTEM, case(what), &pass.ms, "ms/tick");
+    let beside_sets = row(" v sets")
+        .beside_repeated("sets", &sets.ms)
+        .about("The same ticks beside a hash set a player, made anew from nine cells every tick.")
+        .aiming_ratio(least);
+    let beside_pool = row(" v pool")
+        .beside_repeated("pooled", &pooled.ms)
+        .about(
+            "The same ticks beside the reference design: pairs in a pool, swept when a cell \
+             changes.",
+        )
+        .aiming_ratio(1.0);
+    if is_loose {
+        let [with_sets, with_pool] =
+            [sets, pooled].map(|peer| pass.agrees(peer, |digest| digest.lists));
+        return [
+            beside_sets.comparing("everybody's list", with_sets),
+            beside_pool.comparing("everybody's list", with_pool),
+        ];
+    }
+    if sight == Sight::Mutual {
+        return [beside_sets, beside_pool];
+    }
+    let same = pass.agrees(sets, |digest| digest.classes);
+    let what = "how many of each class everybody sees";
+    [beside_sets.comparing(what, same), beside_pool]
 }
 
 /// Telling positions that change no cell.
@@ -283,16 +317,16 @@ fn within_cells() -> BenchRow {
     let walkers = Walkers::new(10_000, SIDE_M, 0.0);
     let mut views = walkers.views(Sight::Directed, CAP);
     views.update(u32::MAX, &mut Vec::new());
-    let ms = median(
-        (0..50)
-            .map(|_| {
-                let watch = Stopwatch::start();
-                walkers.locate(&mut views);
-                watch.elapsed().as_secs_f64() * 1e3
-            })
-            .collect(),
-    );
-    BenchRow::new(SYSTEM, "within its cell/10000", ms * 1e6 / 1e4, "ns").aiming_below(5.0, "ns")
+    let ns: Vec<f64> = (0..50)
+        .map(|_| {
+            let watch = Stopwatch::start();
+            walkers.locate(&mut views);
+            watch.elapsed().as_secs_f64() * 1e9 / 1e4
+        })
+        .collect();
+    BenchRow::repeated(SYSTEM, "within its cell/10000", &ns, "ns")
+        .about("Telling one object's position when it has not left its grid cell.")
+        .aiming_below(5.0, "ns")
 }
 
 /// What looking at distances anew adds: two scenes walk the same ways, one of them without, by turns of ten ticks, so that
@@ -313,7 +347,9 @@ fn rerank_share() -> BenchRow {
     }
     let [with, without] = sides.map(|(_, side)| median(side.ms));
     let share = (with / without - 1.0) * 100.0;
-    BenchRow::new(SYSTEM, "re-ranking/10000", share, "% of the set").aiming_below(5.0, "%")
+    BenchRow::new(SYSTEM, "re-ranking/10000", share, "% of the set")
+        .about("What looking at distances anew adds to the tick, by turns of ten ticks with and without.")
+        .aiming_below(5.0, "%")
 }
 
 /// 5,000 in nine cells, all moving, a hundredth of them over a border each tick.
@@ -328,7 +364,9 @@ fn hot_spot(name: &str, sight: Sight) -> BenchRow {
         side.tick(|views| spot.locate(views), 1_024);
     }
     let case = format!("hot spot {name}/5000");
-    BenchRow::new(SYSTEM, case, median(side.ms), "ms/tick").aiming_below(0.2, "ms")
+    BenchRow::repeated(SYSTEM, case, &side.ms, "ms/tick")
+        .about("A tick of 5,000 players in nine grid cells, of whom 50 cross a border each tick.")
+        .aiming_below(0.2, "ms")
 }
 
 /// 100,000 in 4 km × 4 km at 0.25 m and 2.5 m a tick.
@@ -343,13 +381,18 @@ fn large_scene() -> Vec<BenchRow> {
         }
         let case = format!("4 km {step_m} m/100000");
         let bytes = side.views.allocated_bytes() as f64 / 1e5;
-        rows.push(BenchRow::new(SYSTEM, case, median(side.ms), "ms/tick").aiming_below(40.0, "ms"));
-        rows.push(BenchRow::new(
-            SYSTEM,
-            "4 km memory/100000",
-            bytes,
-            "B/object",
-        ));
+        rows.push(
+            BenchRow::repeated(SYSTEM, case, &side.ms, "ms/tick")
+                .about(format!(
+                    "A tick of 100,000 players in 4 km × 4 km who walk {step_m} m a tick."
+                ))
+                .aiming_below(40.0, "ms"),
+        );
+        let case = format!("4 km {step_m} m memory/100000");
+        rows.push(
+            BenchRow::new(SYSTEM, case, bytes, "B/object")
+                .about("All that this scene's views allocate, by objects."),
+        );
     }
     rows
 }
@@ -369,12 +412,15 @@ fn large_scene_in_shards(threads: usize) -> BenchRow {
             ms.push(watch.elapsed().as_secs_f64() * 1e3);
         }
         let links: Vec<_> = views.links().collect();
-        (median(ms.split_off(13)), links)
+        (ms.split_off(13), links)
     };
     let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
-    BenchRow::new(SYSTEM, "shards of a scene/50000", all_ms, "ms/tick")
-        .beside("one thread", one_ms)
-        .aiming("the same links", one == all)
+    BenchRow::repeated(SYSTEM, "shards of a scene/50000", &all_ms, "ms/tick")
+        .beside_repeated("one thread", &one_ms)
+        .about(format!(
+            "A tick of one scene whose shards are spread over threads ({threads} here), beside one."
+        ))
+        .comparing("all links", one == all)
 }
 
 /// Scenes of 2,000 side by side; the same links with one thread and with all.
@@ -400,16 +446,13 @@ fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
             .iter()
             .flat_map(|(_, side)| side.views.links().collect::<Vec<_>>())
             .collect();
-        (median(ms.split_off(3)), links)
+        (ms.split_off(3), links)
     };
     let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
-    let same = one == all;
-    BenchRow::new(
-        SYSTEM,
-        format!("scenes of 2000/{scenes}"),
-        all_ms,
-        "ms/tick",
-    )
-    .beside("one thread", one_ms)
-    .aiming("the same links", same)
+    BenchRow::repeated(SYSTEM, format!("scenes of 2000/{scenes}"), &all_ms, "ms/tick")
+        .beside_repeated("one thread", &one_ms)
+        .about(format!(
+            "A tick of {scenes} scenes of 2,000 players, spread over threads ({threads} here), beside one."
+        ))
+        .comparing("all links", one == all)
 }

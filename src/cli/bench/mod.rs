@@ -1,31 +1,52 @@
 //! `throng bench`: systems, and the whole tick, under synthetic load, beside references.
 //!
 //! ```text
-//! systems ──▶ one file a system ──▶ [`BenchRow`]s ──▶ table or JSON on stdout
+//! systems ──▶ one file a system ──▶ [`BenchRow`]s ──▶ tables, JSON, or a page
+//!   calibration before, between and after            └── held against an earlier run's
 //! ```
 //! | file | holds |
 //! |---|---|
 //! | `nav/`, `aoi`, `matchmaking`, `outbox`, `sync` | the rows of a system |
-//! | `tick` | the whole tick under a crowd |
-//! | `rows` | [`BenchRow`], and how rows are shown |
+//! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
+//! | `calibration` | what this machine is worth while it measures, and whether it is busy |
+//! | `machine` | what the figures were measured on, and when |
+//! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
+//! | `baseline` | figures of an earlier run |
 //!
 //! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
-//! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from run to run.
+//! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from
+//! run to run. Results that differ are an error whatever was asked for; targets belong to the machine that they were set on, and are
+//! judged on demand.
 
 mod aoi;
+mod baseline;
+mod calibration;
+mod crowd_search;
+mod machine;
 mod matchmaking;
 mod nav;
 mod outbox;
+mod page;
 mod rows;
 mod sync;
+mod table;
 mod tick;
 
-use clap::ValueEnum;
+use std::io::Write as _;
+use std::path::PathBuf;
 
-use super::{ExitStatus, Failure, cores, listen_for_interrupt, print};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::color::broken_text;
+use super::outputs::{RunFile, check_outputs};
+use super::{ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress};
 use crate::server::pools;
+use baseline::BenchBaseline;
+use calibration::Calibration;
+use machine::BenchMachine;
 use rows::BenchRow;
-pub(super) use rows::number;
+pub(super) use table::number;
 
 /// Arguments of `throng bench`.
 #[derive(Debug, clap::Args)]
@@ -43,15 +64,30 @@ pub(super) struct Bench {
     /// Threads for `nav`, `aoi` and `tick`; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Print a JSON array of rows in place of tables
+    /// Judge targets, too: exit code 1 when one is missed
+    #[arg(long)]
+    judge: bool,
+    /// Print one JSON object in place of tables: the machine, and `rows`
     #[arg(long)]
     json: bool,
+    /// Set the figures beside those of an earlier --json
+    #[arg(long, value_name = "FILE.json")]
+    baseline: Option<PathBuf>,
+    /// Write a page with all figures
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "Examples:
-  throng bench tick --players 2000,10000
   throng bench nav matchmaking --quick
-  throng bench tick
+  throng bench tick --players 2000,10000
+  throng bench --json > before.json
+  throng bench --baseline before.json --report now.html
+
+A row is the median of repeats with the least and the most of them; a ratio of
+2 says that the reference takes twice as much. Results are compared: where they
+differ, the row says so, and the exit code is 1. Two rows of calibration tell
+what a core and the memory of this machine took meanwhile.
 
 `tick` plays a crowd in a town of 2,500 players a km²: 80 % walk along paths,
 10 % gather in the square, the rest potters about or stands; a quarter as many
@@ -60,7 +96,11 @@ twice a second, sees at most 100 players, and has its packets made, which are
 counted and forgotten. After 12 s in which all set out, 30 s are measured (10 s
 for each step of the search, 5 s with --quick). What the synthetic clients do
 themselves runs between ticks and is not in the figures. Memory is that of the
-process, its map and the clients included, less what it had at the start.";
+process, its map and the clients included, less what it had at the start.
+Without --players it searches the largest crowd whose p99 tick stays under
+50 ms, tries both sides of the edge again, and tells a range.
+
+With THRONG_MOVINGAI=FOLDER `nav` asks the queries of real maps there, too.";
 
 fn players() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(crate::crowd::LOAD_PLAYERS_MAX))
@@ -83,57 +123,265 @@ enum System {
     Tick,
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct BenchFindings {
+    machine: BenchMachine,
+    is_quick: bool,
+    /// Why the figures may be worse than the machine is.
+    busy: Vec<String>,
+    /// What keeps the figures from being compared with the baseline's as they are.
+    baseline_warnings: Vec<String>,
+    rows: Vec<BenchRow>,
+}
+
+impl System {
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Whether it takes notice of `--threads`.
+    const fn is_threaded(self) -> bool {
+        matches!(self, Self::Nav | Self::Aoi | Self::Tick)
+    }
+}
+
 impl Bench {
-    /// Measures, prints, and says whether all targets were met.
+    /// Measures, prints, and says whether all results agree and, where they are judged, all targets are met.
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let systems = self.systems();
+        self.refuse_idle_flags(&systems)?;
+        self.check_files()?;
+        let baseline = self
+            .baseline
+            .as_deref()
+            .map(BenchBaseline::load)
+            .transpose()?;
         listen_for_interrupt();
-        let systems = if self.systems.is_empty() {
-            System::value_variants()
-        } else {
-            &self.systems
-        };
-        let mut rows = Vec::new();
         let threads = self.threads.map_or_else(cores, usize::from);
         // Those that measure without an app are spread over the same pools as those with one.
         pools(threads).create_default_pools();
-        for system in systems {
-            match system {
-                System::Nav => self.tell(&nav::measure(self.quick, threads)?, &mut rows, quiet)?,
-                System::Aoi => self.tell(&aoi::measure(self.quick, threads)?, &mut rows, quiet)?,
-                System::Matchmaking => {
-                    self.tell(&matchmaking::measure(self.quick)?, &mut rows, quiet)?
-                }
-                System::Outbox => self.tell(&outbox::measure(self.quick)?, &mut rows, quiet)?,
-                System::Sync => self.tell(&sync::measure(self.quick)?, &mut rows, quiet)?,
-                System::Tick => {
-                    let bench = tick::TickBench {
-                        threads,
-                        quick: self.quick,
-                        quiet,
-                        tables: !self.json && !quiet,
-                    };
-                    rows.extend(bench.measure(&self.players)?);
-                }
+        let machine = BenchMachine::here(threads);
+        let shows_tables = !self.json && !quiet;
+        if shows_tables {
+            print(&machine.lines().join("\n"))?;
+        }
+        let (rows, calibration) = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
+        let findings = BenchFindings {
+            busy: calibration.busy(machine.load_average),
+            baseline_warnings: baseline.map_or_else(Vec::new, |baseline| {
+                baseline.warnings(&machine, self.quick, &rows)
+            }),
+            machine,
+            is_quick: self.quick,
+            rows,
+        };
+        if self.json {
+            let text = serde_json::to_string_pretty(&findings);
+            print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+        } else if quiet {
+            findings.tell_broken();
+        } else {
+            for note in findings.notes() {
+                let lines = table::wrapped(&note);
+                print(&format!("\n{}", broken_text(&lines.join("\n"))))?;
             }
         }
-        if self.json {
-            let text = serde_json::to_string_pretty(&rows);
-            print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+        if let Some(file) = &self.report {
+            page::write(file, &findings)?;
         }
-        let missed = rows.iter().any(|row| row.meets == Some(false));
-        Ok(if missed {
+        let is_broken = findings.rows.iter().any(BenchRow::is_broken);
+        Ok(if is_broken {
             ExitStatus::Unmet
         } else {
             ExitStatus::Done
         })
     }
 
-    /// Prints the rows of a system as a table, if tables are wanted, and keeps them.
-    fn tell(&self, new: &[BenchRow], rows: &mut Vec<BenchRow>, quiet: bool) -> Result<(), Failure> {
-        if !self.json && !quiet {
-            print(&rows::table(new))?;
+    /// What is to be measured, each once.
+    fn systems(&self) -> Vec<System> {
+        let named: &[System] = if self.systems.is_empty() {
+            System::value_variants()
+        } else {
+            &self.systems
+        };
+        let mut systems = Vec::new();
+        for system in named {
+            if !systems.contains(system) {
+                systems.push(*system);
+            }
         }
-        rows.extend_from_slice(new);
+        systems
+    }
+
+    /// Fails when a flag says something to none of the systems.
+    fn refuse_idle_flags(&self, systems: &[System]) -> Result<(), Failure> {
+        let names: Vec<String> = systems
+            .iter()
+            .map(|system| format!("`{}`", system.name()))
+            .collect();
+        let idle = |flag: &str, of: &str| {
+            let names = names.join(", ");
+            Err(Failure::new(format!(
+                "{flag} does nothing for {names}: it is for {of}"
+            )))
+        };
+        if !self.players.is_empty() && !systems.contains(&System::Tick) {
+            return idle("--players", "`tick`");
+        }
+        if self.threads.is_some() && !systems.iter().any(|system| system.is_threaded()) {
+            return idle("--threads", "`nav`, `aoi` and `tick`");
+        }
         Ok(())
+    }
+
+    /// Checks that the page is not written over the baseline, and ends in .html.
+    fn check_files(&self) -> Result<(), Failure> {
+        let Some(path) = self.report.as_deref() else {
+            return Ok(());
+        };
+        if path
+            .extension()
+            .is_none_or(|extension| !extension.eq_ignore_ascii_case("html"))
+        {
+            return Err(Failure::new(format!(
+                "--report: expected a page FILE.html, found {}",
+                path.display()
+            )));
+        }
+        let inputs: Vec<RunFile> = self
+            .baseline
+            .iter()
+            .map(|path| RunFile {
+                name: "--baseline",
+                path,
+            })
+            .collect();
+        check_outputs(
+            &inputs,
+            &[RunFile {
+                name: "--report",
+                path,
+            }],
+        )
+    }
+
+    /// All rows, those of the calibration last; each system's are printed as they come, if tables are wanted.
+    fn measure(
+        &self,
+        systems: &[System],
+        threads: usize,
+        baseline: Option<&BenchBaseline>,
+        quiet: bool,
+    ) -> Result<(Vec<BenchRow>, Calibration), Failure> {
+        let shows_tables = !self.json && !quiet;
+        let finish = |row: BenchRow| {
+            let row = if self.judge { row } else { row.unjudged() };
+            match baseline {
+                Some(baseline) => baseline.beside(row),
+                None => row,
+            }
+        };
+        let show = |rows: &[BenchRow]| {
+            if shows_tables && !rows.is_empty() {
+                print(&format!("\n{}", table::table(rows, broken_text)))?;
+            }
+            Ok::<_, Failure>(())
+        };
+        let mut calibration = Calibration::new();
+        let mut rows = Vec::new();
+        for (nth, system) in systems.iter().enumerate() {
+            calibration.take();
+            tracing::info!("measuring {}", system.name());
+            // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
+            let bar = progress(systems.len() as u64, &system.name(), quiet);
+            if *system != System::Tick {
+                bar.set_position(nth as u64);
+            }
+            let new = self.measure_system(*system, threads, quiet);
+            bar.finish_and_clear();
+            let new: Vec<BenchRow> = new?.into_iter().map(finish).collect();
+            // The tick has tables of its own, too, but for the baseline.
+            if *system != System::Tick || baseline.is_some() {
+                show(&new)?;
+            }
+            rows.extend(new);
+            if is_interrupted() {
+                break;
+            }
+        }
+        calibration.take();
+        let last: Vec<BenchRow> = calibration.rows().into_iter().map(finish).collect();
+        show(&last)?;
+        rows.extend(last);
+        Ok((rows, calibration))
+    }
+
+    fn measure_system(
+        &self,
+        system: System,
+        threads: usize,
+        quiet: bool,
+    ) -> Result<Vec<BenchRow>, Failure> {
+        match system {
+            System::Nav => nav::measure(self.quick, threads),
+            System::Aoi => aoi::measure(self.quick, threads),
+            System::Matchmaking => matchmaking::measure(self.quick),
+            System::Outbox => outbox::measure(self.quick),
+            System::Sync => sync::measure(self.quick),
+            System::Tick => tick::TickBench {
+                threads,
+                quick: self.quick,
+                quiet,
+                tables: !self.json && !quiet,
+                judge: self.judge,
+            }
+            .measure(&self.players),
+        }
+    }
+}
+
+impl BenchFindings {
+    /// What is to be kept in mind with the figures, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.machine.is_optimised {
+            notes.push(
+                "This build is not optimised: its figures say nothing. Use --release.".to_owned(),
+            );
+        }
+        let busy = self.busy.iter();
+        notes.extend(busy.map(|reason| {
+            format!("The machine is busy: {reason}; figures may be worse than it is.")
+        }));
+        let warnings = self.baseline_warnings.iter();
+        notes.extend(warnings.map(|warning| format!("Beside the baseline: {warning}.")));
+        let broken = self.rows.iter().filter(|row| row.is_broken()).count();
+        if broken > 0 {
+            let all = self.rows.len();
+            notes.push(format!(
+                "{broken} of {all} rows differ or miss their target."
+            ));
+        }
+        notes
+    }
+
+    /// Says on stderr what is broken, and nothing else.
+    fn tell_broken(&self) {
+        let broken: Vec<BenchRow> = self
+            .rows
+            .iter()
+            .filter(|row| row.is_broken())
+            .cloned()
+            .collect();
+        if !broken.is_empty() {
+            // Nobody is left to tell when stderr is closed.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{}",
+                table::table(&broken, str::to_owned)
+            );
+        }
     }
 }

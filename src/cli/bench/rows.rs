@@ -1,4 +1,4 @@
-//! What a bench finds: rows, and how they are shown.
+//! What a bench finds: rows.
 
 use serde::Serialize;
 
@@ -7,23 +7,61 @@ use serde::Serialize;
 pub(super) struct BenchRow {
     /// The system's name on the command line.
     pub system: &'static str,
-    /// What was done, to how much.
+    /// What was done, to how much; no two rows of a system have the same.
     pub case: String,
-    /// What was found, in `unit`.
+    /// What the figure is, and what it is compared with, in a plain sentence.
+    pub about: String,
+    /// What was found, in `unit`: the median where the work was repeated.
     pub value: f64,
     pub unit: &'static str,
+    /// How far the repeats lie apart; nothing where the same must come out every time.
+    pub spread: Option<RepeatSpread>,
     /// What did the same work.
     pub reference: Option<&'static str>,
     /// What it took, in `unit`.
     pub reference_value: Option<f64>,
+    pub reference_spread: Option<RepeatSpread>,
     /// How many times as much the reference took: above 1, throng is better.
     pub ratio: Option<f64>,
-    /// What is aimed at.
+    /// What of the results was compared.
+    pub compared: Option<String>,
+    /// Whether the results agree; where they do not, the figures mean nothing.
+    pub agrees: Option<bool>,
+    /// What is aimed at; only where targets are judged.
     pub target: Option<String>,
     pub meets: Option<bool>,
+    /// The value of the same row in the baseline.
+    pub baseline_value: Option<f64>,
+    /// The value as a multiple of the baseline's.
+    pub baseline_ratio: Option<f64>,
+}
+
+/// How far repeats of the same work lie apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct RepeatSpread {
+    pub repeats: usize,
+    pub min: f64,
+    pub median: f64,
+    pub max: f64,
+}
+
+impl RepeatSpread {
+    /// Of at least one finite figure.
+    pub(super) fn of(figures: &[f64]) -> Option<Self> {
+        let mut sorted = figures.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        Some(Self {
+            repeats: sorted.len(),
+            min,
+            median: sorted[sorted.len() / 2],
+            max,
+        })
+    }
 }
 
 impl BenchRow {
+    /// A figure that was found once, or that must come out the same every time.
     pub(super) fn new(
         system: &'static str,
         case: impl Into<String>,
@@ -39,6 +77,30 @@ impl BenchRow {
         }
     }
 
+    /// The median of repeats, with their spread; 0 without any.
+    pub(super) fn repeated(
+        system: &'static str,
+        case: impl Into<String>,
+        figures: &[f64],
+        unit: &'static str,
+    ) -> Self {
+        let spread = RepeatSpread::of(figures);
+        let value = spread.map_or(0.0, |spread| spread.median);
+        Self::new(system, case, value, unit).spreading(spread)
+    }
+
+    /// With the spread of what the value was taken from.
+    pub(super) fn spreading(self, spread: Option<RepeatSpread>) -> Self {
+        let spread = spread.filter(|spread| spread.repeats > 1);
+        Self { spread, ..self }
+    }
+
+    /// With a sentence that says what the figure is.
+    pub(super) fn about(self, about: impl Into<String>) -> Self {
+        let about = about.into();
+        Self { about, ..self }
+    }
+
     /// Beside a reference; of both, less is better.
     pub(super) fn beside(self, reference: &'static str, value: f64) -> Self {
         let ratio = (self.value > 0.0).then_some(value / self.value);
@@ -50,10 +112,35 @@ impl BenchRow {
         }
     }
 
+    /// Beside the median of a reference's repeats.
+    pub(super) fn beside_repeated(self, reference: &'static str, figures: &[f64]) -> Self {
+        let spread = RepeatSpread::of(figures);
+        let row = self.beside(reference, spread.map_or(0.0, |spread| spread.median));
+        Self {
+            reference_spread: spread.filter(|spread| spread.repeats > 1),
+            ..row
+        }
+    }
+
+    /// With what of the results was compared, and whether they agree.
+    pub(super) fn comparing(self, compared: impl Into<String>, agrees: bool) -> Self {
+        Self {
+            compared: Some(compared.into()),
+            agrees: Some(agrees),
+            ..self
+        }
+    }
+
     /// With the aim of at most so much.
     pub(super) fn aiming_below(self, most: f64, unit: &str) -> Self {
         let meets = self.value <= most;
         self.aiming(format!("<= {most} {unit}"), meets)
+    }
+
+    /// With the aim of a reference that takes at least so many times as much.
+    pub(super) fn aiming_ratio(self, least: f64) -> Self {
+        let meets = self.ratio.unwrap_or_default() >= least;
+        self.aiming(format!("{least} times as good or better"), meets)
     }
 
     /// With a target, and whether it was met.
@@ -64,46 +151,19 @@ impl BenchRow {
             ..self
         }
     }
-}
 
-/// Rows for a person, in 80 columns.
-pub(super) fn table(rows: &[BenchRow]) -> String {
-    let mut lines = vec![format!(
-        "{:<12}{:<20}{:>10} {:<8}{:>10} {:<9}{:>7}",
-        "system", "case", "value", "", "reference", "", "ratio"
-    )];
-    for row in rows {
-        let reference = row.reference_value.map_or_else(String::new, number);
-        let ratio = row
-            .ratio
-            .map_or_else(String::new, |ratio| format!("{}×", number(ratio)));
-        let line = format!(
-            "{:<12}{:<20}{:>10} {:<8}{reference:>10} {:<9}{ratio:>7}",
-            row.system,
-            row.case,
-            number(row.value),
-            row.unit,
-            row.reference.unwrap_or_default()
-        );
-        lines.push(line.trim_end().to_owned());
-        if let (Some(target), Some(meets)) = (&row.target, row.meets) {
-            lines.push(format!(
-                "{:<12}{} {target}",
-                "",
-                if meets { "ok     " } else { "MISSED " }
-            ));
+    /// Without its target, which is of the machine that it was set on.
+    pub(super) fn unjudged(self) -> Self {
+        Self {
+            target: None,
+            meets: None,
+            ..self
         }
     }
-    lines.join("\n")
-}
 
-/// Three digits that count, or all before the point.
-pub(in crate::cli) fn number(value: f64) -> String {
-    match value.abs() {
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
+    /// Whether results differ or a target is missed.
+    pub(super) fn is_broken(&self) -> bool {
+        self.agrees == Some(false) || self.meets == Some(false)
     }
 }
 
@@ -112,25 +172,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_fits_eighty_columns() {
-        let row = BenchRow::new("matchmaking", "10000 parties time", 123_456.789, "ms")
-            .beside("arrival", 99_999.9);
-        let table = table(&[row.clone().aiming("everybody accounted for", true), row]);
-        assert!(
-            table.lines().all(|line| line.chars().count() <= 80),
-            "{table}"
-        );
-    }
-
-    #[test]
     fn a_reference_that_takes_twice_as_long_has_a_ratio_of_two() {
         let row = BenchRow::new("nav", "town", 5.0, "us").beside("astar", 10.0);
         assert_eq!(row.ratio, Some(2.0));
-        assert_eq!(
-            BenchRow::new("nav", "town", 0.0, "us")
-                .beside("astar", 10.0)
-                .ratio,
-            None
-        );
+        assert!(row.clone().aiming_ratio(2.0).meets == Some(true));
+        assert!(row.aiming_ratio(2.1).is_broken());
+        let nothing = BenchRow::new("nav", "town", 0.0, "us").beside("astar", 10.0);
+        assert_eq!(nothing.ratio, None);
+    }
+
+    #[test]
+    fn the_median_of_repeats_is_the_value_and_their_spread_is_kept() {
+        let row = BenchRow::repeated("nav", "town", &[3.0, 1.0, 2.0], "us");
+        let spread = row.spread.unwrap();
+        assert_eq!((row.value, spread.repeats), (2.0, 3));
+        assert_eq!((spread.min, spread.median, spread.max), (1.0, 2.0, 3.0));
+        assert_eq!(BenchRow::repeated("nav", "town", &[1.0], "us").spread, None);
+        assert_eq!(BenchRow::repeated("nav", "town", &[], "us").value, 0.0);
+    }
+
+    #[test]
+    fn what_differs_is_broken_whether_or_not_targets_are_judged() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").aiming_below(4.0, "us");
+        assert!(row.is_broken() && !row.clone().unjudged().is_broken());
+        assert!(row.comparing("the lengths", false).unjudged().is_broken());
     }
 }

@@ -1,11 +1,15 @@
 //! `throng bench tick`: the whole tick under a crowd, and the largest crowd that it can carry.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 
 use super::Failure;
-use super::rows::{BenchRow, number};
+use super::crowd_search::{CrowdRange, CrowdSearch, TRIES};
+use super::rows::{BenchRow, RepeatSpread};
+use super::table::number;
+use crate::cli::color::broken_text;
 use crate::cli::{is_interrupted, print, progress, threads};
 use crate::crowd::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, add_load, load_census, load_npcs,
@@ -35,6 +39,8 @@ pub(super) struct TickBench {
     pub quiet: bool,
     /// Print a table for each crowd.
     pub tables: bool,
+    /// Say whether the target is met.
+    pub judge: bool,
 }
 
 /// One crowd's figures.
@@ -46,6 +52,8 @@ struct MeasuredTicks {
     ticks: u64,
     sets: Vec<(SimSystems, SetTiming)>,
     tick: SetTiming,
+    /// The 99th percentiles of the thirds of the measured ticks.
+    p99_ms_of_thirds: Vec<f64>,
     /// What came in and went out while measuring.
     received: u64,
     sent: Sent,
@@ -77,41 +85,40 @@ impl TickBench {
         Ok(rows)
     }
 
-    /// Doubles the crowd until the target is missed, then halves the gap until it is a twentieth.
+    /// Searches the largest crowd that meets the target, and tries both sides of the edge again.
     fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, Failure> {
-        let ticks = if self.quick { 100 } else { 200 };
-        let (mut best, mut too_many): (Option<MeasuredTicks>, Option<u32>) = (None, None);
-        while let Some(players) = next_crowd(best.as_ref().map(|best| best.players), too_many) {
+        let (ticks, tries) = if self.quick { (100, 2) } else { (200, TRIES) };
+        let mut search = CrowdSearch::new(SEARCH_FROM, LOAD_PLAYERS_MAX, tries);
+        // Of the crowds that held, the last run of each.
+        let mut held: BTreeMap<u32, MeasuredTicks> = BTreeMap::new();
+        while let Some(players) = search.next() {
             let Some(measured) = self.run(players, ticks, true, at_start)? else {
                 break;
             };
+            if is_interrupted() {
+                break;
+            }
             let holds = measured.holds();
             self.say(&format!(
                 "tick: {players} players: p99 {} ms, {}",
                 number(measured.tick.p99_ms),
                 if holds { "holds" } else { "too many" }
             ));
+            search.tell(players, holds);
             if holds {
-                best = Some(measured);
-            } else {
-                too_many = Some(players);
+                held.insert(players, measured);
             }
         }
+        let range = search.range();
         let mut rows = Vec::new();
-        if let Some(best) = &best {
+        if let Some(best) = held.get(&range.held) {
             self.tell(best)?;
             rows.extend(best.rows());
         }
-        let largest = best.map_or(0, |best| best.players);
-        let row = BenchRow::new("tick", "largest crowd", f64::from(largest), "players")
-            .aiming(TARGET, largest > 0);
         if self.tables {
-            print(&format!(
-                "\nlargest crowd: {largest} players with {TARGET}, on {}",
-                threads(self.threads)
-            ))?;
+            print(&format!("\n{}", told(range, tries, self.threads)))?;
         }
-        rows.push(row);
+        rows.push(largest_crowd(range, tries));
         Ok(rows)
     }
 
@@ -162,6 +169,7 @@ impl TickBench {
             ticks: measured_ticks,
             sets: sets.map(|set| (set, timings.set(set))).collect(),
             tick: timings.tick(),
+            p99_ms_of_thirds: p99_of_thirds(&timings.kept_ticks_ms()),
             received: received_now - received,
             sent: since(sent_now, sent),
             bytes_a_player: resident_bytes()
@@ -175,7 +183,7 @@ impl TickBench {
 
     fn tell(&self, measured: &MeasuredTicks) -> Result<(), Failure> {
         if self.tables {
-            print(&measured.table(self.threads))
+            print(&measured.table(self.threads, self.judge))
         } else {
             Ok(())
         }
@@ -189,18 +197,46 @@ impl TickBench {
     }
 }
 
-/// The next crowd to try between one that holds and one that does not; `None` when they are close enough.
-fn next_crowd(holds: Option<u32>, too_many: Option<u32>) -> Option<u32> {
-    match (holds, too_many) {
-        (None, None) => Some(SEARCH_FROM),
-        (Some(LOAD_PLAYERS_MAX..), None) => None,
-        (Some(holds), None) => Some((2 * holds).min(LOAD_PLAYERS_MAX)),
-        (holds, Some(too_many)) => {
-            let holds = holds.unwrap_or(0);
-            let gap = too_many - holds;
-            (gap > (holds / 20).max(10)).then_some(holds + gap / 2)
-        }
+/// What a search found, for a person.
+fn told(range: CrowdRange, tries: u32, thread_count: usize) -> String {
+    let threads = threads(thread_count);
+    let held = format!(
+        "largest crowd   {} players with {TARGET} in every try, on {threads}",
+        range.held
+    );
+    match range.missed {
+        Some(missed) => format!(
+            "{held}\n                {missed} in none; each end of the range tried {tries} times"
+        ),
+        None => held,
     }
+}
+
+fn largest_crowd(range: CrowdRange, tries: u32) -> BenchRow {
+    let row = BenchRow::new("tick", "largest crowd", f64::from(range.held), "players");
+    let spread = range.missed.map(|missed| RepeatSpread {
+        repeats: tries as usize,
+        min: f64::from(range.held),
+        median: f64::from(range.held),
+        max: f64::from(missed),
+    });
+    row.spreading(spread)
+        .about(format!(
+            "The most players whose {TARGET} in each of {tries} tries; the upper end of the range \
+             was missed in each of as many."
+        ))
+        .aiming(TARGET, range.held > 0)
+}
+
+/// The 99th percentile of each third of a run.
+fn p99_of_thirds(ticks_ms: &[f64]) -> Vec<f64> {
+    let third = ticks_ms.len().div_ceil(3).max(1);
+    let p99 = |some: &[f64]| {
+        let mut sorted = some.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted[(sorted.len() * 99).div_ceil(100).max(1) - 1]
+    };
+    ticks_ms.chunks(third).map(p99).collect()
 }
 
 /// What went out.
@@ -241,6 +277,16 @@ const fn since(now: Sent, before: Sent) -> Sent {
     }
 }
 
+/// A figure's name as one says it.
+fn in_words(figure: &str) -> &'static str {
+    match figure {
+        "mean" => "the mean",
+        "p50" => "the median",
+        "p99" => "what 99 of 100 stay within",
+        _ => "the longest",
+    }
+}
+
 fn resident_bytes() -> Option<u64> {
     memory_stats::memory_stats().map(|stats| stats.physical_mem as u64)
 }
@@ -276,21 +322,28 @@ impl MeasuredTicks {
                 let row = row(&format!("{name} {figure}"), ms, "ms");
                 let judged = (name, figure) == ("tick", "p99");
                 rows.push(if judged {
-                    row.aiming(TARGET, self.holds())
+                    row.spreading(RepeatSpread::of(&self.p99_ms_of_thirds))
+                        .about(
+                            "What 99 of 100 ticks stay within; least and most are those of the \
+                             thirds of the run.",
+                        )
+                        .aiming(TARGET, self.holds())
+                } else if name == "tick" {
+                    row.about(format!("The whole tick: {} of all.", in_words(figure)))
                 } else {
-                    row
+                    row.about(format!(
+                        "The set {name} of the tick: {} of all.",
+                        in_words(figure)
+                    ))
                 });
             }
         }
-        rows.push(row(
-            "sent",
-            self.a_second(self.sent.bytes) / f64::from(players),
-            "bytes/s a player",
-        ));
-        rows.extend(
-            self.bytes_a_player
-                .map(|bytes| row("memory", bytes, "bytes a player")),
-        );
+        let sent = self.a_second(self.sent.bytes) / f64::from(players);
+        rows.push(row("sent", sent, "bytes/s a player").about("What a player is sent a second."));
+        rows.extend(self.bytes_a_player.map(|bytes| {
+            row("memory", bytes, "bytes a player")
+                .about("The process, less what it had at the start, by players.")
+        }));
         for (case, count) in [
             ("messages in", self.received),
             ("packets", self.sent.packets),
@@ -299,25 +352,25 @@ impl MeasuredTicks {
             ("snapshots", self.sent.snapshots),
             ("despawns", self.sent.despawns),
         ] {
-            rows.push(row(case, self.a_second(count), "a second"));
+            let row = row(case, self.a_second(count), "a second");
+            rows.push(row.about("All players together, in simulated time."));
         }
-        rows.push(row(
-            "walking",
-            f64::from(self.census.walking) / f64::from(players),
-            "of players",
-        ));
-        rows.push(row(
-            "links",
-            self.census.links as f64 / f64::from(players),
-            "a player",
-        ));
+        let walking = f64::from(self.census.walking) / f64::from(players);
+        rows.push(row("walking", walking, "of players").about("Players on a path at the end."));
+        let links = self.census.links as f64 / f64::from(players);
+        rows.push(row("links", links, "a player").about("Whom a player sees at the end."));
         rows
     }
 
-    fn table(&self, thread_count: usize) -> String {
+    fn table(&self, thread_count: usize, judge: bool) -> String {
         let mut text = String::new();
         // Writing into a string does not fail.
         let _ = self.write_table(&mut text, thread_count);
+        let (word, held) = (if self.holds() { "ok    " } else { "MISSED" }, self.holds());
+        if judge {
+            let line = format!("{word}  {TARGET}");
+            text.push_str(&if held { line } else { broken_text(&line) });
+        }
         text.trim_end().to_owned()
     }
 
@@ -380,44 +433,13 @@ impl MeasuredTicks {
                 t.mean_ms, t.p50_ms, t.p99_ms, t.max_ms
             )?;
         }
-        writeln!(
-            to,
-            "{}  {TARGET}",
-            if self.holds() { "ok    " } else { "MISSED" }
-        )
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The crowds tried when `limit` players are the most that hold, and the answer.
-    fn search(limit: u32) -> (Vec<u32>, u32) {
-        let (mut tried, mut holds, mut too_many) = (Vec::new(), None, None);
-        while let Some(players) = next_crowd(holds, too_many) {
-            tried.push(players);
-            if players <= limit {
-                holds = Some(players)
-            } else {
-                too_many = Some(players)
-            }
-        }
-        (tried, holds.unwrap_or(0))
-    }
-
-    #[test]
-    fn the_search_ends_within_a_twentieth_of_the_largest_crowd() {
-        for limit in [12, 300, 999, 1_000, 7_777, 123_456, LOAD_PLAYERS_MAX] {
-            let (tried, answer) = search(limit);
-            assert!(
-                answer <= limit && limit - answer <= (limit / 20).max(10),
-                "{limit}: {tried:?}"
-            );
-            assert!(tried.len() < 20, "{limit}: {tried:?}");
-        }
-        assert_eq!(search(0).1, 0);
-    }
 
     #[test]
     fn a_small_crowd_is_measured_in_every_figure() {
@@ -426,6 +448,7 @@ mod tests {
             quick: true,
             quiet: true,
             tables: false,
+            judge: true,
         };
         let Ok(Some(measured)) = bench.run(20, 10, false, Some(0)) else {
             panic!("it is not interrupted")
@@ -439,12 +462,45 @@ mod tests {
         assert!(measured.sent.packets > 0 && measured.tick.max_ms >= measured.tick.p50_ms);
         assert!(
             measured
-                .table(1)
+                .table(1, true)
                 .lines()
                 .all(|line| line.chars().count() <= 80)
         );
         let rows = measured.rows();
         assert_eq!(rows.iter().filter(|row| row.meets.is_some()).count(), 1);
         assert!(rows.iter().all(|row| row.value.is_finite()));
+        assert!(rows.iter().all(|row| !row.about.is_empty()));
+        let p99 = rows.iter().find(|row| row.case == "tick p99/20").unwrap();
+        assert_eq!(p99.spread.map(|spread| spread.repeats), Some(3));
+        assert!(!measured.table(1, false).contains(TARGET));
+    }
+
+    #[test]
+    fn a_range_is_told_with_both_its_ends() {
+        let range = |missed| CrowdRange {
+            held: 2_400,
+            missed,
+        };
+        let both = told(range(Some(2_500)), 3, 1);
+        assert!(
+            both.contains("2400 players") && both.contains("2500 in none"),
+            "{both}"
+        );
+        assert!(both.lines().all(|line| line.chars().count() <= 80));
+        assert_eq!(told(range(None), 3, 1).lines().count(), 1);
+        let row = largest_crowd(range(Some(2_500)), 3);
+        let spread = row.spread.unwrap();
+        assert_eq!(
+            (row.value, spread.min, spread.max),
+            (2_400.0, 2_400.0, 2_500.0)
+        );
+    }
+
+    #[test]
+    fn thirds_of_a_run_have_percentiles_of_their_own() {
+        let ticks: Vec<f64> = (1..=300).map(f64::from).collect();
+        assert_eq!(p99_of_thirds(&ticks), [99.0, 199.0, 299.0]);
+        assert_eq!(p99_of_thirds(&[7.0]), [7.0]);
+        assert_eq!(p99_of_thirds(&[]), Vec::<f64>::new());
     }
 }

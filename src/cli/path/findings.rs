@@ -1,5 +1,6 @@
 //! What was found: the right and the wrong answers, as a table and as JSON.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use glam::IVec2;
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::measure::{MeasuredAnswers, PlanStep, QueryPlan, TimedAnswer};
 use crate::cli::bench::number;
+use crate::cli::color::broken_text;
 use crate::cli::escape::escaped;
 use crate::nav::Outcome;
 
@@ -118,14 +120,12 @@ impl Findings<'_> {
             let name = one.algorithm.name();
             let sums = Sums::of(plan, one);
             lines.push(format!(
-                "{name}: {} paths, {} unreachable, {} capped",
-                sums.answered, sums.unreachable, sums.capped
+                "{name}: {} path{}, {} unreachable, {} capped",
+                sums.answered,
+                if sums.answered == 1 { "" } else { "s" },
+                sums.unreachable,
+                sums.capped
             ));
-            if sums.answers() == 0 {
-                lines.push(format!(
-                    "{name}: no query was answered, so nothing is known to be optimal"
-                ));
-            }
             if one.prepared_bytes() > 0 {
                 lines.push(format!(
                     "{name}: prepared in {:.1} ms, {} bytes",
@@ -133,13 +133,8 @@ impl Findings<'_> {
                     one.prepared_bytes()
                 ));
             }
-            for (index, expected, found) in wrong(plan, one).take(WRONG_SHOWN) {
-                lines.push(format!(
-                    "{name}: query {index}: expected {}, found {}",
-                    shown(expected),
-                    shown(found)
-                ));
-            }
+            let broken = self.broken_lines(one);
+            lines.extend(broken.iter().map(|line| broken_text(line)));
             if let Some((answer, waypoints)) = self.path(one) {
                 let length = shown(answer.length_tiles().flatten());
                 lines.push(format!("{name}: {}, {length}", result(answer.outcome)));
@@ -150,6 +145,33 @@ impl Findings<'_> {
             }
         }
         lines.join("\n")
+    }
+
+    /// Says what is wrong on stderr, and nothing else.
+    pub(super) fn tell_broken(&self) {
+        for line in self.all.iter().flat_map(|one| self.broken_lines(one)) {
+            // Nobody is left to tell when stderr is closed.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    /// What is wrong with the answers of an algorithm, in a few lines.
+    fn broken_lines(&self, one: &MeasuredAnswers) -> Vec<String> {
+        let name = one.algorithm.name();
+        let mut lines = Vec::new();
+        if Sums::of(self.plan, one).answers() == 0 {
+            lines.push(format!(
+                "{name}: no query was answered, so nothing is known to be optimal"
+            ));
+        }
+        for (index, expected, found) in wrong(self.plan, one).take(WRONG_SHOWN) {
+            lines.push(format!(
+                "{name}: query {index}: expected {}, found {}",
+                shown(expected),
+                shown(found)
+            ));
+        }
+        lines
     }
 
     /// The answer to a single query, and the turning points of its path.

@@ -72,7 +72,8 @@ impl MeasuredAnswers {
     /// Asks a query once more, with scratch of its own.
     pub(super) fn again(&self, query: Query) -> ThreadScratch {
         let mut scratch = ThreadScratch::default();
-        scratch.find(&self.map, &self.nav_map, self.algorithm, query);
+        let outcome = scratch.find(&self.map, &self.nav_map, self.algorithm, query);
+        scratch.outcome = Some(outcome);
         scratch
     }
 }
@@ -93,6 +94,8 @@ impl TimedAnswer {
 pub(super) struct ThreadScratch {
     pub search: Search,
     pub waypoints: Vec<IVec2>,
+    /// The answer, where a query was asked [again](MeasuredAnswers::again).
+    pub outcome: Option<Outcome>,
 }
 
 impl ThreadScratch {

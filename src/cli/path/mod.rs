@@ -29,6 +29,7 @@ use glam::{IVec2, UVec2};
 
 use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
+use super::map::open;
 use super::outputs::check_output;
 use super::{Failure, image, is_interrupted, listen_for_interrupt, print, progress};
 use crate::cli::ExitStatus as Exit;
@@ -54,8 +55,8 @@ pub(super) struct Paths {
     #[arg(long, value_name = "X,Y", value_parser = tile, requires = "from", required_unless_present = "scen")]
     #[arg(allow_hyphen_values = true)]
     to: Option<IVec2>,
-    /// Algorithms by name, or all; the fastest by default
-    #[arg(long, value_name = "NAME[,NAME…]|all", value_delimiter = ',', value_parser = algorithms)]
+    /// Algorithms, separated by commas, or `all`; the fastest by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = algorithms)]
     algorithm: Vec<Chosen>,
     /// Whether a diagonal step may cut a corner
     #[arg(long, value_name = "no-cut|cut", default_value = "no-cut", value_parser = diagonal)]
@@ -63,15 +64,15 @@ pub(super) struct Paths {
     /// Nodes after which a search gives up
     #[arg(long, value_name = "N|none", default_value = "none", value_parser = node_limit)]
     node_limit: NodeLimit,
-    /// Ask every Nth query only
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    stride: u32,
+    /// Ask every Nth query of the file only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    stride: Option<u32>,
     /// Ask each query N times; its least time counts
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Threads that share the queries
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: u16,
+    /// Threads that share the queries of the file; 1 by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Draw the last query's search by the first algorithm
     #[arg(long, value_name = "FILE.png")]
     render: Option<PathBuf>,
@@ -82,7 +83,11 @@ pub(super) struct Paths {
 
 const EXAMPLES: &str = "Examples:
   throng path --map keep.map --from 3,4 --to 90,80 --render path.png
-  throng path --map keep.map --scen keep.map.scen --algorithm all --stride 10";
+  throng path --map keep.map --scen keep.map.scen --algorithm all --stride 10
+
+Tiles are counted from 0, x to the right and y down; `throng map info` tells a
+map's size. Algorithms: astar, jps, jps-bit, jps-bit-prune, jps-bit-pre,
+jps-bit-prune-pre, jps-graph (the fastest). All give the same lengths.";
 
 /// An `--algorithm`: one, or all.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +131,18 @@ fn node_limit(text: &str) -> Result<NodeLimit, String> {
 
 impl Paths {
     pub(super) fn run(&self, quiet: bool) -> Result<Exit, Failure> {
+        if self.scen.is_none() {
+            for (flag, is_given) in [
+                ("--stride", self.stride.is_some()),
+                ("--threads", self.threads.is_some()),
+            ] {
+                if is_given {
+                    return Err(Failure::new(format!(
+                        "{flag} does nothing for one path: it is for the queries of --scen"
+                    )));
+                }
+            }
+        }
         if let Some(output) = &self.render {
             image::check_name(output)?;
             let inputs: Vec<&Path> = [&self.map, &self.scen]
@@ -135,7 +152,7 @@ impl Paths {
             check_output(output, &inputs)?;
         }
         let mut plan = self.plan()?;
-        let threads = usize::from(self.threads);
+        let threads = self.threads.map_or(1, usize::from);
         ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(threads).build());
         listen_for_interrupt();
         let algorithms = self.algorithms();
@@ -144,6 +161,13 @@ impl Paths {
         for algorithm in &algorithms {
             let workers = Workers::new(threads);
             let measured = measure(&plan, *algorithm, self.repeat, workers, &bar)?;
+            tracing::info!(
+                "{}: prepared in {:.1} ms, {} bytes; scratch of {} bytes",
+                algorithm.name(),
+                measured.prepare_ms,
+                measured.prepared_bytes(),
+                measured.scratch_bytes
+            );
             if all.is_empty() && !self.has_lengths() {
                 expect_of_all(&mut plan.tasks, &measured);
             }
@@ -161,7 +185,9 @@ impl Paths {
         };
         if self.json {
             print(&findings.json().to_string())?;
-        } else if !quiet {
+        } else if quiet {
+            findings.tell_broken();
+        } else {
             print(&findings.table())?;
         }
         if let Some(output) = &self.render {
@@ -199,7 +225,7 @@ impl Paths {
     }
 
     fn plan(&self) -> Result<QueryPlan, Failure> {
-        let map = self.map.as_deref().map(map::load).transpose()?;
+        let map = self.map.as_deref().map(open).transpose()?;
         match (&self.scen, map, self.from, self.to) {
             (Some(scen), map, ..) => self.plan_of(scen, map),
             (None, Some(map), Some(from), Some(to)) => {
@@ -235,10 +261,11 @@ impl Paths {
         let map = start(&name, &scen, map)?;
         let (mut steps, mut tasks, mut index) = (Vec::new(), Vec::new(), 0);
         let mut asked = 0;
+        let stride = self.stride.unwrap_or(1) as usize;
         for command in &scen.commands {
             match command {
                 ScenCommand::Query(query) => {
-                    if index % self.stride as usize == 0 {
+                    if index % stride == 0 {
                         tasks.push(Task {
                             index,
                             query: self.query(query.from, query.to),

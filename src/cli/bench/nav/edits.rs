@@ -31,9 +31,24 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
                 is_beside_wall.then_some((5.0, 200.0)),
             ),
         ] {
-            let [median, p99] = follow(&mut map, algorithm, is_beside_wall, edits)?;
-            let median = BenchRow::new("nav", format!("edit {what} {ground} p50"), median, "us");
-            let p99 = BenchRow::new("nav", format!("edit {what} {ground} p99"), p99, "us");
+            let times_us = follow(&mut map, algorithm, is_beside_wall, edits)?;
+            let p99 = times_us.get(edits * 99 / 100).copied().unwrap_or_default();
+            let median = BenchRow::repeated(
+                "nav",
+                format!("edit {what} {ground} p50"),
+                &times_us,
+                "us",
+            )
+            .about(format!(
+                "Following the edit of one tile {} with the {what} prepared: half of all edits.",
+                if is_beside_wall {
+                    "beside a wall"
+                } else {
+                    "on open ground"
+                }
+            ));
+            let p99 = BenchRow::new("nav", format!("edit {what} {ground} p99"), p99, "us")
+                .about("The same edits: what 99 of 100 stay within.");
             rows.push(aims.map_or(median.clone(), |aims| median.aiming_below(aims.0, "us")));
             rows.push(aims.map_or(p99.clone(), |aims| p99.aiming_below(aims.1, "us")));
         }
@@ -41,24 +56,26 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     Ok(rows)
 }
 
-/// The least time of some builds.
+/// Some builds.
 fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
     let build_ms = || {
         let stopwatch = Stopwatch::start();
         NavMap::default().prepare(map, algorithm);
         stopwatch.elapsed().as_secs_f64() * 1e3
     };
-    let least = (0..5).map(|_| build_ms()).fold(f64::INFINITY, f64::min);
-    BenchRow::new("nav", format!("build {what}"), least, "ms")
+    let ms: Vec<f64> = (0..5).map(|_| build_ms()).collect();
+    BenchRow::repeated("nav", format!("build {what}"), &ms, "ms").about(format!(
+        "Preparing a town of {SIDE_TILES}² tiles from scratch: {what}."
+    ))
 }
 
-/// Median and 99th percentile, in µs, of following the edit of one tile.
+/// How long following the edit of one tile takes, in µs, the least first.
 fn follow(
     map: &mut TileMap,
     algorithm: Algorithm,
     is_beside_wall: bool,
     edits: usize,
-) -> Result<[f64; 2], Failure> {
+) -> Result<Vec<f64>, Failure> {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut nav_map = NavMap::default();
     let mut times_us = Vec::new();
@@ -83,5 +100,5 @@ fn follow(
         }
     }
     times_us.sort_by(f64::total_cmp);
-    Ok([edits / 2, edits * 99 / 100].map(|rank| times_us.get(rank).copied().unwrap_or_default()))
+    Ok(times_us)
 }

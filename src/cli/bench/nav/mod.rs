@@ -52,7 +52,7 @@ const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
     ),
 ];
 
-/// How often all queries are asked; each query's least time counts.
+/// How often all queries are asked; of the means of the rounds the median counts.
 const ROUNDS: usize = 3;
 
 /// Every row; `quick` takes a tenth of the queries.
@@ -76,41 +76,61 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
 fn reference_workload(count: usize) -> Result<Vec<BenchRow>, Failure> {
     let map = workload::town(TOWN_TILES)?;
     let queries = workload::queries_apart(&map, count, TILES_APART, 1);
-    let reference = ask(&map, &NavMap::default(), Algorithm::AStar, &queries, 1);
-    let row = |name: &str, found: &MeanAnswers| {
-        let wrong = found.wrong(&reference);
-        [
-            BenchRow::new("nav", name, found.mean_us, "us/query")
-                .beside("astar", reference.mean_us)
-                .aiming(
-                    format!("the same {count} lengths ({wrong} differ)"),
-                    wrong == 0,
-                ),
-            BenchRow::new("nav", "", found.expanded, "expanded")
-                .beside("astar", reference.expanded),
-            BenchRow::new("nav", "", found.heap, "heap ops").beside("astar", reference.heap),
-        ]
-    };
-    let mut rows = Vec::new();
-    rows.extend(row(Algorithm::AStar.name(), &reference));
-    for algorithm in Algorithm::ALL.into_iter().skip(1) {
-        if is_interrupted() {
-            break;
-        }
+    let mut contenders = Vec::new();
+    for algorithm in Algorithm::ALL {
         if algorithm == Algorithm::JpsBitPrune {
-            let found = ask(&map, &NavMap::default(), algorithm, &queries, ROUNDS);
-            rows.extend(row("..prune, no planes", &found));
+            let bare = Contender::new("..prune, no planes", algorithm, NavMap::default());
+            contenders.push(bare);
         }
-        let found = ask(
-            &map,
-            &prepared(&map, algorithm),
-            algorithm,
-            &queries,
-            ROUNDS,
-        );
-        rows.extend(row(algorithm.name(), &found));
+        let nav_map = if algorithm == Algorithm::AStar {
+            NavMap::default()
+        } else {
+            prepared(&map, algorithm)
+        };
+        contenders.push(Contender::new(algorithm.name(), algorithm, nav_map));
+    }
+    in_turn(&mut contenders, &map, &queries);
+    let Some((reference, others)) = contenders
+        .split_first()
+        .filter(|(astar, _)| astar.is_asked())
+    else {
+        return Ok(Vec::new());
+    };
+    let mut rows = Vec::from(rows_of(reference, None, count));
+    for contender in others.iter().filter(|contender| contender.is_asked()) {
+        rows.extend(rows_of(contender, Some(reference), count));
     }
     Ok(rows)
+}
+
+/// What an algorithm took, beside the reference.
+fn rows_of(found: &Contender, reference: Option<&Contender>, count: usize) -> [BenchRow; 3] {
+    let name = found.name;
+    let beside = if reference.is_some() {
+        ", beside A*"
+    } else {
+        ": textbook A*, the reference"
+    };
+    let us = BenchRow::repeated("nav", name, &found.round_us, "us/query").about(format!(
+        "A path to a place {TILES_APART} tiles away in a town of {TOWN_TILES}² tiles{beside}."
+    ));
+    let figure =
+        |what: &str, value, unit| BenchRow::new("nav", format!("{name} {what}"), value, unit);
+    let expanded = figure("expanded", found.expanded, "nodes")
+        .about("Nodes taken off the open list in such a search.");
+    let heap =
+        figure("heap", found.heap, "heap ops").about("What such a search does to the open list.");
+    let Some(reference) = reference else {
+        return [us, expanded, heap];
+    };
+    let wrong = found.wrong(reference);
+    let compared = format!("the lengths of all {count} paths ({wrong} differ)");
+    [
+        us.beside_repeated("astar", &reference.round_us)
+            .comparing(compared, wrong == 0),
+        expanded.beside("astar", reference.expanded),
+        heap.beside("astar", reference.heap),
+    ]
 }
 
 /// Every query of a `.scen` file, by the algorithms that need something prepared, with the lengths of the file.
@@ -133,37 +153,36 @@ fn real_map(
         .step_by(stride)
         .map(|query| (Query::new(query.from, query.to), *query))
         .unzip();
-    let algorithms = [
+    let mut contenders = [
         ("planes", Algorithm::JpsBitPrune),
         ("table", Algorithm::JpsBitPrunePre),
         ("graph", Algorithm::JpsGraph),
-    ];
-    let mut rows = Vec::new();
-    for ((with, algorithm), aim) in algorithms.into_iter().zip(aims) {
-        let found = ask(
-            &map,
-            &prepared(&map, algorithm),
-            algorithm,
-            &queries,
-            ROUNDS,
-        );
+    ]
+    .map(|(with, algorithm)| Contender::new(with, algorithm, prepared(&map, algorithm)));
+    in_turn(&mut contenders, &map, &queries);
+    let asked = contenders
+        .iter()
+        .zip(aims)
+        .filter(|(found, _)| found.is_asked());
+    let rows = asked.map(|(found, aim)| {
         let agrees = found.outcomes.iter().zip(&lengths).filter(|(outcome, known)| {
             matches!(outcome, Outcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
         });
         let wrong = queries.len() - agrees.count();
-        let row = BenchRow::new("nav", format!("{short} {with}"), found.mean_us, "us/query");
-        rows.push(match aim {
-            Some(aim) => row.aiming(
-                format!("<= {aim} us, all lengths of the file ({wrong} differ)"),
-                found.mean_us <= aim && wrong == 0,
-            ),
-            None => row.aiming(
-                format!("all lengths of the file ({wrong} differ)"),
+        let case = format!("{short} {}", found.name);
+        let row = BenchRow::repeated("nav", case, &found.round_us, "us/query")
+            .about(format!(
+                "A query of {name}.map.scen, with {} prepared; {} of them a round.",
+                found.name,
+                queries.len()
+            ))
+            .comparing(
+                format!("the lengths of the file ({wrong} differ)"),
                 wrong == 0,
-            ),
-        });
-    }
-    Ok(rows)
+            );
+        aim.map_or(row.clone(), |aim| row.aiming_below(aim, "us"))
+    });
+    Ok(rows.collect())
 }
 
 fn prepared(map: &TileMap, algorithm: Algorithm) -> NavMap {
@@ -172,50 +191,74 @@ fn prepared(map: &TileMap, algorithm: Algorithm) -> NavMap {
     nav_map
 }
 
-/// What an algorithm answers, with means a query.
-struct MeanAnswers {
+/// An algorithm with what it was given, what it answered in the last round, and means a query.
+struct Contender {
+    name: &'static str,
+    algorithm: Algorithm,
+    nav_map: NavMap,
+    search: Search,
     outcomes: Vec<Outcome>,
-    mean_us: f64,
+    /// Of each round, the mean time of a query.
+    round_us: Vec<f64>,
     expanded: f64,
     heap: f64,
 }
 
-impl MeanAnswers {
-    fn wrong(&self, reference: &MeanAnswers) -> usize {
+impl Contender {
+    fn new(name: &'static str, algorithm: Algorithm, nav_map: NavMap) -> Self {
+        Self {
+            name,
+            algorithm,
+            nav_map,
+            search: Search::new(),
+            outcomes: Vec::new(),
+            round_us: Vec::new(),
+            expanded: 0.0,
+            heap: 0.0,
+        }
+    }
+
+    /// Whether it had a round: an interruption leaves some without.
+    const fn is_asked(&self) -> bool {
+        !self.round_us.is_empty()
+    }
+
+    fn wrong(&self, reference: &Self) -> usize {
         let pairs = self.outcomes.iter().zip(&reference.outcomes);
         pairs.filter(|(a, b)| a != b).count()
     }
+
+    /// Asks all queries once.
+    fn ask(&mut self, map: &TileMap, queries: &[Query]) {
+        self.outcomes.clear();
+        let mut waypoints = Vec::new();
+        let (mut ns, mut expanded, mut heap) = (0, 0, 0);
+        for query in queries {
+            let mut stopwatch = Stopwatch::start();
+            let outcome =
+                self.search
+                    .find(map, &self.nav_map, self.algorithm, *query, &mut waypoints);
+            ns += stopwatch.lap_ns();
+            self.outcomes.push(outcome);
+            expanded += u64::from(self.search.expanded());
+            heap += u64::from(self.search.heap_operations());
+        }
+        let mean = |sum: u64| sum as f64 / queries.len().max(1) as f64;
+        self.round_us.push(mean(ns) / 1e3);
+        self.expanded = mean(expanded);
+        self.heap = mean(heap);
+    }
 }
 
-/// Asks all queries so many times; each query's least time counts.
-fn ask(
-    map: &TileMap,
-    nav_map: &NavMap,
-    algorithm: Algorithm,
-    queries: &[Query],
-    rounds: usize,
-) -> MeanAnswers {
-    let (mut search, mut waypoints) = (Search::new(), Vec::new());
-    let mut least_ns = vec![u64::MAX; queries.len()];
-    let mut outcomes = Vec::new();
-    let (mut expanded, mut heap) = (0, 0);
-    for _ in 0..rounds {
-        outcomes.clear();
-        (expanded, heap) = (0, 0);
-        for (query, least) in queries.iter().zip(&mut least_ns) {
-            let mut stopwatch = Stopwatch::start();
-            outcomes.push(search.find(map, nav_map, algorithm, *query, &mut waypoints));
-            *least = stopwatch.lap_ns().min(*least);
-            expanded += u64::from(search.expanded());
-            heap += u64::from(search.heap_operations());
+/// Rounds of all contenders in turn, so that what else the machine does meets all of them.
+fn in_turn(contenders: &mut [Contender], map: &TileMap, queries: &[Query]) {
+    for _ in 0..ROUNDS {
+        for contender in contenders.iter_mut() {
+            if is_interrupted() {
+                return;
+            }
+            contender.ask(map, queries);
         }
-    }
-    let mean = |sum: u64| sum as f64 / queries.len().max(1) as f64;
-    MeanAnswers {
-        outcomes,
-        mean_us: mean(least_ns.iter().sum()) / 1e3,
-        expanded: mean(expanded),
-        heap: mean(heap),
     }
 }
 
@@ -227,6 +270,10 @@ mod tests {
     fn the_reference_workload_has_every_algorithm_and_no_wrong_length() {
         let rows = reference_workload(3).unwrap();
         assert_eq!(rows.len(), 3 * (Algorithm::ALL.len() + 1));
-        assert!(rows.iter().all(|row| row.meets != Some(false)), "{rows:?}");
+        assert!(rows.iter().all(|row| !row.is_broken()), "{rows:?}");
+        let compared = rows.iter().filter(|row| row.agrees == Some(true));
+        assert_eq!(compared.count(), Algorithm::ALL.len());
+        let spread = rows[0].spread.expect("several rounds");
+        assert_eq!(spread.repeats, ROUNDS);
     }
 }

@@ -1,12 +1,21 @@
-//! `throng map`: shows, converts and renders maps.
+//! `throng map`: shows, converts, renders and generates maps.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `generate` | maps from a recipe |
+//! | here | everything else |
+
+mod generate;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use glam::IVec2;
 
+use self::generate::GenerateMap;
 use super::escape::escaped;
 use super::outputs::check_output;
+use super::picture::{SCALE_MAX, default_scale};
 use super::{ExitStatus, Failure, image, print};
 use crate::map::{self, RegionId, TileMap};
 
@@ -41,7 +50,7 @@ enum MapAction {
         output: PathBuf,
     },
     /// Draw a map as an image, each region in a tint of its own
-    #[command(after_help = "Example: throng map render keep.map keep.png")]
+    #[command(after_help = "Example: throng map render keep.map keep.png --scale 4")]
     Render {
         /// The map to read
         #[arg(value_name = "IN")]
@@ -49,24 +58,64 @@ enum MapAction {
         /// The image to write
         #[arg(value_name = "OUT.png")]
         output: PathBuf,
+        /// Pixels a tile is wide and high; small maps are enlarged by default
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
+        scale: Option<u32>,
     },
+    /// Make a map from a recipe and a seed
+    Generate(GenerateMap),
 }
 
+/// Pixels of the largest image.
+const PIXELS_MAX: u64 = 1 << 30;
+
 impl Map {
-    pub(super) fn run(&self) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(&self, quiet: bool) -> Result<ExitStatus, Failure> {
         match &self.action {
             MapAction::Info { file, json } => info(file, *json)?,
             MapAction::Convert { input, output } => {
                 check_output(output, &[input])?;
-                map::save(output, &map::load(input)?)?;
+                save(output, &open(input)?)?;
             }
-            MapAction::Render { input, output } => {
+            MapAction::Render {
+                input,
+                output,
+                scale,
+            } => {
+                image::check_name(output)?;
                 check_output(output, &[input])?;
-                render(&map::load(input)?, output)?;
+                render(&open(input)?, output, *scale)?;
             }
+            MapAction::Generate(generate) => generate.run(quiet)?,
         }
         Ok(ExitStatus::Done)
     }
+}
+
+/// Reads a map, and says so to whoever wants to know more.
+pub(super) fn open(file: &Path) -> Result<TileMap, Failure> {
+    let start = Instant::now();
+    let map = map::load(file)?;
+    tracing::info!(
+        "read {}: {} × {} tiles in {:.1} ms",
+        escaped(&file.to_string_lossy()),
+        map.width(),
+        map.height(),
+        start.elapsed().as_secs_f64() * 1e3
+    );
+    Ok(map)
+}
+
+fn save(file: &Path, map: &TileMap) -> Result<(), Failure> {
+    map::save(file, map)?;
+    let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
+    tracing::info!(
+        "wrote {}: {} × {} tiles, {bytes} bytes",
+        escaped(&file.to_string_lossy()),
+        map.width(),
+        map.height()
+    );
+    Ok(())
 }
 
 fn info(file: &Path, json: bool) -> Result<(), Failure> {
@@ -142,15 +191,31 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Writes a map as a PNG image, a pixel a tile.
-fn render(map: &TileMap, output: &Path) -> Result<(), Failure> {
+/// Writes a map as a PNG image, a square of pixels a tile.
+fn render(map: &TileMap, output: &Path, scale: Option<u32>) -> Result<(), Failure> {
+    let scale = scale.unwrap_or_else(|| default_scale(map));
+    let pixels = map.rect().tile_count() * u64::from(scale).pow(2);
+    if pixels > PIXELS_MAX {
+        return Err(Failure::new(format!(
+            "--scale {scale} makes an image of {} × {} pixels, expected at most {PIXELS_MAX} in all",
+            u64::from(map.width()) * u64::from(scale),
+            u64::from(map.height()) * u64::from(scale)
+        )));
+    }
     let largest = map.largest_region().map(|(region, _)| region);
-    image::write(output, map.width(), map.height(), |y, row| {
-        for x in 0..map.width() {
-            let region = map.region(IVec2::new(x as i32, y as i32));
-            row.extend_from_slice(&color(region, largest));
-        }
-    })
+    image::write(
+        output,
+        map.width() * scale,
+        map.height() * scale,
+        |y, row| {
+            for x in 0..map.width() {
+                let region = map.region(IVec2::new(x as i32, (y / scale) as i32));
+                for _ in 0..scale {
+                    row.extend_from_slice(&color(region, largest));
+                }
+            }
+        },
+    )
 }
 
 /// Blocked dark, the largest region nearly white, every other region its own light tint.

@@ -1,0 +1,189 @@
+//! The search for the largest crowd that a machine carries: pure, the measuring is done elsewhere.
+//!
+//! Doubles until a crowd is missed, halves the gap until it is a twentieth, and then tries both sides of the edge again: one
+//! lucky or unlucky run is no answer. What comes out is a range: the lower end held in every try, the upper end in none. What
+//! held once and was missed once lies between them.
+
+use std::collections::BTreeMap;
+
+/// How often each end of the range is tried before it is believed.
+pub(super) const TRIES: u32 = 3;
+
+/// Tries in all, after which the range is what it is.
+const TRIES_MAX: u32 = 40;
+
+/// The tries so far.
+pub(super) struct CrowdSearch {
+    first: u32,
+    players_max: u32,
+    tries_each: u32,
+    tried: BTreeMap<u32, Tries>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tries {
+    held: u32,
+    missed: u32,
+}
+
+impl Tries {
+    const fn count(self) -> u32 {
+        self.held + self.missed
+    }
+}
+
+/// What a machine carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CrowdRange {
+    /// The most players that held in every try, without a miss below them; 0 when none did.
+    pub held: u32,
+    /// The fewest that were missed in every try, without one that held above them.
+    pub missed: Option<u32>,
+}
+
+impl CrowdSearch {
+    /// Begins with so many players and goes up to `players_max`; either end counts after `tries_each`.
+    pub(super) fn new(first: u32, players_max: u32, tries_each: u32) -> Self {
+        Self {
+            first,
+            players_max,
+            tries_each,
+            tried: BTreeMap::new(),
+        }
+    }
+
+    /// Takes down how a try went.
+    pub(super) fn tell(&mut self, players: u32, holds: bool) {
+        let tries = self.tried.entry(players).or_default();
+        if holds {
+            tries.held += 1;
+        } else {
+            tries.missed += 1;
+        }
+    }
+
+    /// What is known.
+    pub(super) fn range(&self) -> CrowdRange {
+        let (held_max, missed_min) = self.mixed();
+        let below = self.tried.range(..missed_min).next_back();
+        let above = self.tried.range(held_max + 1..).next();
+        CrowdRange {
+            held: below.map_or(0, |(&players, _)| players),
+            missed: above.map(|(&players, _)| players),
+        }
+    }
+
+    /// The most players that held in some try, and the fewest that were missed in some.
+    fn mixed(&self) -> (u32, u32) {
+        let held = self.tried.iter().rfind(|(_, tries)| tries.held > 0);
+        let missed = self.tried.iter().find(|(_, tries)| tries.missed > 0);
+        (
+            held.map_or(0, |(&players, _)| players),
+            missed.map_or(u32::MAX, |(&players, _)| players),
+        )
+    }
+
+    /// The next crowd to try; `None` when the range is as narrow as it gets and both its ends are believed.
+    pub(super) fn next(&self) -> Option<u32> {
+        let tries: u32 = self.tried.values().map(|tries| tries.count()).sum();
+        if tries >= TRIES_MAX {
+            return None;
+        }
+        let (held_max, missed_min) = self.mixed();
+        let CrowdRange { held, missed } = self.range();
+        match missed {
+            None if held_max == 0 => return Some(self.first),
+            None if held_max < self.players_max => {
+                // All held so far; or the largest held, and was missed as well.
+                let is_clear = missed_min == u32::MAX;
+                let more = if is_clear {
+                    held_max
+                } else {
+                    (held_max / 10).max(10)
+                };
+                return Some((held_max + more).min(self.players_max));
+            }
+            _ => {}
+        }
+        // Between what always held and what did not, and between what never held and what did.
+        let wide = |low: u32, high: u32| high - low > (low / 20).max(10);
+        if missed_min < u32::MAX && wide(held, missed_min) {
+            return Some(held + (missed_min - held) / 2);
+        }
+        if let Some(missed) = missed.filter(|missed| wide(held_max, *missed)) {
+            return Some(held_max + (missed - held_max) / 2);
+        }
+        let count = |players: u32| self.tried.get(&players).map_or(0, |tries| tries.count());
+        let ends = [Some(held).filter(|held| *held > 0), missed];
+        let doubtful = ends.into_iter().flatten();
+        doubtful
+            .filter(|players| count(*players) < self.tries_each)
+            .min_by_key(|players| count(*players))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAX: u32 = 200_000;
+
+    /// The crowds tried when `holds(players, nth)` says how the nth try of a crowd goes, and what came out.
+    fn search(holds: impl Fn(u32, u32) -> bool) -> (Vec<u32>, CrowdRange) {
+        let mut search = CrowdSearch::new(1_000, MAX, TRIES);
+        let mut tried = Vec::new();
+        while let Some(players) = search.next() {
+            let nth = tried.iter().filter(|&&other| other == players).count();
+            tried.push(players);
+            search.tell(players, holds(players, nth as u32));
+        }
+        (tried, search.range())
+    }
+
+    #[test]
+    fn a_sharp_edge_is_found_within_a_twentieth_and_both_sides_are_tried_again() {
+        for limit in [12, 300, 999, 1_000, 7_777, 123_456] {
+            let (tried, range) = search(|players, _| players <= limit);
+            let missed = range.missed.unwrap();
+            assert!(range.held <= limit && limit < missed, "{limit}: {range:?}");
+            assert!(
+                missed - range.held <= (range.held / 20).max(10),
+                "{limit}: {range:?}"
+            );
+            assert!(tried.len() < 25, "{limit}: {tried:?}");
+            for end in [range.held, missed] {
+                let tries = tried.iter().filter(|&&players| players == end).count();
+                assert!(end == 0 || tries == TRIES as usize, "{limit}: {tried:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_machine_without_limits_gives_the_largest_crowd_and_one_without_room_gives_none() {
+        let (_, range) = search(|_, _| true);
+        assert_eq!((range.held, range.missed), (MAX, None));
+        let (_, range) = search(|_, _| false);
+        assert_eq!(range.held, 0);
+        assert!(range.missed.unwrap() <= 20, "{range:?}");
+    }
+
+    #[test]
+    fn one_lucky_run_moves_the_upper_end_and_one_unlucky_run_the_lower() {
+        // From 4,000 to 5,000 every second try holds.
+        let noisy = |players: u32, nth| players < 4_000 || (players < 5_000 && nth % 2 == 0);
+        let (tried, range) = search(noisy);
+        let missed = range.missed.unwrap();
+        assert!(range.held < 4_000 && missed >= 5_000, "{range:?} {tried:?}");
+        assert!(range.held > 3_700 && missed < 5_500, "{range:?} {tried:?}");
+    }
+
+    #[test]
+    fn a_machine_that_answers_by_chance_ends_the_search_all_the_same() {
+        let (tried, range) = search(|players, nth| (players / 7 + nth) % 3 != 0);
+        assert!(tried.len() <= TRIES_MAX as usize);
+        assert!(
+            range.missed.is_none_or(|missed| missed > range.held),
+            "{range:?}"
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! Colours of what goes to stdout: only on a terminal, and only where the user wants them.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+use clap::builder::styling::{AnsiColor, Style};
+
+use super::report::no_color;
+
+/// A line that says that something is broken, red where stdout is a terminal and `NO_COLOR` is not set.
+pub(super) fn broken_text(line: &str) -> String {
+    static IS_COLORED: OnceLock<bool> = OnceLock::new();
+    let is_colored = IS_COLORED.get_or_init(|| wants_color(std::io::stdout().is_terminal()));
+    painted(AnsiColor::Red.on_default().bold(), line, *is_colored)
+}
+
+/// Whether a stream that is a terminal or not is to have colours.
+fn wants_color(is_terminal: bool) -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    is_terminal && !no_color() && !is_dumb
+}
+
+fn painted(style: Style, text: &str, is_colored: bool) -> String {
+    if is_colored {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_broken_is_red_on_a_terminal_and_plain_elsewhere() {
+        let red = AnsiColor::Red.on_default();
+        let shown = painted(red, "BROKEN", true);
+        assert!(
+            shown.starts_with("\u{1b}[31m") && shown.ends_with("\u{1b}[0m"),
+            "{shown:?}"
+        );
+        assert_eq!(painted(red, "BROKEN", false), "BROKEN");
+        assert!(!wants_color(false));
+    }
+}

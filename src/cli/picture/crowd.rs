@@ -1,0 +1,234 @@
+//! The crowd of a scene on its map: where everybody stands, of which kind, on which side.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use super::{BLUE, GREEN, Legend, MapPicture, ORANGE, PURPLE, SKY, Swatch, VERMILLION, YELLOW};
+use crate::cli::Failure;
+use crate::cli::image::Color;
+use crate::map::SceneMap;
+use crate::world::{
+    KindClass, KindId, Object, ObjectKinds, Position, SceneObjects, Scenes, TeamId, Visibility,
+};
+
+/// Colours of kinds or teams; when there are more of them, they come round again.
+const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW];
+
+/// Blocked tiles, paler than elsewhere: the crowd is what one looks at.
+const WALLS: Color = [172, 174, 184];
+
+/// What is on no side, where there are sides.
+const NEUTRAL: Color = [120, 120, 126];
+
+/// Teams that the legend lists.
+const TEAMS_SHOWN: usize = 10;
+
+/// Somebody in the picture.
+struct Figure {
+    at_m: Vec2,
+    kind: KindId,
+    team: Option<TeamId>,
+}
+
+/// Draws the open scene that has the most objects, the first of those with as many. `title` says what is played.
+///
+/// # Errors
+/// When no scene is open, or the file cannot be written.
+pub(in crate::cli) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), Failure> {
+    let scenes: Vec<Entity> = world
+        .resource::<Scenes>()
+        .iter()
+        .map(|(_, scene)| scene)
+        .collect();
+    let count = |scene: &Entity| {
+        let objects = world.get::<SceneObjects>(*scene);
+        objects.map_or(0, SceneObjects::len)
+    };
+    let most = scenes.iter().map(count).max().unwrap_or_default();
+    let fullest = scenes.iter().find(|scene| count(scene) == most);
+    let Some((&scene, map)) =
+        fullest.and_then(|scene| Some((scene, world.get::<SceneMap>(*scene)?)))
+    else {
+        return Err(Failure::new(format!(
+            "{}: no scene is open at the end, so there is nothing to draw",
+            output.display()
+        )));
+    };
+    let figures = figures(world, scene);
+    let mut picture = MapPicture::new(map.tiles()).blocked_in(WALLS);
+    let kinds = world.resource::<ObjectKinds>();
+    let looks = Looks::of(&figures, kinds);
+    // Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
+    let mut in_order: Vec<&Figure> = figures.iter().collect();
+    let crowded = |figure: &&Figure| std::cmp::Reverse(looks.kinds.get(&figure.kind).copied());
+    in_order.sort_by_key(crowded);
+    for figure in in_order {
+        let (swatch, color) = looks.of_figure(figure, kinds);
+        picture.mark(figure.at_m / map.tile_m(), swatch, color);
+    }
+    let size = map.size_m();
+    let of_scenes = match scenes.len() {
+        1 => String::new(),
+        count => format!(", the fullest of {count} scenes"),
+    };
+    let legend = Legend {
+        title: title.to_owned(),
+        facts: vec![format!(
+            "{} x {} m, {} objects{of_scenes}",
+            size.x,
+            size.y,
+            figures.len()
+        )],
+        marks: looks.legend(kinds),
+    };
+    picture.write(output, &legend)
+}
+
+/// Everybody in a scene, by their ids.
+fn figures(world: &World, scene: Entity) -> Vec<Figure> {
+    let objects = world.get::<SceneObjects>(scene).into_iter();
+    let figure = |(_, entity)| {
+        Some(Figure {
+            at_m: world.get::<Position>(entity)?.0,
+            kind: world.get::<Object>(entity)?.kind(),
+            team: world.get::<TeamId>(entity).copied(),
+        })
+    };
+    objects
+        .flat_map(SceneObjects::iter)
+        .filter_map(figure)
+        .collect()
+}
+
+/// How kinds and teams look: colours are those of teams, where there are any, or else of kinds; shapes those of kinds.
+struct Looks {
+    /// How many there are of each.
+    kinds: BTreeMap<KindId, usize>,
+    teams: BTreeMap<Option<TeamId>, usize>,
+}
+
+impl Looks {
+    fn of(figures: &[Figure], kinds: &ObjectKinds) -> Self {
+        let (mut by_kind, mut teams) = (BTreeMap::new(), BTreeMap::new());
+        for figure in figures
+            .iter()
+            .filter(|figure| kinds.get(figure.kind).is_some())
+        {
+            *by_kind.entry(figure.kind).or_default() += 1;
+            *teams.entry(figure.team).or_default() += 1;
+        }
+        Self {
+            kinds: by_kind,
+            teams,
+        }
+    }
+
+    fn has_teams(&self) -> bool {
+        self.teams.keys().flatten().count() > 1
+    }
+
+    fn of_figure(&self, figure: &Figure, kinds: &ObjectKinds) -> (Swatch, Color) {
+        let color = if self.has_teams() {
+            self.team_color(figure.team)
+        } else {
+            self.kind_color(figure.kind)
+        };
+        (shape(figure.kind, kinds), color)
+    }
+
+    fn team_color(&self, team: Option<TeamId>) -> Color {
+        let mut teams = self.teams.keys().flatten();
+        let place = teams.position(|other| Some(*other) == team);
+        place.map_or(NEUTRAL, |place| COLORS[place % COLORS.len()])
+    }
+
+    fn kind_color(&self, kind: KindId) -> Color {
+        let place = self.kinds.keys().position(|other| *other == kind);
+        COLORS[place.unwrap_or_default() % COLORS.len()]
+    }
+
+    fn legend(&self, kinds: &ObjectKinds) -> Vec<(Swatch, Color, String)> {
+        let of_kind = |(kind, count): (&KindId, &usize)| {
+            let name = kinds.get(*kind).map_or("?", |kind| kind.name.as_str());
+            let color = if self.has_teams() {
+                NEUTRAL
+            } else {
+                self.kind_color(*kind)
+            };
+            (shape(*kind, kinds), color, format!("{name}: {count}"))
+        };
+        let mut marks: Vec<_> = self.kinds.iter().map(of_kind).collect();
+        if self.has_teams() {
+            let shown = self.teams.iter().take(TEAMS_SHOWN);
+            marks.extend(shown.map(|(team, count)| {
+                let name = team.map_or("no team".to_owned(), |team| format!("team {}", team.0));
+                (
+                    Swatch::Tile,
+                    self.team_color(*team),
+                    format!("{name}: {count}"),
+                )
+            }));
+            if let more @ 1.. = self.teams.len().saturating_sub(TEAMS_SHOWN) {
+                marks.push((Swatch::Tile, NEUTRAL, format!("and {more} teams")));
+            }
+        }
+        marks.push((Swatch::Tile, WALLS, "blocked".to_owned()));
+        marks
+    }
+}
+
+/// Players are round, NPCs square; what everybody in the scene sees stands on a corner, as do things.
+fn shape(kind: KindId, kinds: &ObjectKinds) -> Swatch {
+    match kinds.get(kind) {
+        Some(kind) if kind.visibility == Visibility::Scene => Swatch::Diamond,
+        Some(kind) if kind.class == KindClass::Player => Swatch::Disc,
+        Some(kind) if kind.class == KindClass::Npc => Swatch::Square,
+        _ => Swatch::Diamond,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(kind: u16, team: Option<u32>) -> Figure {
+        Figure {
+            at_m: Vec2::ZERO,
+            kind: KindId(kind),
+            team: team.map(TeamId),
+        }
+    }
+
+    #[test]
+    fn kinds_have_colours_of_their_own_until_there_are_teams() {
+        let kinds = ObjectKinds::default();
+        let figures = [figure(0, None), figure(1, None), figure(1, Some(4))];
+        let looks = Looks::of(&figures, &kinds);
+        let [player, npc, same] = [0, 1, 2].map(|nth| looks.of_figure(&figures[nth], &kinds));
+        assert!(player.1 != npc.1 && npc == same);
+        assert!(player.0 == Swatch::Disc && npc.0 == Swatch::Square);
+        assert!(looks.legend(&kinds)[1].2.ends_with(": 2"));
+        let figures = [
+            figure(0, Some(4)),
+            figure(1, Some(4)),
+            figure(0, Some(9)),
+            figure(0, None),
+        ];
+        let looks = Looks::of(&figures, &kinds);
+        let colors: Vec<Color> = figures
+            .iter()
+            .map(|one| looks.of_figure(one, &kinds).1)
+            .collect();
+        assert!(colors[0] == colors[1] && colors[0] != colors[2] && colors[3] == NEUTRAL);
+        let words: Vec<String> = looks
+            .legend(&kinds)
+            .into_iter()
+            .map(|mark| mark.2)
+            .collect();
+        assert!(words.contains(&"team 4: 2".to_owned()), "{words:?}");
+        assert!(words.contains(&"no team: 1".to_owned()), "{words:?}");
+    }
+}

@@ -1,0 +1,154 @@
+//! `throng bench` as its users and their scripts see it: what a run prints, what it is held against, and what it refuses.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::rig::{Folder, throng};
+
+/// What every row has, whatever it is.
+const FIELDS: [&str; 15] = [
+    "system",
+    "case",
+    "about",
+    "value",
+    "unit",
+    "spread",
+    "reference",
+    "reference_value",
+    "reference_spread",
+    "ratio",
+    "compared",
+    "agrees",
+    "target",
+    "meets",
+    "baseline_ratio",
+];
+
+/// The rows of a run, each once, with a sentence.
+fn rows(findings: &Value) -> &[Value] {
+    let rows = findings["rows"].as_array().unwrap();
+    let mut cases = Vec::new();
+    for row in rows {
+        for field in FIELDS {
+            assert!(row.get(field).is_some(), "{field} in {row}");
+        }
+        let about = row["about"].as_str().unwrap();
+        assert!(about.len() > 20 && about.ends_with('.'), "{row}");
+        let case = (&row["system"], &row["case"]);
+        assert!(!cases.contains(&case), "{case:?} comes twice");
+        cases.push(case);
+    }
+    rows
+}
+
+#[test]
+fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand() {
+    let folder = Folder::new();
+    let first = throng(&["bench", "outbox", "--quick", "--json"]);
+    assert_eq!((first.code, first.err.as_str()), (0, ""));
+    let mut findings = first.json();
+    let machine = &findings["machine"];
+    for field in ["throng", "rustc", "cpu", "os", "date"] {
+        assert!(
+            machine[field].as_str().is_some_and(|text| !text.is_empty()),
+            "{machine}"
+        );
+    }
+    assert!(
+        machine["rustc"].as_str().unwrap().starts_with("rustc 1."),
+        "{machine}"
+    );
+    assert!(machine["cores"].as_u64() >= Some(1) && machine["threads"].as_u64() >= Some(1));
+    let all = rows(&findings);
+    assert!(
+        all.iter()
+            .any(|row| row["agrees"] == true && row["ratio"].is_number())
+    );
+    assert!(
+        all.iter()
+            .any(|row| row["spread"]["repeats"].as_u64() > Some(1))
+    );
+    // A target is of the machine that it was set on: nobody asked for a judgement.
+    assert!(
+        all.iter()
+            .all(|row| row["meets"].is_null() && row["target"].is_null())
+    );
+    for kernel in ["core", "memory"] {
+        let is_kernel = |row: &&Value| row["system"] == "calibration" && row["case"] == kernel;
+        let row = all.iter().find(is_kernel).unwrap();
+        assert!(
+            row["value"].as_f64() > Some(0.0) && row["spread"].is_object(),
+            "{row}"
+        );
+    }
+    // An earlier run on another machine, on which one row took half as long.
+    let old = all[0]["value"].as_f64().unwrap();
+    let case = all[0]["case"].as_str().unwrap().to_owned();
+    findings["machine"]["cpu"] = "abacus".into();
+    findings["rows"][0]["value"] = (old / 2.0).into();
+    let baseline = folder.write("before.json", findings.to_string());
+    let page = folder.path("now.html");
+    let told = throng(&[
+        "bench",
+        "outbox",
+        "--quick",
+        "--judge",
+        "--baseline",
+        &baseline,
+        "--report",
+        &page,
+    ]);
+    let missed = told.out.contains("MISSED");
+    assert_eq!(told.code, i32::from(missed), "{}", told.out);
+    assert!(missed || told.out.contains("    ok      "), "{}", told.out);
+    assert!(told.out.contains("`abacus` in the"), "{}", told.out);
+    assert!(told.out.contains("; baseline: "), "{}", told.out);
+    for line in told.out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains(&case) && page.contains("abacus"), "{page}");
+}
+
+#[test]
+fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is_measured() {
+    let folder = Folder::new();
+    let broken = folder.write("broken.json", "{\n  \"machine\": 5\n}");
+    let rows = folder.write("rows.json", "[]");
+    let page = folder.path("before.html");
+    fs::write(&page, "{}").unwrap();
+    for (arguments, part) in [
+        (
+            vec!["aoi", "sync", "--players", "20"],
+            "--players does nothing for `aoi`, `sync`",
+        ),
+        (
+            vec!["outbox", "--threads", "2"],
+            "--threads does nothing for `outbox`",
+        ),
+        (
+            vec!["outbox", "--baseline", "none.json"],
+            "could not read --baseline none.json",
+        ),
+        (vec!["outbox", "--baseline", &broken], "line 2 column"),
+        (
+            vec!["outbox", "--baseline", &rows],
+            "expected what `throng bench --json` prints",
+        ),
+        (
+            vec!["outbox", "--report", "now.htm"],
+            "expected a page FILE.html",
+        ),
+        (
+            vec!["outbox", "--baseline", &page, "--report", &page],
+            "which is --baseline as well",
+        ),
+        (vec!["otubox"], "a similar value exists: 'outbox'"),
+        (vec!["tick", "--players", "0"], "--players"),
+    ] {
+        let told = throng(&[&["bench"], arguments.as_slice()].concat());
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(told.err.contains(part), "{arguments:?}: {}", told.err);
+    }
+}

@@ -1,0 +1,272 @@
+//! Pictures and maps that the program makes, read back pixel by pixel.
+
+use std::fs;
+
+use crate::rig::{Folder, throng};
+
+/// A picture's width, height, and pixels row by row.
+struct Pixels {
+    width: usize,
+    height: usize,
+    colors: Vec<[u8; 3]>,
+}
+
+impl Pixels {
+    fn read(file: &str) -> Self {
+        let file = std::io::BufReader::new(fs::File::open(file).unwrap());
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
+        let (width, height) = (reader.info().width as usize, reader.info().height as usize);
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut bytes).unwrap();
+        let colors = bytes.chunks(3).map(|pixel| [pixel[0], pixel[1], pixel[2]]);
+        Self {
+            width,
+            height,
+            colors: colors.collect(),
+        }
+    }
+
+    fn at(&self, x: usize, y: usize) -> [u8; 3] {
+        self.colors[y * self.width + x]
+    }
+
+    /// How often a colour is in some of the rows.
+    fn count(&self, color: [u8; 3], rows: std::ops::Range<usize>) -> usize {
+        let pixels = &self.colors[rows.start * self.width..rows.end * self.width];
+        pixels.iter().filter(|pixel| **pixel == color).count()
+    }
+}
+
+const WALL: [u8; 3] = [40, 42, 54];
+const FREE: [u8; 3] = [245, 245, 240];
+const PATH: [u8; 3] = [213, 94, 0];
+const START: [u8; 3] = [0, 158, 115];
+const GOAL: [u8; 3] = [204, 121, 167];
+const PLAYERS: [u8; 3] = [0, 114, 178];
+const NPCS: [u8; 3] = [213, 94, 0];
+
+const MAP: &str = "type octile\nheight 3\nwidth 4\nmap\n..@.\n....\n@@..\n";
+
+#[test]
+fn a_path_is_drawn_three_pixels_wide_with_its_ends_ringed_and_a_legend() {
+    let folder = Folder::new();
+    let image = folder.path("path.png");
+    // On a map of its size a tile has one pixel.
+    let large = folder.path("large.tmap");
+    let made = throng(&[
+        "map",
+        "generate",
+        &large,
+        "--recipe",
+        "random",
+        "--fill",
+        "0",
+        "--size",
+        "1000x1000",
+    ]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let told = throng(&[
+        "path", "--map", &large, "--from", "100,200", "--to", "900,200", "--render", &image,
+    ]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let pixels = Pixels::read(&image);
+    assert!(
+        pixels.width == 1_000 && pixels.height > 1_040,
+        "{}",
+        pixels.height
+    );
+    let across = |x: usize| (150..250).filter(|y| pixels.at(x, *y) == PATH).count();
+    assert!((300..700).all(|x| across(x) == 3), "{}", across(500));
+    for (x, color) in [(100, START), (900, GOAL)] {
+        let ring = |x: usize, y: usize| pixels.at(x, y) == color;
+        let beside = (x - 12..x + 12).flat_map(|x| (188..212).map(move |y| (x, y)));
+        assert!(
+            beside.filter(|&(x, y)| ring(x, y)).count() > 50,
+            "{color:?}"
+        );
+    }
+    for color in [PATH, START, GOAL, WALL] {
+        assert!(
+            pixels.count(color, 1_000..pixels.height) > 20,
+            "{color:?} is not in the legend"
+        );
+    }
+}
+
+#[test]
+fn small_maps_are_enlarged_in_pictures_of_searches() {
+    let folder = Folder::new();
+    let (map, image) = (folder.write("a.map", MAP), folder.path("a.png"));
+    let scen = "version 1\n0\ta.map\t4\t3\t0\t0\t0\t1\t1\n0\ta.map\t4\t3\t0\t0\t3\t1\t3.41421\n";
+    let scen = folder.write("a.scen", scen);
+    for asked in [&["--from", "0,0", "--to", "3,0"][..], &["--scen", &scen]] {
+        let told = throng(&[&["path", "--map", &map, "--render", &image], asked].concat());
+        assert_eq!((told.code, told.err.as_str()), (0, ""));
+        let pixels = Pixels::read(&image);
+        // 64 pixels a tile, and room for the legend.
+        assert!(pixels.width == 480 && pixels.height > 192 + 40);
+        assert_eq!((pixels.at(140, 10), pixels.at(10, 140)), (WALL, WALL));
+        for color in [PATH, START, GOAL] {
+            assert!(pixels.count(color, 0..192) > 100, "{color:?}");
+        }
+        fs::remove_file(&image).unwrap();
+    }
+}
+
+#[test]
+fn a_map_is_drawn_at_the_scale_that_is_asked_for() {
+    let folder = Folder::new();
+    let (map, image) = (folder.write("a.map", MAP), folder.path("a.png"));
+    for (scale, side) in [(Some("5"), 5), (Some("1"), 1), (None, 64)] {
+        let mut arguments = vec!["map", "render", &map, &image];
+        arguments.extend(scale.into_iter().flat_map(|scale| ["--scale", scale]));
+        assert_eq!(throng(&arguments).code, 0);
+        let pixels = Pixels::read(&image);
+        assert_eq!((pixels.width, pixels.height), (4 * side, 3 * side));
+        let middle = side / 2;
+        assert_eq!(pixels.at(2 * side + middle, middle), WALL);
+        assert_eq!(pixels.at(middle, side + middle), FREE);
+    }
+    for (scale, part) in [
+        ("0", "0 is not in 1..=64"),
+        ("65", "65 is not in"),
+        ("x", "invalid"),
+    ] {
+        let told = throng(&["map", "render", &map, &image, "--scale", scale]);
+        assert_eq!(told.code, 2);
+        assert!(told.err.contains(part), "{}", told.err);
+    }
+    let large = folder.path("large.tmap");
+    let made = [
+        "map",
+        "generate",
+        &large,
+        "--recipe",
+        "random",
+        "--size",
+        "2000x2000",
+    ];
+    assert_eq!(throng(&made).code, 0);
+    let told = throng(&["map", "render", &large, &image, "--scale", "64"]);
+    assert!(
+        told.code == 2 && told.err.contains("128000 × 128000 pixels"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
+fn a_map_is_generated_from_flags_the_same_for_the_same_seed_in_every_format() {
+    let folder = Folder::new();
+    let made = |name: &str, more: &[&str]| {
+        let file = folder.path(name);
+        let told = throng(&[&["map", "generate", &file, "--size", "90x60"], more].concat());
+        assert_eq!((told.code, told.err.as_str()), (0, ""), "{name}");
+        assert!(told.out.contains("90 × 60 tiles"), "{}", told.out);
+        let plain = folder.path(&format!("{name}.map"));
+        assert_eq!(throng(&["map", "convert", &file, &plain]).code, 0);
+        fs::read(plain).unwrap()
+    };
+    let first = made("a.tmap", &["--seed", "7"]);
+    for name in ["b.map", "c.png", "d.90x60.raw"] {
+        assert_eq!(made(name, &["--seed", "7"]), first, "{name}");
+    }
+    assert_ne!(made("e.tmap", &["--seed", "8"]), first);
+    for (recipe, more) in [
+        ("town", ["--gates", "1"]),
+        ("cave", ["--fill", "0.4"]),
+        ("maze", ["--corridor", "2"]),
+        ("rooms", ["--door", "1"]),
+        ("random", ["--fill", "0.1"]),
+    ] {
+        let plain = made("f.tmap", &["--recipe", recipe, "--seed", "7"]);
+        assert_ne!(
+            made(
+                "g.tmap",
+                &["--recipe", recipe, "--seed", "7", more[0], more[1]]
+            ),
+            plain,
+            "{recipe}"
+        );
+    }
+    let file = folder.path("no.map");
+    for (more, part) in [
+        (
+            vec!["--recipe", "maze", "--gates", "2"],
+            "--gates does nothing for a `maze`: it is for `town`",
+        ),
+        (
+            vec!["--gates", "5"],
+            "--gates is 5, expected a whole number from 0 to 4",
+        ),
+        (
+            vec!["--recipe", "cave", "--fill", "2"],
+            "--fill is 2, expected a share from 0 to 1",
+        ),
+        (vec!["--size", "0x5"], "the width of --size is 0"),
+        (vec!["--size", "5"], "such as 600x400"),
+        (vec!["--recipe", "tonw"], "a similar value exists: 'town'"),
+    ] {
+        let told = throng(&[&["map", "generate", file.as_str()], more.as_slice()].concat());
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{more:?}");
+        assert!(told.err.contains(part), "{more:?}: {}", told.err);
+        assert!(!fs::exists(&file).unwrap(), "{more:?}");
+    }
+    let told = throng(&["map", "generate", &folder.path("a.bmp")]);
+    assert!(
+        told.code == 2 && told.err.contains("unknown map format"),
+        "{}",
+        told.err
+    );
+}
+
+const CROWD: &str = r#"Scenario(
+    name: "fair", seed: 3, duration_s: 1,
+    scenes: [Scene(name: "yard", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
+    cast: [Crowd(tag: "people", kind: "player", count: 40), Crowd(tag: "rats", kind: "npc", count: 20)],
+)"#;
+
+#[test]
+fn a_run_draws_its_crowd_by_kind_and_by_team() {
+    let folder = Folder::new();
+    let image = folder.path("fair.png");
+    let plain = folder.write("fair.ron", CROWD);
+    // Rats and people on a side each: colours are those of teams, and the first team's is the first colour.
+    let sides = CROWD
+        .replace("count: 40", "count: 40, team: 2")
+        .replace("count: 20", "count: 20, team: 1");
+    let sides = folder.write("sides.ron", sides);
+    for (scenario, people, rats) in [(&plain, PLAYERS, NPCS), (&sides, NPCS, PLAYERS)] {
+        let told = throng(&["run", scenario, "--picture", &image, "--no-timing"]);
+        assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
+        let pixels = Pixels::read(&image);
+        assert_eq!(pixels.width, 1_000);
+        // Dots of 40 people and of 20 rats, some of them behind others.
+        let (people, rats) = (pixels.count(people, 0..1_000), pixels.count(rats, 0..1_000));
+        assert!((40 * 8..40 * 25).contains(&people), "{people}");
+        assert!((20 * 6..20 * 25).contains(&rats), "{rats}");
+        assert!(
+            pixels.count(PLAYERS, 1_000..pixels.height) > 20,
+            "no legend"
+        );
+        fs::remove_file(&image).unwrap();
+    }
+}
+
+#[test]
+fn a_picture_that_is_none_or_takes_the_place_of_another_output_is_refused_before_the_run() {
+    let folder = Folder::new();
+    let scenario = folder.write("fair.ron", CROWD);
+    let image = folder.path("fair.png");
+    for (arguments, part) in [
+        (
+            vec!["--picture", "fair.jpg"],
+            "expected an image file OUT.png, found fair.jpg",
+        ),
+        (vec!["--picture", &image, "--hashes", &image], "as well"),
+    ] {
+        let told = throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(told.err.contains(part), "{}", told.err);
+    }
+}
