@@ -1,0 +1,33 @@
+//! Running it for real.
+//!
+//! ```no_run
+//! use throng::outbox::OutboxSettings;
+//! use throng::prelude::*;
+//!
+//! let mut server = Server::builder()
+//!     .workers(2)
+//!     .pace(Pace::RealTime)
+//!     .plugins(|app: &mut bevy_app::App| {
+//!         // Packets are put together by a thread of their own, behind a ring of bytes.
+//!         app.insert_resource(OutboxSettings { shards: 1, ..OutboxSettings::default() });
+//!         // A build of search tables that is late is adopted when it is done, and no tick waits for it.
+//!         app.insert_resource(NavSettings { wait_for_builds: false, budget_ms: Some(5.0), ..NavSettings::default() });
+//!     })
+//!     .build();
+//! loop {
+//!     server.step(20);
+//!     if server.slipped().as_millis() > 0 {
+//!         // Late ticks were let go: this machine is too small for this crowd.
+//!     }
+//! }
+//! ```
+//!
+//! * **How large a machine**: `throng bench tick --players N` on it, then your own scenario with your own counts. Believe p99,
+//!   not the mean, and leave half of the tick free.
+//! * **Bounds**: every queue has a limit, a policy at it and a counter. Raise a limit only with the counter in sight.
+//! * **Lines**: [`Sink`](crate::outbox::Sink) is the way out; the crate has one for bare UDP. Transports with acknowledgements
+//!   and authentication are to come; until then put your own behind the sink and [`offer`](crate::inbox::offer).
+//! * **Whoever falls behind** is logged out with `LogoutReason::Behind`, so that one bad line costs bounded memory.
+//! * **Not deterministic in real time**: `budget_ms`, `wait_for_builds: false` and the arrival of messages depend on the clock.
+//!   Scenarios leave them as they are, and are.
+//! * **The program** that is shipped: `cargo build --profile dist` spends a minute more on linking.

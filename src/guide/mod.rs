@@ -1,0 +1,32 @@
+//! The guide: one page a task, to be read in this order or where you need it. Every block of code on these pages is compiled
+//! and run by the tests.
+//!
+//! | page | for whoever wants to |
+//! |---|---|
+//! | [`first_server`] | run a server with a player in it |
+//! | [`own_attribute`] | tell clients of a component of the game's own, and have it saved |
+//! | [`own_view_rule`] | say who may be seen: stealth, phases, fog |
+//! | [`matchmaking_to_battle`] | turn waiting parties into a battle, and bring its players home |
+//! | `own_behaviour` | write what NPCs do, and name it in scenarios |
+//! | `regression_test` | hold a game to what it does today, by a scenario |
+//! | [`which_algorithm`] | choose a search for paths |
+//! | [`reading_a_report`] | understand what a run prints |
+//! | [`deploying`] | run it in real time, on a machine of a known size |
+//! | [`coming_from`] | find the words of `bevy_replicon` and `lightyear` here |
+//! | [`glossary`] | look a word up |
+//!
+//! What each system promises and costs is on the page of its module; the list of them is on the [front page](crate).
+
+pub mod coming_from;
+pub mod deploying;
+pub mod first_server;
+pub mod glossary;
+pub mod matchmaking_to_battle;
+pub mod own_attribute;
+#[cfg(feature = "scenario")]
+pub mod own_behaviour;
+pub mod own_view_rule;
+pub mod reading_a_report;
+#[cfg(feature = "scenario")]
+pub mod regression_test;
+pub mod which_algorithm;

@@ -1,0 +1,21 @@
+//! Reading what `throng run` prints.
+//!
+//! | line | says | look at it when |
+//! |---|---|---|
+//! | `time` | ticks, and how many times faster than real time they went | it nears 1: a server in real time would be late |
+//! | `paths` | found, unreachable, capped | many are capped: `npc_nodes_max` is too small for the ways that NPCs go |
+//! | `views` | links now, enters, evictions, the longest list | evictions are many times the enters: the cap is small for the crowd |
+//! | `sync` | packets, bytes a client and second, by kind | bytes are near a line's width |
+//! | `inbox` | messages in, refused, the longest wait | any is refused |
+//! | `state hash` | the whole state in 16 digits | two runs should have been the same |
+//! | the table of sets | where a tick's time goes | one set has most of it |
+//! | `ok`, `BROKEN` | an expectation, and what was found | always |
+//! | `not exercised` | an expectation that had nothing to judge | always: such a run has not passed |
+//! | `not judged`, `slow here` | time, which only `--judge-time` judges | you know the machine |
+//! | `script fault` | a cue that could not do what it says, with its line | always |
+//!
+//! The sets are those of [`SimSystems`](crate::sim::SimSystems), in the order of the tick. Of the columns, `p99` is the time
+//! below which 99 of 100 ticks stay. Ticks of the start are shown apart: maps are prepared and everybody appears.
+//!
+//! `--json` has every figure, under the names that `Counter` expectations use; `--events` every event a line; `--hashes` the
+//! state after each tick, with which the first differing tick of two runs is found by `cmp`.
