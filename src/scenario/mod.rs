@@ -6,7 +6,8 @@
 //!                        └──── [`ScenarioError`]: file, line, column, what was found, what would be right
 //! ```
 //! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
-//! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names.
+//! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names. It may
+//! include other scenarios, and have parameters that are given values when it is played.
 //!
 //! | file | holds |
 //! |---|---|
@@ -31,7 +32,8 @@
 //! | `timed_cue.rs` | when cues run |
 //! | `validate/` | whether a scenario makes sense |
 //!
-//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size; a scenario that
+//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of
+//! [`SCENARIO_BYTES_MAX`] where it includes files or has parameters; a scenario that
 //! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
 //! and within a limit of [`limits`].
 //!
