@@ -184,6 +184,12 @@ impl Run {
         let named = |name, path| RunFile { name, path };
         let inputs: Vec<RunFile> = (loaded.path.iter().map(|path| named("the scenario", path)))
             .chain(self.map.iter().map(|path| named("--map", path)))
+            .chain(
+                loaded
+                    .sources
+                    .paths()
+                    .map(|path| named("a file of the scenario", path)),
+            )
             .chain(maps.iter().map(|path| named("a map of the scenario", path)))
             .collect();
         let outputs: Vec<RunFile> = [

@@ -142,3 +142,42 @@ pub(super) fn set(world: &mut World, entity: Entity, name: &str, value: i64) -> 
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crowd::CrowdPlugin;
+    use crate::server::Server;
+
+    fn spec(name: &str) -> OwnAttributeSpec {
+        OwnAttributeSpec {
+            name: name.to_owned(),
+            encoding: Encoding::U8,
+            audience: Audience::VIEWERS,
+            cadence: Cadence::Heartbeat,
+            min: 0,
+            max: 255,
+            start: 0,
+        }
+    }
+
+    #[test]
+    fn names_that_are_taken_and_more_than_there_may_be_are_refused() {
+        let server = Server::builder()
+            .plugins(CrowdPlugin)
+            .configure(|app| {
+                let taken = app.own_attribute(spec("health")).err();
+                assert!(matches!(taken, Some(RegisterError::Taken { .. })));
+                for nth in 0..OWN_ATTRIBUTES_MAX {
+                    app.own_attribute(spec(&format!("own {nth}")))
+                        .expect("there is room");
+                }
+                let refused = app.own_attribute(spec("one more")).err();
+                assert!(matches!(refused, Some(RegisterError::TooMany(_))));
+                let table = app.world().resource::<OwnAttributeTable>();
+                assert_eq!(table.specs().count(), OWN_ATTRIBUTES_MAX);
+            })
+            .build();
+        assert_eq!(server.tick(), 0);
+    }
+}

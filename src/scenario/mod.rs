@@ -9,7 +9,8 @@
 //!          every tick is watched ──────────────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] an expectation
 //! ```
 //! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
-//! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names.
+//! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names. It may
+//! include other scenarios, and have parameters that are given values when it is played.
 //!
 //! A run that says ok is ok. An expectation with nothing to judge (no client, no path, no match) is not exercised, which
 //! is no pass. A cue that could not do what it says is a fault that fails the run, unless the scenario expects
@@ -43,7 +44,8 @@
 //! | `validate/` | whether a scenario makes sense |
 //! | `watch.rs` | what is watched during a run |
 //!
-//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size; a scenario that
+//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of
+//! [`SCENARIO_BYTES_MAX`] where it includes files or has parameters; a scenario that
 //! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
 //! and within a limit of [`limits`].
 //!

@@ -45,6 +45,8 @@ pub struct Parameter {
 #[derive(Clone, Debug)]
 struct SourceFile {
     name: String,
+    /// Where it is; `None` for a built-in and for standard input.
+    path: Option<PathBuf>,
     text: String,
     /// The text with the values of parameters in the place of their names.
     read: String,
@@ -127,6 +129,11 @@ impl Sources {
     #[must_use]
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// The files that were read, where they are; built-in scenarios and standard input have none.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter_map(|file| file.path.as_deref())
     }
 
     /// Points at a problem in the file in which it is; `None` when no files are known.
@@ -230,6 +237,7 @@ impl Reading<'_> {
             }
             other => other,
         })?;
+        this.path = path.clone();
         this.items = [
             own.kinds.len(),
             own.attributes.len(),
@@ -345,6 +353,7 @@ impl Reading<'_> {
         }
         let mut this = SourceFile {
             name: file.to_owned(),
+            path: None,
             read: String::with_capacity(text.len()),
             text: String::new(),
             replaced: Vec::new(),

@@ -44,7 +44,7 @@ fn nothing_at_all_may_happen() {
         churn_per_s: 1000, attributes_per_s: 1000, party_size: 5, behaviour: Wander(radius_m: 0))], script: [
         At(t_s: 0, run: Teleport(tag: \"p\", to: Share((0, 0), (1, 1)))), At(t_s: 0, run: Login(tag: \"p\")),
         At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
-        At(t_s: 0, run: SetAttribute(tag: \"p\", attribute: \"health\", value: -9223372036854775808))]";
+        At(t_s: 0, run: AddAttribute(tag: \"p\", attribute: \"health\", by: -9223372036854775808))]";
     // Nobody can be teleported, logged in and out, despawned or changed.
     assert_eq!(play(nobody, "NobodyOnBlocked").script_fault_count, 5);
 }

@@ -356,3 +356,17 @@ fn built_in_scenarios_are_listed_and_shown_and_a_new_one_runs() {
     let run = throng(&["run", &file, "--set", "people=40", "--threads", "1"]);
     assert_eq!(run.code, 0, "{}{}", run.out, run.err);
 }
+
+#[test]
+fn an_included_file_is_not_overwritten_by_an_output() {
+    let (folder, base) = base();
+    let whole = folder.write("whole.ron", "Scenario(include: [\"parts/base.ron\"])");
+    let found = throng(&["run", &whole, "--ticks", "1", "--hashes", &base]);
+    assert_eq!(found.code, 2);
+    assert!(
+        found.err.contains("a file of the scenario"),
+        "{}",
+        found.err
+    );
+    assert_eq!(std::fs::read_to_string(&base).unwrap(), BASE);
+}

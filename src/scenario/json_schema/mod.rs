@@ -17,9 +17,11 @@
 mod docs;
 mod trace;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::schema::Scenario;
+use super::schema::{Crowd, Queue, Scenario, ScenarioAttribute, ScenarioScene, Settings};
+use crate::crowd::LineSpec;
 use docs::Docs;
 
 /// The sources of the types of a scenario file.
@@ -44,6 +46,19 @@ pub fn json_schema() -> Value {
     for (name, definition) in &mut definitions {
         describe(name, definition, &docs);
     }
+    for (name, defaults) in defaults() {
+        let properties = definitions
+            .get_mut(name)
+            .and_then(|definition| definition.get_mut("properties"));
+        let properties = properties.and_then(Value::as_object_mut);
+        for (field, value) in properties.into_iter().flatten() {
+            // Null is how an absent value is written, which needs no words.
+            let default = defaults.get(field).filter(|default| !default.is_null());
+            if let (Some(object), Some(default)) = (value.as_object_mut(), default) {
+                object.insert("default".to_owned(), default.clone());
+            }
+        }
+    }
     let definitions: Map<String, Value> = definitions
         .into_iter()
         .map(|(name, definition)| (name.to_owned(), definition))
@@ -54,6 +69,22 @@ pub fn json_schema() -> Value {
         "$ref": "#/$defs/Scenario",
         "$defs": definitions,
     })
+}
+
+/// The types whose fields all have defaults, with these.
+fn defaults() -> [(&'static str, Value); 7] {
+    fn of<T: Default + Serialize>(name: &'static str) -> (&'static str, Value) {
+        (name, serde_json::to_value(T::default()).unwrap_or_default())
+    }
+    [
+        of::<Scenario>("Scenario"),
+        of::<ScenarioScene>("Scene"),
+        of::<Crowd>("Crowd"),
+        of::<Queue>("Queue"),
+        of::<ScenarioAttribute>("Attribute"),
+        of::<Settings>("Settings"),
+        of::<LineSpec>("LineSpec"),
+    ]
 }
 
 /// Puts into a definition what its type's source says.
@@ -188,6 +219,8 @@ mod tests {
                 assert!(variant.get("description").is_some(), "{name}: {variant}");
             }
         }
+        let scene = of("/$defs/Scene/properties");
+        assert_eq!(scene["view_cap"]["default"], json!(100));
         let announce = of("/$defs/Action/oneOf/9/properties/Announce/properties");
         assert!(
             announce["ttl_ticks"]["description"]

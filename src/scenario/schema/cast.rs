@@ -14,9 +14,9 @@ pub struct Crowd {
     pub tag: String,
     /// The name of its kind of object.
     pub kind: String,
-    /// The number of objects.
+    /// The number of objects, in each copy of its scene.
     pub count: u32,
-    /// The scene's name; the first scene when absent.
+    /// The scene's name; the first scene when absent. Of a scene with copies it is in every one.
     pub scene: Option<String>,
     /// Where it appears, on free tiles.
     pub at: Area,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Area;
 
-/// Which of more objects than a cue's `count`.
+/// Which objects a cue takes when more fit than its `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pick {
     /// Those that came first.
