@@ -11,7 +11,9 @@ use crate::scenario::{self, Behaviours, Scenario};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map")]
+#[command(
+    after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map --strict"
+)]
 pub(super) struct Check {
     /// Scenarios (.ron files or built-in names) and maps
     #[arg(required = true, value_name = "FILE")]
