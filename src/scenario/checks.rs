@@ -220,7 +220,11 @@ fn find(
             let longest = report.matchmaking.max_wait_s;
             match report.matchmaking.matches {
                 0 => Finding::unused("no match was made"),
-                _ => Finding::of(longest < *seconds, format!("{longest:.1} s")),
+                _ => {
+                    let waiting = report.matchmaking.waiting;
+                    let found = format!("{longest:.1} s, {waiting} parties still wait");
+                    Finding::of(longest < *seconds, found)
+                }
             }
         }
         Expectation::Conserved => conserved(evidence.world, report),
