@@ -12,7 +12,9 @@ use crate::scenario::{self, Behaviours, Crowd, Parameter, Scenario};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map")]
+#[command(
+    after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map --strict"
+)]
 pub(super) struct Check {
     /// Scenarios (.ron files, built-in names, - for standard input) and maps
     #[arg(required = true, value_name = "FILE")]

@@ -220,7 +220,11 @@ fn find(
             let longest = report.matchmaking.max_wait_s;
             match report.matchmaking.matches {
                 0 => Finding::unused("no match was made"),
-                _ => Finding::of(longest < *seconds, format!("{longest:.1} s")),
+                _ => {
+                    let waiting = report.matchmaking.waiting;
+                    let found = format!("{longest:.1} s, {waiting} parties still wait");
+                    Finding::of(longest < *seconds, found)
+                }
             }
         }
         Expectation::Conserved => conserved(evidence.world, report),
@@ -296,12 +300,16 @@ fn ticks_under(limit: Option<TickLimit>, watched: Option<&Watched>) -> Finding {
 }
 
 fn no_script_faults(report: &Report) -> Finding {
-    let (ran, faults) = (report.script_cues_run, report.script_fault_count);
-    match (ran, faults) {
-        (0, 0) => Finding::unused("no cue ran"),
-        (_, 0) => Finding::of(true, format!("cues ran {ran} times")),
-        (_, 1) => Finding::of(false, format!("1 fault, cues ran {ran} times")),
-        _ => Finding::of(false, format!("{faults} faults, cues ran {ran} times")),
+    let faults = report.script_fault_count;
+    let ran = match report.script_cues_run {
+        0 if faults == 0 => return Finding::unused("no cue ran"),
+        1 => "a cue ran once".to_owned(),
+        ran => format!("cues ran {ran} times"),
+    };
+    match faults {
+        0 => Finding::of(true, ran),
+        1 => Finding::of(false, format!("1 fault, {ran}")),
+        _ => Finding::of(false, format!("{faults} faults, {ran}")),
     }
 }
 

@@ -49,7 +49,7 @@ fn every_party_that_queued_is_accounted_for() {
             Queue(mode: "raid", rules: Groups(group_size: 50, expire_after_s: 4), parties: 9),
             Queue(mode: "duel", rules: Groups(group_size: 1, tickets_max: 50), parties: 100, size_weights: (1, 0, 0, 0, 0)),
         ],
-        script: [At(t_s: 3, run: Cancel(mode: "arena", parties: 40)), At(t_s: 4, run: Queue(mode: "arena", parties: 9, size: 4))],
+        script: [At(t_s: 3, run: Cancel(mode: "raid", parties: 4)), At(t_s: 4, run: Queue(mode: "arena", parties: 9, size: 4))],
         expect: [Conserved, MatchesAtLeast(50)],
     )"#;
     let report = play_out(

@@ -163,7 +163,12 @@ pub fn assert_expectations(report: &Report) {
         .filter(|judged| judged.verdict.fails())
         .map(|judged| format!("{}: {}", judged.text, judged.found))
         .collect();
-    assert!(broken.is_empty(), "{}: {broken:#?}", report.scenario);
+    let faults = &report.script_faults;
+    assert!(
+        broken.is_empty(),
+        "{}: {broken:#?} {faults:#?}",
+        report.scenario
+    );
     assert_eq!(
         report.script_faults,
         Vec::<String>::new(),

@@ -542,3 +542,28 @@ fn what_is_warned_of_is_wrong_where_that_is_asked_for() {
     throng(&["run", "--strict", &file, "--events", &events]);
     assert_eq!(std::fs::read_to_string(&events).unwrap(), "kept");
 }
+
+#[test]
+fn a_run_that_is_interrupted_while_it_comes_to_rest_judges_nothing_either() {
+    let whole = |expect: &str, ticks: u64| {
+        let mut run = start(
+            scenario_of(&yard("", expect)),
+            Play {
+                ticks: 40,
+                ..Play::default()
+            },
+        );
+        for _ in 0..ticks {
+            run.step().unwrap();
+        }
+        run.finish_unless(|| true).unwrap()
+    };
+    for ticks in [40, 7] {
+        let report = whole("ViewsStable", ticks);
+        assert_eq!(report.interrupted, Some(ticks));
+        assert_eq!(verdicts(&report), [Verdict::NotJudged]);
+        assert!(!report.is_ok());
+    }
+    // Nothing is expected, so that nothing has to come to rest.
+    assert_eq!(whole("", 40).interrupted, None);
+}

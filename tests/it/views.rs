@@ -35,7 +35,7 @@ const RESTLESS: &str = r#"Scenario(
         At(t_s: 4, run: Despawn(tag: "boss")),
         At(t_s: 6, run: Spawn(tag: "boss", kind: "boss")),
         Every(t_s: 6, from_s: 2, run: OpenScene(name: "island", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)), cell_m: 15, view_cap: 7)),
-        Every(t_s: 6, from_s: 2.5, run: ChangeScene(tag: "miners", count: 20, to: "island")),
+        Every(t_s: 6, from_s: 2.5, run: ChangeScene(tag: "miners", to: "island")),
         Every(t_s: 6, from_s: 5, run: CloseScene(scene: "island")),
     ],
     expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NobodyOnBlocked],

@@ -1,5 +1,7 @@
 //! Text that does nothing: allowed, and probably not meant.
 
+use std::collections::BTreeMap;
+
 use super::kinds_of;
 use super::names::Names;
 use crate::crowd::LineSpec;
@@ -28,10 +30,17 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
         let message = "expected a `share` above 0, found 0: no client has this line";
         problems.push(Problem::new(root.field("line"), message));
     }
+    let bearers = bearers(scenario);
     for (index, cue) in scenario.script.iter().enumerate() {
         let place = root.field("script").item(index);
         problems.extend(past_the_end(&place, cue, scenario));
-        problems.extend(beyond_the_crowd(&place.field("run"), cue, scenario, &names));
+        let action = cue.action();
+        problems.extend(beyond_the_crowd(
+            &place.field("run"),
+            action,
+            &bearers,
+            &names,
+        ));
         if let Action::SetLine(line) = cue.action()
             && has_no_share(line)
         {
@@ -101,34 +110,48 @@ fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Pro
     })
 }
 
-/// A cue about more objects than there can be.
+/// How many can ever bear each tag; without end where a crowd is spawned again and again.
+fn bearers(scenario: &Scenario) -> BTreeMap<&str, u64> {
+    // A crowd is in every copy of its scene.
+    let count = |crowd: &Crowd| {
+        let home = crowd.scene.as_ref();
+        let mut scenes = scenario.scenes.iter();
+        let scene = scenes.find(|scene| home.is_none_or(|name| *name == scene.name));
+        u64::from(crowd.count) * scene.map_or(1, |scene| u64::from(scene.copies))
+    };
+    let of_cast = scenario.cast.iter().map(|crowd| (crowd, count(crowd)));
+    let spawned = scenario.script.iter().filter_map(|cue| {
+        let Action::Spawn(crowd) = cue.action() else {
+            return None;
+        };
+        let is_once = matches!(cue, Cue::At { .. } | Cue::Ramp { .. });
+        let is_endless = !is_once && crowd.count > 0;
+        Some((crowd, if is_endless { u64::MAX } else { count(crowd) }))
+    });
+    let mut bearers = BTreeMap::new();
+    for (crowd, count) in of_cast.chain(spawned) {
+        let total: &mut u64 = bearers.entry(crowd.tag.as_str()).or_default();
+        *total = total.saturating_add(count);
+    }
+    bearers
+}
+
+/// An action about more objects than there can be.
 fn beyond_the_crowd(
     place: &ValuePath,
-    cue: &Cue,
-    scenario: &Scenario,
+    action: &Action,
+    bearers: &BTreeMap<&str, u64>,
     names: &Names,
 ) -> Option<Problem> {
-    let tag = cue.action().tag()?;
-    if matches!(cue.action(), Action::Login { .. } | Action::Logout { .. })
+    let tag = action.tag()?;
+    if matches!(action, Action::Login { .. } | Action::Logout { .. })
         && !names.player_tags.contains(tag)
     {
         let message = format!("expected a crowd of players, found `{tag}`, which is none");
         return Some(Problem::new(place.field("tag"), message));
     }
-    let spawned = scenario
-        .script
-        .iter()
-        .filter(|cue| matches!(cue.action(), Action::Spawn(crowd) if crowd.tag == tag));
-    if spawned
-        .clone()
-        .any(|cue| !matches!(cue, Cue::At { .. } | Cue::Ramp { .. }))
-    {
-        return None;
-    }
-    let of_tag = crowds(scenario).into_iter().map(|(_, crowd)| crowd);
-    let of_tag = of_tag.filter(|crowd| crowd.tag == tag);
-    let total: u64 = of_tag.map(|crowd| u64::from(crowd.count)).sum();
-    let wanted = cue.action().count().map_or(1, u64::from);
+    let total = bearers.get(tag).copied().unwrap_or(0);
+    let wanted = action.count().map_or(1, u64::from);
     (wanted > total).then(|| match total {
         0 => Problem::new(
             place.field("tag"),

@@ -1,5 +1,7 @@
 //! Whether the areas of a scenario lie on the maps of its scenes.
 
+use std::collections::BTreeSet;
+
 use glam::Vec2;
 
 use super::kinds_of;
@@ -34,21 +36,16 @@ pub(in crate::scenario) fn areas_beyond(
             reach.crowd(&root.field("cast").item(index), crowd);
         }
     }
-    let crowds_of = |tag: &str| {
-        let spawned = scenario.script.iter().filter_map(|cue| match cue.action() {
-            Action::Spawn(crowd) => Some(crowd),
-            _ => None,
-        });
-        let of_tag = scenario.cast.iter().chain(spawned);
-        let of_tag: Vec<&Crowd> = of_tag.filter(|crowd| crowd.tag == tag).collect();
-        of_tag
-    };
-    let travels = |tag: &str| {
-        let mut actions = scenario.script.iter().map(|cue| cue.action());
-        actions
-            .any(|action| matches!(action, Action::ChangeScene { tag: moved, .. } if moved == tag))
-    };
-    let stays_here = |tag: &str| !travels(tag) && crowds_of(tag).into_iter().all(is_here);
+    // The tags of crowds that are elsewhere from the start, or at some time.
+    let mut elsewhere: BTreeSet<&str> = BTreeSet::new();
+    let away = scenario.cast.iter().filter(|crowd| !is_here(crowd));
+    elsewhere.extend(away.map(|crowd| crowd.tag.as_str()));
+    elsewhere.extend(scenario.script.iter().filter_map(|cue| match cue.action() {
+        Action::Spawn(crowd) => (!is_here(crowd)).then_some(crowd.tag.as_str()),
+        Action::ChangeScene { tag, .. } => Some(tag.as_str()),
+        _ => None,
+    }));
+    let stays_here = |tag: &str| !elsewhere.contains(tag);
     for (index, cue) in scenario.script.iter().enumerate() {
         let place = root.field("script").item(index).field("run");
         match cue.action() {
