@@ -28,6 +28,7 @@
 //! | [`matchmaking`] | *Heartbeat*: parties into matches |
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
+//! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
 //! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
 //! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
 //! | `cli` | the program, a file a subcommand |
@@ -46,6 +47,8 @@ pub mod aoi;
 pub mod cli;
 #[cfg(feature = "crowd")]
 pub mod crowd;
+#[cfg(feature = "diagnostics")]
+pub mod diagnostics;
 pub mod inbox;
 pub mod instance;
 pub mod map;

@@ -25,7 +25,7 @@ const TIERS: [&[&str]; 10] = [
     &["instance"],
     &["crowd"],
     &["server"],
-    &["testing"],
+    &["testing", "diagnostics"],
     &["scenario"],
     &["cli"],
     &["lib", "main", "prelude"],
@@ -45,8 +45,18 @@ const BESIDE: [(&str, &str); 5] = [
 const GROUP_FROM: &str = "server";
 
 /// Folders and files that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
-const OF_THE_ECS: [&str; 11] = [
-    "sim", "world", "session", "crowd", "scenario", "cli", "server", "testing", "prelude", "lib",
+const OF_THE_ECS: [&str; 12] = [
+    "sim",
+    "world",
+    "session",
+    "crowd",
+    "scenario",
+    "cli",
+    "server",
+    "testing",
+    "diagnostics",
+    "prelude",
+    "lib",
     "main",
 ];
 
