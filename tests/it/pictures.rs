@@ -212,6 +212,12 @@ fn a_map_is_generated_from_flags_the_same_for_the_same_seed_in_every_format() {
         assert!(told.err.contains(part), "{more:?}: {}", told.err);
         assert!(!fs::exists(&file).unwrap(), "{more:?}");
     }
+    let told = throng(&["map", "generate", "maze"]);
+    assert!(
+        told.code == 2 && told.err.contains("use --recipe maze"),
+        "{}",
+        told.err
+    );
     let told = throng(&["map", "generate", &folder.path("a.bmp")]);
     assert!(
         told.code == 2 && told.err.contains("unknown map format"),

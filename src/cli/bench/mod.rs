@@ -123,7 +123,8 @@ enum System {
     Tick,
 }
 
-/// What `--json` prints.
+/// What `--json` prints, and `--baseline` reads: one object, in which `rows` is the array of all rows. A field that a row is
+/// without is `null`.
 #[derive(Serialize)]
 struct BenchFindings {
     machine: BenchMachine,

@@ -163,7 +163,7 @@ impl GenerateMap {
     /// Makes the map, writes it, and says what came out.
     pub(super) fn run(&self, quiet: bool) -> Result<(), Failure> {
         // What cannot be written is told before anything is made.
-        map::MapFormat::of(&self.output)?;
+        map::MapFormat::of(&self.output).map_err(|error| self.in_place_of_a_file(error))?;
         let recipe = self.recipe()?;
         let made = map::generate(&recipe, self.seed).map_err(|error| self.in_flags(error))?;
         super::save(&self.output, &made)?;
@@ -206,6 +206,18 @@ impl GenerateMap {
         }
         serde_json::from_value(json!({ self.recipe.variant(): fields }))
             .map_err(|error| Failure::new(format!("no such map: {error}")))
+    }
+
+    /// An error of the file's name; whoever names a recipe there is told where it goes.
+    fn in_place_of_a_file(&self, error: map::MapError) -> Failure {
+        let named = self.output.to_string_lossy();
+        let mut recipes = RecipeName::value_variants().iter();
+        if recipes.any(|recipe| recipe.name() == named) {
+            return Failure::new(format!(
+                "expected a map file to write, such as {named}.tmap, found a recipe: use --recipe {named}"
+            ));
+        }
+        Failure::from(error)
     }
 
     /// An error of the recipe in the words of the command line.

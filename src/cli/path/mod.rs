@@ -39,7 +39,7 @@ use crate::sim::Workers;
 
 /// Arguments of `throng path`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(super) struct Paths {
     /// The map; a version 2 .scen file starts on free ground without one
     #[arg(long, value_name = "FILE", required_unless_present = "scen")]
@@ -80,6 +80,9 @@ pub(super) struct Paths {
     #[arg(long)]
     json: bool,
 }
+
+const USAGE: &str = "throng path --map <FILE> --from <X,Y> --to <X,Y> [OPTIONS]
+       throng path [--map <FILE>] --scen <FILE> [OPTIONS]";
 
 const EXAMPLES: &str = "Examples:
   throng path --map keep.map --from 3,4 --to 90,80 --render path.png

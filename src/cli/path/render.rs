@@ -34,14 +34,28 @@ const PATH: Color = VERMILLION;
 const START: Color = GREEN;
 const GOAL: Color = PURPLE;
 
+/// So many tiles of a search are drawn large enough to be seen each; more of them are seen together.
+const FEW: usize = 10_000;
+
 /// Draws the search for a query.
 pub(super) fn render(output: &Path, one: &MeasuredAnswers, query: Query) -> Result<(), Failure> {
     let map = &*one.map;
     let scratch = one.again(query);
     let touched = scratch.search.touched(map, &one.nav_map, one.algorithm);
     let mut picture = MapPicture::new(map);
-    for (tile, mark) in marks(touched) {
-        picture.paint_tile(tile, mark.color());
+    let marks = marks(touched);
+    if marks.len() <= FEW {
+        // What was expanded lies over what was only generated.
+        let mut colors: Vec<(IVec2, Color)> = Vec::new();
+        for layer in [Mark::Generated, Mark::Expanded] {
+            let of_layer = marks.iter().filter(|(_, mark)| *mark == layer);
+            colors.extend(of_layer.map(|(tile, mark)| (*tile, mark.color())));
+        }
+        picture.paint_few(&colors);
+    } else {
+        for (tile, mark) in marks {
+            picture.paint_tile(tile, mark.color());
+        }
     }
     picture.path(&scratch.waypoints, PATH);
     // An end outside the map has no place in the picture.

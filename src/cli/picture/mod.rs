@@ -86,6 +86,15 @@ impl<'a> MapPicture<'a> {
         self.tiles.push((tile.y, tile.x, color));
     }
 
+    /// Gives few tiles their colours, so large that each is seen also where a tile has one pixel.
+    pub(super) fn paint_few(&mut self, tiles: &[(IVec2, Color)]) {
+        for &(tile, color) in tiles {
+            let half = (1.5 * self.unit()).max(self.scale as f32 / 2.0);
+            let middle = self.middle(tile);
+            self.overlay.square(middle, half, color);
+        }
+    }
+
     /// How many pixels three of a picture of the usual size are in this one.
     fn unit(&self) -> f32 {
         let side = self.map.width().max(self.map.height()) * self.scale;
@@ -125,7 +134,7 @@ impl<'a> MapPicture<'a> {
         let (at, unit) = (self.pixel(at), self.unit());
         match swatch {
             Swatch::Square => marked_square(&mut self.overlay, at, 2.0 * unit, color),
-            Swatch::Diamond => marked_diamond(&mut self.overlay, at, 7.0 * unit, color),
+            Swatch::Diamond => marked_diamond(&mut self.overlay, at, 10.0 * unit, color),
             _ => marked_disc(&mut self.overlay, at, 2.5 * unit, color),
         }
     }
