@@ -21,7 +21,8 @@ use crate::sync::{Mirror, compare_mirror};
 use crate::wire::{ClientId, ClientMessage, quantise};
 use crate::world::{Heading, Object, PlayerId, Position};
 
-/// The first player id of synthetic players in scenes; ids below are free for an embedder's own.
+/// Where the ids of synthetic players in scenes begin, so that they are unlikely to be those of an embedder's own. Who is
+/// synthetic is known by its client, not by this.
 const FIRST_PLAYER: u64 = 1 << 32;
 
 /// Messages that one client sends a tick, at most.
@@ -113,12 +114,11 @@ impl SyntheticClients {
         first
     }
 
-    /// The crowd of a synthetic player.
-    pub(super) fn crowd_of(&self, player: PlayerId) -> Option<CrowdId> {
-        let place = player.0.checked_sub(FIRST_PLAYER)?;
-        self.clients
-            .get(usize::try_from(place).ok()?)
-            .map(|synthetic| synthetic.crowd)
+    /// The crowd of the synthetic player behind a client; `None` for a client that is somebody else's, whatever its
+    /// player's number is.
+    pub(super) fn crowd_of(&self, client: ClientId) -> Option<CrowdId> {
+        let nth = *self.by_client.get(&client)?;
+        self.clients.get(nth).map(|synthetic| synthetic.crowd)
     }
 
     /// The players of a crowd, there or not.

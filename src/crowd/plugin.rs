@@ -115,7 +115,7 @@ fn welcome(world: &mut World, mut cursor: Local<bevy_ecs::message::MessageCursor
         .copied()
         .collect();
     for LoggedIn { client, player } in new {
-        let Some(crowd) = world.resource::<SyntheticClients>().crowd_of(player) else {
+        let Some(crowd) = world.resource::<SyntheticClients>().crowd_of(client) else {
             continue;
         };
         if let Err(error) = give_character(world, crowd, client, player) {

@@ -446,7 +446,7 @@ fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::{Loaded, parse};
+    use super::super::load::Loaded;
     use super::super::runner::{RunOptions, ScenarioRun};
     use super::*;
 
@@ -462,13 +462,7 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_of_who_fights_no_more() {
-        let loaded = Loaded {
-            scenario: parse("churn.ron", CHURN).unwrap(),
-            path: None,
-            file: "churn.ron".to_owned(),
-            text: CHURN.to_owned(),
-            sources: crate::scenario::Sources::default(),
-        };
+        let loaded = Loaded::from_text("churn.ron", CHURN).unwrap();
         let options = RunOptions {
             ticks: Some(200),
             ..RunOptions::default()
@@ -488,5 +482,41 @@ mod tests {
         let stats = *run.server().world().resource::<InstanceStats>();
         assert!(remembered > 0);
         assert!(stats.lost > 0 && stats.returned > 0, "{stats:?}");
+    }
+
+    #[test]
+    fn all_that_is_remembered_of_battles_is_in_the_state_hash() {
+        let hash = |battles: &Battles| {
+            let mut hasher = StateHasher::default();
+            battles.hash(&mut hasher);
+            hasher.finish()
+        };
+        let fighters = [
+            (None, None),
+            (Some(TeamId(1)), None),
+            (None, Some(crate::crowd::Idle.into())),
+        ];
+        let fighters = fighters.map(|fighter| Battles {
+            before: BTreeMap::from([(PlayerId(1), fighter)]),
+            ..Battles::default()
+        });
+        let entity = Entity::PLACEHOLDER;
+        let bodies = [1, 2].map(|player| Battles {
+            bodies: BTreeMap::from([(
+                InstanceId(1),
+                vec![(TicketPlayer::Real(PlayerId(player)), entity)],
+            )]),
+            ..Battles::default()
+        });
+        let due = Battles {
+            leaving: vec![0.5],
+            ..Battles::default()
+        };
+        let all = fighters
+            .iter()
+            .chain(&bodies)
+            .chain([&due, &Battles::default()]);
+        let hashes: std::collections::BTreeSet<_> = all.map(hash).collect();
+        assert_eq!(hashes.len(), 7);
     }
 }
