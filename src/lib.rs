@@ -33,6 +33,7 @@
 //! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
 //! | `cli` | the program, a file a subcommand |
 //! | [`prelude`] | what an embedder imports |
+//! | [`guide`] | how to, a page a task |
 #![warn(missing_docs)]
 
 use bevy_app::{PluginGroup, PluginGroupBuilder};
@@ -49,6 +50,7 @@ pub mod cli;
 pub mod crowd;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
+pub mod guide;
 pub mod inbox;
 pub mod instance;
 pub mod map;

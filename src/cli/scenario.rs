@@ -12,11 +12,11 @@ use crate::scenario::{self, BUILT_IN, ScenarioError};
 #[command(after_help = "Examples:\n  throng scenario list\n  throng scenario new my.ron")]
 pub(super) struct Scenarios {
     #[command(subcommand)]
-    command: Command,
+    action: ScenarioAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum ScenarioAction {
     /// List the built-in scenarios, with what each shows
     #[command(after_help = "Example: throng scenario list")]
     List,
@@ -43,18 +43,18 @@ const TEMPLATE: &str = include_str!("../../assets/scenarios/template.ron");
 impl Scenarios {
     /// Lists, shows or writes.
     pub(super) fn run(self) -> Result<ExitStatus, Failure> {
-        match self.command {
-            Command::List => list()?,
-            Command::Show { scenario } => print(text_of(&scenario)?.trim_end())?,
-            Command::New { file: None } => print(TEMPLATE.trim_end())?,
-            Command::New { file: Some(file) } => {
+        match self.action {
+            ScenarioAction::List => list()?,
+            ScenarioAction::Show { scenario } => print(text_of(&scenario)?.trim_end())?,
+            ScenarioAction::New { file: None } => print(TEMPLATE.trim_end())?,
+            ScenarioAction::New { file: Some(file) } => {
                 let created = File::create_new(&file);
                 let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
                 written.map_err(|error| {
                     Failure::new(format!("could not write {}: {error}", file.display()))
                 })?;
             }
-            Command::Schema => {
+            ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());
                 print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
             }

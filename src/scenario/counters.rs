@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::schema::SetName;
 
 /// A group of the report, the figures in it that only grow while a run lasts, and its other ones.
-type Group = (&'static str, &'static str, &'static str);
+type FigureGroup = (&'static str, &'static str, &'static str);
 
 /// What the figures of each set are called, and those of ticks.
 const TIMES: &str = "mean_ms p50_ms p99_ms max_ms";
@@ -17,13 +17,13 @@ const TIMES: &str = "mean_ms p50_ms p99_ms max_ms";
 const MODES: &str = "matchmaking.modes.";
 
 /// What is known of each mode.
-const OF_MODES: Group = (
+const OF_MODES: FigureGroup = (
     MODES,
     "matches",
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [Group; 13] = [
+const GROUPS: [FigureGroup; 13] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
@@ -76,7 +76,7 @@ const GROUPS: [Group; 13] = [
 ];
 
 /// Figures that are the process's.
-const OF_THE_PROCESS: Group = ("memory.", "", "rss_bytes peak_rss_bytes");
+const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes");
 
 /// The names of all figures of a run with these modes of matchmaking.
 pub(super) fn names<'a>(modes: impl IntoIterator<Item = &'a str>) -> Vec<String> {

@@ -42,7 +42,7 @@ pub struct Report {
     pub objects: ObjectFigures,
     pub clients: Clients,
     pub paths: PathFigures,
-    pub views: Views,
+    pub views: ViewFigures,
     pub sync: Sync,
     pub matchmaking: Matchmaking,
     pub battles: BattlesStats,
@@ -136,7 +136,7 @@ pub struct PathFigures {
 /// Links between viewers and what they see: how many there are at the end, and what was counted over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Views {
+pub struct ViewFigures {
     pub cap: u16,
     pub links: u64,
     pub enters: u64,
@@ -387,11 +387,11 @@ pub(super) fn paths(world: &World) -> PathFigures {
     }
 }
 
-pub(super) fn views(world: &World, cap: u16) -> Views {
+pub(super) fn views(world: &World, cap: u16) -> ViewFigures {
     let AoiStats {
         counters, links, ..
     } = *world.resource::<AoiStats>();
-    Views {
+    ViewFigures {
         cap,
         links,
         enters: counters.enters,

@@ -312,21 +312,21 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 kind: read_u16(reader)?,
                 motion: Motion::read(reader)?,
-                attributes: read_attributes(reader, Told::InFull)?,
+                attributes: read_attributes(reader, ToldAs::Whole)?,
             },
             DELTA => Self::Delta {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
-                attributes: read_attributes(reader, Told::AsChange)?,
+                attributes: read_attributes(reader, ToldAs::Change)?,
             },
             REMOTE => Self::Remote {
                 of: RemoteId::read(reader)?,
                 kind: read_u16(reader)?,
-                attributes: read_attributes(reader, Told::InFull)?,
+                attributes: read_attributes(reader, ToldAs::Whole)?,
             },
             REMOTE_DELTA => Self::RemoteDelta {
                 of: RemoteId::read(reader)?,
-                attributes: read_attributes(reader, Told::AsChange)?,
+                attributes: read_attributes(reader, ToldAs::Change)?,
             },
             FORGET => Self::Forget {
                 of: RemoteId::read(reader)?,
@@ -455,26 +455,26 @@ fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: RemoteId) {
 
 /// What a list of attributes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum ToldAs {
     /// All that the object has.
-    InFull,
+    Whole,
     /// What changed, so that there may be attributes that it has no more.
-    AsChange,
+    Change,
 }
 
 fn read_attributes<'a>(
     reader: &mut Reader<'a>,
-    told: Told,
+    told: ToldAs,
 ) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
     let count = read_u16(reader)?;
     (0..count).map(|_| read_attribute(reader, told)).collect()
 }
 
-fn read_attribute<'a>(reader: &mut Reader<'a>, told: Told) -> Result<Attribute<'a>, WireError> {
+fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute<'a>, WireError> {
     let id = read_u16(reader)?;
     let at = reader.at();
     let found = reader.varint_u32()?;
-    if found == ATTRIBUTE_REMOVED && told == Told::AsChange {
+    if found == ATTRIBUTE_REMOVED && told == ToldAs::Change {
         return Ok(Attribute { id, value: None });
     }
     if found > ATTRIBUTE_BYTES_MAX {

@@ -28,7 +28,7 @@ const TIERS: [&[&str]; 10] = [
     &["testing", "diagnostics"],
     &["scenario"],
     &["cli"],
-    &["lib", "main", "prelude"],
+    &["lib", "main", "prelude", "guide"],
 ];
 
 /// Who may import whom within a tier. Sessions say to which client what an object sees is sent, and

@@ -38,13 +38,13 @@ pub struct Views<'w, 's> {
 
 /// An object as the views of its scene know it.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct KnownObject<'a> {
     id: u32,
     interest: &'a SceneInterest,
     objects: &'a SceneObjects,
 }
 
-impl Known<'_> {
+impl KnownObject<'_> {
     /// The entity of another of the scene; `None` for one that is gone.
     fn entity(&self, other: u32) -> Option<Entity> {
         let id = ObjectId(other);
@@ -87,13 +87,13 @@ impl Views<'_, '_> {
     }
 
     /// The object as the views know it: one that came, or went to another scene, since the last Locate is not known yet.
-    fn known(&self, entity: Entity) -> Option<Known<'_>> {
+    fn known(&self, entity: Entity) -> Option<KnownObject<'_>> {
         let object = self.objects.get(entity).ok()?;
         let (interest, objects) = self.scenes.get(object.scene_entity()).ok()?;
         let id = object.id().0;
         let is_known =
             interest.views().contains(id) && interest.object_ref(id) == object.reference();
-        is_known.then_some(Known {
+        is_known.then_some(KnownObject {
             id,
             interest,
             objects,

@@ -182,7 +182,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let mut entries = Fields {
+        let mut entries = TracedFields {
             trace: self.trace,
             fields: ["."].iter(),
             field: ".",
@@ -200,7 +200,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let mut read = Fields {
+        let mut read = TracedFields {
             trace: self.trace,
             fields: fields.iter(),
             field: "",
@@ -226,7 +226,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         let nth = nth.unwrap_or_default();
         let before = std::mem::replace(&mut self.trace.more, false);
         let mut schema = Value::Null;
-        let value = visitor.visit_enum(Variant {
+        let value = visitor.visit_enum(TracedVariant {
             trace: &mut *self.trace,
             name: variants.get(nth).copied().unwrap_or_default(),
             schema: &mut schema,
@@ -295,14 +295,14 @@ impl<'de> SeqAccess<'de> for &mut Items<'_> {
     }
 }
 
-struct Fields<'a, 'f> {
+struct TracedFields<'a, 'f> {
     trace: &'a mut Trace,
     fields: std::slice::Iter<'f, &'static str>,
     field: &'static str,
     properties: Map<String, Value>,
 }
 
-impl<'de> MapAccess<'de> for &mut Fields<'_, '_> {
+impl<'de> MapAccess<'de> for &mut TracedFields<'_, '_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -329,13 +329,13 @@ impl<'de> MapAccess<'de> for &mut Fields<'_, '_> {
     }
 }
 
-struct Variant<'a> {
+struct TracedVariant<'a> {
     trace: &'a mut Trace,
     name: &'static str,
     schema: &'a mut Value,
 }
 
-impl Variant<'_> {
+impl TracedVariant<'_> {
     /// Says what is in the brackets of the variant.
     fn holds(schema: &mut Value, name: &str, inner: Value) {
         let mut properties = Map::new();
@@ -345,9 +345,9 @@ impl Variant<'_> {
     }
 }
 
-impl<'de, 'a> EnumAccess<'de> for Variant<'a> {
+impl<'de, 'a> EnumAccess<'de> for TracedVariant<'a> {
     type Error = Error;
-    type Variant = Variant<'a>;
+    type Variant = TracedVariant<'a>;
 
     fn variant_seed<V: DeserializeSeed<'de>>(
         self,
@@ -358,7 +358,7 @@ impl<'de, 'a> EnumAccess<'de> for Variant<'a> {
     }
 }
 
-impl<'de> VariantAccess<'de> for Variant<'_> {
+impl<'de> VariantAccess<'de> for TracedVariant<'_> {
     type Error = Error;
 
     fn unit_variant(self) -> Result<(), Error> {
@@ -392,7 +392,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let mut read = Fields {
+        let mut read = TracedFields {
             trace: self.trace,
             fields: fields.iter(),
             field: "",

@@ -21,7 +21,7 @@ pub(in crate::scenario) fn areas_beyond(
     behaviours: &Behaviours,
 ) -> Vec<Problem> {
     let kinds = kinds_of(scenario);
-    let mut reach = Reach {
+    let mut reach = MapReach {
         scene,
         behaviours,
         kinds: &kinds,
@@ -67,7 +67,7 @@ pub(in crate::scenario) fn areas_beyond(
 }
 
 /// What is looked at, and what was found.
-struct Reach<'a> {
+struct MapReach<'a> {
     scene: &'a ScenarioScene,
     behaviours: &'a Behaviours,
     kinds: &'a ObjectKinds,
@@ -75,7 +75,7 @@ struct Reach<'a> {
     problems: Vec<Problem>,
 }
 
-impl Reach<'_> {
+impl MapReach<'_> {
     fn crowd(&mut self, place: &ValuePath, crowd: &Crowd) {
         self.area(&place.field("at"), &crowd.at);
         self.behaviour(place.field("behaviour"), &crowd.behaviour);
