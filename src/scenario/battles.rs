@@ -512,10 +512,11 @@ mod tests {
             leaving: vec![0.5],
             ..Battles::default()
         };
+        let nothing = Battles::default();
         let all = fighters
             .iter()
             .chain(&bodies)
-            .chain([&due, &Battles::default()]);
+            .chain([&due, &nothing]);
         let hashes: std::collections::BTreeSet<_> = all.map(hash).collect();
         assert_eq!(hashes.len(), 7);
     }
