@@ -513,10 +513,7 @@ mod tests {
             ..Battles::default()
         };
         let nothing = Battles::default();
-        let all = fighters
-            .iter()
-            .chain(&bodies)
-            .chain([&due, &nothing]);
+        let all = fighters.iter().chain(&bodies).chain([&due, &nothing]);
         let hashes: std::collections::BTreeSet<_> = all.map(hash).collect();
         assert_eq!(hashes.len(), 7);
     }

@@ -49,16 +49,12 @@ fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand()
     assert_eq!((first.code, first.err.as_str()), (0, ""));
     let mut findings = first.json();
     let machine = &findings["machine"];
-    for field in ["throng", "rustc", "cpu", "os", "date"] {
+    for field in ["throng", "cpu", "os", "date"] {
         assert!(
             machine[field].as_str().is_some_and(|text| !text.is_empty()),
             "{machine}"
         );
     }
-    assert!(
-        machine["rustc"].as_str().unwrap().starts_with("rustc 1."),
-        "{machine}"
-    );
     assert!(machine["cores"].as_u64() >= Some(1) && machine["threads"].as_u64() >= Some(1));
     let all = rows(&findings);
     assert!(

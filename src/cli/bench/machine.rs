@@ -13,8 +13,6 @@ use crate::cli::cores;
 pub(super) struct BenchMachine {
     /// The version of throng.
     pub throng: String,
-    /// The compiler's version.
-    pub rustc: String,
     /// Whether the build is optimised.
     pub is_optimised: bool,
     pub cpu: String,
@@ -34,7 +32,6 @@ impl BenchMachine {
     pub(super) fn here(threads: usize) -> Self {
         Self {
             throng: env!("CARGO_PKG_VERSION").to_owned(),
-            rustc: option_env!("THRONG_RUSTC").unwrap_or("unknown").to_owned(),
             is_optimised: !cfg!(debug_assertions),
             cpu: cpu().unwrap_or_else(|| "unknown".to_owned()),
             cores: cores(),
@@ -59,9 +56,8 @@ impl BenchMachine {
             format!("machine   {}", self.cpu),
             format!("          {} cores{load}; {}", self.cores, self.os),
             format!(
-                "build     throng {}, {}{}",
+                "build     throng {}{}",
                 self.throng,
-                self.rustc,
                 if self.is_optimised {
                     ""
                 } else {
@@ -77,7 +73,6 @@ impl BenchMachine {
         let texts = [
             ("CPU", &self.cpu, &other.cpu),
             ("system", &self.os, &other.os),
-            ("compiler", &self.rustc, &other.rustc),
             ("throng", &self.throng, &other.throng),
         ];
         let texts = texts

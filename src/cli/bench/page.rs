@@ -57,10 +57,7 @@ fn write_body(to: &mut String, findings: &BenchFindings) -> std::fmt::Result {
             format!("{}, {} cores", machine.cpu, machine.cores),
         ),
         ("system", machine.os.clone()),
-        (
-            "build",
-            format!("throng {}, {}", machine.throng, machine.rustc),
-        ),
+        ("build", format!("throng {}", machine.throng)),
         ("threads", machine.threads.to_string()),
         ("measured", machine.date.clone()),
         ("load before", load),
