@@ -1,4 +1,4 @@
-//! 5 of 5: a small game, whole: logins by its own rule, hunters, views, a battle and back, saves, and what a client sends.
+//! 6 of 6: a small game, whole: logins by its own rule, hunters, views, a battle and back, saves, and what a client sends.
 //! Read it from `game` on, then the systems in its order; `play` is the other end of the line.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
@@ -80,7 +80,7 @@ fn hunt(
     }
 }
 
-/// Who comes to the gate queues for a duel, as a party of one; who waits already is refused.
+/// Who comes to the gate queues for a duel, as a party of one (this game has no others); who waits already is refused.
 fn queue(who: Query<(&PlayerId, &Position)>, mut requests: MessageWriter<QueueRequest>) {
     for (&player, _) in who.iter().filter(|(_, at)| at.0 == GATE) {
         let ticket = Ticket::new(PartyId(player.0 as u32), [player]);
@@ -100,17 +100,26 @@ fn reward(mut home: MessageReader<PlayerReturned>, mut purses: Query<&mut Gold>)
 fn save(mut requests: MessageReader<SaveRequest>, mut store: ResMut<Store>) {
     for SaveRequest { player, values, .. } in requests.read() {
         if let (&Some(player), [(_, gold)]) = (player, &values[..]) {
-            println!("saved: player {} has {} gold", player.0, gold[0]);
-            store.0.insert(player, gold[0].into());
+            let gold = u16_of(gold);
+            println!("saved: player {} has {gold} gold", player.0);
+            store.0.insert(player, gold);
         }
     }
+}
+
+/// As `Encoding::U16` writes it: two bytes, the low one first.
+fn u16_of(bytes: &[u8]) -> u16 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |sum, &byte| sum << 8 | u16::from(byte))
 }
 
 /// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
 fn play(mirror: &Mirror) -> Option<ClientMessage> {
     let (own, _) = mirror.own()?;
     let mut known = mirror.object(own)?.attributes.iter();
-    if known.any(|(_, gold)| gold[0] >= 10) {
+    if known.any(|(_, gold)| u16_of(gold) >= 10) {
         return Some(ClientMessage::Logout);
     }
     let at = mirror.position(own, mirror.tick())?;

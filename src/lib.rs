@@ -1,4 +1,38 @@
-#![doc = include_str!("../README.md")]
+//! **An ECS-based headless simulation server, for games in which thousands of players and NPCs share a world.**
+//!
+//! Interest management, NPC pathfinding, replication and matchmaking as [Bevy](https://bevy.org) plugins: exact,
+//! deterministic, bounded, and measured under synthetic crowds. Take the whole server ([`ThrongPlugins`], [`server::Server`]), or
+//! one plugin into an app that you have.
+//!
+//! # Where to begin
+//!
+//! The [`guide`] has a page a task, from [a first server](guide::first_server) on, and a [glossary](guide::glossary). Each
+//! module's own page says what it promises and costs; [`wire`] is the one for who writes a client. The README has the
+//! program, the scenarios and figures.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `crowd` | synthetic players and NPCs, as a load |
+//! | `scenario` | scenarios in RON: load, check, play, report; with `crowd` |
+//! | `png` | maps in PNG files |
+//! | `bench` | what the systems are measured with and beside |
+//! | `cli` | the program, with all of the above |
+//! | `reflect` | `Reflect` on most public components and settings |
+//! | `diagnostics` | what the plugins count, as Bevy diagnostics |
+//!
+//! ```
+//! use throng::prelude::*;
+//!
+//! let mut server = Server::builder().build();
+//! let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;
+//! let at = Position(glam::Vec2::splat(10.0));
+//! let player = server.world_mut().spawn((Player, PlayerId(1), Object::in_scene(scene), at)).id();
+//! server.world_mut().spawn((Npc, Object::in_scene(scene), at));
+//! server.step(1);
+//! let mut views = bevy_ecs::system::SystemState::<Views>::new(server.world_mut());
+//! assert_eq!(views.get(server.world())?.seen_by(player).count(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # One tick
 //!
@@ -35,6 +69,11 @@
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
 #![warn(missing_docs)]
+
+/// What the README shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use bevy_app::{PluginGroup, PluginGroupBuilder};
 

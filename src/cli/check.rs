@@ -8,7 +8,7 @@ use super::set::Set;
 use super::{ExitStatus, Failure, Printer, print};
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map::{self, MapFormat};
-use crate::scenario::{self, Behaviours, Crowd, Parameter, Scenario};
+use crate::scenario::{self, Behaviours, Parameter, Scenario};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]
@@ -120,21 +120,13 @@ fn check_scenario(file: &str, set: &Set) -> Result<Checked, Failure> {
 }
 
 fn summary(scenario: &Scenario) -> String {
-    // A crowd is in every copy of its scene.
-    let copies = |crowd: &Crowd| {
-        let home = crowd.scene.as_ref();
-        let mut scenes = scenario.scenes.iter();
-        let scene = scenes.find(|scene| home.is_none_or(|name| *name == scene.name));
-        scene.map_or(1, |scene| u64::from(scene.copies))
-    };
-    let counts = (scenario.cast.iter()).map(|crowd| u64::from(crowd.count) * copies(crowd));
-    let scenes = scenario.scenes.iter().map(|scene| u64::from(scene.copies));
+    let (scenes, objects) = scenario.census();
     format!(
         "scenario `{}`, {} s, {}, {}, {}, {}, {}",
         escaped(&scenario.name),
         scenario.duration_s,
-        counted(scenes.sum(), "scene"),
-        counted(counts.sum(), "object"),
+        counted(scenes, "scene"),
+        counted(objects, "object"),
         counted(scenario.queues.len() as u64, "queue"),
         counted(scenario.script.len() as u64, "cue"),
         counted(scenario.expect.len() as u64, "expectation"),

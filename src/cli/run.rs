@@ -118,6 +118,9 @@ impl Run {
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         let printer = Printer::for_stderr();
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        if let Some(duration_s) = self.duration {
+            loaded.scenario.duration_s = duration_s;
+        }
         self.check_files(&loaded)?;
         // What is wrong with the scenario and its maps is told before a file is overwritten for it.
         let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
@@ -127,9 +130,6 @@ impl Run {
             return Ok(ExitStatus::Bad);
         }
         let is_sound = self.warn(&printer, &review.warnings, quiet);
-        if let Some(duration_s) = self.duration {
-            loaded.scenario.duration_s = duration_s;
-        }
         let mut files = Vec::new();
         let options = self.options(&mut files)?;
         let mut playing = Playing::new(loaded, options)?;
@@ -141,10 +141,11 @@ impl Run {
         listen_for_interrupt();
         let all_ticks = playing.ticks();
         play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
-        if let Some(file) = &self.picture {
+        // A picture that cannot be drawn is told after the report of the run.
+        let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
-            draw_crowd(playing.server().world(), &title, file)?;
-        }
+            draw_crowd(playing.server().world(), &title, file)
+        });
         let report = playing
             .finish_unless(is_interrupted)
             .map_err(|error| unwritten(&error))?;
@@ -159,6 +160,7 @@ impl Run {
                 .iter()
                 .for_each(|line| print_wrong(line));
         }
+        drawn?;
         Ok(match report.interrupted {
             Some(_) => interrupted(),
             None if report.is_ok() => ExitStatus::Done,

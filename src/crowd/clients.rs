@@ -98,6 +98,11 @@ impl SyntheticClients {
             .count()
     }
 
+    /// How many players there are, in and out.
+    pub(super) const fn players_len(&self) -> usize {
+        self.clients.len()
+    }
+
     /// Makes the programs of a crowd's players, of which `receiving`, evenly spread, hold mirrors, and gives the first player.
     pub(super) fn enlist(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
         let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);

@@ -75,5 +75,5 @@ pub use own_attributes::{
 };
 pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};
-pub use spawn::{add_crowd, spawn_individual};
+pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::{ArrivalSpec, REGIONS_MAX};

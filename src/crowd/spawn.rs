@@ -21,17 +21,38 @@ use crate::world::{
     spawn_object,
 };
 
+/// Crowds that there may be in a run, those among them of whom nobody is left.
+pub const CROWDS_MAX: usize = 1 << 16;
+
+/// Synthetic players that there may be in a run, in and out.
+pub const PLAYERS_MAX: usize = 1_000_000;
+
 /// Adds a crowd: its NPCs appear at once, its players log in through the inbox from the next tick on.
 ///
 /// # Errors
-/// [`WorldError`] of the first NPC that could not be spawned; those before it stay.
+/// [`WorldError`] of the first NPC that could not be spawned; those before it stay. [`WorldError::TooMany`] when there would be
+/// more crowds than [`CROWDS_MAX`], or more synthetic players than [`PLAYERS_MAX`], in all; nothing is changed then.
 pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldError> {
     let class = world
         .resource::<ObjectKinds>()
         .get(spec.kind)
         .ok_or(WorldError::NoSuchKind(spec.kind))?
         .class;
-    let id = CrowdId(world.resource::<Crowds>().all.len() as u32);
+    let crowds = world.resource::<Crowds>().all.len();
+    let players = world.resource::<SyntheticClients>().players_len() + spec.count as usize;
+    if crowds >= CROWDS_MAX {
+        return Err(WorldError::TooMany {
+            what: "crowds",
+            max: CROWDS_MAX,
+        });
+    }
+    if class == KindClass::Player && players > PLAYERS_MAX {
+        return Err(WorldError::TooMany {
+            what: "synthetic players",
+            max: PLAYERS_MAX,
+        });
+    }
+    let id = CrowdId(crowds as u32);
     let (count, party_size) = (spec.count, spec.party_size);
     let receiving = (f64::from(spec.clients.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
     world.resource_mut::<Crowds>().all.push(CrowdState {

@@ -6,14 +6,14 @@
 //! | there | here |
 //! |---|---|
 //! | `app.replicate::<C>()` | [`app.replicate::<C>(AttributeSpec::new(name, id, encoding))`](crate::sync::ReplicateAppExt): name, number and bytes are written down, since clients are not Rust |
-//! | the `Replicated` marker | [`Object`](crate::world::Object) with [`Viewable`](crate::aoi::Viewable); the bundles [`Player`](crate::world::Player) and [`Npc`](crate::world::Npc) have it |
+//! | the `Replicated` marker | [`Object`](crate::world::Object) with [`Viewable`](crate::aoi::Viewable); [`Player`](crate::world::Player) and [`Npc`](crate::world::Npc) bring it |
 //! | a client's visibility, rooms, interest groups | views are found from positions: [`Viewer`](crate::aoi::Viewer), [`ViewRules`](crate::aoi::ViewRules), [`show_to`](crate::aoi::show_to) and [`hide_from`](crate::aoi::hide_from) for exceptions |
 //! | `SendMode`, send intervals | [`Cadence`](crate::sync::Cadence), and tiers of motion by distance |
 //! | server and client events | [`Announce`](crate::sync::Announce) out; [`ClientMessage`](crate::wire::ClientMessage) in |
 //! | entity mapping | an object has an id and a generation in its scene, the same for everybody |
 //! | interpolation, prediction | the mirror reckons motion on; prediction of the own object is to come |
 //! | a transport that is built in | a [`Sink`](crate::outbox::Sink) and [`offer`](crate::inbox::offer); a reliable transport is to come |
-//! | any component of any entity | attributes of up to eight bytes, texts and lists by [`Encoding`](crate::wire::Encoding), of objects |
+//! | any component of any entity | attributes of objects: numbers, or up to 255 bytes, by an [`Encoding`](crate::wire::Encoding) |
 //!
 //! What you gain: caps, priorities and byte budgets that hold in a crowd; the same state on any number of threads; scenarios
 //! that compare what clients hold with what they may hold. What you lose today: Bevy on the client's side, and prediction.

@@ -24,7 +24,7 @@
 //! offer(world, client, &ClientMessage::Login { player: 1 }.to_bytes())?;
 //! server.step(1);
 //!
-//! // The object that it controls: what makes a player is one bundle.
+//! // The object that it controls: what makes a player is one line.
 //! let at = Position(Vec2::splat(50.0));
 //! server.world_mut().spawn((
 //!     Player, PlayerId(1), Object::in_scene(scene), at, Speed(5.0), ControlledBy::new(client),

@@ -20,7 +20,7 @@
 //! let mut server = Server::builder()
 //!     .plugins(|app: &mut bevy_app::App| {
 //!         let gold = AttributeSpec::new("gold", 40, Encoding::U16).to(Audience::OWNER);
-//!         app.replicate_field(gold.persistent(), |gold: &Gold| gold.0.into())
+//!         app.replicate_field(gold.persistent(), |gold: &Gold| gold.0)
 //!             .expect("the name and the number are free");
 //!         app.hash_component::<Gold>("gold");
 //!     })

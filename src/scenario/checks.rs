@@ -195,7 +195,7 @@ fn find(
             format!("longest list {}", report.views.max_list)
         }),
         Expectation::NobodyOnBlocked => seen(watched, "nobody was there", || "nobody".to_owned()),
-        Expectation::PathsExact { .. } => paths_exact(watched),
+        Expectation::PathsExact { share } => paths_exact(watched, *share),
         Expectation::TickP99UnderMs(_)
         | Expectation::SetP99UnderMs(..)
         | Expectation::TicksUnderMs { .. } => ticks_under(expectation.tick_limit(), watched),
@@ -217,7 +217,9 @@ fn find(
             Finding::of(matches >= *count, format!("{matches} matches"))
         }
         Expectation::WaitUnderS(seconds) => {
+            // Who waits still has waited, too.
             let longest = report.matchmaking.max_wait_s;
+            let longest = longest.max(report.matchmaking.waiting_for_s);
             match report.matchmaking.matches {
                 0 => Finding::unused("no match was made"),
                 _ => {
@@ -271,8 +273,13 @@ fn seen(watched: Option<&Watched>, nothing: &str, well: impl FnOnce() -> String)
     }
 }
 
-fn paths_exact(watched: Option<&Watched>) -> Finding {
+fn paths_exact(watched: Option<&Watched>, asked: Option<f64>) -> Finding {
     let (checked, found) = watched.map_or((0, 0), |watched| (watched.looked_at, watched.found));
+    if found > 0 && (checked as f64) < (asked.unwrap_or(0.0) * found as f64).floor() {
+        return Finding::unused(format!(
+            "only {checked} of {found} paths could be searched anew"
+        ));
+    }
     let nothing = match found {
         0 => "no path was found".to_owned(),
         _ => format!("none of {found} paths could be searched anew"),

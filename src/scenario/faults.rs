@@ -72,6 +72,8 @@ pub(super) struct Foresight {
     doubt: Option<String>,
     /// Who is to be moved.
     movers: Vec<Entity>,
+    /// The scene of the first with the tag, by which the area of a teleport is meant.
+    scene: Option<Entity>,
 }
 
 /// Looks at what an action is about to do, to those of whom it is `about`.
@@ -118,6 +120,10 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
     }
     if let Some(who) = action.who() {
         foresight.movers = about.to_vec();
+        let first = crowd::members(world, who.tag, Some(1));
+        foresight.scene = first
+            .first()
+            .and_then(|&first| stage::scene_of(world, first));
         // Of whom a condition holds is for the run to tell, nobody among it.
         if who.only.is_empty() {
             let (tag, there) = (
@@ -144,8 +150,16 @@ pub(super) fn hindsight(world: &World, action: &Action, foresight: &Foresight) -
     let area = |scene: Entity, area: &Area| stage.place(world, scene, area);
     match action {
         Action::Teleport { to, .. } => {
-            let scene = stage::scene_of(world, *foresight.movers.first()?)?;
-            outside(world, &foresight.movers, scene, &area(scene, to))
+            let place = area(foresight.scene?, to);
+            let mut scenes: Vec<Entity> = foresight
+                .movers
+                .iter()
+                .filter_map(|&mover| stage::scene_of(world, mover))
+                .collect();
+            scenes.dedup();
+            scenes
+                .into_iter()
+                .find_map(|scene| outside(world, &foresight.movers, scene, &place))
         }
         Action::ChangeScene { to, at, .. } => {
             let scene = stage.scene(world, Some(to)).ok()?;

@@ -14,7 +14,7 @@ use crate::matchmaking::Matchmaker;
 use crate::nav::NavStats;
 use crate::outbox::OutboxStats;
 use crate::session::{SessionStats, Sessions};
-use crate::sim::{SetTiming, SimSystems, TickTimings};
+use crate::sim::{SetTiming, SimSystems, SimTick, TickTimings};
 use crate::sync::SyncStats;
 use crate::world::{KindClass, Object, ObjectKinds};
 
@@ -27,6 +27,9 @@ use crate::world::{KindClass, Object, ObjectKinds};
 pub struct Report {
     pub scenario: String,
     pub seed: u64,
+    /// The parameters of the scenario by name, as they would be written in the file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
     pub threads: usize,
     pub ticks: u64,
     /// The tick after which the run was stopped from outside, when it was; nothing was judged then.
@@ -201,6 +204,7 @@ pub struct Matchmaking {
     pub p99_spread: u64,
     pub mean_wait_s: f64,
     pub max_wait_s: f64,
+    pub waiting_for_s: f64,
     pub modes: Vec<ModeFigures>,
 }
 
@@ -445,6 +449,7 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
 }
 
 pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
+    let now_tick = world.resource::<SimTick>().0;
     let mut all = Matchmaking::default();
     let (mut gap, mut spread, mut wait, mut parties) = (0.0, 0.0, 0.0, 0u64);
     let matchmaker = world.resource::<Matchmaker>();
@@ -469,6 +474,10 @@ pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
         all.waiting += mode.waiting();
         all.max_power_gap = all.max_power_gap.max(stats.power_gap.max());
         all.p99_spread = all.p99_spread.max(stats.spread.quantile(99));
+        let oldest = mode.queue().iter().next();
+        let oldest = oldest.map_or(now_tick, |(_, ticket)| ticket.since_tick);
+        let waited_s = now_tick.saturating_sub(oldest) as f64 / tick_hz;
+        all.waiting_for_s = all.waiting_for_s.max(waited_s);
         all.max_wait_s = all.max_wait_s.max(stats.wait_ticks.max() as f64 / tick_hz);
         gap += stats.power_gap.mean() * stats.matches as f64;
         spread += stats.spread.mean() * stats.matches as f64;

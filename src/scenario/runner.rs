@@ -306,6 +306,10 @@ impl ScenarioRun {
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;
         let script_faults = self.script_faults();
+        let parameters = self.loaded.sources.parameters().iter();
+        let parameters = parameters
+            .map(|own| (own.name.clone(), own.value.clone()))
+            .collect();
         let world = self.server.world_mut();
         let counted = report::count_objects(world);
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
@@ -314,6 +318,7 @@ impl ScenarioRun {
         Report {
             scenario: scenario.name.clone(),
             seed: self.seed,
+            parameters,
             threads: self.threads,
             ticks,
             interrupted: None,

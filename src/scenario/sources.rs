@@ -37,8 +37,6 @@ pub struct Parameter {
     pub name: String,
     /// Its value as it would be written in the file.
     pub value: String,
-    /// Whether the value is another than the file's own.
-    pub is_set: bool,
 }
 
 /// A file that was read.
@@ -97,6 +95,7 @@ pub(super) fn assemble(
     let mut reading = Reading {
         set: &set,
         sources: Sources::default(),
+        declared: BTreeSet::new(),
         bytes: 0,
         under_way: Vec::new(),
     };
@@ -210,6 +209,8 @@ impl SourceFile {
 struct Reading<'a> {
     set: &'a BTreeMap<&'a str, &'a str>,
     sources: Sources,
+    /// The names of its parameters.
+    declared: BTreeSet<String>,
     bytes: u64,
     /// The files that are being read, each of which includes the next.
     under_way: Vec<String>,
@@ -348,7 +349,7 @@ impl Reading<'_> {
                 (None, Some(given)) => given.clone(),
                 (None, None) => default.to_owned(),
             };
-            self.declare(&name, &found, default);
+            self.declare(&name, &found);
             values.insert(name, found);
         }
         let mut this = SourceFile {
@@ -395,13 +396,12 @@ impl Reading<'_> {
         Ok(this)
     }
 
-    fn declare(&mut self, name: &str, value: &str, default: &str) {
+    fn declare(&mut self, name: &str, value: &str) {
         let known = &mut self.sources.parameters;
-        if known.iter().all(|parameter| parameter.name != name) {
+        if self.declared.insert(name.to_owned()) {
             known.push(Parameter {
                 name: name.to_owned(),
                 value: value.to_owned(),
-                is_set: value != default,
             });
         }
     }

@@ -13,7 +13,7 @@ use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 use crate::outbox::ClientBehind;
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::wire::{ClientId, ClientMessage};
-use crate::world::{MoveInput, Object, PlayerId, WorldPlugin, despawn_object};
+use crate::world::{MoveInput, Object, PlayerId, Unplaced, WorldPlugin, despawn_object};
 
 /// Client life cycle. Adds [`WorldPlugin`] and [`InboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +34,8 @@ impl Plugin for SessionPlugin {
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()
+            .init_resource::<UncontrolledObjects>()
+            .add_observer(control_when_placed)
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()
             .add_message::<ClientBehind>()
@@ -43,6 +45,7 @@ impl Plugin for SessionPlugin {
                     .chain()
                     .in_set(SimSystems::Ingest),
             )
+            .add_systems(FixedUpdate, despawn_uncontrolled.in_set(SimSystems::Last))
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
                     hasher.write_u64(u64::from(client.0) << 16 | u64::from(session.inputs));
@@ -116,7 +119,9 @@ pub struct LoggedOut {
 }
 
 /// Which client controls this object. Spawned or inserted with an object it gives the client control of it, in place of the
-/// object that it had; where there is no such session, it is taken off again. [`control`] does the same and says whether.
+/// object that it had; where there is no such session, or no object, it is taken off again. [`control`] does the same and says
+/// whether. An object that is spawned with it for a client that has gone meanwhile goes with the tick, since nobody would ever
+/// control it.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
 pub struct ControlledBy(ClientId);
@@ -158,16 +163,16 @@ pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
     if let Some(mut inbox) = world.get_resource_mut::<Inbox>() {
         inbox.forget(client);
     }
-    if let Some(entity) = session.controls {
-        // It may be gone already, and then there is nothing left to do.
-        let _ = despawn_object(world, entity);
-    }
+    // It may be gone already, and then there is nothing left to do.
+    let entity = session
+        .controls
+        .filter(|&entity| despawn_object(world, entity).is_ok());
     if let Some(player) = session.player {
         world.resource_mut::<SessionStats>().logouts += 1;
         world.write_message(LoggedOut {
             client,
             player,
-            entity: session.controls,
+            entity,
             reason,
         });
     }
@@ -178,25 +183,58 @@ fn control_gained(mut world: DeferredWorld, context: HookContext) {
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
     };
+    if world.get::<Unplaced>(entity).is_none() {
+        take_control(&mut world, entity, client);
+    }
+}
+
+/// Who was spawned with [`ControlledBy`] and has its place is controlled from now on.
+fn control_when_placed(placed: On<Remove<Unplaced>>, mut world: DeferredWorld) {
+    let entity = placed.entity;
+    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
+        return;
+    };
+    if world.get::<Object>(entity).is_some()
+        && !take_control(&mut world, entity, client)
+        && let Some(mut uncontrolled) = world.get_resource_mut::<UncontrolledObjects>()
+    {
+        uncontrolled.0.push(entity);
+    }
+}
+
+/// Objects that were spawned in this tick for clients that had gone.
+#[derive(Resource, Debug, Default)]
+struct UncontrolledObjects(Vec<Entity>);
+
+fn despawn_uncontrolled(mut uncontrolled: ResMut<UncontrolledObjects>, mut commands: Commands) {
+    for entity in uncontrolled.0.drain(..) {
+        commands.entity(entity).try_despawn();
+    }
+}
+
+/// Gives a client control of an object in place of the one that it had; `false` when there is no such session or object.
+fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
+    let is_object = world.get::<Object>(entity).is_some();
     let sessions = world.get_resource_mut::<Sessions>();
-    let before = sessions.and_then(|mut sessions| {
+    let before = sessions.filter(|_| is_object).and_then(|mut sessions| {
         let before = sessions.get(client)?.controls;
         sessions.set_control(client, Some(entity));
         Some(before)
     });
     let loser = match before {
         Some(Some(before)) if before != entity => before,
-        Some(_) => return,
+        Some(_) => return true,
         None => {
             debug!(
                 client = client.0,
                 ?entity,
-                "controlled by nobody: no such session"
+                "controlled by nobody: no such session, or no object"
             );
             entity
         }
     };
     world.commands().entity(loser).try_remove::<ControlledBy>();
+    loser != entity
 }
 
 fn control_lost(mut world: DeferredWorld, context: HookContext) {
@@ -310,7 +348,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::offer;
-    use crate::world::{KindId, SceneSpec, open_scene, spawn_object};
+    use crate::world::{KindId, Player, Players, Position, SceneSpec, open_scene, spawn_object};
 
     fn app() -> App {
         let mut app = App::new();
@@ -373,6 +411,90 @@ mod tests {
             heading: 9,
         };
         assert_eq!(written::<MoveInput>(&app), [expected]);
+    }
+
+    /// A game as most are: whoever logs in gets an object.
+    fn welcomed() -> (App, Entity) {
+        let mut app = app();
+        let spec = SceneSpec {
+            max_objects: 2,
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(app.world_mut(), spec, ()).unwrap();
+        let welcome = move |mut new: MessageReader<LoggedIn>, mut commands: Commands| {
+            for &LoggedIn { client, player } in new.read() {
+                let place = (Object::in_scene(scene), Position(Vec2::ONE));
+                commands.spawn((Player, player, ControlledBy::new(client), place));
+            }
+        };
+        app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
+        (app, scene)
+    }
+
+    fn objects(app: &mut App) -> usize {
+        let mut objects = app.world_mut().query::<&Object>();
+        objects.iter(app.world()).count()
+    }
+
+    #[test]
+    fn an_object_for_a_client_that_has_gone_meanwhile_goes_with_the_tick() {
+        let (mut app, _) = welcomed();
+        for player in 0..5 {
+            let client = connect(&mut app);
+            send(&mut app, client, ClientMessage::Login { player });
+            send(&mut app, client, ClientMessage::Logout);
+            app.update();
+            assert_eq!(written::<LoggedIn>(&app).len(), 1);
+            assert_eq!(objects(&mut app), 0, "player {player}");
+        }
+        let client = connect(&mut app);
+        send(&mut app, client, ClientMessage::Login { player: 9 });
+        app.update();
+        let session = app.world().resource::<Sessions>().get(client);
+        let controls = session.and_then(|session| session.controls);
+        assert_eq!((objects(&mut app), controls.is_some()), (1, true));
+    }
+
+    #[test]
+    fn who_finds_no_place_takes_neither_control_nor_name_from_who_has_one() {
+        let (mut app, scene) = welcomed();
+        let client = connect(&mut app);
+        send(&mut app, client, ClientMessage::Login { player: 7 });
+        app.update();
+        let controls = |app: &App| {
+            let sessions = app.world().resource::<Sessions>();
+            sessions.get(client).and_then(|session| session.controls)
+        };
+        let first = controls(&app).unwrap();
+        let outside = (Object::in_scene(scene), Position(Vec2::splat(-5.0)));
+        let again = (Player, PlayerId(7), ControlledBy::new(client));
+        let refused = app.world_mut().spawn((again, outside)).id();
+        app.update();
+        assert!(app.world().get_entity(refused).is_err());
+        assert_eq!(controls(&app), Some(first));
+        let players = app.world().resource::<Players>();
+        assert_eq!(players.entity(PlayerId(7)), Some(first));
+        assert!(app.world().get::<ControlledBy>(first).is_some());
+
+        // One that finds a place takes both.
+        let inside = (Object::in_scene(scene), Position(Vec2::ONE));
+        let second = app.world_mut().spawn((again, inside)).id();
+        app.update();
+        assert_eq!(controls(&app), Some(second));
+        let players = app.world().resource::<Players>();
+        assert_eq!(players.entity(PlayerId(7)), Some(second));
+        assert!(app.world().get::<ControlledBy>(first).is_none());
+    }
+
+    #[test]
+    fn nothing_but_an_object_is_controlled() {
+        let mut app = app();
+        let client = connect(&mut app);
+        let thing = app.world_mut().spawn(ControlledBy::new(client)).id();
+        app.update();
+        assert!(app.world().get::<ControlledBy>(thing).is_none());
+        let session = app.world().resource::<Sessions>().get(client);
+        assert_eq!(session.and_then(|session| session.controls), None);
     }
 
     #[test]

@@ -88,6 +88,14 @@ pub enum WorldError {
         /// The number of objects asked for.
         max_objects: u32,
     },
+    /// There are as many of something as there may be.
+    #[error("too many {what}: at most {max}")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there may be.
+        max: usize,
+    },
     /// Too many scenes are open.
     #[error("too many scenes: at most {max} can be open at once")]
     TooManyScenes {

@@ -14,6 +14,7 @@
 //! | `scene_objects` | the ids of a scene: who has which |
 //! | `objects` | objects come, go, are put elsewhere |
 //! | `spawning` | spawning by components and by commands; what a player and an NPC are made of |
+//! | `unplaced` | the mark of an entity that has no place yet |
 //! | `spatial` | where an object is, and how it moves |
 //! | `kinds`, `registry` | classes and visibility; the registered kinds |
 //! | `parties` | who belongs to whom |
@@ -39,6 +40,7 @@ mod scene_objects;
 mod scenes;
 mod spatial;
 mod spawning;
+mod unplaced;
 
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
@@ -61,3 +63,4 @@ pub use scenes::{
 };
 pub use spatial::{Floor, Heading, Position, Velocity};
 pub use spawning::{Npc, ObjectCommandsExt, ObjectRequest, Player, SpawnRefused};
+pub use unplaced::Unplaced;

@@ -137,15 +137,18 @@ pub fn spawn_object(
                 reference,
                 kind,
             };
-            world
-                .entity_mut(entity)
-                .insert((object, Position(position)))
-                .insert(extra);
+            // Told before: whoever hears of the components may despawn it.
             world.write_message(Spawned {
                 entity,
                 object,
                 position,
             });
+            world
+                .entity_mut(entity)
+                .insert((object, Position(position)));
+            if let Ok(mut entity) = world.get_entity_mut(entity) {
+                entity.insert(extra);
+            }
             Ok(entity)
         }
         Err(error) => {
@@ -185,12 +188,13 @@ pub(super) fn make_object(
         reference: allocate(world, scene, entity)?,
         kind,
     };
-    world.entity_mut(entity).insert(object);
+    // Told before: whoever hears of the component may despawn it.
     world.write_message(Spawned {
         entity,
         object,
         position,
     });
+    world.entity_mut(entity).insert(object);
     Ok(())
 }
 

@@ -9,6 +9,8 @@ use bevy_ecs::world::DeferredWorld;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::unplaced::Unplaced;
+
 /// How many players a party can have.
 pub const PARTY_PLAYERS_MAX: usize = 5;
 
@@ -225,11 +227,14 @@ fn affiliation_changed(mut world: DeferredWorld, context: HookContext) {
     });
 }
 
-/// Enters a player's object on the list, with the party the player is in already.
+/// Enters a player's object on the list, with the party the player is in already; one that has no place yet when it has.
 fn player_came(mut world: DeferredWorld, context: HookContext) {
     let Some(&player) = world.get::<PlayerId>(context.entity) else {
         return;
     };
+    if world.get::<Unplaced>(context.entity).is_some() {
+        return;
+    }
     if let Some(mut players) = world.get_resource_mut::<Players>() {
         players.0.insert(player, context.entity);
     }

@@ -2,12 +2,14 @@
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
 
 use super::spawning::despawn_refused;
 use super::{
     AffiliationChanged, Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt,
     ObjectKinds, Parties, PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed,
-    SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Velocity,
+    SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Unplaced,
+    Velocity,
 };
 use crate::sim::{self, HashAppExt, SimSystems};
 
@@ -40,6 +42,7 @@ impl Plugin for WorldPlugin {
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()
             .init_resource::<Parties>()
+            .add_observer(player_placed)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
             .add_message::<Spawned>()
@@ -94,6 +97,18 @@ impl Plugin for WorldPlugin {
 
     fn finish(&self, app: &mut App) {
         sim::finish(app);
+    }
+}
+
+/// A player that was spawned has its place now.
+fn player_placed(placed: On<Remove<Unplaced>>, mut world: DeferredWorld) {
+    let entity = placed.entity;
+    let Some(&player) = world.get::<PlayerId>(entity) else {
+        return;
+    };
+    if world.get::<Object>(entity).is_some() {
+        // Inserting the same once more enters it on the list.
+        world.commands().entity(entity).try_insert(player);
     }
 }
 

@@ -19,6 +19,7 @@ use super::error::WorldError;
 use super::objects::{Object, change_scene, make_object, teleport};
 use super::registry::KindId;
 use super::spatial::Position;
+use super::unplaced::Unplaced;
 
 /// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it says the kind
 /// ([`KindId::PLAYER`]), and it brings what a player cannot do without, each from the plugin whose job it is:
@@ -63,7 +64,8 @@ pub struct Npc;
 /// or [`SpawnRefused`] is written. An entity that was refused is no object, keeps what it has, and is despawned when the
 /// tick ends, so that none is left that is half an object; whoever wants to keep it removes this from it before.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = asked, clone_behavior = Ignore)]
+#[component(immutable, on_insert = asked, on_remove = answered, clone_behavior = Ignore)]
+#[require(Unplaced)]
 pub struct ObjectRequest {
     scene: Entity,
     kind: Option<KindId>,
@@ -147,7 +149,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     fn teleport(&mut self, entity: Entity, to: Vec2) {
         self.queue(move |world: &mut World| {
             if let Err(error) = teleport(world, entity, to) {
-                warn!(%error, "not teleported");
+                warn!(%entity, %error, "not teleported");
             }
         });
     }
@@ -155,7 +157,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     fn change_scene(&mut self, entity: Entity, scene: Entity, to: Vec2) {
         self.queue(move |world: &mut World| {
             if let Err(error) = change_scene(world, entity, scene, to) {
-                warn!(%error, "no change of scene");
+                warn!(%entity, %scene, %error, "no change of scene");
             }
         });
     }
@@ -169,6 +171,13 @@ fn asked(mut world: DeferredWorld, context: HookContext) {
         .queue(move |world: &mut World| answer(world, entity));
 }
 
+fn answered(mut world: DeferredWorld, context: HookContext) {
+    world
+        .commands()
+        .entity(context.entity)
+        .try_remove::<Unplaced>();
+}
+
 fn answer(world: &mut World, entity: Entity) {
     let Some(&ObjectRequest { scene, kind }) = world.get::<ObjectRequest>(entity) else {
         return;
@@ -180,10 +189,13 @@ fn answer(world: &mut World, entity: Entity) {
     let kind = kind.or_else(named);
     match make_object(world, entity, scene, kind) {
         Ok(()) => {
-            world.entity_mut(entity).remove::<ObjectRequest>();
+            // Whoever hears of the new object may have despawned it.
+            if let Ok(mut entity) = world.get_entity_mut(entity) {
+                entity.remove::<ObjectRequest>();
+            }
         }
         Err(error) => {
-            warn!(%error, "no place for an entity");
+            warn!(%entity, %scene, %error, "no place for an entity");
             world.write_message(SpawnRefused {
                 entity,
                 scene,

@@ -207,6 +207,22 @@ fn players_that_are_despawned_while_their_clients_wait_keep_no_run_from_coming_t
 }
 
 #[test]
+fn a_script_that_spawns_more_players_than_there_may_be_is_told_so() {
+    let report = play(
+        &format!(
+            "duration_s: 0.5, scenes: [Scene(name: \"a\", {SMALL}, max_objects: 10)], cast: [Crowd(kind: \"player\", count: 2)], script: [
+            At(t_s: 0.1, run: Spawn(tag: \"p\", kind: \"player\", count: 1048576))]"
+        ),
+        "ViewsWithinCap",
+    );
+    assert!(
+        report.script_faults[0].contains("too many synthetic players"),
+        "{:#?}",
+        report.script_faults
+    );
+}
+
+#[test]
 fn a_script_that_opens_scenes_without_end_is_stopped_at_the_limit_of_cells() {
     let report = play(
         "duration_s: 1, scenes: [Scene(name: \"a\")], script: [Every(t_s: 0.05, run: OpenScene(name: \"o\", cell_m: 1,

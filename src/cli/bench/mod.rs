@@ -40,7 +40,9 @@ use serde::Serialize;
 
 use super::color::broken_text;
 use super::outputs::{RunFile, check_outputs};
-use super::{ExitStatus, Failure, cores, is_interrupted, listen_for_interrupt, print, progress};
+use super::{
+    ExitStatus, Failure, cores, interrupted, is_interrupted, listen_for_interrupt, print, progress,
+};
 use crate::server::pools;
 use baseline::BenchBaseline;
 use calibration::Calibration;
@@ -191,6 +193,9 @@ impl Bench {
         }
         if let Some(file) = &self.report {
             page::write(file, &findings)?;
+        }
+        if is_interrupted() {
+            return Ok(interrupted());
         }
         let is_broken = findings.rows.iter().any(BenchRow::is_broken);
         Ok(if is_broken {

@@ -31,7 +31,7 @@ use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
 use super::map::open;
 use super::outputs::check_output;
-use super::{Failure, image, is_interrupted, listen_for_interrupt, print, progress};
+use super::{Failure, image, interrupted, is_interrupted, listen_for_interrupt, print, progress};
 use crate::cli::ExitStatus as Exit;
 use crate::map::{self, TileEdit, TileMap};
 use crate::nav::{Algorithm, Diagonal, Query, Scen, ScenCommand, ScenQuery, parse_scen};
@@ -196,9 +196,10 @@ impl Paths {
         if let Some(output) = &self.render {
             draw(output, &plan, &all)?;
         }
-        // What was interrupted has no answers for another reason.
-        let is_judged = findings.has_answers() || is_interrupted();
-        let is_met = !findings.has_wrong() && is_judged;
+        let is_met = !findings.has_wrong() && findings.has_answers();
+        if is_interrupted() {
+            return Ok(interrupted());
+        }
         Ok(if is_met { Exit::Done } else { Exit::Unmet })
     }
 

@@ -86,7 +86,7 @@ pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
 }
 
 /// Takes a player or a party out of an instance now, as a [`LeaveRequest`] does; whether it was in it. Others are
-/// asked to join in its place at once, so that they can be found in the same tick's heartbeat. O(players of it).
+/// asked to join in its place at once, unless the match waits for an answer already, so that they can be found in the same tick's heartbeat. O(players of it).
 pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -> bool {
     if !world.contains_resource::<Instances>() {
         return false;

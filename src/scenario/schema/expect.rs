@@ -177,6 +177,29 @@ impl Expectation {
     }
 }
 
+/// The names of all expectations, for readers that ask for them beforehand.
+const NAMES: &[&str] = &[
+    "ViewsWithinCap",
+    "ViewsStable",
+    "MirrorsEqual",
+    "PathsExact",
+    "NobodyOnBlocked",
+    "NoUnreachable",
+    "MatchesAtLeast",
+    "WaitUnderS",
+    "Conserved",
+    "NoScriptFaults",
+    "ScriptFaultsAllowed",
+    "TickP99UnderMs",
+    "SetP99UnderMs",
+    "TicksUnderMs",
+    "BytesPerClientUnder",
+    "HashIs",
+    "Counter",
+    "After",
+    "Between",
+];
+
 impl<'de> Deserialize<'de> for Expectation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Choice;
@@ -193,7 +216,7 @@ impl<'de> Deserialize<'de> for Expectation {
                 Expectation::deserialize(EnumAccessDeserializer::new(Bare(access)))
             }
         }
-        deserializer.deserialize_enum("Expectation", &[], Choice)
+        deserializer.deserialize_enum("Expectation", NAMES, Choice)
     }
 }
 

@@ -117,6 +117,29 @@ impl Default for Scenario {
     }
 }
 
+impl Scenario {
+    /// How many scenes a crowd is in: the copies of its scene, be it there from the start or opened by a cue.
+    pub(in crate::scenario) fn copies_of(&self, crowd: &Crowd) -> u32 {
+        let opened = self.script.iter().filter_map(|cue| match cue.action() {
+            Action::OpenScene(scene) => Some(scene),
+            _ => None,
+        });
+        let home = crowd.scene.as_deref();
+        let mut scenes = self.scenes.iter().chain(opened);
+        let scene = scenes.find(|scene| home.is_none_or(|name| name == scene.name));
+        scene.map_or(1, |scene| scene.copies)
+    }
+
+    /// Scenes and objects there from the start, copies counted.
+    #[must_use]
+    pub fn census(&self) -> (u64, u64) {
+        let scenes = self.scenes.iter().map(|scene| u64::from(scene.copies));
+        let crowds = self.cast.iter();
+        let objects = crowds.map(|crowd| u64::from(crowd.count) * u64::from(self.copies_of(crowd)));
+        (scenes.sum(), objects.sum())
+    }
+}
+
 /// How packets leave the server, as far as a scenario may say: threads are no scenario's, since their pace would decide.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -143,7 +143,7 @@ pub enum Action {
     Despawn {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -156,7 +156,7 @@ pub enum Action {
     Teleport {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -171,7 +171,7 @@ pub enum Action {
     SetTeam {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -186,7 +186,7 @@ pub enum Action {
     SetAttribute {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -203,7 +203,7 @@ pub enum Action {
     AddAttribute {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -221,7 +221,7 @@ pub enum Action {
     ScaleAttribute {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -238,7 +238,7 @@ pub enum Action {
     Hide {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -263,7 +263,7 @@ pub enum Action {
     Announce {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -347,14 +347,14 @@ pub enum Action {
     Login {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
         count: Option<u32>,
     },
     /// Players of a crowd leave.
     Logout {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most, those that came first; all when absent.
+        /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
         count: Option<u32>,
     },
     /// The clients' lines become better or worse.
@@ -370,7 +370,7 @@ pub enum Action {
     ChangeScene {
         /// The tag of the crowds that it is about.
         tag: String,
-        /// How many of them at most; all when absent.
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
@@ -378,7 +378,7 @@ pub enum Action {
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
         only: Vec<Only>,
-        /// The name of the scene that they go to.
+        /// The name of the scene that they go to; of one with copies the newest.
         to: String,
         /// Where in it.
         #[serde(default)]

@@ -295,7 +295,7 @@ fn raw_text_length(rest: &[u8]) -> Option<usize> {
             && body[at + 1..]
                 .iter()
                 .take(hashes)
-                .filter(|&&byte| byte == b'#')
+                .take_while(|&&byte| byte == b'#')
                 .count()
                 == hashes
     };

@@ -52,9 +52,7 @@ fn count(
         .scenes
         .iter()
         .position(|scene| of_scene.is_none_or(|name| name == scene.name));
-    // A crowd is in every copy of its scene.
-    let copies = home.map_or(1, |home| scenario.scenes[home].copies);
-    *total += u64::from(crowd.count) * u64::from(copies);
+    *total += u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
     if *total > u64::from(OBJECTS_MAX) {
         let message = format!(
             "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"

@@ -112,13 +112,7 @@ fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Pro
 
 /// How many can ever bear each tag; without end where a crowd is spawned again and again.
 fn bearers(scenario: &Scenario) -> BTreeMap<&str, u64> {
-    // A crowd is in every copy of its scene.
-    let count = |crowd: &Crowd| {
-        let home = crowd.scene.as_ref();
-        let mut scenes = scenario.scenes.iter();
-        let scene = scenes.find(|scene| home.is_none_or(|name| *name == scene.name));
-        u64::from(crowd.count) * scene.map_or(1, |scene| u64::from(scene.copies))
-    };
+    let count = |crowd: &Crowd| u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
     let of_cast = scenario.cast.iter().map(|crowd| (crowd, count(crowd)));
     let spawned = scenario.script.iter().filter_map(|cue| {
         let Action::Spawn(crowd) = cue.action() else {

@@ -47,18 +47,19 @@ pub(in crate::scenario) fn areas_beyond(
     }));
     let stays_here = |tag: &str| !elsewhere.contains(tag);
     for (index, cue) in scenario.script.iter().enumerate() {
-        let place = root.field("script").item(index).field("run");
+        // Most cues are about no area here, and there may be very many of both.
+        let place = || root.field("script").item(index).field("run");
         match cue.action() {
-            Action::Spawn(crowd) if is_here(crowd) => reach.crowd(&place, crowd),
+            Action::Spawn(crowd) if is_here(crowd) => reach.crowd(&place(), crowd),
             Action::Teleport { tag, to, .. } if stays_here(tag) => {
-                reach.area(&place.field("to"), to);
+                reach.area(&place().field("to"), to);
             }
-            Action::Gather { tag, at } if stays_here(tag) => reach.area(&place.field("at"), at),
+            Action::Gather { tag, at } if stays_here(tag) => reach.area(&place().field("at"), at),
             Action::SetBehaviour { tag, behaviour } if stays_here(tag) => {
-                reach.behaviour(place.field("behaviour"), behaviour);
+                reach.behaviour(place().field("behaviour"), behaviour);
             }
             Action::ChangeScene { to, at, .. } if *to == scene.name => {
-                reach.area(&place.field("at"), at);
+                reach.area(&place().field("at"), at);
             }
             _ => {}
         }

@@ -44,6 +44,20 @@ pub(super) fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(
                                `Queue` or `Cancel`";
                 return Err(Problem::new(place.field("run"), message));
             }
+            // Each step is a crowd of its own, of which a share or a rate would be another than of the whole.
+            if let Action::Spawn(crowd) = run {
+                for (field, is_said) in [
+                    ("clients", crowd.clients > 0.0 && crowd.clients < 1.0),
+                    ("churn_per_s", crowd.churn_per_s > 0.0),
+                    ("party_size", crowd.party_size > 1),
+                ] {
+                    if is_said {
+                        let message =
+                            format!("expected no `{field}` of a crowd that comes little by little");
+                        return Err(Problem::new(place.field("run").field(field), message));
+                    }
+                }
+            }
         }
         Cue::When {
             tag,
