@@ -60,7 +60,7 @@ const GROUPS: [FigureGroup; 13] = [
     (
         "matchmaking.",
         "queued cancelled expired matches",
-        "waiting mean_power_gap max_power_gap mean_spread p99_spread mean_wait_s max_wait_s",
+        "waiting mean_power_gap max_power_gap mean_spread p99_spread mean_wait_s max_wait_s waiting_for_s",
     ),
     (
         "battles.",

@@ -39,6 +39,8 @@ struct Trace {
     enums: BTreeMap<&'static str, BTreeMap<usize, Value>>,
     /// Variants of which nothing is left to see.
     done: BTreeMap<&'static str, BTreeSet<usize>>,
+    /// The enums that are being read, one in the other.
+    open: Vec<&'static str>,
     /// Whether this reading passed by something that is left to see.
     more: bool,
     /// The field that is read.
@@ -222,8 +224,11 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         let is_left = |trace: &Trace, nth: &usize| {
             trace.done.get(name).is_none_or(|done| !done.contains(nth))
         };
-        let nth = (0..variants.len()).find(|nth| is_left(self.trace, nth));
-        let nth = nth.unwrap_or_default();
+        // Inside of itself it is its first variant, or there would be no end.
+        let is_inner = self.trace.open.contains(&name);
+        let mut left = (0..variants.len()).filter(|nth| !is_inner && is_left(self.trace, nth));
+        let nth = left.next().unwrap_or_default();
+        self.trace.open.push(name);
         let before = std::mem::replace(&mut self.trace.more, false);
         let mut schema = Value::Null;
         let value = visitor.visit_enum(TracedVariant {
@@ -232,6 +237,12 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
             schema: &mut schema,
         })?;
         let trace = self.trace;
+        trace.open.pop();
+        if is_inner {
+            trace.more = before;
+            *self.schema = reference(name);
+            return Ok(value);
+        }
         trace.enums.entry(name).or_default().insert(nth, schema);
         if !trace.more {
             trace.done.entry(name).or_default().insert(nth);

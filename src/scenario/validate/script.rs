@@ -34,29 +34,40 @@ pub(super) fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Proble
     Ok(())
 }
 
+/// Each step of a ramp is a crowd of its own, of which a rate or a party would be another than of the whole.
+fn check_little_by_little(place: &ValuePath, crowd: &Crowd, steps: f64) -> Result<(), Problem> {
+    let receiving = f64::from(crowd.clients) * f64::from(crowd.count) / steps;
+    for (field, is_wrong) in [
+        ("clients", crowd.clients > 0.0 && receiving < 0.5),
+        ("churn_per_s", crowd.churn_per_s > 0.0),
+        ("party_size", crowd.party_size > 1),
+    ] {
+        if is_wrong {
+            let message = format!("expected no `{field}` of a crowd that comes in so small steps");
+            return Err(Problem::new(place.field(field), message));
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(), Problem> {
     check_times(place, cue)?;
     match cue {
         Cue::At { .. } | Cue::Every { .. } => {}
-        Cue::Ramp { run, .. } => {
+        Cue::Ramp {
+            run,
+            from_s,
+            until_s,
+            every_s,
+        } => {
             if run.spread().is_none() {
                 let message = "expected an action with a `count` to spread: `Spawn`, `Despawn`, `Login`, `Logout`, \
                                `Queue` or `Cancel`";
                 return Err(Problem::new(place.field("run"), message));
             }
-            // Each step is a crowd of its own, of which a share or a rate would be another than of the whole.
             if let Action::Spawn(crowd) = run {
-                for (field, is_said) in [
-                    ("clients", crowd.clients > 0.0 && crowd.clients < 1.0),
-                    ("churn_per_s", crowd.churn_per_s > 0.0),
-                    ("party_size", crowd.party_size > 1),
-                ] {
-                    if is_said {
-                        let message =
-                            format!("expected no `{field}` of a crowd that comes little by little");
-                        return Err(Problem::new(place.field("run").field(field), message));
-                    }
-                }
+                let steps = ((until_s - from_s) / every_s).floor() + 1.0;
+                check_little_by_little(&place.field("run"), crowd, steps)?;
             }
         }
         Cue::When {
