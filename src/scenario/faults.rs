@@ -208,17 +208,15 @@ fn without_room(world: &World, crowd: &Crowd) -> Option<String> {
     })
 }
 
-/// A value that an attribute cannot have, so that the nearest one is set.
+/// A value that an attribute of scenes cannot have, so that the nearest one is set; those of objects are checked before the run.
 fn wrong_value(action: &Action) -> Option<String> {
-    let (attribute, value, range) = match action {
-        Action::SetAttribute {
-            attribute, value, ..
-        } => (attribute, value, crowd::attribute_range(attribute)?),
-        Action::SetSceneAttribute {
-            attribute, value, ..
-        } => (attribute, value, crowd::scene_attribute_range(attribute)?),
-        _ => return None,
+    let Action::SetSceneAttribute {
+        attribute, value, ..
+    } = action
+    else {
+        return None;
     };
+    let range = crowd::scene_attribute_range(attribute)?;
     (!range.contains(value)).then(|| {
         format!(
             "expected `{attribute}` from {} to {}, found {value}",

@@ -9,14 +9,14 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 8] = [
-    ("town", 60, "c92aa62fd3130ebc"),
-    ("siege", 140, "c9f8ee7227b79227"),
-    ("boss", 60, "f674d4087ae93f53"),
-    ("arena_night", 300, "3c4a63f31fceb6c5"),
-    ("churn", 140, "197bfb068752242d"),
-    ("auction", 60, "14e7d59a4f45055c"),
-    ("royale", 60, "feec8e4bd15ea21a"),
-    ("raid", 60, "e025aa0b6ee8f6e7"),
+    ("town", 60, "e9e87239fdfded93"),
+    ("siege", 140, "e5541dda7dc9cfc6"),
+    ("boss", 60, "68f55f195d285a2f"),
+    ("arena_night", 300, "d422dd05eef22615"),
+    ("churn", 140, "20405385cbf3eb34"),
+    ("auction", 60, "f0a9a24f8e269fe8"),
+    ("royale", 60, "25c1797b2f0d3e2a"),
+    ("raid", 60, "4e455138b9b9d566"),
 ];
 
 #[test]
