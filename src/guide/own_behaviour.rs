@@ -21,7 +21,7 @@
 //!
 //!     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
 //!         let east = senses.home + glam::Vec2::new(self.0, 0.0);
-//!         let is_home = senses.at.distance(senses.home) < 1.0;
+//!         let is_home = senses.position.distance(senses.home) < 1.0;
 //!         Some(CrowdArea::Point(if is_home { east } else { senses.home }))
 //!     }
 //!
