@@ -31,7 +31,6 @@
 //! | `faults.rs` | cues that could not do what they say |
 //! | `json_schema/` | the JSON Schema of scenarios |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
-//! | `queues.rs` | whether queues make sense |
 //! | `read.rs` | reading the text of a scenario, within a limit |
 //! | `report.rs` | the figures of a run |
 //! | `runner.rs` | playing: set up, tick by tick, to rest, judged |
@@ -62,7 +61,6 @@ mod events;
 mod faults;
 mod json_schema;
 mod load;
-mod queues;
 mod read;
 pub mod report;
 mod runner;

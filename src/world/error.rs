@@ -88,6 +88,16 @@ pub enum WorldError {
         /// The number of objects asked for.
         max_objects: u32,
     },
+    /// Whoever was to move an object to another scene left it where it was.
+    #[error(
+        "object of entity {entity} is not in the scene of entity {scene}, to which it was to be moved"
+    )]
+    NotMoved {
+        /// The entity of the object.
+        entity: Entity,
+        /// The entity of the scene.
+        scene: Entity,
+    },
     /// There are as many of something as there may be.
     #[error("too many {what}: at most {max}")]
     TooMany {

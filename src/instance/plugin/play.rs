@@ -86,7 +86,8 @@ pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
 }
 
 /// Takes a player or a party out of an instance now, as a [`LeaveRequest`] does; whether it was in it. Others are
-/// asked to join in its place at once, unless the match waits for an answer already, so that they can be found in the same tick's heartbeat. O(players of it).
+/// asked to join in its place at once, unless the match waits for an answer already, so that they can be found in the same
+/// tick's heartbeat. O(players of it).
 pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -> bool {
     if !world.contains_resource::<Instances>() {
         return false;
@@ -226,7 +227,10 @@ fn go_home(
     }
     let sent = instance.host.send_home(world, entity, home);
     let sent = sent.and_then(|()| match is_in(world, entity, instance.scene) {
-        true => Err(WorldError::NoSuchScene { scene: home.scene }),
+        true => Err(WorldError::NotMoved {
+            entity,
+            scene: home.scene,
+        }),
         false => Ok(()),
     });
     match sent {

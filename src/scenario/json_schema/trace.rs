@@ -48,6 +48,22 @@ struct Trace {
 }
 
 impl Trace {
+    /// Reads what has these fields, and gives what they are with it.
+    fn fields<'de, V: Visitor<'de>>(
+        &mut self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<(V::Value, Value), Error> {
+        let mut read = TracedFields {
+            trace: self,
+            fields: fields.iter(),
+            field: "",
+            properties: Map::new(),
+        };
+        let value = visitor.visit_map(&mut read)?;
+        Ok((value, object(read.properties)))
+    }
+
     /// A text that its reader takes: a row of tiles, but for fields that are read from names.
     fn text(&self) -> &'static str {
         match self.field {
@@ -202,14 +218,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let mut read = TracedFields {
-            trace: self.trace,
-            fields: fields.iter(),
-            field: "",
-            properties: Map::new(),
-        };
-        let value = visitor.visit_map(&mut read)?;
-        let schema = object(read.properties);
+        let (value, schema) = self.trace.fields(fields, visitor)?;
         self.trace.structs.insert(name, schema);
         *self.schema = reference(name);
         Ok(value)
@@ -403,14 +412,8 @@ impl<'de> VariantAccess<'de> for TracedVariant<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let mut read = TracedFields {
-            trace: self.trace,
-            fields: fields.iter(),
-            field: "",
-            properties: Map::new(),
-        };
-        let value = visitor.visit_map(&mut read)?;
-        Self::holds(self.schema, self.name, object(read.properties));
+        let (value, schema) = self.trace.fields(fields, visitor)?;
+        Self::holds(self.schema, self.name, schema);
         Ok(value)
     }
 }

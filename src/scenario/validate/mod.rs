@@ -16,6 +16,7 @@
 //! | `limits.rs` | what a scenario may ask for at most |
 //! | `names.rs` | the names that its parts may use of each other |
 //! | `problems.rs` | everything that is wrong, gathered |
+//! | `queues.rs` | queues and modes of matchmaking |
 //! | `reach.rs` | whether areas lie on their maps |
 //! | `scenes.rs` | scenes |
 //! | `script.rs` | cues and what they do, and the lines of clients |
@@ -33,12 +34,13 @@ mod fits;
 pub mod limits;
 mod names;
 mod problems;
+mod queues;
 mod reach;
 mod scenes;
 mod script;
 
 pub(super) use areas::check_area;
-pub(super) use bounds::{at_most, distinct, known, metres, name, within};
+pub(super) use bounds::{at_most, metres, within};
 pub(super) use dead::dead_text;
 pub(super) use fits::{
     add_tiles, edit_problems, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
@@ -46,20 +48,20 @@ pub(super) use fits::{
 pub(super) use names::Names;
 pub(super) use problems::Problems;
 pub(super) use reach::areas_beyond;
-pub(super) use scenes::check_scene;
 
 use super::behaviours::Behaviours;
-use super::queues::{check_modes, check_queues};
 use super::schema::Scenario;
 use super::text::{Problem, ValuePath};
 use crate::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
 use crate::world::{ObjectKinds, Visibility};
+use bounds::{distinct, name};
 use crowds::cast;
 use expect::check_expectation;
 use limits::{
     CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX, HEARTBEAT_TICKS_MAX, KINDS_MAX, SPILL_BYTES_MAX,
     TICK_HZ_MAX,
 };
+use queues::{check_modes, check_queues};
 use scenes::scenes;
 use script::{check_cue, check_line};
 

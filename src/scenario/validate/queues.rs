@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::schema::{Queue, Scenario};
-use super::text::{Problem, ValuePath};
-use super::validate::limits::{
+use super::bounds::{at_most, distinct, known, name, within};
+use super::limits::{
     CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX, TICK_HZ_MAX,
 };
-use super::validate::{Names, Problems, check_scene};
-use super::validate::{at_most, distinct, known, name, within};
+use super::names::Names;
+use super::problems::Problems;
+use super::scenes::check_scene;
 use crate::crowd::REGIONS_MAX;
 use crate::matchmaking::{ModeError, QueueMode};
+use crate::scenario::schema::{Queue, Scenario};
+use crate::scenario::text::{Problem, ValuePath};
 
 /// The queues.
 pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Problems) {
