@@ -16,8 +16,8 @@ use super::{
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
 use crate::scenario::{
-    self, Behaviours, Judged, Loaded, Mistake, Report, RunOptions, ScenarioRun as Playing,
-    TimeJudging, Verdict,
+    self, Behaviours, Expectation, Judged, Loaded, Mistake, Report, RunOptions, Scenario,
+    ScenarioRun as Playing, TimeJudging, Verdict,
 };
 use crate::server::Pace;
 
@@ -76,7 +76,8 @@ pub(super) struct Run {
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
-    /// Refuse a scenario of which there is something to warn
+    /// Refuse a scenario of which there is something to warn; exit code 1 when a
+    /// cue of its script did nothing
     #[arg(long)]
     strict: bool,
 }
@@ -130,6 +131,10 @@ impl Run {
             return Ok(ExitStatus::Bad);
         }
         let is_sound = self.warn(&printer, &review.warnings, quiet);
+        let Scenario { script, expect, .. } = &mut loaded.scenario;
+        if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
+            expect.push(Expectation::NoIdleCues);
+        }
         let mut files = Vec::new();
         let options = self.options(&mut files)?;
         let mut playing = Playing::new(loaded, options)?;
@@ -420,10 +425,11 @@ fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// What the script could not do, and what was expected.
 fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.script_fault_count > 0 {
+    let lines = [fault_lines(report), idle_lines(report)].concat();
+    if !lines.is_empty() {
         writeln!(to)?;
     }
-    for line in fault_lines(report) {
+    for line in lines {
         writeln!(to, "{line}")?;
     }
     if !report.expectations.is_empty() {
@@ -468,6 +474,13 @@ fn fault_lines(report: &Report) -> Vec<String> {
     let faults = report.script_faults.iter();
     faults
         .map(|fault| format!("script fault  {}", escaped(fault)))
+        .collect()
+}
+
+/// Cues that did nothing, which is probably not what was meant.
+fn idle_lines(report: &Report) -> Vec<String> {
+    let idle = report.script_idle_cues.iter();
+    idle.map(|cue| format!("idle cue      {}", escaped(cue)))
         .collect()
 }
 

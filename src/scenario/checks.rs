@@ -255,6 +255,11 @@ fn find(
             }
         },
         Expectation::NoScriptFaults => no_script_faults(report),
+        Expectation::NoIdleCues => match &report.script_idle_cues[..] {
+            [] if report.script_cues_run == 0 => Finding::unused("no cue ran"),
+            [] => Finding::of(true, "all did something".to_owned()),
+            [first, ..] => Finding::of(false, first.clone()),
+        },
         // Left out above, and refused by validation within a window.
         Expectation::ScriptFaultsAllowed
         | Expectation::After { .. }

@@ -247,7 +247,9 @@ impl What {
                 self.players || self.queues || self.walkers,
                 "nobody is there",
             ),
-            Expectation::NoScriptFaults => (!scenario.script.is_empty(), "there is no script"),
+            Expectation::NoScriptFaults | Expectation::NoIdleCues => {
+                (!scenario.script.is_empty(), "there is no script")
+            }
             Expectation::TickP99UnderMs(_)
             | Expectation::SetP99UnderMs(..)
             | Expectation::TicksUnderMs { .. } => {
