@@ -258,7 +258,7 @@ fn cues_that_did_nothing_are_listed_and_break_what_expects_none() {
     let folder = Folder::new();
     let file = folder.write(
         "idle.ron",
-        &yard(
+        yard(
             &script,
             "ScriptFaultsAllowed, Counter(name: \"tags.rats\", at_least: 5)",
         ),

@@ -125,7 +125,10 @@ fn check_bounds(
             place.clone(),
             "expected `at_least`, `at_most` or both, found neither",
         )),
-        (Some(least), Some(most)) => within(&place.field("at_most"), most, least..=f64::MAX),
+        (Some(least), Some(most)) if most < least => Err(Problem::new(
+            place.field("at_most"),
+            format!("expected `at_least`, which is {least}, or more, found {most}"),
+        )),
         _ => Ok(()),
     }
 }
