@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::color::broken_text;
 use super::escape::escaped;
-use super::outputs::{RunFile, check_outputs, empty, open};
+use super::outputs::{RunFile, check_outputs, check_writable, empty, open};
 use super::picture::draw_crowd;
 use super::set::Set;
 use super::{
-    ExitStatus, Failure, Printer, cores, image, interrupted, is_interrupted, listen_for_interrupt,
-    print, print_wrong, progress, threads,
+    ExitStatus, Failure, Printer, WIDTH, cores, image, interrupted, is_interrupted,
+    listen_for_interrupt, print, print_wrong, progress, threads, whole_number, wrapped,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
@@ -31,16 +31,16 @@ pub(super) struct Run {
     #[command(flatten)]
     set: Set,
     /// Seed, in place of the scenario's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     seed: Option<u64>,
     /// Map, in place of the first scene's
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
     /// Ticks, in place of the duration
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_name = "N", value_parser = whole_number, conflicts_with = "duration")]
     ticks: Option<u64>,
     /// Simulated time, in place of the scenario's: 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     duration: Option<f64>,
     /// Threads; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -81,6 +81,12 @@ pub(super) struct Run {
     #[arg(long)]
     strict: bool,
 }
+
+/// Where figures begin in the table, and their lines go on.
+const FIGURES_INDENT: usize = 12;
+
+/// Where what was found goes on in the next line.
+const VERDICT_INDENT: usize = 8;
 
 const EXAMPLES: &str = "Examples:
   throng run
@@ -185,7 +191,8 @@ impl Run {
         warnings.is_empty() || !self.strict
     }
 
-    /// Checks that nothing is overwritten that is read, or written otherwise.
+    /// Checks that nothing is overwritten that is read, or written otherwise, and that there is a place for the picture, which
+    /// is drawn last.
     fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
         let named = |name, path| RunFile { name, path };
@@ -209,7 +216,8 @@ impl Run {
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
         .collect();
         self.picture.as_deref().map_or(Ok(()), image::check_name)?;
-        check_outputs(&inputs, &outputs)
+        check_outputs(&inputs, &outputs)?;
+        self.picture.as_deref().map_or(Ok(()), check_writable)
     }
 
     /// How the scenario is to be played. Opens the files of the outputs; what they hold stays until they are emptied.
@@ -282,7 +290,16 @@ fn table(report: &Report, all_ticks: u64) -> String {
         Some(tick) => writeln!(text, "\n{}", interrupted_line(tick, all_ticks)),
         None => Ok(()),
     });
-    String::from_utf8_lossy(&text).trim_end().to_owned()
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.trim_end().lines().map(|line| {
+        // What is broken is coloured, and fits already.
+        if line.chars().count() <= WIDTH || line.contains('\u{1b}') {
+            line.to_owned()
+        } else {
+            wrapped(line, FIGURES_INDENT)
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -294,6 +311,13 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         report.seed,
         threads(report.threads)
     )?;
+    if !report.parameters.is_empty() {
+        let values = report.parameters.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{} = {}", escaped(name), escaped(value)))
+            .collect();
+        writeln!(to, "parameters  {}", values.join(", "))?;
+    }
     writeln!(
         to,
         "time        {} ticks, {:.1} s simulated in {:.1} s: {speed:.1} × real time",
@@ -434,10 +458,10 @@ fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;
-        report
-            .expectations
-            .iter()
-            .try_for_each(|judged| writeln!(to, "{}", judged_line(judged)))?;
+        report.expectations.iter().try_for_each(|judged| {
+            let lines = wrapped(&judged_line(judged), VERDICT_INDENT);
+            writeln!(to, "{}", marked(judged, &lines))
+        })?;
     }
     Ok(())
 }
@@ -457,15 +481,19 @@ fn judged_line(judged: &Judged) -> String {
         Verdict::NotJudged => "not judged:",
         Verdict::SlowHere => "slow here:",
     };
-    let line = format!(
+    format!(
         "{mark:<7} {}: {}",
         escaped(&judged.text),
         escaped(&judged.found)
-    );
+    )
+}
+
+/// In colour when it is broken.
+fn marked(judged: &Judged, line: &str) -> String {
     if judged.verdict.fails() {
-        broken_text(&line)
+        broken_text(line)
     } else {
-        line
+        line.to_owned()
     }
 }
 
@@ -495,7 +523,9 @@ fn wrong_lines(report: &Report, all_ticks: u64) -> Vec<String> {
     }
     let fails = |judged: &&Judged| judged.verdict.fails();
     let broken = report.expectations.iter().filter(fails);
-    let lines: Vec<String> = broken.map(judged_line).collect();
+    let lines: Vec<String> = broken
+        .map(|judged| marked(judged, &judged_line(judged)))
+        .collect();
     let faults = if lines.is_empty() {
         Vec::new()
     } else {
