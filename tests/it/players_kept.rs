@@ -1,13 +1,13 @@
 //! Promise: what was acknowledged is on disk, and no coin or ware is doubled or lost, whenever the program is killed.
 //!
-//! With `THRONG_KILLS=200` the built-in `town` is killed so often, which is meant for an optimised build; without, a small
-//! scenario a few times.
+//! With `THRONG_KILLS=200` the built-in `town` is killed so often, best with `THRONG_PROGRAM=target/release/throng`; without, a
+//! small scenario a few times.
 #![cfg(unix)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -127,6 +127,18 @@ fn read_acknowledged(file: &str, into: &mut BTreeMap<u64, u64>) {
     }
 }
 
+/// The program, or the one of another build that `THRONG_PROGRAM` names.
+fn killed_program(arguments: &[&str]) -> Command {
+    match std::env::var_os("THRONG_PROGRAM") {
+        Some(path) => {
+            let mut command = Command::new(path);
+            command.args(arguments).env("NO_COLOR", "1");
+            command
+        }
+        None => program(arguments),
+    }
+}
+
 #[test]
 fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
     let kills = std::env::var("THRONG_KILLS")
@@ -154,7 +166,7 @@ fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
             "1",
             "--quiet",
         ];
-        let mut child = program(&run)
+        let mut child = killed_program(&run)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
