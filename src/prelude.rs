@@ -11,6 +11,10 @@ pub use crate::aoi::{
 };
 #[cfg(feature = "crowd")]
 pub use crate::crowd::{Behave, Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
+pub use crate::directory::{
+    Directory, DirectoryPlugin, DirectorySettings, LeaseLost, PlayerLoaded, PlayerRefused,
+    PlayersSaved, Transfer,
+};
 pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings, InboxWriter};
 pub use crate::instance::{
     InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlugin, InstanceRules,

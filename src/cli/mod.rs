@@ -10,6 +10,7 @@
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `color.rs` | what is broken, in red on a terminal |
+//! | `db.rs` | `throng db`: a store of players, for its operator |
 //! | `escape.rs` | names from outside, made fit to be shown |
 //! | `image.rs` | pictures |
 //! | `manual.rs` | `throng completions`, `throng man` |
@@ -21,6 +22,7 @@
 //! | `run.rs` | `throng run`: plays a scenario |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
 //! | `set.rs` | values for parameters of scenarios |
+//! | `store.rs` | the store that a run keeps its players in |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
@@ -31,6 +33,7 @@
 mod bench;
 mod check;
 mod color;
+mod db;
 mod escape;
 mod image;
 mod manual;
@@ -42,6 +45,7 @@ mod report;
 mod run;
 mod scenario;
 mod set;
+mod store;
 mod terminal;
 
 use std::process::ExitCode;
@@ -104,6 +108,8 @@ enum Command {
     Map(map::Map),
     /// Find paths, time the algorithms, compare with known lengths
     Path(path::Paths),
+    /// Bring a store of players up to date, check it, print it
+    Db(db::Db),
     /// List, show or begin scenarios
     Scenario(scenario::Scenarios),
     /// Print what a shell needs to complete arguments: bash, zsh, fish, …
@@ -153,6 +159,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
         Some(Command::Map(map)) => map.run(arguments.output.quiet),
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
+        Some(Command::Db(db)) => db.run(),
         Some(Command::Scenario(scenarios)) => scenarios.run(),
         Some(Command::Completions(completions)) => completions.run(Arguments::command()),
         Some(Command::Man(man)) => man.run(Arguments::command()),

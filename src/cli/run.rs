@@ -9,6 +9,7 @@ use super::escape::escaped;
 use super::outputs::{RunFile, check_outputs, check_writable, empty, open};
 use super::picture::draw_crowd;
 use super::set::Set;
+use super::store::RunStore;
 use super::{
     ExitStatus, Failure, Printer, WIDTH, cores, image, interrupted, is_interrupted,
     listen_for_interrupt, print, print_wrong, progress, threads, whole_number, wrapped,
@@ -76,6 +77,8 @@ pub(super) struct Run {
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
+    #[command(flatten)]
+    store: RunStore,
     /// Refuse a scenario of which there is something to warn; exit code 1 when a
     /// cue of its script did nothing
     #[arg(long)]
@@ -93,6 +96,7 @@ const EXAMPLES: &str = "Examples:
   throng run siege --seed 7 --threads 1
   throng run my.ron --duration 5m --events events.jsonl
   throng run my.ron --quiet --strict --judge-time
+  throng run town --store players.db
 
 Exit codes: 0 every expectation holds; 1 one is broken or was not exercised, or
 a cue of the script could not do what it says; 2 bad usage or bad input; 130 and
@@ -142,7 +146,8 @@ impl Run {
             expect.push(Expectation::NoIdleCues);
         }
         let mut files = Vec::new();
-        let options = self.options(&mut files)?;
+        let mut options = self.options(&mut files)?;
+        self.store.add_to(&mut options, self.realtime)?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
             return Ok(ExitStatus::Bad);
@@ -211,6 +216,7 @@ impl Run {
             ("--hashes", &self.hashes),
             ("--capture", &self.capture),
             ("--picture", &self.picture),
+            ("--acknowledged", &self.store.acknowledged),
         ]
         .into_iter()
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
@@ -251,6 +257,7 @@ impl Run {
             },
             memory: Some(rss_bytes),
             configure: Vec::new(),
+            at_end: Vec::new(),
         })
     }
 }

@@ -70,6 +70,8 @@ pub struct RunOptions {
     pub memory: Option<fn() -> Option<u64>>,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
+    /// Called with the world when all is judged, before it goes: for what has to be closed.
+    pub at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
 /// A scenario that plays.
@@ -92,6 +94,7 @@ pub struct ScenarioRun {
     peak_objects: u64,
     client_ticks: u64,
     seed: u64,
+    at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
 impl ScenarioRun {
@@ -163,6 +166,7 @@ impl ScenarioRun {
             peak_objects: 0,
             client_ticks: 0,
             seed,
+            at_end: options.at_end,
             server,
             loaded,
             ticks,
@@ -256,6 +260,13 @@ impl ScenarioRun {
     /// # Errors
     /// When events, hashes or packets could not be written.
     pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
+        let report = self.judge_unless(is_interrupted);
+        let world = self.server.world_mut();
+        self.at_end.into_iter().for_each(|end| end(world));
+        report
+    }
+
+    fn judge_unless(&mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
         if let Some(to) = &mut self.hashes {
             to.flush()?;
         }

@@ -27,6 +27,7 @@ mod outputs;
 mod packets;
 mod path_command;
 mod pictures;
+mod players_kept;
 mod plugins;
 mod program;
 mod rig;

@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `matchmaking`, `outbox`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `matchmaking`, `outbox`, `sync`, `directory` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `machine` | what the figures were measured on, and when |
@@ -22,6 +22,7 @@ mod aoi;
 mod baseline;
 mod calibration;
 mod crowd_search;
+mod directory;
 mod machine;
 mod matchmaking;
 mod nav;
@@ -133,6 +134,8 @@ enum System {
     Outbox,
     /// Dirty masks beside flags and sets; a walking crowd
     Sync,
+    /// Players saved to a file, and loaded
+    Directory,
     /// The whole tick under a crowd
     Tick,
 }
@@ -399,6 +402,7 @@ impl Bench {
             System::Matchmaking => matchmaking::measure(self.quick),
             System::Outbox => outbox::measure(self.quick),
             System::Sync => sync::measure(self.quick),
+            System::Directory => directory::measure(self.quick),
             System::Tick => tick::TickBench {
                 threads,
                 quick: self.quick,

@@ -27,6 +27,8 @@ pub struct DirtyMasks {
     /// Who has each slot.
     bearers: Vec<Option<Entity>>,
     free: Vec<u32>,
+    /// Whom the store is asked to keep in this tick, whosever turn it is.
+    hastened: Vec<u32>,
 }
 
 impl DirtyMasks {
@@ -47,6 +49,23 @@ impl DirtyMasks {
     #[must_use]
     pub fn is_dirty(&self, slot: MaskSlot) -> bool {
         self.masks.is_dirty(slot.0)
+    }
+
+    /// Has the store asked to keep what changed of an object in this tick (the next one, after
+    /// [`SyncSystems::Save`](super::SyncSystems::Save)), and not when its turn comes.
+    pub fn save_now(&mut self, slot: MaskSlot) {
+        self.hastened.push(slot.0);
+    }
+
+    /// Whom [`save_now`](Self::save_now) named, with what of each clients were not told or the store was not asked to keep.
+    /// The store counts as asked.
+    pub(super) fn take_hastened(&mut self, mut take: impl FnMut(Entity, AttributeSet)) {
+        for slot in std::mem::take(&mut self.hastened) {
+            if let Some(&Some(entity)) = self.bearers.get(slot as usize) {
+                take(entity, self.of_both(MaskSlot(slot)));
+                self.unsaved.clear(slot);
+            }
+        }
     }
 
     pub(super) fn mark_unsaved(&mut self, slot: MaskSlot, bit: u32) {
@@ -105,6 +124,9 @@ impl DirtyMasks {
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for &slot in &self.hastened {
+            hasher.write_u64(u64::from(slot));
+        }
         for masks in [&self.masks, &self.unsaved] {
             for slot in (0..self.bearers.len() as u32).filter(|&slot| masks.is_dirty(slot)) {
                 hasher.write_u64(u64::from(slot));
