@@ -30,8 +30,7 @@ impl Plugin for SessionPlugin {
         }
         #[cfg(feature = "reflect")]
         app.register_type::<SessionSettings>()
-            .register_type::<SessionStats>()
-            .register_type::<ControlledBy>();
+            .register_type::<SessionStats>();
         app.init_resource::<SessionSettings>()
             .init_resource::<Sessions>()
             .init_resource::<SessionStats>()
@@ -125,7 +124,6 @@ pub struct LoggedOut {
 /// control it.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ControlledBy(ClientId);
 
 impl ControlledBy {

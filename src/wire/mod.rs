@@ -122,7 +122,6 @@ pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The number of a connection, never reused while the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct ClientId(pub u32);
 
 #[cfg(test)]
