@@ -188,6 +188,7 @@ impl Run {
     /// Checks that nothing is overwritten that is read, or written otherwise.
     fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
+        let store = self.store.files();
         let named = |name, path| RunFile { name, path };
         let inputs: Vec<RunFile> = (loaded.path.iter().map(|path| named("the scenario", path)))
             .chain(self.map.iter().map(|path| named("--map", path)))
@@ -198,6 +199,7 @@ impl Run {
                     .map(|path| named("a file of the scenario", path)),
             )
             .chain(maps.iter().map(|path| named("a map of the scenario", path)))
+            .chain(store.iter().map(|path| named("--store", path)))
             .collect();
         let outputs: Vec<RunFile> = [
             ("--events", &self.events),

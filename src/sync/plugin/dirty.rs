@@ -7,7 +7,7 @@ use bevy_ecs::world::DeferredWorld;
 use super::save_request::save_last;
 use crate::sim::StateHasher;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
-use crate::sync::masks::{SlotMasks, WORD_BITS};
+use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,12 +58,14 @@ impl DirtyMasks {
     }
 
     /// Whom [`save_now`](Self::save_now) named, with what of each clients were not told or the store was not asked to keep.
-    /// The store counts as asked.
+    /// It is asked again when their turn comes: a value that is what clients hold by then is no change to them, and is one to
+    /// the store.
     pub(super) fn take_hastened(&mut self, mut take: impl FnMut(Entity, AttributeSet)) {
         for slot in std::mem::take(&mut self.hastened) {
             if let Some(&Some(entity)) = self.bearers.get(slot as usize) {
-                take(entity, self.of_both(MaskSlot(slot)));
-                self.unsaved.clear(slot);
+                let set = self.of_both(MaskSlot(slot));
+                bits(&set).for_each(|bit| self.unsaved.mark(slot, bit as u32));
+                take(entity, set);
             }
         }
     }

@@ -77,12 +77,6 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     let every = u64::from(world.resource::<SyncSettings>().save_every_ticks.max(1));
     due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
-        let persistent = *world.resource::<Attributes>().persistent();
-        masks.take_hastened(|entity, set| {
-            if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
-                due.push((object, entity, both(set, persistent)));
-            }
-        });
         masks.drain_unsaved(|entity, mask| {
             let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
                 mask.fill(0);
@@ -93,6 +87,12 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
                 set[..mask.len()].copy_from_slice(mask);
                 mask.fill(0);
                 due.push((object, entity, set));
+            }
+        });
+        let persistent = *world.resource::<Attributes>().persistent();
+        masks.take_hastened(|entity, set| {
+            if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
+                due.push((object, entity, both(set, persistent)));
             }
         });
     });
