@@ -19,7 +19,7 @@ use super::save_request::{SaveRequest, bearer, request_of};
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::world::{ObjectRef, PlayerId};
 
 /// The store could not take a request. Whoever stores writes it, and is asked again.
@@ -90,9 +90,9 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
             }
         });
         let persistent = *world.resource::<Attributes>().persistent();
-        masks.take_hastened(|entity, set| {
+        masks.take_hastened(persistent, |entity, set| {
             if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
-                due.push((object, entity, both(set, persistent)));
+                due.push((object, entity, set));
             }
         });
     });
