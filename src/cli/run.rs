@@ -200,6 +200,7 @@ impl Run {
     /// is drawn last.
     fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
+        let store = self.store.files();
         let named = |name, path| RunFile { name, path };
         let inputs: Vec<RunFile> = (loaded.path.iter().map(|path| named("the scenario", path)))
             .chain(self.map.iter().map(|path| named("--map", path)))
@@ -210,6 +211,7 @@ impl Run {
                     .map(|path| named("a file of the scenario", path)),
             )
             .chain(maps.iter().map(|path| named("a map of the scenario", path)))
+            .chain(store.iter().map(|path| named("--store", path)))
             .collect();
         let outputs: Vec<RunFile> = [
             ("--events", &self.events),

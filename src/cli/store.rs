@@ -51,6 +51,13 @@ pub(super) struct RunStore {
 }
 
 impl RunStore {
+    /// The files that belong to the store, which nothing else may write.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let path = self.store.as_deref().map(path_of);
+        let of = |path: &str| ["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{path}{end}")));
+        path.map_or_else(Vec::new, |path| of(path).to_vec())
+    }
+
     /// Has a run keep its players. Opens the store once, so that what is wrong with it is told before the run begins.
     pub(super) fn add_to(
         &self,
@@ -101,13 +108,17 @@ fn source_of(url: &str) -> Result<SqliteSource, Failure> {
             "--store: expected a file, found a Postgres server: this program has no driver for it",
         ));
     }
-    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    let path = path_of(url);
     if path == ":memory:" {
         return Err(Failure::new(
             "--store: expected a file, found `:memory:`, which nobody could read afterwards",
         ));
     }
     Ok(SqliteSource::new(path))
+}
+
+fn path_of(url: &str) -> &str {
+    url.strip_prefix("sqlite:").unwrap_or(url)
 }
 
 fn created(path: &Path) -> Result<Mutex<File>, Failure> {

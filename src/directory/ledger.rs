@@ -285,7 +285,9 @@ impl Ledger {
     pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreOrder)) {
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
         if self.asked.is_empty() && !self.waiting.is_empty() {
-            let is_free = |player: &&PlayerId| !self.holds.contains_key(player);
+            let is_free = |player: &&PlayerId| {
+                !self.holds.contains_key(player) && !self.unsaved.contains(**player)
+            };
             let players = self.waiting.keys().filter(is_free).take(CLAIMS_PER_ORDER);
             let players: Vec<PlayerId> = players.copied().collect();
             for player in &players {
@@ -397,7 +399,11 @@ impl Ledger {
             return;
         };
         for player in outcome.refused {
-            self.lose(player, tell);
+            let epoch = batch.epoch_of(player);
+            // It may have gone and come again meanwhile.
+            if self.holds.get(&player).map(|hold| hold.epoch) == epoch {
+                self.lose(player, tell);
+            }
         }
         for &(player, epoch) in batch.releases() {
             if self

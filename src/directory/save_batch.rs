@@ -85,6 +85,13 @@ impl SaveBatch {
         self.places.contains_key(&player)
     }
 
+    /// The lease under which a player is saved, if it is in the batch.
+    #[must_use]
+    pub fn epoch_of(&self, player: PlayerId) -> Option<u64> {
+        let place = *self.places.get(&player)?;
+        Some(self.saves.get(place as usize)?.epoch)
+    }
+
     /// What is saved of each player.
     #[must_use]
     pub fn saves(&self) -> &[PlayerSave] {
