@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use super::color::broken_text;
 use super::escape::escaped;
@@ -147,7 +148,7 @@ impl Run {
         }
         let mut files = Vec::new();
         let mut options = self.options(&mut files)?;
-        self.store.add_to(&mut options, self.realtime)?;
+        let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
             return Ok(ExitStatus::Bad);
@@ -177,6 +178,11 @@ impl Run {
                 .for_each(|line| print_wrong(line));
         }
         drawn?;
+        if is_unsaved.load(Ordering::Relaxed) {
+            let message =
+                "--store: not all players could be saved; what is on disk is whole, and older";
+            return Err(Failure::new(message));
+        }
         Ok(match report.interrupted {
             Some(_) => interrupted(),
             None if report.is_ok() => ExitStatus::Done,

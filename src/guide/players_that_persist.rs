@@ -86,7 +86,7 @@
 //! * **A store that does not keep up** delays saves and never the tick: what waits is one copy of what changed of each player.
 //!   Then logins are refused, and in the end players have to leave as their leases run out
 //!   ([`LeaseLost`](crate::directory::LeaseLost)). What each error of a store means: [`StoreFault`](crate::directory::StoreFault).
-//! * **Your own store** implements [`Store`](crate::directory::Store), five calls that may wait, and is held to what they
+//! * **Your own store** implements [`Store`](crate::directory::Store), six calls that may wait, and is held to what they
 //!   promise by [`check_store`](crate::directory::conformance::check_store) in a test. The supervisor opens it again when it
 //!   fails ([`StoreSource`](crate::directory::StoreSource)).
 //! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`.
