@@ -113,7 +113,8 @@ struct LeaseHold {
     state: HoldState,
 }
 
-/// See the [module](self).
+/// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
+/// is bounded by the [settings](LedgerSettings); a batch is tried with the same number until it is done.
 #[derive(Debug, Default)]
 pub struct Ledger {
     settings: LedgerSettings,

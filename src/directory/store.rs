@@ -1,8 +1,4 @@
 //! What a store of players must do.
-//!
-//! A store is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is done wholly
-//! or not at all, also when the process is killed in the middle of it, and what [`Store::save`] answered is on disk.
-//! [`check_store`](super::conformance::check_store) holds any store to all that is said here.
 
 use std::fmt;
 
@@ -51,7 +47,9 @@ pub struct SaveOutcome {
     pub revisions: Vec<(PlayerId, u64)>,
 }
 
-/// A store of players. See the [module](self) for what holds of every method.
+/// A store of players. It is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is
+/// done wholly or not at all, also when the process is killed in the middle of it, and what [`save`](Self::save) answered is on
+/// disk. [`check_store`](super::conformance::check_store) holds any store to that.
 pub trait Store: Send {
     /// Learns which attributes there are. Called once, before anything else.
     ///
