@@ -157,15 +157,15 @@ impl Run {
         tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
         listen_for_interrupt();
         let all_ticks = playing.ticks();
-        play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
+        let played = play(&mut playing, quiet);
         // A picture that cannot be drawn is told after the report of the run.
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
             draw_crowd(playing.server().world(), &title, file)
         });
-        let report = playing
-            .finish_unless(is_interrupted)
-            .map_err(|error| unwritten(&error))?;
+        // A run whose output cannot be written ends like any other, so that its players are saved.
+        let report = playing.finish_unless(|| played.is_err() || is_interrupted());
+        let report = played.and(report).map_err(|error| unwritten(&error))?;
         if self.json {
             let text = serde_json::to_string_pretty(&report);
             print(&text.map_err(|error| Failure::new(error.to_string()))?)?;

@@ -89,4 +89,8 @@
 //! * **Your own store** implements [`Store`](crate::directory::Store), six calls that may wait, and is held to what they
 //!   promise by [`check_store`](crate::directory::conformance::check_store) in a test. The supervisor opens it again when it
 //!   fails ([`StoreSource`](crate::directory::StoreSource)).
+//! * **Limits of this version**: what a store cannot take of one player (an attribute that was registered after it was opened)
+//!   holds up the saves of all until it is mended; a run that is not in real time counts its leases in simulated time, so have
+//!   no other server beside it; [`close_directory`](crate::directory::close_directory) waits for a call under way, however
+//!   long the store takes.
 //! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`.
