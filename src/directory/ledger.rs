@@ -129,6 +129,8 @@ pub struct Ledger {
     /// The transaction that is under way.
     saving: Option<Arc<SaveBatch>>,
     batches: u64,
+    /// The newest tick of which anything was saved.
+    saved_tick: u64,
     /// Leases whose renewal is under way, with when they then expire.
     renewing: Option<(Vec<(PlayerId, u64)>, u64)>,
     renew_at_ms: u64,
@@ -262,7 +264,9 @@ impl Ledger {
         }
         self.batches += 1;
         let mut batch = std::mem::take(&mut self.unsaved);
-        batch.number = self.batches;
+        // One that only gives leases back says no tick of its own.
+        self.saved_tick = self.saved_tick.max(batch.tick);
+        (batch.number, batch.tick) = (self.batches, self.saved_tick);
         let batch = Arc::new(batch);
         self.saving = Some(batch.clone());
         Some(StoreOrder::Save { batch, now_ms })
@@ -383,7 +387,10 @@ impl Ledger {
                 };
                 tell(LedgerEvent::Refused(player, error));
             }
-            Claimed::Refused { .. } => {}
+            Claimed::Unreadable { error, .. } if is_wanted => {
+                tell(LedgerEvent::Refused(player, error.into()));
+            }
+            Claimed::Refused { .. } | Claimed::Unreadable { .. } => {}
         }
     }
 
@@ -399,6 +406,12 @@ impl Ledger {
         let Some(batch) = self.saving.take() else {
             return;
         };
+        for (player, error) in outcome.faults {
+            error!(
+                player = player.0,
+                "what is to be saved cannot be kept: {error}"
+            );
+        }
         for player in outcome.refused {
             let epoch = batch.epoch_of(player);
             // It may have gone and come again meanwhile.
@@ -453,7 +466,7 @@ impl Ledger {
             error!(
                 player = player.0,
                 epoch = hold.epoch,
-                "the player's lease is another server's, or that of one it dealt with: it is not saved any more"
+                "nothing more is saved of the player: its lease is another server's, or it cannot be kept, or that is so of one that it dealt with"
             );
             let is_here = hold.state == HoldState::Live;
             if is_here {

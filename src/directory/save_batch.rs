@@ -9,7 +9,7 @@
 //!
 //! Cost: a look-up in a hash table a player, and the copying of its values: `throng bench directory`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
@@ -216,6 +216,17 @@ impl SaveBatch {
             .collect())
     }
 
+    /// The places of those who are tied to each other, group by group, each ascending.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut of_root: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for place in 0..self.saves.len() as u32 {
+            let group = of_root.entry(self.root(place)).or_default();
+            group.push(place as usize);
+        }
+        of_root.into_values().collect()
+    }
+
     fn root(&self, mut place: u32) -> u32 {
         while self.saves[place as usize].tied_to != place {
             place = self.saves[place as usize].tied_to;
@@ -275,7 +286,7 @@ fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 

@@ -50,7 +50,7 @@
 //!     let town = open_scene(world, SceneSpec::default(), ()).expect("there is room");
 //!     world.insert_resource(Town(town));
 //!     // With the feature `sqlite`: `SqliteSource::new("players.db")`.
-//!     world.resource_mut::<Directory>().open(disk);
+//!     world.resource_mut::<Directory>().open(disk).unwrap();
 //!     server
 //! }
 //!
@@ -89,8 +89,9 @@
 //! * **Your own store** implements [`Store`](crate::directory::Store), six calls that may wait, and is held to what they
 //!   promise by [`check_store`](crate::directory::conformance::check_store) in a test. The supervisor opens it again when it
 //!   fails ([`StoreSource`](crate::directory::StoreSource)).
-//! * **Limits of this version**: what a store cannot take of one player (an attribute that was registered after it was opened)
-//!   holds up the saves of all until it is mended; a run that is not in real time counts its leases in simulated time, so have
-//!   no other server beside it; [`close_directory`](crate::directory::close_directory) waits for a call under way, however
-//!   long the store takes.
+//! * **A record that is spoilt** keeps its player out, and what cannot be kept of one (somebody took its attribute out of the
+//!   file) ends its session and those of whom it dealt with since; all others log in and are saved. An attribute that is
+//!   registered after the store was opened is not kept, which is logged.
+//! * **Limits of this version**: a run that is not in real time counts its leases in simulated time, so have no other server
+//!   beside it.
 //! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`.

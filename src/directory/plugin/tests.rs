@@ -59,7 +59,10 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
         }
     };
     app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
-    app.world_mut().resource_mut::<Directory>().open(source);
+    app.world_mut()
+        .resource_mut::<Directory>()
+        .open(source)
+        .unwrap();
     app.finish();
     app.cleanup();
     clock::one_tick_an_update(&mut app);
