@@ -29,6 +29,8 @@ A store is an SQLite file, which a run makes, and brings up to date when it
 opens it. Its tables are meant to be read: `player` has a row for each, with the
 lease under which it is live somewhere; `player_value` its attributes by name;
 `held_lease` who is live where; `server` the last transaction of each process.
+Of a Postgres server (--store postgres://...) the tables are the same, in its
+schema `throng`; they are brought up to date by a run, and seen with psql.
 A server that runs may be left to it: readers and it do not disturb each other.
 Copy it by `.backup` and not by `cp`: what was saved last may be in the file
 players.db-wal beside it.";

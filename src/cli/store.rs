@@ -26,9 +26,10 @@ const CLOSE: Duration = Duration::from_secs(30);
 /// Arguments of `throng run` about players that persist.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct RunStore {
-    /// Keep players in this file: they deal, and all they have persists
+    /// Keep players in this file or database: they deal, and all they have persists
     ///
-    /// An SQLite file, which is made if it is not there. Every player begins with 100 coins and 2 wares, and deals with
+    /// An SQLite file, which is made if it is not there; or, in a build with the feature `postgres`,
+    /// postgres://USER@HOST/DATABASE, in whose schema `throng` they are then. Every player begins with 100 coins and 2 wares, and deals with
     /// others; what it has is loaded when it logs in, and saved with whoever it dealt with, in one transaction a tick. See
     /// `throng db` for what operators do with the file.
     #[arg(long, value_name = "URL")]
@@ -55,7 +56,8 @@ pub(super) struct RunStore {
 impl RunStore {
     /// The files that belong to the store, which nothing else may write.
     pub(super) fn files(&self) -> Vec<PathBuf> {
-        let path = self.store.as_deref().map(path_of);
+        let path = self.store.as_deref().filter(|url| !is_postgres(url));
+        let path = path.map(path_of);
         let of = |path: &str| ["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{path}{end}")));
         path.map_or_else(Vec::new, |path| of(path).to_vec())
     }
@@ -114,12 +116,27 @@ impl RunStore {
     }
 }
 
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+#[cfg(feature = "postgres")]
+fn postgres(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
+    Ok(Box::new(crate::directory::PostgresSource::new(url)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(_url: &str) -> Result<Box<dyn StoreSource>, Failure> {
+    Err(Failure::new(
+        "--store: expected a file, found a Postgres server: this program was built without the feature `postgres` \
+         (cargo build --release --features postgres)",
+    ))
+}
+
 /// The store of an address.
-fn source_of(url: &str) -> Result<SqliteSource, Failure> {
-    if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        return Err(Failure::new(
-            "--store: expected a file, found a Postgres server: this program has no driver for it",
-        ));
+fn source_of(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
+    if is_postgres(url) {
+        return postgres(url);
     }
     let path = path_of(url);
     if path == ":memory:" {
@@ -127,7 +144,7 @@ fn source_of(url: &str) -> Result<SqliteSource, Failure> {
             "--store: expected a file, found `:memory:`, which nobody could read afterwards",
         ));
     }
-    Ok(SqliteSource::new(path))
+    Ok(Box::new(SqliteSource::new(path)))
 }
 
 fn path_of(url: &str) -> &str {
@@ -158,9 +175,11 @@ mod tests {
     #[test]
     fn an_address_is_a_file_or_says_what_is_missing() {
         for url in ["a.db", "sqlite:a.db"] {
-            assert_eq!(source_of(url).unwrap().path(), "a.db");
+            assert!(format!("{:?}", source_of(url).unwrap()).contains("\"a.db\""));
         }
-        assert!(source_of("postgres://localhost/a").is_err());
+        let told = source_of("postgres://a:hidden@localhost/a");
+        assert_eq!(told.is_ok(), cfg!(feature = "postgres"));
+        assert!(!format!("{told:?}").contains("hidden"));
         assert!(source_of(":memory:").is_err());
     }
 }

@@ -14,7 +14,8 @@
 //! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |
 //! | `supervisor`, `store_thread` | opens the store and works orders off; the thread that waits for it |
 //! | `memory_store`, `faulty_store` | a store in memory; faults by seed around any store |
-//! | `sqlite/` | the store in a file (feature `sqlite`) |
+//! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
+//! | `encodings` | the names of encodings in both |
 //! | `error` | what can go wrong |
 //! | `plugin/` | all that in the tick |
 //!
@@ -27,6 +28,8 @@
 //! its attributes.
 
 pub mod conformance;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod encodings;
 mod error;
 mod faulty_store;
 mod lease;
@@ -35,6 +38,8 @@ mod lease_model;
 mod ledger;
 mod memory_store;
 mod plugin;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod record;
 mod save_batch;
 #[cfg(feature = "sqlite")]
@@ -52,6 +57,8 @@ pub use plugin::{
     Directory, DirectoryPlugin, DirectorySettings, DirectoryStats, DirectorySystems, LeaseLost,
     PlayerLoaded, PlayerRefused, PlayersSaved, StoreAnswers, Transfer, close_directory,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSource, PostgresStore};
 pub use record::{PlayerRecord, StoredAttribute};
 pub use save_batch::{PlayerSave, SaveBatch};
 #[cfg(feature = "sqlite")]

@@ -124,3 +124,9 @@ pub trait StoreSource: Send + Sync + fmt::Debug {
     /// [`StoreError`] when it cannot be reached or is none.
     fn open(&mut self) -> Result<Box<dyn Store>, StoreError>;
 }
+
+impl StoreSource for Box<dyn StoreSource> {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        (**self).open()
+    }
+}

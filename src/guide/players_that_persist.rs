@@ -49,7 +49,8 @@
 //!     let world = server.world_mut();
 //!     let town = open_scene(world, SceneSpec::default(), ()).expect("there is room");
 //!     world.insert_resource(Town(town));
-//!     // With the feature `sqlite`: `SqliteSource::new("players.db")`.
+//!     // With the feature `sqlite`: `SqliteSource::new("players.db")`;
+//!     // with `postgres`: `PostgresSource::new("postgres://user@host/database")`.
 //!     world.resource_mut::<Directory>().open(disk).unwrap();
 //!     server
 //! }
@@ -94,4 +95,6 @@
 //!   registered after the store was opened is not kept, which is logged.
 //! * **Limits of this version**: a run that is not in real time counts its leases in simulated time, so have no other server
 //!   beside it.
-//! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`.
+//! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`. On a Postgres
+//!   server the tables are in the schema `throng`, made and brought up to date when a server opens it; `psql` shows them, and
+//!   its backups are theirs. The line to it is not encrypted: have it beside the server, or a tunnel between.

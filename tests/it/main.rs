@@ -29,6 +29,7 @@ mod path_command;
 mod pictures;
 mod players_kept;
 mod plugins;
+mod postgres_store;
 mod program;
 mod rig;
 mod scenario_files;

@@ -8,7 +8,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::schema::{self, FileKind};
 use super::store::{Named, connect};
-use super::value::{encoding_of, from_sql};
+use super::value::from_sql;
+use crate::directory::encodings::encoding_of;
 use crate::directory::error::{StoreError, StoreFault};
 use crate::world::PlayerId;
 

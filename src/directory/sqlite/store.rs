@@ -14,7 +14,8 @@ use rusqlite::{
 use tracing::warn;
 
 use super::schema::{self, FileKind};
-use super::value::{encoding_name, from_sql, to_sql};
+use super::value::{from_sql, to_sql};
+use crate::directory::encodings::encoding_name;
 use crate::directory::error::{StoreError, StoreFault};
 use crate::directory::lease::{LeaseClaim, LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};

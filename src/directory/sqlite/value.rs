@@ -54,37 +54,6 @@ pub(super) fn from_sql(encoding: Encoding, value: ValueRef) -> Option<Vec<u8>> {
     encoding.fits(&value).then_some(bytes)
 }
 
-/// The name of an encoding in a store.
-pub(super) fn encoding_name(encoding: Encoding) -> String {
-    match encoding {
-        Encoding::U8 => "u8".to_owned(),
-        Encoding::U16 => "u16".to_owned(),
-        Encoding::U32 => "u32".to_owned(),
-        Encoding::Varint => "varint".to_owned(),
-        Encoding::Zigzag => "zigzag".to_owned(),
-        Encoding::F32 => "f32".to_owned(),
-        Encoding::Bytes { max } => format!("bytes({max})"),
-    }
-}
-
-/// The encoding of a name.
-pub(super) fn encoding_of(name: &str) -> Option<Encoding> {
-    Some(match name {
-        "u8" => Encoding::U8,
-        "u16" => Encoding::U16,
-        "u32" => Encoding::U32,
-        "varint" => Encoding::Varint,
-        "zigzag" => Encoding::Zigzag,
-        "f32" => Encoding::F32,
-        _ => {
-            let max = name.strip_prefix("bytes(")?.strip_suffix(')')?;
-            Encoding::Bytes {
-                max: max.parse().ok()?,
-            }
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -139,13 +108,5 @@ mod tests {
             owned(Encoding::Varint, &[0x80, 0]),
             SqlValue::Blob(vec![0x80, 0])
         );
-    }
-
-    #[test]
-    fn encodings_are_known_by_their_names() {
-        for encoding in ALL {
-            assert_eq!(encoding_of(&encoding_name(encoding)), Some(encoding));
-        }
-        assert_eq!(encoding_of("bytes(x)"), None);
     }
 }

@@ -1,0 +1,129 @@
+//! The tables of a store, and how a database comes to have them.
+//!
+//! They lie in a schema of their own, and what is in them can be read with `psql`:
+//!
+//! ```sql
+//! SELECT * FROM throng.player_value WHERE player = 7;   -- what is kept of a player, by the names of attributes
+//! SELECT * FROM throng.held_lease;                      -- who is live where, and until when
+//! ```
+
+use tokio_postgres::{Client, Error};
+
+/// The schema of whoever asks for none.
+pub(super) const SCHEMA: &str = "throng";
+
+/// Each brings a schema from one version to the next. Never changed once released: what is new is added at the end.
+const MIGRATIONS: [&str; 1] = ["
+CREATE TABLE attribute (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    encoding TEXT NOT NULL
+);
+COMMENT ON COLUMN attribute.id IS 'its number in packets';
+COMMENT ON COLUMN attribute.encoding IS 'how its values are written in packets';
+CREATE TABLE player (
+    player BIGINT PRIMARY KEY,
+    revision BIGINT NOT NULL DEFAULT 0,
+    tick BIGINT NOT NULL DEFAULT 0,
+    saved_ms BIGINT NOT NULL DEFAULT 0,
+    epoch BIGINT NOT NULL DEFAULT 0,
+    server TEXT,
+    incarnation BIGINT,
+    expires_ms BIGINT NOT NULL DEFAULT 0
+);
+COMMENT ON COLUMN player.player IS 'its id; those from 2^63 on are negative here';
+COMMENT ON COLUMN player.revision IS 'how often it was saved; 0: it logged in and was not saved yet';
+COMMENT ON COLUMN player.tick IS 'the tick of the server at the last save';
+COMMENT ON COLUMN player.saved_ms IS 'the Unix time of the server at the last save';
+COMMENT ON COLUMN player.epoch IS 'the last lease; a save with another one is refused';
+COMMENT ON COLUMN player.server IS 'who holds the lease; NULL: nobody';
+COMMENT ON COLUMN player.incarnation IS 'which process of that server';
+COMMENT ON COLUMN player.expires_ms IS 'until when, Unix time';
+CREATE TABLE value (
+    player BIGINT NOT NULL REFERENCES player,
+    attribute INTEGER NOT NULL REFERENCES attribute,
+    value BYTEA NOT NULL,
+    shown TEXT,
+    PRIMARY KEY (player, attribute)
+);
+COMMENT ON COLUMN value.value IS 'the bytes of the packet: what counts';
+COMMENT ON COLUMN value.shown IS 'the same for people';
+CREATE TABLE server (
+    name TEXT NOT NULL,
+    incarnation BIGINT NOT NULL,
+    batch BIGINT NOT NULL DEFAULT 0,
+    tick BIGINT NOT NULL DEFAULT 0,
+    saved_ms BIGINT NOT NULL DEFAULT 0,
+    refused BIGINT[] NOT NULL DEFAULT '{}',
+    PRIMARY KEY (name, incarnation)
+);
+COMMENT ON COLUMN server.incarnation IS 'counts the processes of that name';
+COMMENT ON COLUMN server.batch IS 'its last transaction';
+COMMENT ON COLUMN server.refused IS 'the players that were refused in it';
+CREATE VIEW player_value AS
+    SELECT value.player, attribute.name, value.shown
+    FROM value JOIN attribute ON attribute.id = value.attribute;
+CREATE VIEW held_lease AS
+    SELECT player, server, incarnation, epoch, expires_ms, to_timestamp(expires_ms / 1000.0) AS expires
+    FROM player WHERE server IS NOT NULL;
+"];
+
+/// The version of a schema that went through all migrations.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// What a schema is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SchemaKind {
+    /// A store of this version, brought up to date if it was older.
+    Store,
+    /// A store of a version that is not known here.
+    Newer(i64),
+    /// Somebody else's: it has tables, and none of them says a version.
+    Foreign,
+}
+
+/// Makes a schema, or brings one that is ours up to date, in one transaction; servers that start at the same time do so one
+/// after the other. `schema` is a checked name.
+pub(super) async fn bring_up_to_date(
+    client: &mut Client,
+    schema: &str,
+) -> Result<SchemaKind, Error> {
+    let transaction = client.transaction().await?;
+    // `thrg`: whoever else locks this number waits for us, and we for it.
+    transaction
+        .execute("SELECT pg_advisory_xact_lock(1953002087)", &[])
+        .await?;
+    transaction
+        .batch_execute(&format!(
+            "CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path TO {schema}"
+        ))
+        .await?;
+    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store_version')
+        FROM information_schema.tables WHERE table_schema = $1";
+    let tables = transaction.query_one(tables, &[&schema]).await?;
+    let (tables, versions): (i64, i64) = (tables.get(0), tables.get(1));
+    let version = match (tables, versions) {
+        (0, _) => {
+            let create = "CREATE TABLE store_version (version BIGINT NOT NULL); INSERT INTO store_version VALUES (0)";
+            transaction.batch_execute(create).await?;
+            0
+        }
+        (_, 0) => return Ok(SchemaKind::Foreign),
+        _ => {
+            let version = "SELECT coalesce(max(version), 0) FROM store_version";
+            transaction.query_one(version, &[]).await?.get(0)
+        }
+    };
+    if version > VERSION {
+        return Ok(SchemaKind::Newer(version));
+    }
+    for migration in MIGRATIONS.iter().skip(version.max(0) as usize) {
+        transaction.batch_execute(migration).await?;
+    }
+    if version < VERSION {
+        let update = "UPDATE store_version SET version = $1";
+        transaction.execute(update, &[&VERSION]).await?;
+    }
+    transaction.commit().await?;
+    Ok(SchemaKind::Store)
+}
