@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `matchmaking`, `outbox`, `sync`, `directory` | the rows of a system |
+//! | `nav/`, `aoi`, `directory`, `load`, `matchmaking`, `outbox`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `machine` | what the figures were measured on, and when |
@@ -23,6 +23,7 @@ mod baseline;
 mod calibration;
 mod crowd_search;
 mod directory;
+mod load;
 mod machine;
 mod matchmaking;
 mod nav;
@@ -136,6 +137,8 @@ enum System {
     Sync,
     /// Players saved to a file, and loaded
     Directory,
+    /// Maps from files to what searches need
+    Load,
     /// The whole tick under a crowd
     Tick,
 }
@@ -403,6 +406,7 @@ impl Bench {
             System::Outbox => outbox::measure(self.quick),
             System::Sync => sync::measure(self.quick),
             System::Directory => directory::measure(self.quick),
+            System::Load => load::measure(self.quick),
             System::Tick => tick::TickBench {
                 threads,
                 quick: self.quick,
