@@ -95,6 +95,16 @@ pub enum DirectoryError {
         /// How many may be.
         max: usize,
     },
+    /// Too many look-ups wait for the store.
+    #[error("player {}: {waiting} look-ups wait, at most {max} may", player.0)]
+    Looks {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many wait.
+        waiting: usize,
+        /// How many may.
+        max: usize,
+    },
     /// No store was opened.
     #[error("no store is open")]
     NoStore,

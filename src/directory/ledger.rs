@@ -23,7 +23,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tracing::error;
 
-use super::error::{DirectoryError, StoreError};
+use super::error::{DirectoryError, StoreError, StoreFault};
 use super::record::PlayerRecord;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimTerms, Claimed, SaveOutcome};
@@ -103,6 +103,15 @@ enum HoldState {
     Leaving,
     /// The lease is another's, or what was to be saved with it was refused: nothing more is saved of it.
     Void,
+}
+
+/// Why nothing can be ordered any more.
+pub(super) fn thread_ended() -> StoreError {
+    StoreError {
+        store: "of this server".to_owned(),
+        fault: StoreFault::Unreachable,
+        cause: "its thread has ended".to_owned(),
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -313,11 +322,7 @@ impl Ledger {
 
     /// An order could not be handed over: the store's thread is gone.
     pub fn undelivered(&mut self, order: StoreOrder, mut tell: impl FnMut(LedgerEvent)) {
-        if let Some(report) = order.failed(StoreError {
-            store: "of this server".to_owned(),
-            fault: super::error::StoreFault::Unreachable,
-            cause: "its thread has ended".to_owned(),
-        }) {
+        if let Some(report) = order.failed(thread_ended()) {
             self.take(report, 0, &mut tell);
         }
     }

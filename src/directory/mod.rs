@@ -14,6 +14,7 @@
 //! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |
 //! | `supervisor`, `store_thread` | opens the store and works orders off; the thread that waits for it |
 //! | `memory_store`, `faulty_store` | a store in memory; faults by seed around any store |
+//! | `cache` | what is known here of players elsewhere (feature `lookups`) |
 //! | `sqlite/` | the store in a file (feature `sqlite`) |
 //! | `error` | what can go wrong |
 //! | `plugin/` | all that in the tick |
@@ -26,6 +27,8 @@
 //! [`PlayerId`](crate::world::PlayerId). Deliberately absent: objects without a player, scenes, and what a player owns beyond
 //! its attributes.
 
+#[cfg(feature = "lookups")]
+mod cache;
 pub mod conformance;
 mod error;
 mod faulty_store;
@@ -43,6 +46,8 @@ mod store;
 mod store_thread;
 mod supervisor;
 
+#[cfg(feature = "lookups")]
+pub use cache::{CacheSettings, CacheStats, KnownPlayer, PlayerCache};
 pub use error::{DirectoryError, StoreError, StoreFault};
 pub use faulty_store::{FaultShares, FaultySource};
 pub use lease::{LeaseClaim, LeaseRefused, LeaseState, ServerId};
@@ -52,6 +57,8 @@ pub use plugin::{
     Directory, DirectoryPlugin, DirectorySettings, DirectoryStats, DirectorySystems, LeaseLost,
     PlayerLoaded, PlayerRefused, PlayersSaved, StoreAnswers, Transfer, close_directory,
 };
+#[cfg(feature = "lookups")]
+pub use plugin::{LookUpAnswer, LookUpRequest};
 pub use record::{PlayerRecord, StoredAttribute};
 pub use save_batch::{PlayerSave, SaveBatch};
 #[cfg(feature = "sqlite")]

@@ -3,14 +3,20 @@
 //! The file lies where the system keeps temporary files; a transaction is over when it is on disk, so its time is that of this
 //! disk, too.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::Failure;
 use super::rows::BenchRow;
 use crate::directory::{
-    ClaimTerms, Claimed, Ledger, LedgerSettings, PlayerRecord, ServerId, SqliteStore, Store,
-    StoreError, StoreOrder, StoreReport, StoredAttribute,
+    CacheSettings, ClaimTerms, Claimed, Ledger, LedgerSettings, PlayerCache, PlayerRecord,
+    ServerId, SqliteStore, Store, StoreError, StoreOrder, StoreReport, StoredAttribute,
 };
 use crate::sim::clock::Stopwatch;
 use crate::wire::{Encoding, Value};
@@ -115,6 +121,9 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let mut bench = BenchStore::new()?;
     let mut rows = saves(&mut bench, SAVED, rounds)?;
     rows.push(loads(&mut bench, SAVED, BURST, rounds)?);
+    let looks = if quick { 200_000 } else { 2_000_000 };
+    rows.extend([0.8, 1.0, 1.2].map(|skew| hit_rate(skew, looks)));
+    rows.push(hits(rounds));
     Ok(rows)
 }
 
@@ -211,6 +220,110 @@ fn loads(
         .aiming_below(50.0, "ms"))
 }
 
+/// Players who are looked at, and how many of them a cache remembers.
+const LOOKED_AT: usize = 100_000;
+const REMEMBERED: u32 = 5_000;
+
+/// A cache whose entries do not go stale.
+fn cache() -> PlayerCache {
+    PlayerCache::new(CacheSettings {
+        entries_max: REMEMBERED,
+        fresh_ms: u64::MAX,
+        jitter_share: 0.0,
+        ..CacheSettings::default()
+    })
+}
+
+/// Looks at a player, and has the store answer at once if it must be asked; whether it was a hit.
+fn looked(cache: &mut PlayerCache, player: PlayerId) -> bool {
+    let is_hit = matches!(cache.look(player, 0, 0), Ok(Some(_)));
+    if !is_hit {
+        let players = cache.order(0);
+        let found = players.iter().map(|&player| PlayerRecord {
+            revision: player.0 + 1,
+            ..PlayerRecord::new(player)
+        });
+        cache.take(&players, Ok(found.collect()), 0, |_, _, _| ());
+    }
+    is_hit
+}
+
+/// Which share of looks at players of a Zipf distribution a cache answers, beside the best cache that never changes.
+fn hit_rate(skew: f64, looks: u64) -> BenchRow {
+    let mut sum = 0.0;
+    let cumulative = (1..=LOOKED_AT).map(|rank| {
+        sum += (rank as f64).powf(-skew);
+        sum
+    });
+    let cumulative: Vec<f64> = cumulative.collect();
+    let mut random = Pcg64Mcg::seed_from_u64(5);
+    let (mut cache, mut hits, mut best) = (cache(), 0, 0);
+    // The first fifth fills the cache.
+    for nth in 0..looks + looks / 5 {
+        let draw = random.random_range(0.0..sum);
+        let rank = cumulative.partition_point(|&below| below <= draw) as u64;
+        // Players who are looked at often have any ids.
+        let player = PlayerId(rank.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let is_hit = looked(&mut cache, player);
+        if nth >= looks / 5 {
+            hits += u64::from(is_hit);
+            best += u64::from(rank < u64::from(REMEMBERED));
+        }
+    }
+    let share = |count: u64| 100.0 * count as f64 / looks as f64;
+    let of_best = hits as f64 / best as f64;
+    BenchRow::new(SYSTEM, format!("hits, Zipf {skew:.1}"), share(hits), "%")
+        .beside("best static", share(best))
+        .about(format!(
+            "Looks at {LOOKED_AT} players that a cache of {REMEMBERED} answers; the best static one remembers those \
+             looked at most, so here less is worse."
+        ))
+        .aiming("95 % of the best static", of_best >= 0.95)
+}
+
+/// A look at who is known, beside a plain hash table.
+fn hits(rounds: u64) -> BenchRow {
+    let mut cache = cache();
+    let known: Vec<PlayerId> = (0..2_000).map(|nth| PlayerId(nth * 77_773)).collect();
+    let mut table: HashMap<PlayerId, (Arc<PlayerRecord>, u64), FixedState> = HashMap::default();
+    for &player in &known {
+        looked(&mut cache, player);
+        let record = PlayerRecord {
+            revision: player.0 + 1,
+            ..PlayerRecord::new(player)
+        };
+        table.insert(player, (Arc::new(record), 0));
+    }
+    let mut times = [const { Vec::new() }; 2];
+    let mut sums = [0_u64; 2];
+    for _ in 0..rounds {
+        let mut watch = Stopwatch::start();
+        for &player in &known {
+            let found = cache.look(player, 0, 1).ok().flatten();
+            sums[0] += found
+                .and_then(|found| found.record)
+                .map_or(0, |record| record.revision);
+        }
+        let cached = watch.lap_ns();
+        for player in &known {
+            let found = table.get(player).map(|(record, _)| record.clone());
+            sums[1] += found.map_or(0, |record| record.revision);
+        }
+        let plain = watch.lap_ns();
+        for (times, ns) in times.iter_mut().zip([cached, plain]) {
+            times.push(ns as f64 / known.len() as f64);
+        }
+    }
+    let [cached, plain] = &times;
+    BenchRow::repeated(SYSTEM, "hit", cached, "ns")
+        .beside_repeated("HashMap", plain)
+        .about(
+            "A look at a player who is known, beside a plain hash table that never evicts anybody.",
+        )
+        .comparing("the same records", sums[0] == sums[1])
+        .aiming_below(100.0, "ns")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +333,8 @@ mod tests {
         let mut bench = BenchStore::new().unwrap();
         let rows = saves(&mut bench, 50, 2).unwrap();
         assert!(rows.iter().all(|row| row.agrees == Some(true)));
+        assert!(hit_rate(1.0, 20_000).value > 30.0);
+        assert_eq!(hits(2).agrees, Some(true));
         assert_eq!(loads(&mut bench, 50, 20, 2).unwrap().agrees, Some(true));
     }
 }

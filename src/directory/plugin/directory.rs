@@ -8,8 +8,18 @@ use bevy_ecs::prelude::*;
 use tracing::error;
 
 use super::messages::Transfer;
+#[cfg(feature = "lookups")]
+use super::messages::{LookUpAnswer, LookUpRequest};
 use super::settings::{DirectorySettings, StoreAnswers};
+#[cfg(feature = "lookups")]
+use crate::directory::cache::PlayerCache;
+#[cfg(feature = "lookups")]
+use crate::directory::error::StoreError;
+#[cfg(feature = "lookups")]
+use crate::directory::ledger::thread_ended;
 use crate::directory::ledger::{Ledger, LedgerEvent};
+#[cfg(feature = "lookups")]
+use crate::directory::record::PlayerRecord;
 use crate::directory::record::StoredAttribute;
 use crate::directory::store::StoreSource;
 use crate::directory::store_thread::StoreThread;
@@ -31,6 +41,8 @@ pub struct Directory {
     pub(super) logouts: MessageCursor<LoggedOut>,
     pub(super) transfers: MessageCursor<Transfer>,
     pub(super) saves: MessageCursor<SaveRequest>,
+    #[cfg(feature = "lookups")]
+    pub(super) look_ups: MessageCursor<LookUpRequest>,
 }
 
 impl Directory {
@@ -78,6 +90,10 @@ impl Directory {
                     opened_ms: unix_ms(),
                     clock: Stopwatch::start(),
                     is_failing: false,
+                    #[cfg(feature = "lookups")]
+                    cache: PlayerCache::new(settings.cache.clone()),
+                    #[cfg(feature = "lookups")]
+                    answered: Vec::new(),
                 });
             }
             Err(error) => error!(%error, "the store has no thread: nobody is kept"),
@@ -95,6 +111,11 @@ pub(super) struct OpenDirectory {
     clock: Stopwatch,
     /// Whether the store failed last.
     is_failing: bool,
+    #[cfg(feature = "lookups")]
+    pub cache: PlayerCache,
+    /// Answers of the store that are to be told.
+    #[cfg(feature = "lookups")]
+    pub answered: Vec<LookUpAnswer>,
 }
 
 impl OpenDirectory {
@@ -112,7 +133,7 @@ impl OpenDirectory {
     pub fn take_reports(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         let waits = self.answers == StoreAnswers::NextTick;
         loop {
-            let is_awaited = waits && !self.is_failing && self.ledger.is_under_way();
+            let is_awaited = waits && !self.is_failing && self.is_under_way();
             let Some(report) = self.next(if is_awaited { WAIT } else { Duration::ZERO }) else {
                 // One that does not answer is not waited for again before it does.
                 self.is_failing |= is_awaited;
@@ -137,7 +158,51 @@ impl OpenDirectory {
         came
     }
 
+    #[cfg(not(feature = "lookups"))]
+    fn is_under_way(&self) -> bool {
+        self.ledger.is_under_way()
+    }
+
+    #[cfg(feature = "lookups")]
+    fn is_under_way(&self) -> bool {
+        self.ledger.is_under_way() || self.cache.is_under_way()
+    }
+
+    /// Asks the store for players who are looked for.
+    #[cfg(feature = "lookups")]
+    pub fn order_look_up(&mut self, now_ms: u64) {
+        let players = self.cache.order(now_ms);
+        if !players.is_empty() {
+            self.hand_over(StoreOrder::LookUp { players }, &mut Vec::new());
+        }
+    }
+
+    /// Takes an answer to a look-up.
+    #[cfg(feature = "lookups")]
+    fn take_looked_up(
+        &mut self,
+        players: &[PlayerId],
+        found: Result<Vec<PlayerRecord>, StoreError>,
+        now_ms: u64,
+    ) {
+        let answered = &mut self.answered;
+        self.cache
+            .take(players, found, now_ms, |number, player, answer| {
+                answered.push(LookUpAnswer {
+                    player,
+                    number,
+                    answer,
+                });
+            });
+    }
+
     fn take(&mut self, report: StoreReport, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+        #[cfg(feature = "lookups")]
+        if let StoreReport::LookedUp(players, found) = report {
+            self.is_failing = found.is_err();
+            self.take_looked_up(&players, found, now_ms);
+            return;
+        }
         let mut failed = false;
         self.ledger.take(report, now_ms, |event| {
             failed |= matches!(event, LedgerEvent::Trouble(_));
@@ -181,6 +246,11 @@ impl OpenDirectory {
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.order(order) {
             error!("the store's thread has ended: nothing more is saved");
+            #[cfg(feature = "lookups")]
+            if let StoreOrder::LookUp { players } = order {
+                self.take_looked_up(&players, Err(thread_ended()), 0);
+                return;
+            }
             self.ledger.undelivered(order, |event| events.push(event));
         }
     }

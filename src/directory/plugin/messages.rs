@@ -2,6 +2,8 @@
 
 use bevy_ecs::prelude::*;
 
+#[cfg(feature = "lookups")]
+use crate::directory::cache::KnownPlayer;
 use crate::directory::error::DirectoryError;
 use crate::directory::record::PlayerRecord;
 use crate::wire::ClientId;
@@ -58,4 +60,28 @@ pub struct PlayersSaved {
 pub struct Transfer {
     /// Who dealt.
     pub players: [PlayerId; 2],
+}
+
+/// Somebody wants to know of a player, here or elsewhere. Answered by [`LookUpAnswer`], from the next tick on, within
+/// [`deadline_ms`](crate::directory::CacheSettings::deadline_ms). With the feature `lookups`.
+#[cfg(feature = "lookups")]
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookUpRequest {
+    /// Of whom.
+    pub player: PlayerId,
+    /// A number of the asker's own, by which it knows the answer.
+    pub number: u64,
+}
+
+/// What is known of a player that a [`LookUpRequest`] named: of one who is here what its components say now, of others what
+/// the store had [`fresh_ms`](crate::directory::CacheSettings::fresh_ms) ago at the earliest.
+#[cfg(feature = "lookups")]
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct LookUpAnswer {
+    /// Of whom.
+    pub player: PlayerId,
+    /// The asker's number.
+    pub number: u64,
+    /// What is known; the error when it could not be had in time.
+    pub answer: Result<KnownPlayer, DirectoryError>,
 }

@@ -414,3 +414,41 @@ fn an_end_saves_everybody_and_gives_their_leases_back() {
     ticks(&mut other, 2);
     assert_eq!(told::<PlayerLoaded>(&other).len(), 21);
 }
+
+#[cfg(feature = "lookups")]
+#[test]
+fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
+    let disk = MemoryDisk::default();
+    let mut other = game(disk.clone());
+    log_in(&mut other, 7);
+    ticks(&mut other, 2);
+    purse(&mut other, 7).unwrap().0 = 70;
+    assert!(close_directory(other.world_mut(), MINUTE));
+    let mut app = game(disk);
+    log_in(&mut app, 1);
+    ticks(&mut app, 2);
+    purse(&mut app, 1).unwrap().0 = 10;
+    let mut look = |player: u64, number| {
+        let player = PlayerId(player);
+        app.world_mut()
+            .write_message(LookUpRequest { player, number });
+        for tick in 1..=2 {
+            app.update();
+            if let Some(LookUpAnswer {
+                number: n, answer, ..
+            }) = told(&app).pop()
+            {
+                assert_eq!(n, number);
+                let known = answer.unwrap().record;
+                let coins = known.map(|record| record.count(PURSE, Encoding::Varint).unwrap());
+                return (tick, coins);
+            }
+        }
+        panic!("no answer");
+    };
+    assert_eq!(look(1, 1), (1, Some(10)), "who is here");
+    assert_eq!(look(7, 2), (2, Some(70)), "from the store");
+    assert_eq!(look(7, 3), (1, Some(70)), "from the cache");
+    assert_eq!(look(8, 4), (2, None), "there is nobody");
+    assert_eq!(look(8, 5), (1, None));
+}

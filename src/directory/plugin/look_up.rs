@@ -1,0 +1,74 @@
+//! Look-ups: of who is here from its components, of others from the cache and the store.
+
+use std::sync::Arc;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+
+use super::directory::OpenDirectory;
+use super::messages::{LookUpAnswer, LookUpRequest};
+use crate::directory::cache::KnownPlayer;
+use crate::directory::error::DirectoryError;
+use crate::directory::record::PlayerRecord;
+use crate::sync::save_request_of;
+use crate::world::{PlayerId, Players};
+
+/// Answers what can be answered now, and has the store asked for the rest.
+pub(super) fn look_up(
+    world: &mut World,
+    open: Option<&mut OpenDirectory>,
+    cursor: &mut MessageCursor<LookUpRequest>,
+    now_ms: u64,
+) {
+    let requests = cursor.read(world.resource::<Messages<LookUpRequest>>());
+    let requests: Vec<LookUpRequest> = requests.copied().collect();
+    let Some(open) = open else {
+        let unanswered = requests.into_iter().map(|request| LookUpAnswer {
+            player: request.player,
+            number: request.number,
+            answer: Err(DirectoryError::NoStore),
+        });
+        world.write_message_batch(unanswered.collect::<Vec<_>>());
+        return;
+    };
+    let mut answers = std::mem::take(&mut open.answered);
+    for LookUpRequest { player, number } in requests {
+        let here = open
+            .ledger
+            .is_live(player)
+            .then(|| of_components(world, player));
+        let answer = match here.flatten() {
+            Some(known) => Some(Ok(known)),
+            None => open.cache.look(player, number, now_ms).transpose(),
+        };
+        answers.extend(answer.map(|answer| LookUpAnswer {
+            player,
+            number,
+            answer,
+        }));
+    }
+    open.cache.expire(now_ms, |number, player, answer| {
+        answers.push(LookUpAnswer {
+            player,
+            number,
+            answer,
+        });
+    });
+    world.write_message_batch(answers);
+    open.order_look_up(now_ms);
+}
+
+/// What is to be kept of a player who is here, as it is now; `None` when it has no object yet.
+fn of_components(world: &World, player: PlayerId) -> Option<KnownPlayer> {
+    let entity = world.resource::<Players>().entity(player)?;
+    let request = save_request_of(world, entity)?;
+    let record = PlayerRecord {
+        tick: request.tick,
+        values: request.values.into_iter().collect(),
+        ..PlayerRecord::new(player)
+    };
+    Some(KnownPlayer {
+        record: Some(Arc::new(record)),
+        age_ms: 0,
+    })
+}
