@@ -20,7 +20,8 @@ pub(super) struct Db {
 
 const EXAMPLES: &str = "Examples:
   throng db migrate players.db
-  throng db check players.db && cp players.db backup.db
+  throng db check players.db
+  sqlite3 players.db \".backup backup.db\"
   throng db dump players.db | jq 'select(.values.coins > 500)'
   sqlite3 players.db \"SELECT * FROM player_value WHERE player = 7\"
 
@@ -29,7 +30,8 @@ opens it. Its tables are meant to be read: `player` has a row for each, with the
 lease under which it is live somewhere; `player_value` its attributes by name;
 `held_lease` who is live where; `server` the last transaction of each process.
 A server that runs may be left to it: readers and it do not disturb each other.
-To copy the file of a server that runs, use `sqlite3 players.db '.backup b.db'`.";
+Copy it by `.backup` and not by `cp`: what was saved last may be in the file
+players.db-wal beside it.";
 
 #[derive(Debug, clap::Subcommand)]
 enum DbAction {

@@ -51,6 +51,7 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
@@ -59,7 +60,8 @@ use report::no_color;
 pub use report::{Failure, Printer};
 pub use terminal::ExitStatus;
 use terminal::{
-    cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress, threads,
+    WIDTH, cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress,
+    threads, wrapped,
 };
 
 /// Simulates crowds of players and NPCs without a screen.
@@ -141,9 +143,10 @@ pub fn main() -> ExitCode {
     } else {
         ColorChoice::Auto
     };
-    let matches = match Arguments::command().color(choice).try_get_matches() {
+    let command = taking_negative_numbers(Arguments::command());
+    let matches = match command.color(choice).try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => error.exit(),
+        Err(error) => with_tip(error).exit(),
     };
     let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
@@ -169,6 +172,54 @@ pub fn main() -> ExitCode {
             ExitStatus::Bad.into()
         }
     }
+}
+
+/// With `-1` as a value of an option, which then says what it expects, in place of a flag that nobody knows.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let is_option = !arg.is_positional() && arg.get_action().takes_values();
+        if is_option {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
+        }
+    });
+    command.mut_subcommands(taking_negative_numbers)
+}
+
+/// A scenario in the place of a subcommand is told how it is played.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && is_scenario(name)
+    {
+        let tip = format!(
+            "a scenario is played by `throng run {}`",
+            escape::escaped(name)
+        );
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
+}
+
+/// Whether a name is that of a scenario rather than of a subcommand.
+fn is_scenario(name: &str) -> bool {
+    let extension = std::path::Path::new(name).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ron"))
+        || crate::scenario::BUILT_IN
+            .iter()
+            .any(|built_in| built_in.name == name)
+}
+
+/// Any whole number that is not negative.
+fn whole_number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 /// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.

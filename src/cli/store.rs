@@ -1,15 +1,17 @@
 //! The store that a run keeps its players in.
 
 use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use super::Failure;
+use super::outputs::open;
 use crate::crowd::TradePlugin;
 use crate::directory::{
     Directory, DirectorySettings, PlayersSaved, SqliteSource, StoreAnswers, StoreSource,
@@ -51,14 +53,25 @@ pub(super) struct RunStore {
 }
 
 impl RunStore {
-    /// Has a run keep its players. Opens the store once, so that what is wrong with it is told before the run begins.
+    /// The files that belong to the store, which nothing else may write.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let path = self.store.as_deref().map(path_of);
+        let of = |path: &str| ["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{path}{end}")));
+        path.map_or_else(Vec::new, |path| of(path).to_vec())
+    }
+
+    /// Has a run keep its players. Opens the store once, so that what is wrong with it is told before the run begins, and adds
+    /// its output to the `files` that are emptied then. What is given back says, after the run, whether players could not be
+    /// saved.
     pub(super) fn add_to(
         &self,
         options: &mut RunOptions,
         in_real_time: bool,
-    ) -> Result<(), Failure> {
+        files: &mut Vec<File>,
+    ) -> Result<Arc<AtomicBool>, Failure> {
+        let is_unsaved = Arc::new(AtomicBool::new(false));
         let Some(url) = &self.store else {
-            return Ok(());
+            return Ok(is_unsaved);
         };
         let mut source = source_of(url)?;
         source
@@ -73,10 +86,17 @@ impl RunStore {
             },
             ..DirectorySettings::default()
         };
-        let log = self.acknowledged.as_deref().map(created).transpose()?;
+        let log = self.acknowledged.as_deref().map(open).transpose()?;
+        let log = log.map(|(file, writer)| {
+            files.push(file);
+            Mutex::new(writer)
+        });
         options.configure.push(Box::new(move |app: &mut App| {
             app.add_plugins(TradePlugin).insert_resource(settings);
-            app.world_mut().resource_mut::<Directory>().open(source);
+            app.world_mut()
+                .resource_mut::<Directory>()
+                .open(source)
+                .unwrap_or_else(|error| tracing::error!("{error}"));
             if let Some(log) = log {
                 // It writes to its file alone.
                 let write = move |saved: MessageReader<PlayersSaved>| acknowledge(&log, saved);
@@ -86,11 +106,11 @@ impl RunStore {
                 );
             }
         }));
-        options.at_end.push(Box::new(|world| {
-            // What could not be saved is told there.
-            close_directory(world, CLOSE);
+        let told = Arc::clone(&is_unsaved);
+        options.at_end.push(Box::new(move |world| {
+            told.store(!close_directory(world, CLOSE), Ordering::Relaxed);
         }));
-        Ok(())
+        Ok(is_unsaved)
     }
 }
 
@@ -101,7 +121,7 @@ fn source_of(url: &str) -> Result<SqliteSource, Failure> {
             "--store: expected a file, found a Postgres server: this program has no driver for it",
         ));
     }
-    let path = url.strip_prefix("sqlite:").unwrap_or(url);
+    let path = path_of(url);
     if path == ":memory:" {
         return Err(Failure::new(
             "--store: expected a file, found `:memory:`, which nobody could read afterwards",
@@ -110,13 +130,12 @@ fn source_of(url: &str) -> Result<SqliteSource, Failure> {
     Ok(SqliteSource::new(path))
 }
 
-fn created(path: &Path) -> Result<Mutex<File>, Failure> {
-    let created = File::create(path).map(Mutex::new);
-    created.map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
+fn path_of(url: &str) -> &str {
+    url.strip_prefix("sqlite:").unwrap_or(url)
 }
 
 /// A line a transaction, in one write: the file has whole lines whenever the process ends, but for the last one.
-fn acknowledge(log: &Mutex<File>, mut saved: MessageReader<PlayersSaved>) {
+fn acknowledge(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSaved>) {
     let Ok(mut log) = log.lock() else {
         return;
     };
@@ -126,7 +145,7 @@ fn acknowledge(log: &Mutex<File>, mut saved: MessageReader<PlayersSaved>) {
             line.push_str(&format!(" {}={revision}", player.0));
         }
         line.push('\n');
-        if let Err(error) = log.write_all(line.as_bytes()) {
+        if let Err(error) = log.write_all(line.as_bytes()).and_then(|()| log.flush()) {
             tracing::error!(%error, "what was saved could not be written down");
         }
     }
@@ -138,8 +157,9 @@ mod tests {
 
     #[test]
     fn an_address_is_a_file_or_says_what_is_missing() {
-        assert_eq!(source_of("a.db"), Ok(SqliteSource::new("a.db")));
-        assert_eq!(source_of("sqlite:a.db"), Ok(SqliteSource::new("a.db")));
+        for url in ["a.db", "sqlite:a.db"] {
+            assert_eq!(source_of(url).unwrap().path(), "a.db");
+        }
         assert!(source_of("postgres://localhost/a").is_err());
         assert!(source_of(":memory:").is_err());
     }

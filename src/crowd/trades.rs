@@ -171,7 +171,12 @@ fn deal(
 
 /// One gives coins, and perhaps a ware.
 fn exchange(giver: &mut Belongings, taker: &mut Belongings, random: &mut Pcg64Mcg) {
-    let coins = random.random_range(1..=PRICE_MAX).min(giver.coins);
+    // What somebody wrote into the store by hand may be too much to hold.
+    let room = u32::MAX - taker.coins;
+    let coins = random
+        .random_range(1..=PRICE_MAX)
+        .min(giver.coins)
+        .min(room);
     giver.coins -= coins;
     taker.coins += coins;
     if random.random_bool(0.5) && !giver.wares.is_empty() && taker.wares.len() < WARES_MAX {

@@ -42,7 +42,7 @@ type Conformed = Result<(), String>;
 /// # Errors
 /// What was done, what was expected, and what was found.
 pub fn check_store<S: StoreSource>(mut make: impl FnMut() -> S) -> Conformed {
-    let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 10] = [
+    let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 12] = [
         ("a new player", new_player),
         ("values", values_of_all_encodings),
         ("leases", leases),
@@ -50,6 +50,8 @@ pub fn check_store<S: StoreSource>(mut make: impl FnMut() -> S) -> Conformed {
         ("fenced writers", fenced_writers),
         ("ties", ties),
         ("batches done twice", batches_done_twice),
+        ("batches of two processes", batches_of_two_processes),
+        ("what cannot be kept", what_cannot_be_kept),
         ("renewal and release", renewal_and_release),
         ("attributes", attributes_keep_their_meaning),
         ("a thousand random calls", random_calls),
@@ -131,7 +133,7 @@ impl<'s> StoreTrial<'s> {
     fn take(&mut self, by: usize, player: u64, now_ms: u64) -> Result<u64, String> {
         match self.claim(by, player, now_ms)? {
             Claimed::Granted { epoch, .. } => Ok(epoch),
-            Claimed::Refused { refusal, .. } => Err(format!("expected a lease, found {refusal:?}")),
+            other => Err(format!("expected a lease, found {other:?}")),
         }
     }
 
@@ -180,7 +182,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
         [0u32.into(), 70_000u32.into(), u32::MAX.into()],
         [0u64.into(), 300u64.into(), u64::MAX.into()],
         [i64::MIN.into(), (-3i64).into(), i64::MAX.into()],
-        [f32::NEG_INFINITY.into(), 0.1f32.into(), (-0.0f32).into()],
+        [f32::NAN.into(), f32::INFINITY.into(), (-0.0f32).into()],
         ["".into(), "Zoë's".into(), [0u8, 255, 39].as_slice().into()],
     ];
     let mut expected = PlayerRecord::new(PlayerId(u64::MAX));
@@ -231,7 +233,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
     )?;
     match bench.claim(0, u64::MAX, 1)? {
         Claimed::Granted { record, .. } => expect("with a claim", record, expected),
-        refused @ Claimed::Refused { .. } => Err(format!("expected a lease, found {refused:?}")),
+        other => Err(format!("expected a lease, found {other:?}")),
     }
 }
 
@@ -247,9 +249,9 @@ fn leases(bench: &mut StoreTrial) -> Conformed {
                 let left_ms = 1_000 + LEASE_MS + GRACE_MS - now_ms;
                 expect("how long it lasts", refusal.left_ms, left_ms)?;
             }
-            granted @ Claimed::Granted { .. } => {
+            other => {
                 return Err(format!(
-                    "expected it to be held at {now_ms}, found {granted:?}"
+                    "expected it to be held at {now_ms}, found {other:?}"
                 ));
             }
         }
@@ -358,6 +360,63 @@ fn batches_done_twice(bench: &mut StoreTrial) -> Conformed {
     expect("what is kept", bench.look(7)?, kept)?;
     let lost = bench.store.renew(&[(PlayerId(7), epoch)], 900);
     expect("the new lease", lost.map_err(failed)?, Vec::new())
+}
+
+fn batches_of_two_processes(bench: &mut StoreTrial) -> Conformed {
+    let older = bench.take(0, 7, 0)?;
+    let mut batch = SaveBatch::new(1, 1);
+    put(&mut batch, 7, older, &[(1, Some(&[1]))]);
+    expect("the older process", bench.save(0, &batch)?, Vec::new())?;
+    bench.servers[0] = bench.store.enroll("a").map_err(failed)?;
+    let newer = bench.take(0, 7, 1)?;
+    // Each process counts from one.
+    let mut batch = SaveBatch::new(1, 2);
+    put(&mut batch, 7, newer, &[(1, Some(&[2]))]);
+    expect("the newer process", bench.save(0, &batch)?, Vec::new())?;
+    let kept = bench
+        .look(7)?
+        .map(|kept| (kept.revision, kept.tick, kept.values));
+    let values = BTreeMap::from([(1, vec![2])]);
+    expect("what is kept", kept, Some((2, 2, values)))
+}
+
+fn what_cannot_be_kept(bench: &mut StoreTrial) -> Conformed {
+    let mut batch = bench.batch(1);
+    for player in 1..=5 {
+        let epoch = bench.take(0, player, 0)?;
+        // Nobody said what 999 is.
+        let id = if player == 3 { 999 } else { 1 };
+        put(&mut batch, player, epoch, &[(id, Some(&[player as u8]))]);
+        if player == 2 {
+            batch.release(PlayerId(player), epoch);
+        }
+    }
+    batch.tie(PlayerId(2), PlayerId(3));
+    let by = bench.servers[0].clone();
+    for round in 0..2 {
+        let outcome = bench.store.save(&by, &batch, 0).map_err(failed)?;
+        let refused: Vec<u64> = outcome.refused.iter().map(|player| player.0).collect();
+        expect("who cannot be kept, and is tied to it", refused, vec![2, 3])?;
+        let faults = outcome.faults.iter();
+        let faults: Vec<_> = faults
+            .map(|(player, error)| (player.0, error.fault))
+            .collect();
+        let expected = if round == 0 {
+            vec![(3, StoreFault::Attributes)]
+        } else {
+            Vec::new()
+        };
+        expect("why", faults, expected)?;
+        for player in 1..=5 {
+            let is_there = bench.look(player)?.is_some();
+            expect("who is kept", is_there, [1, 4, 5].contains(&player))?;
+        }
+    }
+    expect(
+        "a lease is given back all the same",
+        bench.take(1, 2, 1)?,
+        2,
+    )
 }
 
 fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
@@ -487,7 +546,7 @@ fn random_claim(
             expect("the values with it", &record.values, &known.values)?;
             Some(epoch)
         }
-        Claimed::Refused { .. } => None,
+        Claimed::Refused { .. } | Claimed::Unreadable { .. } => None,
     };
     expect("the epoch of a claim", found, expected)
 }

@@ -33,9 +33,20 @@ pub enum StoreFault {
     /// An attribute means something else in it than in the game.
     #[error("an attribute means something else in it")]
     Attributes,
+    /// It does not take a value, whoever's it is; what else it was to save it takes.
+    #[error("a value that it does not take")]
+    Value,
     /// It cannot be reached, or broke off in the middle.
     #[error("out of reach")]
     Unreachable,
+}
+
+impl StoreFault {
+    /// Whether it lies in what is kept of one player, and the store has nothing against all others.
+    #[must_use]
+    pub const fn is_of_one_player(self) -> bool {
+        matches!(self, Self::Attributes | Self::Value)
+    }
 }
 
 /// A store could not do what it was asked for. What was asked is then done wholly or not at all, and which of them is open;
@@ -105,6 +116,9 @@ pub enum DirectoryError {
         /// How many may.
         max: usize,
     },
+    /// There is one already; it has to be [closed](super::close_directory) before another is used.
+    #[error("a store is open already")]
+    AlreadyOpen,
     /// No store was opened.
     #[error("no store is open")]
     NoStore,

@@ -17,8 +17,10 @@ use rand_pcg::Pcg64Mcg;
 use super::faulty_store::{FaultShares, FaultySource};
 use super::ledger::{Ledger, LedgerEvent, LedgerSettings};
 use super::memory_store::MemoryDisk;
+use super::record::StoredAttribute;
 use super::store::StoreSource;
 use super::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+use crate::wire::Encoding;
 use crate::world::PlayerId;
 
 const PLAYERS: u64 = 8;
@@ -72,7 +74,7 @@ fn server(source: &FaultySource<MemoryDisk>, nth: usize, clocks: ModelClocks) ->
         ..LedgerSettings::default()
     };
     ModelServer {
-        supervisor: StoreSupervisor::new(Box::new(source.clone()), name.clone(), Vec::new()),
+        supervisor: StoreSupervisor::new(Box::new(source.clone()), name.clone(), attributes()),
         name,
         ledger: Ledger::new(settings),
         orders: VecDeque::new(),
@@ -82,6 +84,17 @@ fn server(source: &FaultySource<MemoryDisk>, nth: usize, clocks: ModelClocks) ->
         written: Vec::new(),
         tick: 0,
     }
+}
+
+fn attributes() -> Vec<StoredAttribute> {
+    let attribute = |(id, name): (u16, &str)| StoredAttribute {
+        id,
+        name: name.to_owned(),
+        encoding: Encoding::Bytes { max: 8 },
+    };
+    [(PURSE, "purse"), (WRITES, "writes")]
+        .map(attribute)
+        .to_vec()
 }
 
 impl LeaseModel {
@@ -215,7 +228,9 @@ impl LeaseModel {
                     }
                 }
                 server.written.retain(|&(at, ..)| at > tick);
-                self.count("saved");
+                if !revisions.is_empty() {
+                    self.count("saved");
+                }
             }
             LedgerEvent::Refused(..) => self.count("refused"),
             LedgerEvent::Trouble(_) => self.count("trouble"),

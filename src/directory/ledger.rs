@@ -122,7 +122,8 @@ struct LeaseHold {
     state: HoldState,
 }
 
-/// See the [module](self).
+/// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
+/// is bounded by the [settings](LedgerSettings); a batch is tried with the same number until it is done.
 #[derive(Debug, Default)]
 pub struct Ledger {
     settings: LedgerSettings,
@@ -137,6 +138,8 @@ pub struct Ledger {
     /// The transaction that is under way.
     saving: Option<Arc<SaveBatch>>,
     batches: u64,
+    /// The newest tick of which anything was saved.
+    saved_tick: u64,
     /// Leases whose renewal is under way, with when they then expire.
     renewing: Option<(Vec<(PlayerId, u64)>, u64)>,
     renew_at_ms: u64,
@@ -270,7 +273,9 @@ impl Ledger {
         }
         self.batches += 1;
         let mut batch = std::mem::take(&mut self.unsaved);
-        batch.number = self.batches;
+        // One that only gives leases back says no tick of its own.
+        self.saved_tick = self.saved_tick.max(batch.tick);
+        (batch.number, batch.tick) = (self.batches, self.saved_tick);
         let batch = Arc::new(batch);
         self.saving = Some(batch.clone());
         Some(StoreOrder::Save { batch, now_ms })
@@ -294,7 +299,9 @@ impl Ledger {
     pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreOrder)) {
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
         if self.asked.is_empty() && !self.waiting.is_empty() {
-            let is_free = |player: &&PlayerId| !self.holds.contains_key(player);
+            let is_free = |player: &&PlayerId| {
+                !self.holds.contains_key(player) && !self.unsaved.contains(**player)
+            };
             let players = self.waiting.keys().filter(is_free).take(CLAIMS_PER_ORDER);
             let players: Vec<PlayerId> = players.copied().collect();
             for player in &players {
@@ -385,7 +392,10 @@ impl Ledger {
                 };
                 tell(LedgerEvent::Refused(player, error));
             }
-            Claimed::Refused { .. } => {}
+            Claimed::Unreadable { error, .. } if is_wanted => {
+                tell(LedgerEvent::Refused(player, error.into()));
+            }
+            Claimed::Refused { .. } | Claimed::Unreadable { .. } => {}
         }
     }
 
@@ -401,8 +411,18 @@ impl Ledger {
         let Some(batch) = self.saving.take() else {
             return;
         };
+        for (player, error) in outcome.faults {
+            error!(
+                player = player.0,
+                "what is to be saved cannot be kept: {error}"
+            );
+        }
         for player in outcome.refused {
-            self.lose(player, tell);
+            let epoch = batch.epoch_of(player);
+            // It may have gone and come again meanwhile.
+            if self.holds.get(&player).map(|hold| hold.epoch) == epoch {
+                self.lose(player, tell);
+            }
         }
         for &(player, epoch) in batch.releases() {
             if self
@@ -451,7 +471,7 @@ impl Ledger {
             error!(
                 player = player.0,
                 epoch = hold.epoch,
-                "the player's lease is another server's, or that of one it dealt with: it is not saved any more"
+                "nothing more is saved of the player: its lease is another server's, or it cannot be kept, or that is so of one that it dealt with"
             );
             let is_here = hold.state == HoldState::Live;
             if is_here {

@@ -120,11 +120,27 @@ impl Store for MemoryStore {
             let player = tables.players.get(&save.player);
             !player.is_some_and(|(_, lease)| lease.admits(save.epoch))
         };
+        let fault_of = |save: &PlayerSave| {
+            let mut ids = batch.values(save).filter(|(_, value)| value.is_some());
+            let unknown = ids.find(|(id, _)| !tables.attributes.contains_key(id))?;
+            Some(StoreError {
+                store: "in memory".to_owned(),
+                fault: StoreFault::Attributes,
+                cause: format!("attribute {} was not said to be one", unknown.0),
+            })
+        };
         let refused = if is_done {
             let is_refused = |save: &PlayerSave| outcome.refused.contains(&save.player);
             batch.saves().iter().map(is_refused).collect()
         } else {
-            batch.refused::<StoreError>(|save| Ok(is_fenced(save)))?
+            batch.refused::<StoreError>(|save| {
+                let fault = fault_of(save).filter(|_| !is_fenced(save));
+                let is_faulty = fault.is_some();
+                outcome
+                    .faults
+                    .extend(fault.map(|error| (save.player, error)));
+                Ok(is_faulty || is_fenced(save))
+            })?
         };
         for (save, refused) in batch.saves().iter().zip(refused) {
             if refused {

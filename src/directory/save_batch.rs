@@ -9,7 +9,7 @@
 //!
 //! Cost: a look-up in a hash table a player, and the copying of its values: `throng bench directory`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
@@ -83,6 +83,13 @@ impl SaveBatch {
     #[must_use]
     pub fn contains(&self, player: PlayerId) -> bool {
         self.places.contains_key(&player)
+    }
+
+    /// The lease under which a player is saved, if it is in the batch.
+    #[must_use]
+    pub fn epoch_of(&self, player: PlayerId) -> Option<u64> {
+        let place = *self.places.get(&player)?;
+        Some(self.saves.get(place as usize)?.epoch)
     }
 
     /// What is saved of each player.
@@ -209,6 +216,17 @@ impl SaveBatch {
             .collect())
     }
 
+    /// The places of those who are tied to each other, group by group, each ascending.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut of_root: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for place in 0..self.saves.len() as u32 {
+            let group = of_root.entry(self.root(place)).or_default();
+            group.push(place as usize);
+        }
+        of_root.into_values().collect()
+    }
+
     fn root(&self, mut place: u32) -> u32 {
         while self.saves[place as usize].tied_to != place {
             place = self.saves[place as usize].tied_to;
@@ -268,7 +286,7 @@ fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 

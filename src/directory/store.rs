@@ -1,8 +1,4 @@
 //! What a store of players must do.
-//!
-//! A store is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is done wholly
-//! or not at all, also when the process is killed in the middle of it, and what [`Store::save`] answered is on disk.
-//! [`check_store`](super::conformance::check_store) holds any store to all that is said here.
 
 use std::fmt;
 
@@ -40,18 +36,30 @@ pub enum Claimed {
         /// Whose it is.
         refusal: LeaseRefused,
     },
+    /// The player is nobody's, and what is kept of it cannot be read: its lease stays free.
+    Unreadable {
+        /// Who was asked for.
+        player: PlayerId,
+        /// What is wrong with it.
+        error: StoreError,
+    },
 }
 
 /// What became of a [`SaveBatch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaveOutcome {
-    /// Players of whom nothing was saved, ascending: somebody else has their lease, or that of one who is tied to them.
+    /// Players of whom nothing was saved, ascending: somebody else has their lease, or that of one who is tied to them; or it
+    /// cannot be kept.
     pub refused: Vec<PlayerId>,
+    /// Why what was to be saved of some of them cannot be kept, by one error for all who are tied to each other.
+    pub faults: Vec<(PlayerId, StoreError)>,
     /// The revision that each player has now who was saved, in the order of the batch.
     pub revisions: Vec<(PlayerId, u64)>,
 }
 
-/// A store of players. See the [module](self) for what holds of every method.
+/// A store of players. It is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is
+/// done wholly or not at all, also when the process is killed in the middle of it, and what [`save`](Self::save) answered is on
+/// disk. [`check_store`](super::conformance::check_store) holds any store to that.
 pub trait Store: Send {
     /// Learns which attributes there are. Called once, before anything else.
     ///
@@ -79,8 +87,8 @@ pub trait Store: Send {
     ) -> Result<Vec<Claimed>, StoreError>;
 
     /// Saves what a batch says of every player whose lease has the epoch that it says, those who are tied all or none; then
-    /// gives leases back. A batch whose number is that of the server's last one was done before: nothing changes, and the
-    /// outcome is the same as then, but for revisions, which are those of now.
+    /// gives leases back. Whoever's values cannot be kept is refused like one without a lease, and keeps nobody else from being saved. A batch whose number is that of the server's last one was done before: nothing changes, and the
+    /// outcome is the same as then, but for faults, which are not told again, and revisions, which are those of now.
     ///
     /// # Errors
     /// [`StoreError`].

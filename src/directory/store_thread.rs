@@ -21,12 +21,18 @@ const ORDERS_MAX: usize = 8;
 /// Answers that can wait: one an order, and news of trouble.
 const REPORTS_MAX: usize = 64;
 
+/// How long the end of the thread is waited for: a store that hangs must not hold up the end of the server for ever.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
 /// A store's thread, as the tick has it.
 pub struct StoreThread {
     orders: Option<SyncSender<StoreOrder>>,
     reports: Receiver<StoreReport>,
     /// Whether saves that fail are given up, since nobody waits any longer.
     gives_up: Arc<AtomicBool>,
+    /// Is disconnected when the thread has ended.
+    end: Receiver<()>,
+    end_within: Duration,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -38,6 +44,7 @@ impl StoreThread {
     pub fn start(supervisor: StoreSupervisor) -> io::Result<Self> {
         let (orders, taken) = sync_channel(ORDERS_MAX);
         let (told, reports) = sync_channel(REPORTS_MAX);
+        let (runs, end) = sync_channel(0);
         let gives_up = Arc::new(AtomicBool::new(false));
         let worker = StoreWorker {
             supervisor,
@@ -48,11 +55,16 @@ impl StoreThread {
         };
         let thread = thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || worker.run())?;
+            .spawn(move || {
+                let _runs = runs;
+                worker.run();
+            })?;
         Ok(Self {
             orders: Some(orders),
             reports,
             gives_up,
+            end,
+            end_within: END_WITHIN,
             thread: Some(thread),
         })
     }
@@ -84,7 +96,8 @@ impl StoreThread {
 }
 
 impl Drop for StoreThread {
-    /// Lets the thread do what it was asked for, and ends it; a save that fails now is given up.
+    /// Lets the thread do what it was asked for, and ends it; a save that fails now is given up, and so is a thread that does not
+    /// end within [`END_WITHIN`].
     fn drop(&mut self) {
         self.orders = None;
         self.gives_up.store(true, Ordering::Relaxed);
@@ -92,7 +105,11 @@ impl Drop for StoreThread {
         self.reports = sync_channel(0).1;
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            if thread.join().is_err() {
+            if self.end.recv_timeout(self.end_within) == Err(RecvTimeoutError::Timeout) {
+                error!(
+                    "the store does not answer: its thread is left behind, and what it was asked last may not be saved"
+                );
+            } else if thread.join().is_err() {
                 error!("the store's thread panicked: what it was asked last may not be saved");
             }
         }
@@ -134,8 +151,10 @@ impl StoreWorker {
         u64::try_from(self.clock.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Tries a save until it is done; `None` when it is given up.
+    /// Tries a save until it is done; `None` when it is given up. Leases are renewed between the attempts, before the store
+    /// is busy with the save again: a save that cannot be done must not cost the players.
     fn save_at_last(&mut self, order: &StoreOrder) -> Option<StoreReport> {
+        let mut renewal = None;
         loop {
             if self.gives_up.load(Ordering::Relaxed) {
                 warn!("the server ends, and what the store did not take is lost");
@@ -143,22 +162,33 @@ impl StoreWorker {
             }
             let pause = Duration::from_millis(self.supervisor.pause_ms(self.now_ms()).max(1));
             match self.orders.recv_timeout(pause) {
+                Ok(later @ StoreOrder::Renew { .. }) => renewal = Some(later),
                 Ok(other) => {
                     // There is one save at a time, so this is something else.
-                    let answer = match self.work(&other) {
-                        Ok(report) => Some(report),
-                        Err(error) => other.failed(error),
-                    };
-                    if let Some(report) = answer {
-                        self.tell(report);
+                    self.answer(other);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(renewal) = renewal.take() {
+                        self.answer(renewal);
+                    }
+                    match self.work(order) {
+                        Ok(report) => return Some(report),
+                        Err(error) => self.tell(StoreReport::Trouble(error)),
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => match self.work(order) {
-                    Ok(report) => return Some(report),
-                    Err(error) => self.tell(StoreReport::Trouble(error)),
-                },
                 Err(RecvTimeoutError::Disconnected) => thread::park_timeout(pause),
             }
+        }
+    }
+
+    /// Works off what is no save.
+    fn answer(&mut self, order: StoreOrder) {
+        let answer = match self.work(&order) {
+            Ok(report) => Some(report),
+            Err(error) => order.failed(error),
+        };
+        if let Some(report) = answer {
+            self.tell(report);
         }
     }
 
@@ -171,5 +201,139 @@ impl StoreWorker {
             // At the end nobody listens any more.
             let _ = self.reports.send(report);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::directory::error::{StoreError, StoreFault};
+    use crate::directory::lease::ServerId;
+    use crate::directory::memory_store::MemoryDisk;
+    use crate::directory::record::{PlayerRecord, StoredAttribute};
+    use crate::directory::save_batch::SaveBatch;
+    use crate::directory::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+    use crate::world::PlayerId;
+
+    /// What a store does that is asked to save.
+    #[derive(Clone, Debug)]
+    enum Saving {
+        /// It fails so often.
+        Fails(Arc<AtomicU32>),
+        /// It waits until this can be locked.
+        Hangs(Arc<Mutex<()>>),
+    }
+
+    #[derive(Debug)]
+    struct HaltingSource(MemoryDisk, Saving);
+
+    struct HaltingStore(Box<dyn Store>, Saving);
+
+    impl StoreSource for HaltingSource {
+        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+            Ok(Box::new(HaltingStore(self.0.open()?, self.1.clone())))
+        }
+    }
+
+    impl Store for HaltingStore {
+        fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+            self.0.learn(attributes)
+        }
+
+        fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+            self.0.enroll(name)
+        }
+
+        fn claim(
+            &mut self,
+            by: &ServerId,
+            players: &[PlayerId],
+            terms: ClaimTerms,
+        ) -> Result<Vec<Claimed>, StoreError> {
+            self.0.claim(by, players, terms)
+        }
+
+        fn save(
+            &mut self,
+            by: &ServerId,
+            batch: &SaveBatch,
+            now_ms: u64,
+        ) -> Result<SaveOutcome, StoreError> {
+            match &self.1 {
+                Saving::Fails(left) => {
+                    let less = |left: u32| left.checked_sub(1);
+                    let failed = left.try_update(Ordering::Relaxed, Ordering::Relaxed, less);
+                    if failed.is_ok() {
+                        return Err(StoreError {
+                            store: "it".to_owned(),
+                            fault: StoreFault::Full,
+                            cause: "no room".to_owned(),
+                        });
+                    }
+                }
+                Saving::Hangs(gate) => drop(gate.lock()),
+            }
+            self.0.save(by, batch, now_ms)
+        }
+
+        fn renew(
+            &mut self,
+            leases: &[(PlayerId, u64)],
+            until_ms: u64,
+        ) -> Result<Vec<PlayerId>, StoreError> {
+            self.0.renew(leases, until_ms)
+        }
+
+        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+            self.0.look_up(players)
+        }
+    }
+
+    fn thread(saving: Saving) -> StoreThread {
+        let source = HaltingSource(MemoryDisk::default(), saving);
+        let supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), Vec::new());
+        StoreThread::start(supervisor).unwrap()
+    }
+
+    fn save() -> StoreOrder {
+        StoreOrder::Save {
+            batch: Arc::new(SaveBatch::new(1, 1)),
+            now_ms: 0,
+        }
+    }
+
+    #[test]
+    fn leases_are_renewed_while_a_save_fails() {
+        let thread = thread(Saving::Fails(Arc::new(AtomicU32::new(3))));
+        thread.order(save()).unwrap();
+        let leases = vec![(PlayerId(7), 1)];
+        let until_ms = 1;
+        thread
+            .order(StoreOrder::Renew { leases, until_ms })
+            .unwrap();
+        let mut renewed = None;
+        loop {
+            match thread.report_within(Duration::from_secs(30)).unwrap() {
+                StoreReport::Trouble(_) => {}
+                StoreReport::Renewed(answer) => renewed = Some(answer.is_ok()),
+                StoreReport::Saved(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(renewed, Some(true), "the store has nothing against that");
+    }
+
+    #[test]
+    fn a_store_that_hangs_does_not_hold_up_the_end() {
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock().unwrap();
+        let mut thread = thread(Saving::Hangs(gate.clone()));
+        thread.end_within = Duration::from_millis(20);
+        thread.order(save()).unwrap();
+        drop(thread);
+        drop(held);
     }
 }

@@ -6,11 +6,12 @@
 //! ```
 //! One attempt a call, without waiting; who waits between attempts is the thread around it, or a test that winds the clock.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tracing::{error, info};
 
-use super::error::StoreError;
+use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
@@ -123,7 +124,9 @@ impl StoreSupervisor {
         {
             return Err(error.clone());
         }
-        match self.attempt(order) {
+        // A panic of a store is a mistake of its own, and must not end the saving of all others.
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(order)));
+        match attempt.unwrap_or_else(|_| Err(self.panicked())) {
             Ok(report) => {
                 if self.last_error.take().is_some() {
                     info!(store = ?self.source, "the store is back");
@@ -149,6 +152,14 @@ impl StoreSupervisor {
     #[must_use]
     pub fn pause_ms(&self, now_ms: u64) -> u64 {
         self.not_before_ms.saturating_sub(now_ms)
+    }
+
+    fn panicked(&self) -> StoreError {
+        StoreError {
+            store: format!("{:?}", self.source),
+            fault: StoreFault::Unreachable,
+            cause: "it panicked".to_owned(),
+        }
     }
 
     fn attempt(&mut self, order: &StoreOrder) -> Result<StoreReport, StoreError> {

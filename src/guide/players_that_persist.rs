@@ -50,7 +50,7 @@
 //!     let town = open_scene(world, SceneSpec::default(), ()).expect("there is room");
 //!     world.insert_resource(Town(town));
 //!     // With the feature `sqlite`: `SqliteSource::new("players.db")`.
-//!     world.resource_mut::<Directory>().open(disk);
+//!     world.resource_mut::<Directory>().open(disk).unwrap();
 //!     server
 //! }
 //!
@@ -86,7 +86,12 @@
 //! * **A store that does not keep up** delays saves and never the tick: what waits is one copy of what changed of each player.
 //!   Then logins are refused, and in the end players have to leave as their leases run out
 //!   ([`LeaseLost`](crate::directory::LeaseLost)). What each error of a store means: [`StoreFault`](crate::directory::StoreFault).
-//! * **Your own store** implements [`Store`](crate::directory::Store), five calls that may wait, and is held to what they
+//! * **Your own store** implements [`Store`](crate::directory::Store), six calls that may wait, and is held to what they
 //!   promise by [`check_store`](crate::directory::conformance::check_store) in a test. The supervisor opens it again when it
 //!   fails ([`StoreSource`](crate::directory::StoreSource)).
+//! * **A record that is spoilt** keeps its player out, and what cannot be kept of one (somebody took its attribute out of the
+//!   file) ends its session and those of whom it dealt with since; all others log in and are saved. An attribute that is
+//!   registered after the store was opened is not kept, which is logged.
+//! * **Limits of this version**: a run that is not in real time counts its leases in simulated time, so have no other server
+//!   beside it.
 //! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`.

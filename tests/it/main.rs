@@ -34,6 +34,7 @@ mod rig;
 mod scenario_files;
 mod scenarios;
 mod tidy;
+mod usage;
 mod verdicts;
 mod views;
 

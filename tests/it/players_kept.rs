@@ -81,24 +81,29 @@ fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
     saved.len() as u64
 }
 
-/// Every lease of a file can be had: by the server that comes back at once, by another one when they have expired.
-fn leases_recover(file: &Path, folder: &Folder) {
-    let copy = folder.path("copy.db");
+/// Every lease of a file is held, and can be had: by the server that comes back at once, by another one when it has expired. Gives
+/// how many there are.
+fn leases_recover(file: &Path, folder: &Folder) -> usize {
     let source = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let _ = fs::remove_file(&copy);
-    source.execute("VACUUM INTO ?1", [&copy]).unwrap();
-    let players = "SELECT player FROM player WHERE server IS NOT NULL";
-    let mut players = source.prepare(players).unwrap();
-    let players = players.query_map([], |row| row.get::<_, i64>(0)).unwrap();
-    let players: Vec<PlayerId> = players
-        .map(|player| PlayerId(player.unwrap() as u64))
-        .collect();
-    let last = "SELECT coalesce(max(expires_ms), 0) FROM player";
-    let last_ms = source
-        .query_row(last, [], |row| row.get::<_, i64>(0))
-        .unwrap() as u64;
-    let mut store = SqliteStore::open(Path::new(&copy)).unwrap();
-    for (name, now_ms) in [("throng", 0), ("other", last_ms + 20_000)] {
+    let held =
+        "SELECT player, epoch, expires_ms FROM player WHERE server IS NOT NULL ORDER BY player";
+    let mut held = source.prepare(held).unwrap();
+    let held = held
+        .query_map([], |row| {
+            let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
+            Ok((PlayerId(number(0)?), number(1)? + 1, number(2)?))
+        })
+        .unwrap();
+    let held: Vec<(PlayerId, u64, u64)> = held.map(Result::unwrap).collect();
+    let players: Vec<PlayerId> = held.iter().map(|lease| lease.0).collect();
+    let first_ms = held.iter().map(|lease| lease.2).min().unwrap_or_default();
+    let last_ms = held.iter().map(|lease| lease.2).max().unwrap_or_default();
+    let next: Vec<Option<u64>> = held.iter().map(|lease| Some(lease.1)).collect();
+    let copy = folder.path("copy.db");
+    let claims = |name: &str, now_ms: u64| {
+        let _ = fs::remove_file(&copy);
+        source.execute("VACUUM INTO ?1", [&copy]).unwrap();
+        let mut store = SqliteStore::open(Path::new(&copy)).unwrap();
         let server = store.enroll(name).unwrap();
         let terms = ClaimTerms {
             now_ms,
@@ -106,14 +111,20 @@ fn leases_recover(file: &Path, folder: &Folder) {
             grace_ms: 5_000,
         };
         let claimed = store.claim(&server, &players, terms).unwrap();
-        let granted = claimed
-            .iter()
-            .all(|claimed| matches!(claimed, Claimed::Granted { .. }));
-        assert!(
-            granted && claimed.len() == players.len(),
-            "{name}: {claimed:?}"
-        );
-    }
+        let epochs = claimed.into_iter().map(|claimed| match claimed {
+            Claimed::Granted { epoch, .. } => Some(epoch),
+            _ => None,
+        });
+        epochs.collect::<Vec<Option<u64>>>()
+    };
+    assert_eq!(
+        claims("other", first_ms),
+        vec![None; held.len()],
+        "held until then"
+    );
+    assert_eq!(claims("other", last_ms + 5_001), next, "expired");
+    assert_eq!(claims("throng", 0), next, "its own");
+    held.len()
 }
 
 /// What lines of `--acknowledged` say, the last one left out if it is cut off.
@@ -149,7 +160,7 @@ fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
     let scenario = if kills.is_some() { "town" } else { &market };
     let (db, log) = (folder.path("players.db"), folder.path("acknowledged"));
     let mut acknowledged = BTreeMap::new();
-    let (mut stored, mut random) = (0, 0x9e37_79b9_7f4a_7c15_u64);
+    let (mut stored, mut leases, mut random) = (0, 0, 0x9e37_79b9_7f4a_7c15_u64);
     let kills: u64 = kills.unwrap_or(KILLS);
     for kill in 0..kills {
         let _ = fs::remove_file(&log);
@@ -187,13 +198,13 @@ fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
             assert!(now >= stored, "{stored} players were stored, then {now}");
             stored = now;
             if stored > 0 {
-                leases_recover(Path::new(&db), &folder);
+                leases += leases_recover(Path::new(&db), &folder);
             }
         }
     }
     assert!(
-        stored > 20 && acknowledged.len() > 20,
-        "{stored} stored, {} acknowledged",
+        stored > 20 && leases > 20 && acknowledged.len() > 20,
+        "{stored} stored, {leases} leases, {} acknowledged",
         acknowledged.len()
     );
     // It ends well, too: nobody is held any more.

@@ -208,7 +208,7 @@ fn loads(
         times.push(watch.elapsed().as_secs_f64() * 1e3);
         let is_loaded = |claimed: &Claimed| match claimed {
             Claimed::Granted { record, .. } => record.values.len() == 3,
-            Claimed::Refused { .. } => false,
+            Claimed::Refused { .. } | Claimed::Unreadable { .. } => false,
         };
         is_whole &= claimed.len() == players.len() && claimed.iter().all(is_loaded);
     }

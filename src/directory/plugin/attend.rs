@@ -52,7 +52,6 @@ fn attend_to(world: &mut World, directory: &mut Directory) {
     };
     let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
     let mut events = Vec::new();
-    open.take_reports(now_ms, &mut events);
     // All who left first: who logs in anew leaves before it comes.
     for gone in logouts.read(world.resource::<Messages<LoggedOut>>()) {
         open.ledger.release(gone.player);
@@ -66,6 +65,8 @@ fn attend_to(world: &mut World, directory: &mut Directory) {
             events.push(LedgerEvent::Refused(player, error));
         }
     }
+    // Behind those: what came for a session that was replaced in this tick is not for the new one.
+    open.take_reports(now_ms, &mut events);
     open.ledger.expire(now_ms, |event| events.push(event));
     open.order(now_ms, &mut events);
     for event in events {

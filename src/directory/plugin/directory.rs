@@ -1,5 +1,6 @@
 //! The directory's resource.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::messages::{LookUpAnswer, LookUpRequest};
 use super::settings::{DirectorySettings, StoreAnswers};
 #[cfg(feature = "lookups")]
 use crate::directory::cache::PlayerCache;
+use crate::directory::error::DirectoryError;
 #[cfg(feature = "lookups")]
 use crate::directory::error::StoreError;
 #[cfg(feature = "lookups")]
@@ -48,8 +50,15 @@ pub struct Directory {
 impl Directory {
     /// Keeps players in a store from the next tick on. The store is opened on its own thread; that it cannot be is logged, and
     /// told to whoever logs in. To know at once, open the source first.
-    pub fn open(&mut self, source: impl StoreSource + 'static) {
+    ///
+    /// # Errors
+    /// [`DirectoryError::AlreadyOpen`] when there is one: what it has not saved must not be forgotten.
+    pub fn open(&mut self, source: impl StoreSource + 'static) -> Result<(), DirectoryError> {
+        if self.has_store() {
+            return Err(DirectoryError::AlreadyOpen);
+        }
         self.source = Some(Box::new(source));
+        Ok(())
     }
 
     /// Whether there is a store, open or not yet.
@@ -80,11 +89,15 @@ impl Directory {
         let Some(source) = self.source.take() else {
             return;
         };
-        let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes());
+        let attributes = attributes();
+        let kept = attributes.iter().map(|kept| kept.id).collect();
+        let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes);
         match StoreThread::start(supervisor) {
             Ok(thread) => {
                 self.open = Some(OpenDirectory {
                     ledger: Ledger::new(settings.ledger.clone()),
+                    kept,
+                    late: BTreeSet::new(),
                     thread: Mutex::new(thread),
                     answers: settings.answers,
                     opened_ms: unix_ms(),
@@ -104,6 +117,10 @@ impl Directory {
 /// A store that is used.
 pub(super) struct OpenDirectory {
     pub ledger: Ledger,
+    /// The attributes that the store was told of.
+    kept: BTreeSet<u16>,
+    /// Those that were registered too late for that.
+    late: BTreeSet<u16>,
     /// The lock is never waited for: only one thread has the resource, and this says so to the compiler.
     thread: Mutex<StoreThread>,
     answers: StoreAnswers,
@@ -119,6 +136,18 @@ pub(super) struct OpenDirectory {
 }
 
 impl OpenDirectory {
+    /// Whether the store knows an attribute; tells once of each that it does not.
+    pub fn keeps(&mut self, attribute: u16) -> bool {
+        let is_kept = self.kept.contains(&attribute);
+        if !is_kept && self.late.insert(attribute) {
+            error!(
+                attribute,
+                "the attribute was registered after the store was opened: it is not kept"
+            );
+        }
+        is_kept
+    }
+
     /// The time by which leases are held, in Unix milliseconds: in a deterministic run that of the simulation.
     pub fn now_ms(&self, simulated: Duration) -> u64 {
         let elapsed = match self.answers {

@@ -59,6 +59,7 @@ pub(super) fn hand_over(world: &mut World) {
             return;
         };
         let mut not_ours = 0;
+        let mut changes = Vec::new();
         for request in requests {
             // Objects without a player are not kept.
             let Some(player) = request.player else {
@@ -67,9 +68,11 @@ pub(super) fn hand_over(world: &mut World) {
             let values = request.values.iter();
             let values = values.map(|(id, value)| (*id, Some(value.as_slice())));
             let removed = request.removed.iter().map(|&id| (id, None));
+            changes.clear();
+            changes.extend(values.chain(removed).filter(|(id, _)| open.keeps(*id)));
             let is_ours = open
                 .ledger
-                .save(player, request.tick, values.chain(removed));
+                .save(player, request.tick, changes.iter().copied());
             not_ours += u64::from(!is_ours);
         }
         let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());

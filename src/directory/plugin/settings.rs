@@ -14,7 +14,9 @@ pub enum StoreAnswers {
     #[default]
     WhenReady,
     /// In the tick after the one that asked, which waits for them before it begins: so what happens does not depend on how
-    /// fast the store is. For deterministic runs; a store that fails is not waited for.
+    /// fast the store is. For deterministic runs; a store that fails is not waited for. Leases last by the time of the
+    /// simulation then, which may run far ahead of the clock: a run that is killed may keep its players from servers of other
+    /// names for longer than [`lease_ms`](LedgerSettings::lease_ms).
     NextTick,
 }
 

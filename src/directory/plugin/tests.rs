@@ -59,7 +59,10 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
         }
     };
     app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
-    app.world_mut().resource_mut::<Directory>().open(source);
+    app.world_mut()
+        .resource_mut::<Directory>()
+        .open(source)
+        .unwrap();
     app.finish();
     app.cleanup();
     clock::one_tick_an_update(&mut app);
@@ -170,6 +173,42 @@ fn who_logs_in_again_at_once_has_what_it_left_with() {
         ticks(&mut app, 4);
         assert_eq!(purse(&mut app, 7).map(|purse| purse.0), Some(coins));
     }
+}
+
+#[test]
+fn a_login_that_replaces_another_whose_record_just_came_gives_one_object() {
+    for wait in 0..4 {
+        let mut app = game(MemoryDisk::default());
+        log_in(&mut app, 7);
+        ticks(&mut app, wait);
+        log_in(&mut app, 7);
+        let mut most = 0;
+        for _ in 0..6 {
+            app.update();
+            let mut purses = app.world_mut().query::<&Purse>();
+            most = most.max(purses.iter(app.world()).count());
+        }
+        assert_eq!(most, 1, "{wait} ticks between them");
+        assert!(app.world().resource::<Directory>().is_live(PlayerId(7)));
+    }
+}
+
+#[test]
+fn what_a_deal_changed_and_a_later_change_restored_is_saved_as_it_is_in_the_end() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 2);
+    ticks(&mut app, 30);
+    app.insert_resource(SyncSettings {
+        save_every_ticks: 20,
+        ..SyncSettings::default()
+    });
+    deal(&mut app, 1, 2, 30);
+    app.update();
+    // Before clients were told: to them nothing has changed.
+    purse(&mut app, 1).unwrap().0 = 100;
+    ticks(&mut app, 60);
+    assert_eq!(kept(&disk, 1).map(|(coins, _)| coins), Some(100));
 }
 
 #[test]

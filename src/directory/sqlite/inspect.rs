@@ -67,21 +67,28 @@ pub enum ShownValue {
 /// # Errors
 /// [`StoreError`] when it is no store, or cannot be written.
 pub fn migrate_store(path: &Path) -> Result<(i64, i64), StoreError> {
-    let before = match read_only(path) {
-        Ok((_, version)) => version,
-        // It is not there yet, or empty.
-        Err(error) if !path.exists() || is_empty(path) => {
-            drop(error);
-            0
+    let before = if path.exists() {
+        match kind_of(path)?.1 {
+            FileKind::Store(version) => version,
+            // What `connect` has to say to the last two it says.
+            FileKind::Empty | FileKind::Foreign => 0,
         }
-        Err(error) => return Err(error),
+    } else {
+        0
     };
     connect(path)?;
     Ok((before, schema::VERSION))
 }
 
-fn is_empty(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|file| file.len() == 0)
+/// Opens a file for reading, and says what it is.
+fn kind_of(path: &Path) -> Result<(Connection, FileKind), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<(Connection, FileKind)> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        let kind = schema::kind_of(&connection)?;
+        Ok((connection, kind))
+    };
+    open().map_err(|error| Named(path).error(error))
 }
 
 /// Opens a store for reading, and gives its version.
@@ -90,13 +97,7 @@ fn read_only(path: &Path) -> Result<(Connection, i64), StoreError> {
     if !path.exists() {
         return Err(named.fault(StoreFault::Unreachable, "no such file"));
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let open = || -> rusqlite::Result<(Connection, FileKind)> {
-        let connection = Connection::open_with_flags(path, flags)?;
-        let kind = schema::kind_of(&connection)?;
-        Ok((connection, kind))
-    };
-    let (connection, kind) = open().map_err(|error| named.error(error))?;
+    let (connection, kind) = kind_of(path)?;
     match kind {
         FileKind::Store(version) if version <= schema::VERSION => Ok((connection, version)),
         FileKind::Store(found) => {

@@ -75,6 +75,8 @@ pub(super) enum FileKind {
 
 /// Looks at a file's head.
 pub(super) fn kind_of(connection: &Connection) -> rusqlite::Result<FileKind> {
+    // One look at the file, whoever migrates it meanwhile.
+    let connection = connection.unchecked_transaction()?;
     let pragma = |name: &str| {
         connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))
     };

@@ -1,21 +1,24 @@
 //! A store in an SQLite file.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
 };
-use std::collections::{BTreeMap, HashMap};
+use tracing::warn;
 
 use super::schema::{self, FileKind};
 use super::value::{encoding_name, from_sql, to_sql};
 use crate::directory::error::{StoreError, StoreFault};
 use crate::directory::lease::{LeaseClaim, LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};
-use crate::directory::save_batch::SaveBatch;
+use crate::directory::save_batch::{PlayerSave, SaveBatch};
 use crate::directory::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
 use crate::wire::Encoding;
 use crate::world::PlayerId;
@@ -27,16 +30,22 @@ const BUSY: Duration = Duration::from_secs(1);
 const STATEMENTS_MAX: usize = 32;
 
 /// Opens a store in a file, or in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SqliteSource {
     path: PathBuf,
+    /// Keeps a database in memory there while nobody else has it open.
+    keeper: Option<Arc<Mutex<Connection>>>,
 }
 
 impl SqliteSource {
-    /// In this file, which is made if it is not there. `:memory:` is a database in memory, another one at each opening.
+    /// In this file, which is made if it is not there. `:memory:` is a database in memory, which lives as long as this source
+    /// and its clones, and what they opened.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self {
+            path: path.into(),
+            keeper: None,
+        }
     }
 
     /// Where it is.
@@ -48,9 +57,18 @@ impl SqliteSource {
 
 impl StoreSource for SqliteSource {
     fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        if self.path == Path::new(MEMORY) && self.keeper.is_none() {
+            static NTH: AtomicU64 = AtomicU64::new(0);
+            let nth = NTH.fetch_add(1, Ordering::Relaxed);
+            self.path = PathBuf::from(format!("file:throng-{nth}?mode=memory&cache=shared"));
+            self.keeper = Some(Arc::new(Mutex::new(connect(&self.path)?)));
+        }
         Ok(Box::new(SqliteStore::open(&self.path)?))
     }
 }
+
+/// The name of a database in memory.
+const MEMORY: &str = ":memory:";
 
 /// What a file fails of, named with the file.
 pub(super) struct Named<'p>(pub &'p Path);
@@ -69,9 +87,8 @@ impl Named<'_> {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreFault::Locked,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreFault::ReadOnly,
             Some(ErrorCode::DiskFull) => StoreFault::Full,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => {
-                StoreFault::Corrupt
-            }
+            Some(ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt,
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => StoreFault::Value,
             Some(ErrorCode::NotADatabase) => StoreFault::Foreign,
             _ => StoreFault::Unreachable,
         };
@@ -91,6 +108,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<(Connection, FileKind)> {
         let connection = Connection::open_with_flags(path, flags)?;
@@ -157,7 +175,7 @@ impl SqliteStore {
     /// Does something in one transaction, which is done wholly or not at all.
     fn transact<T>(
         &mut self,
-        work: impl FnOnce(&Transaction, &Tables) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut Transaction, &Tables) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let named = Named(&self.path);
         let tables = Tables {
@@ -167,8 +185,8 @@ impl SqliteStore {
         let begun = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate);
-        let transaction = begun.map_err(|error| named.error(error))?;
-        let done = work(&transaction, &tables)?;
+        let mut transaction = begun.map_err(|error| named.error(error))?;
+        let done = work(&mut transaction, &tables)?;
         transaction.commit().map_err(|error| named.error(error))?;
         Ok(done)
     }
@@ -187,11 +205,11 @@ impl Tables<'_> {
     /// Runs a statement that is prepared once.
     fn run(
         &self,
-        transaction: &Transaction,
+        connection: &Connection,
         statement: &str,
         values: impl rusqlite::Params,
     ) -> Result<usize, StoreError> {
-        let prepared = transaction.prepare_cached(statement);
+        let prepared = connection.prepare_cached(statement);
         let ran = prepared.and_then(|mut prepared| prepared.execute(values));
         ran.map_err(|error| self.named.error(error))
     }
@@ -244,7 +262,7 @@ impl Tables<'_> {
                         player.0,
                         encoding_name(encoding)
                     );
-                    return Ok(Err(self.named.fault(StoreFault::Corrupt, cause)));
+                    return Ok(Err(self.named.fault(StoreFault::Value, cause)));
                 };
                 values.insert(id, bytes);
             }
@@ -316,39 +334,94 @@ impl Tables<'_> {
         Ok((number as u64, refused.map(PlayerId).collect()))
     }
 
-    /// Writes what a batch says of those who are not refused.
+    /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
+    /// and the reason put down.
     fn write(
         &self,
-        transaction: &Transaction,
+        transaction: &mut Transaction,
         batch: &SaveBatch,
-        is_refused: &[bool],
+        is_refused: &mut [bool],
+        now_ms: u64,
+    ) -> Result<Vec<(PlayerId, StoreError)>, StoreError> {
+        let all: Vec<usize> = (0..is_refused.len())
+            .filter(|&place| !is_refused[place])
+            .collect();
+        match self.write_or_undo(transaction, batch, &all, now_ms)? {
+            Ok(()) => return Ok(Vec::new()),
+            Err((player, error)) => {
+                warn!(
+                    player = player.0,
+                    "{error}; it is looked for all of that kind"
+                );
+            }
+        }
+        let mut faults = Vec::new();
+        for group in batch.groups() {
+            if is_refused[group[0]] {
+                continue;
+            }
+            if let Err(fault) = self.write_or_undo(transaction, batch, &group, now_ms)? {
+                faults.push(fault);
+                group.iter().for_each(|&place| is_refused[place] = true);
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Writes some saves, or none of them where one cannot be kept: gives whose, and why.
+    fn write_or_undo(
+        &self,
+        transaction: &mut Transaction,
+        batch: &SaveBatch,
+        places: &[usize],
+        now_ms: u64,
+    ) -> Result<Result<(), (PlayerId, StoreError)>, StoreError> {
+        let mut savepoint = transaction
+            .savepoint()
+            .map_err(|error| self.named.error(error))?;
+        for save in places.iter().map(|&place| &batch.saves()[place]) {
+            match self.write_one(&savepoint, batch, save, now_ms) {
+                Ok(()) => {}
+                Err(error) if error.fault.is_of_one_player() => {
+                    let undone = savepoint.rollback();
+                    undone.map_err(|error| self.named.error(error))?;
+                    return Ok(Err((save.player, error)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        savepoint
+            .commit()
+            .map_err(|error| self.named.error(error))?;
+        Ok(Ok(()))
+    }
+
+    fn write_one(
+        &self,
+        connection: &Connection,
+        batch: &SaveBatch,
+        save: &PlayerSave,
         now_ms: u64,
     ) -> Result<(), StoreError> {
-        for (save, _) in batch
-            .saves()
-            .iter()
-            .zip(is_refused)
-            .filter(|(_, refused)| !**refused)
-        {
-            let player = save.player.0 as i64;
-            let statement = "UPDATE player SET revision = revision + 1, tick = ?2, saved_ms = ?3 WHERE player = ?1";
-            let values = params![player, save.tick as i64, now_ms as i64];
-            self.run(transaction, statement, values)?;
-            for (id, value) in batch.values(save) {
-                let Some(bytes) = value else {
-                    let statement = "DELETE FROM value WHERE player = ?1 AND attribute = ?2";
-                    self.run(transaction, statement, params![player, id])?;
-                    continue;
-                };
-                let Some(&encoding) = self.encodings.get(&id) else {
-                    let cause = format!("attribute {id} was not said to be one when it was opened");
-                    return Err(self.named.fault(StoreFault::Attributes, cause));
-                };
-                let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)
-                    ON CONFLICT (player, attribute) DO UPDATE SET value = excluded.value";
-                let value = to_sql(encoding, bytes);
-                self.run(transaction, statement, params![player, id, value])?;
-            }
+        let player = save.player.0 as i64;
+        let statement =
+            "UPDATE player SET revision = revision + 1, tick = ?2, saved_ms = ?3 WHERE player = ?1";
+        let values = params![player, save.tick as i64, now_ms as i64];
+        self.run(connection, statement, values)?;
+        for (id, value) in batch.values(save) {
+            let Some(bytes) = value else {
+                let statement = "DELETE FROM value WHERE player = ?1 AND attribute = ?2";
+                self.run(connection, statement, params![player, id])?;
+                continue;
+            };
+            let Some(&encoding) = self.encodings.get(&id) else {
+                let cause = format!("attribute {id} was not said to be one when it was opened");
+                return Err(self.named.fault(StoreFault::Attributes, cause));
+            };
+            let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)
+                ON CONFLICT (player, attribute) DO UPDATE SET value = excluded.value";
+            let value = to_sql(encoding, bytes);
+            self.run(connection, statement, params![player, id, value])?;
         }
         Ok(())
     }
@@ -420,11 +493,16 @@ impl Store for SqliteStore {
                 let row = tables.player(transaction, player)?;
                 let (mut lease, revision, tick) = row.unwrap_or_default();
                 claimed.push(match lease.claim(claim) {
-                    Ok(epoch) => {
-                        tables.set_lease(transaction, player, &lease)?;
-                        let record = tables.record(transaction, player, (revision, tick))?;
-                        Claimed::Granted { epoch, record }
-                    }
+                    Ok(epoch) => match tables.record(transaction, player, (revision, tick)) {
+                        Ok(record) => {
+                            tables.set_lease(transaction, player, &lease)?;
+                            Claimed::Granted { epoch, record }
+                        }
+                        Err(error) if error.fault.is_of_one_player() => {
+                            Claimed::Unreadable { player, error }
+                        }
+                        Err(error) => return Err(error),
+                    },
                     Err(refusal) => Claimed::Refused { player, refusal },
                 });
             }
@@ -442,17 +520,17 @@ impl Store for SqliteStore {
             let (last, refused_then) = tables.last_batch(transaction, by)?;
             let is_done = last == batch.number;
             let mut revisions = BTreeMap::new();
-            let is_refused = batch.refused(|save| {
+            let mut is_refused = batch.refused(|save| {
                 let Some((lease, revision, _)) = tables.player(transaction, save.player)? else {
                     return Ok(true);
                 };
                 revisions.insert(save.player, revision);
                 Ok(!lease.admits(save.epoch))
             })?;
-            if !is_done {
-                tables.write(transaction, batch, &is_refused, now_ms)?;
-            }
             let mut outcome = SaveOutcome::default();
+            if !is_done {
+                outcome.faults = tables.write(transaction, batch, &mut is_refused, now_ms)?;
+            }
             for (save, is_refused) in batch.saves().iter().zip(is_refused) {
                 let is_refused = if is_done { refused_then.contains(&save.player) } else { is_refused };
                 if is_refused {

@@ -286,8 +286,99 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
     store.learn(&gold()).unwrap();
     let error = store.look_up(&[PlayerId(42)]).unwrap_err();
     assert!(
-        error.fault == StoreFault::Corrupt && error.cause.contains("player 42"),
+        error.fault == StoreFault::Value && error.cause.contains("player 42"),
         "{error}"
     );
     assert_eq!(store.look_up(&[PlayerId(41)]).unwrap().len(), 1);
+}
+
+#[test]
+fn a_database_in_memory_is_a_store_as_long_as_its_source_is() {
+    check_store(|| SqliteSource::new(":memory:")).unwrap();
+}
+
+#[test]
+fn what_was_answered_is_on_disk_by_the_files_settings() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let connection = super::store::connect(&path).unwrap();
+    let pragma = |name: &str| {
+        let found = connection.query_row(&format!("PRAGMA {name}"), [], |row| {
+            row.get::<_, rusqlite::types::Value>(0)
+        });
+        format!("{:?}", found.unwrap())
+    };
+    assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+    assert_eq!(
+        pragma("synchronous"),
+        "Integer(2)",
+        "every commit is flushed"
+    );
+    assert_eq!(pragma("foreign_keys"), "Integer(1)");
+}
+
+#[test]
+fn a_file_that_was_killed_before_its_first_table_is_migrated() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let connection = Connection::open(&path).unwrap();
+    let set = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+    set.unwrap();
+    drop(connection);
+    assert!(fs::metadata(&path).unwrap().len() > 0);
+    assert_eq!(migrate_store(&path), Ok((0, VERSION)));
+    filled(&path);
+}
+
+#[test]
+fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_saved() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    filled(&path);
+    let spoil = Connection::open(&path).unwrap();
+    for change in [
+        "UPDATE value SET value = -3 WHERE player = 42 AND attribute = 2",
+        "UPDATE player SET revision = 9223372036854775807 WHERE player = 7",
+    ] {
+        assert_eq!(spoil.execute(change, []).unwrap(), 1);
+    }
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.learn(&gold()).unwrap();
+    let server = store.enroll("a").unwrap();
+    let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
+    let mut batch = SaveBatch::new(1, 8);
+    for claimed in store.claim(&server, &players, TERMS).unwrap() {
+        match claimed {
+            Claimed::Granted { epoch, record } => {
+                let values = std::iter::once((2, Some(&[1, 1][..])));
+                batch.add((record.player, epoch, 8), values);
+            }
+            Claimed::Unreadable { player, error } => {
+                assert_eq!((player, error.fault), (PlayerId(42), StoreFault::Value));
+                assert!(error.cause.contains("player 42, attribute 2"), "{error}");
+            }
+            other @ Claimed::Refused { .. } => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(batch.len(), 99);
+    let outcome = store.save(&server, &batch, 3_000).unwrap();
+    assert_eq!(outcome.refused, [PlayerId(7)]);
+    assert_eq!(outcome.faults[0].1.fault, StoreFault::Value);
+    assert_eq!(outcome.revisions.len(), 98);
+    // An attribute that is not there any more spoils those who have it, and them alone.
+    spoil
+        .execute("DELETE FROM value WHERE attribute = 3", [])
+        .unwrap();
+    spoil
+        .execute("DELETE FROM attribute WHERE id = 3", [])
+        .unwrap();
+    let mut batch = SaveBatch::new(2, 9);
+    for player in [1, 2] {
+        let id = player as u16 + 1;
+        let values = std::iter::once((id, Some(&[1, 1][..])));
+        batch.add((PlayerId(player), 2, 9), values);
+    }
+    let outcome = store.save(&server, &batch, 3_000).unwrap();
+    assert_eq!(outcome.refused, [PlayerId(2)]);
+    assert_eq!(outcome.revisions, [(PlayerId(1), 3)]);
 }

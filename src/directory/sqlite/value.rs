@@ -22,7 +22,7 @@ pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
     };
     let exact = number.filter(|number| {
         let back = from_sql(encoding, number.into());
-        back.is_some_and(|back| back == bytes) && !is_negative_zero(number)
+        back.is_some_and(|back| back == bytes) && !is_changed(number)
     });
     exact.map_or(
         ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
@@ -30,9 +30,9 @@ pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
     )
 }
 
-/// The database writes it as 0.
-fn is_negative_zero(number: &SqlValue) -> bool {
-    matches!(number, SqlValue::Real(real) if *real == 0.0 && real.is_sign_negative())
+/// Whether the database would keep another value: it takes what is no number for NULL, and −0 for 0.
+fn is_changed(number: &SqlValue) -> bool {
+    matches!(number, SqlValue::Real(real) if !real.is_finite() || *real == 0.0 && real.is_sign_negative())
 }
 
 /// The bytes of an SQL value; `None` for one that this encoding does not write: somebody changed it by hand.

@@ -6,8 +6,8 @@ use bevy_ecs::world::DeferredWorld;
 
 use super::save_request::save_last;
 use crate::sim::StateHasher;
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
-use crate::sync::masks::{SlotMasks, WORD_BITS};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
+use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,13 +57,19 @@ impl DirtyMasks {
         self.hastened.push(slot.0);
     }
 
-    /// Whom [`save_now`](Self::save_now) named, with what of each clients were not told or the store was not asked to keep.
-    /// The store counts as asked.
-    pub(super) fn take_hastened(&mut self, mut take: impl FnMut(Entity, AttributeSet)) {
+    /// Whom [`save_now`](Self::save_now) named, with what of the attributes that are kept clients were not told or the store was not asked for.
+    /// It is asked again when their turn comes: a value that is what clients hold by then is no change to them, and is one to
+    /// the store.
+    pub(super) fn take_hastened(
+        &mut self,
+        persistent: AttributeSet,
+        mut take: impl FnMut(Entity, AttributeSet),
+    ) {
         for slot in std::mem::take(&mut self.hastened) {
             if let Some(&Some(entity)) = self.bearers.get(slot as usize) {
-                take(entity, self.of_both(MaskSlot(slot)));
-                self.unsaved.clear(slot);
+                let set = both(self.of_both(MaskSlot(slot)), persistent);
+                bits(&set).for_each(|bit| self.unsaved.mark(slot, bit as u32));
+                take(entity, set);
             }
         }
     }

@@ -19,7 +19,7 @@ use super::save_request::{SaveRequest, bearer, request_of};
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::world::{ObjectRef, PlayerId};
 
 /// The store could not take a request. Whoever stores writes it, and is asked again.
@@ -77,12 +77,6 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     let every = u64::from(world.resource::<SyncSettings>().save_every_ticks.max(1));
     due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
-        let persistent = *world.resource::<Attributes>().persistent();
-        masks.take_hastened(|entity, set| {
-            if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
-                due.push((object, entity, both(set, persistent)));
-            }
-        });
         masks.drain_unsaved(|entity, mask| {
             let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
                 mask.fill(0);
@@ -92,6 +86,12 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
                 let mut set = [0; ATTRIBUTE_WORDS];
                 set[..mask.len()].copy_from_slice(mask);
                 mask.fill(0);
+                due.push((object, entity, set));
+            }
+        });
+        let persistent = *world.resource::<Attributes>().persistent();
+        masks.take_hastened(persistent, |entity, set| {
+            if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
                 due.push((object, entity, set));
             }
         });

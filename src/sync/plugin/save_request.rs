@@ -37,11 +37,13 @@ pub(super) fn request_of(
 ) -> Option<SaveRequest> {
     let (mut values, mut removed) = (Vec::new(), Vec::new());
     let sent = object.get::<SentValues>();
+    // What a store has of a player may be from a time before this object.
+    let is_player = object.contains::<PlayerId>();
     for (bit, registered) in bits(set).map_while(|bit| Some((bit, attributes.get(bit)?))) {
         let mut value = Vec::new();
         if registered.encode(object, &mut value).is_some() {
             values.push((registered.spec.id, value));
-        } else if sent.is_some_and(|sent| sent.had(bit)) {
+        } else if is_player || sent.is_some_and(|sent| sent.had(bit)) {
             removed.push(registered.spec.id);
         }
     }
