@@ -6,7 +6,12 @@
 //! push from the player's server ──▶ takes the place of an older record
 //! ```
 //! Whoever looks at a player while its record is on its way shares that one. What is not there is remembered, too, for a
-//! shorter time. Of two records the one with the higher revision stays, in whatever order they come.
+//! shorter time. Of two records the one with the higher revision stays, in whatever order they come. Who looked first is asked
+//! for first.
+//!
+//! Nothing that is served was read longer ago than [`fresh_ms`](CacheSettings::fresh_ms), or
+//! [`deadline_ms`](CacheSettings::deadline_ms) where that is longer: an answer of the store that is older serves nobody, and who
+//! waits still is asked for again.
 //!
 //! Entries are evicted by `quick_cache`, whose policy (S3-FIFO; Yang and others, *FIFO queues are all you need for cache
 //! eviction*, 2023) is here given a hasher that is the same in every run. How long an entry is fresh is counted here, in a
@@ -14,7 +19,8 @@
 //!
 //! Cost: a hit is a look-up in a hash table: `throng bench directory`.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
@@ -24,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{DirectoryError, StoreError};
 use super::record::PlayerRecord;
+use super::store::LookedUp;
 use crate::world::PlayerId;
 
 /// Limits and times of a [`PlayerCache`].
@@ -63,7 +70,8 @@ impl Default for CacheSettings {
 /// What is known of a player, and how old that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownPlayer {
-    /// Its record; `None` when there is no such player.
+    /// Its record; `None` when there is no such player. Of one who is on this server it has the values of now, which no
+    /// revision stands for yet: that is 0 then.
     pub record: Option<Arc<PlayerRecord>>,
     /// Milliseconds since the store was asked for it; its server may have sent something newer since.
     pub age_ms: u64,
@@ -97,6 +105,13 @@ struct CacheEntry {
     fresh_until_ms: u64,
 }
 
+impl CacheEntry {
+    /// 0 where there is no such player.
+    fn revision(&self) -> u64 {
+        self.record.as_ref().map_or(0, |record| record.revision)
+    }
+}
+
 /// Who waits for a player's record.
 #[derive(Clone, Debug)]
 struct AwaitedPlayer {
@@ -114,6 +129,8 @@ pub struct PlayerCache {
     settings: CacheSettings,
     entries: Entries,
     awaited: BTreeMap<PlayerId, AwaitedPlayer>,
+    /// Who is to be asked for, the first one first; may name some who are not any more.
+    queue: VecDeque<PlayerId>,
     waiting: usize,
     is_under_way: bool,
     /// When the store was asked last: what it answers is at least as new.
@@ -137,6 +154,7 @@ impl PlayerCache {
             settings,
             entries,
             awaited: BTreeMap::new(),
+            queue: VecDeque::new(),
             waiting: 0,
             is_under_way: false,
             asked_ms: 0,
@@ -154,6 +172,12 @@ impl PlayerCache {
     #[must_use]
     pub const fn is_under_way(&self) -> bool {
         self.is_under_way
+    }
+
+    /// How many players are known.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// How many looks wait.
@@ -185,10 +209,31 @@ impl PlayerCache {
             self.stats.age_ms_sum += known.age_ms;
             return Ok(Some(known));
         }
-        let max = self.settings.waiting_max as usize;
-        if self.waiting >= max {
+        let is_first = !self.awaited.contains_key(&player);
+        self.wait(player, number, now_ms)?;
+        self.stats.refreshes += u64::from(is_first && is_known);
+        Ok(None)
+    }
+
+    /// As [`look`](Self::look), but what is known is not taken for true, however fresh it is: the answer is what the store says
+    /// when it is asked next.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Looks`] when too many wait.
+    pub fn look_at_store(
+        &mut self,
+        player: PlayerId,
+        number: u64,
+        now_ms: u64,
+    ) -> Result<(), DirectoryError> {
+        self.stats.looks += 1;
+        self.wait(player, number, now_ms)
+    }
+
+    fn wait(&mut self, player: PlayerId, number: u64, now_ms: u64) -> Result<(), DirectoryError> {
+        let (waiting, max) = (self.waiting, self.settings.waiting_max as usize);
+        if waiting >= max {
             self.stats.failed += 1;
-            let waiting = self.waiting;
             return Err(DirectoryError::Looks {
                 player,
                 waiting,
@@ -196,35 +241,56 @@ impl PlayerCache {
             });
         }
         self.waiting += 1;
-        let awaited = self.awaited.entry(player).or_insert(AwaitedPlayer {
-            is_asked: false,
-            looks: Vec::new(),
-        });
-        // Of one whose looks are all late nobody waits any more, and its record is on its way still.
-        if awaited.is_asked || !awaited.looks.is_empty() {
-            self.stats.shared += 1;
-        } else {
-            self.stats.refreshes += u64::from(is_known);
+        match self.awaited.entry(player) {
+            // Also of one whose looks are all late: its record is on its way still.
+            Entry::Occupied(mut awaited) => {
+                self.stats.shared += 1;
+                awaited.get_mut().looks.push((number, now_ms));
+            }
+            Entry::Vacant(none) => {
+                none.insert(AwaitedPlayer {
+                    is_asked: false,
+                    looks: vec![(number, now_ms)],
+                });
+                self.queue.push_back(player);
+            }
         }
-        awaited.looks.push((number, now_ms));
-        Ok(None)
+        Ok(())
     }
 
-    /// The players whose records the store is to be asked for now; none while an answer is to come.
-    pub fn order(&mut self, now_ms: u64) -> Vec<PlayerId> {
+    /// The players whose records the store is to be asked for now, each once: of those who are looked at the first ones that
+    /// `may_ask` lets pass, and all of `also`, about whom somebody else wants to know. None while an answer is to come.
+    pub fn order(
+        &mut self,
+        now_ms: u64,
+        may_ask: impl Fn(PlayerId) -> bool,
+        also: &[PlayerId],
+    ) -> Vec<PlayerId> {
         if self.is_under_way {
             return Vec::new();
         }
-        let not_asked = self
-            .awaited
-            .iter_mut()
-            .filter(|(_, awaited)| !awaited.is_asked);
-        let some = not_asked.take(self.settings.players_per_order.max(1) as usize);
-        let players = some.map(|(&player, awaited)| {
-            awaited.is_asked = true;
-            player
+        let max = self.settings.players_per_order.max(1) as usize;
+        let mut players = Vec::new();
+        let awaited = &mut self.awaited;
+        self.queue.retain(|&player| {
+            let Some(awaited) = awaited.get_mut(&player).filter(|one| !one.is_asked) else {
+                return false;
+            };
+            let is_asked = players.len() < max && may_ask(player);
+            if is_asked {
+                awaited.is_asked = true;
+                players.push(player);
+            }
+            !is_asked
         });
-        let players: Vec<PlayerId> = players.collect();
+        for &player in also {
+            match self.awaited.get_mut(&player) {
+                Some(awaited) if awaited.is_asked => continue,
+                Some(awaited) => awaited.is_asked = true,
+                None => {}
+            }
+            players.push(player);
+        }
         self.is_under_way = !players.is_empty();
         self.asked_ms = now_ms;
         self.stats.loads += players.len() as u64;
@@ -235,65 +301,89 @@ impl PlayerCache {
     pub fn take(
         &mut self,
         players: &[PlayerId],
-        found: Result<Vec<PlayerRecord>, StoreError>,
+        found: Result<Vec<LookedUp>, StoreError>,
         now_ms: u64,
         mut tell: impl FnMut(u64, PlayerId, Result<KnownPlayer, DirectoryError>),
     ) {
         self.is_under_way = false;
-        let found = found.map(|records| {
-            let by_player = records.into_iter().map(|record| (record.player, record));
-            by_player.collect::<BTreeMap<PlayerId, PlayerRecord>>()
-        });
-        let mut found = match found {
-            Ok(found) => Ok(found),
-            Err(error) => Err(DirectoryError::from(error)),
+        let (found, failed) = match found {
+            Ok(found) => (found, None),
+            Err(error) => (Vec::new(), Some(error)),
         };
+        let mut found = found.into_iter();
         for &player in players {
-            let awaited = self.awaited.remove(&player);
-            let looks = awaited.map_or_else(Vec::new, |awaited| awaited.looks);
-            self.waiting -= looks.len();
-            let answer = match &mut found {
-                Ok(found) => {
-                    let record = found.remove(&player).map(Arc::new);
-                    Ok(self.learn(player, record, now_ms))
-                }
-                Err(error) => Err(error.clone()),
+            let read = match (&failed, found.next()) {
+                (Some(error), _) => Err(error.clone().into()),
+                (None, Some(LookedUp::Found(record))) => Ok(Some(Arc::new(record))),
+                (None, Some(LookedUp::Missing)) => Ok(None),
+                (None, Some(LookedUp::Unreadable(error))) => Err(error.into()),
+                (None, None) => Err(DirectoryError::NoAnswer { player }),
             };
-            for (number, _) in looks {
-                match &answer {
-                    Ok(known) => self.stats.age_ms_sum += known.age_ms,
-                    Err(_) => self.stats.failed += 1,
-                }
-                tell(number, player, answer.clone());
+            let answer = match read {
+                Ok(record) => self.learn(player, record, now_ms).map(Ok),
+                Err(error) => Some(Err(error)),
+            };
+            match answer {
+                Some(answer) => self.answer(player, &answer, &mut tell),
+                None => self.ask_again(player),
             }
         }
     }
 
-    /// Keeps what the store has of a player, unless a newer record came meanwhile; gives what is known then.
+    fn answer(
+        &mut self,
+        player: PlayerId,
+        answer: &Result<KnownPlayer, DirectoryError>,
+        tell: &mut impl FnMut(u64, PlayerId, Result<KnownPlayer, DirectoryError>),
+    ) {
+        let awaited = self.awaited.remove(&player);
+        let looks = awaited.map_or_else(Vec::new, |awaited| awaited.looks);
+        self.waiting -= looks.len();
+        for (number, _) in looks {
+            match answer {
+                Ok(known) => self.stats.age_ms_sum += known.age_ms,
+                Err(_) => self.stats.failed += 1,
+            }
+            tell(number, player, answer.clone());
+        }
+    }
+
+    fn ask_again(&mut self, player: PlayerId) {
+        match self.awaited.entry(player) {
+            Entry::Occupied(awaited) if awaited.get().looks.is_empty() => drop(awaited.remove()),
+            Entry::Occupied(mut awaited) => {
+                awaited.get_mut().is_asked = false;
+                self.queue.push_back(player);
+            }
+            Entry::Vacant(_) => {}
+        }
+    }
+
+    /// Keeps what the store has of a player whom somebody looked at, unless a newer record came meanwhile; gives what is known
+    /// then, or `None` when that is too old to be told.
     fn learn(
         &mut self,
         player: PlayerId,
         record: Option<Arc<PlayerRecord>>,
         now_ms: u64,
-    ) -> KnownPlayer {
-        let revision = |record: &Option<Arc<PlayerRecord>>| {
-            record.as_ref().map_or(0, |record| record.revision)
-        };
-        let kept = self.entries.peek(&player).map(|entry| &entry.record);
-        let newer = kept.filter(|kept| revision(kept) > revision(&record));
-        let record = newer.cloned().unwrap_or(record);
-        let known = KnownPlayer {
-            record: record.clone(),
-            age_ms: now_ms.saturating_sub(self.asked_ms),
-        };
+    ) -> Option<KnownPlayer> {
+        let revision = record.as_ref().map_or(0, |record| record.revision);
+        let kept = self.entries.peek(&player);
+        if kept.is_none() && !self.awaited.contains_key(&player) {
+            return None;
+        }
+        let newer = kept.filter(|kept| kept.revision() > revision);
+        let record = newer.map_or(record, |kept| kept.record.clone());
+        let age_ms = now_ms.saturating_sub(self.asked_ms);
         let fresh_ms = self.fresh_ms(player, record.is_some(), self.asked_ms);
         let entry = CacheEntry {
             fresh_until_ms: self.asked_ms.saturating_add(fresh_ms),
-            record,
+            record: record.clone(),
             read_ms: self.asked_ms,
         };
         self.entries.insert(player, entry);
-        known
+        let is_young = age_ms < fresh_ms || age_ms <= self.settings.deadline_ms;
+        is_young.then_some(KnownPlayer { record, age_ms })
     }
 
     /// How long what was learnt now is fresh: a little less for some than for others, the same in every run.
@@ -312,20 +402,47 @@ impl PlayerCache {
         most - (earlier as u64).min(most)
     }
 
-    /// A player's server sent its record. It takes the place of an older one, and of the word that there is none; who is not
-    /// known here stays unknown. It counts as no newer than the look at the store before it, since it may have been long on its
-    /// way. Whether anything changed.
+    /// A player's server sent its record. It takes the place of an older one, and of the word that there is none; who is neither
+    /// known nor looked at here stays unknown. It counts as no newer than the look at the store before it, since it may have
+    /// been long on its way. Whether anything changed.
     pub fn push(&mut self, record: &Arc<PlayerRecord>) -> bool {
-        let Some(mut entry) = self.entries.peek_mut(&record.player) else {
-            return false;
-        };
-        let kept = entry.record.as_ref();
-        let is_newer = kept.is_none_or(|kept| kept.revision < record.revision);
-        if is_newer {
-            entry.record = Some(record.clone());
+        let kept = self.entries.peek_mut(&record.player);
+        if let Some(mut entry) = kept {
+            let is_newer = entry.revision() < record.revision;
+            if is_newer {
+                entry.record = Some(record.clone());
+                self.stats.pushes += 1;
+            }
+            return is_newer;
+        }
+        drop(kept);
+        let is_awaited = self.awaited.contains_key(&record.player);
+        if is_awaited {
+            // What the store was asked for may be older.
+            let entry = CacheEntry {
+                record: Some(record.clone()),
+                read_ms: 0,
+                fresh_until_ms: 0,
+            };
+            self.entries.insert(record.player, entry);
             self.stats.pushes += 1;
         }
-        is_newer
+        is_awaited
+    }
+
+    /// A player was saved here: an older record of it is not served any more. O(1).
+    pub fn outdate(&mut self, player: PlayerId, revision: u64) {
+        if let Some(mut entry) = self.entries.peek_mut(&player)
+            && entry.revision() < revision
+        {
+            entry.fresh_until_ms = 0;
+        }
+    }
+
+    /// The revision that is known of a player, 0 when it is known that there is no such player; `None` when nothing is known.
+    #[must_use]
+    pub fn revision(&self, player: PlayerId) -> Option<u64> {
+        self.entries.peek(&player).map(CacheEntry::revision)
     }
 
     /// Tells all who waited too long so. What comes later all the same is kept for whoever looks next.
@@ -353,14 +470,15 @@ impl PlayerCache {
             awaited.is_asked || !awaited.looks.is_empty()
         });
         self.stats.failed += late;
+        if late > 0 {
+            let awaited = &self.awaited;
+            self.queue.retain(|player| awaited.contains_key(player));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::error::StoreFault;
     use super::*;
 
     fn settings() -> CacheSettings {
@@ -382,135 +500,17 @@ mod tests {
         }
     }
 
-    #[derive(Clone, Debug)]
-    enum CacheStep {
-        Look(u64),
-        Order,
-        Answer(bool),
-        Push(u64, u64),
-        Save(u64),
-        Wait(u64),
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
-        let step = prop_oneof![
-            5 => (0..8u64).prop_map(CacheStep::Look),
-            3 => Just(CacheStep::Order),
-            3 => any::<bool>().prop_map(CacheStep::Answer),
-            2 => (0..8u64, 0..4u64).prop_map(|(player, back)| CacheStep::Push(player, back)),
-            3 => (0..8u64).prop_map(CacheStep::Save),
-            3 => (0..40u64).prop_map(CacheStep::Wait),
-        ];
-        prop::collection::vec(step, 0..120)
-    }
-
-    /// What is true of a player at a time: its revision; 0 while it is not there.
-    #[derive(Default)]
-    struct Truth {
-        /// By player: when each revision was saved.
-        saved_ms: BTreeMap<u64, Vec<u64>>,
-    }
-
-    impl Truth {
-        fn revision(&self, player: u64) -> u64 {
-            self.saved_ms.get(&player).map_or(0, Vec::len) as u64
-        }
-
-        /// The revision that was the newest at a time.
-        fn revision_at(&self, player: u64, at_ms: u64) -> u64 {
-            let saved = self.saved_ms.get(&player).map_or(&[][..], Vec::as_slice);
-            saved.iter().filter(|&&saved_ms| saved_ms < at_ms).count() as u64
-        }
-    }
-
-    proptest! {
-        #![proptest_config(draws!())]
-
-        /// Every look is answered once, in time, with something that was true no longer ago than it may be; no player is asked
-        /// for twice at a time; nobody who was told of a revision is told of an older one.
-        #[test]
-        fn looks_are_answered_once_and_with_what_is_fresh(steps in steps()) {
-            let mut cache = PlayerCache::new(settings());
-            let (mut truth, mut now_ms, mut number) = (Truth::default(), 0, 0);
-            let mut asked: Vec<(PlayerId, u64)> = Vec::new();
-            let mut waiting: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-            let mut told: Vec<(u64, PlayerId, Result<KnownPlayer, DirectoryError>)> = Vec::new();
-            for step in steps {
-                match step {
-                    CacheStep::Look(player) => {
-                        number += 1;
-                        match cache.look(PlayerId(player), number, now_ms) {
-                            Ok(Some(known)) => {
-                                let is_there = known.record.is_some();
-                                let revision = known.record.map_or(0, |record| record.revision);
-                                let fresh_ms = if is_there { 100 } else { 20 };
-                                prop_assert!(known.age_ms < fresh_ms);
-                                prop_assert!(revision >= truth.revision_at(player, now_ms - known.age_ms));
-                            }
-                            Ok(None) => drop(waiting.insert(number, (player, now_ms))),
-                            Err(error) => {
-                                let is_full = matches!(error, DirectoryError::Looks { .. });
-                                prop_assert!(is_full);
-                                prop_assert_eq!(waiting.len(), 6);
-                            }
-                        }
-                    }
-                    CacheStep::Order => {
-                        let players = cache.order(now_ms);
-                        prop_assert!(players.len() <= 2 && (asked.is_empty() || players.is_empty()));
-                        // The store reads at some time before it answers: at once, at the earliest.
-                        asked.extend(players.into_iter().map(|player| (player, truth.revision(player.0))));
-                    }
-                    CacheStep::Answer(_) if asked.is_empty() => {}
-                    CacheStep::Answer(fails) => {
-                        let players: Vec<PlayerId> = asked.iter().map(|&(player, _)| player).collect();
-                        let there = asked.drain(..).filter(|&(_, revision)| revision > 0);
-                        let found = there.map(|(player, revision)| record(player.0, revision)).collect();
-                        let found = if fails {
-                            Err(StoreError { store: "x".into(), fault: StoreFault::Locked, cause: "y".into() })
-                        } else {
-                            Ok(found)
-                        };
-                        cache.take(&players, found, now_ms, |number, player, answer| told.push((number, player, answer)));
-                    }
-                    CacheStep::Push(player, back) => {
-                        let revision = truth.revision(player).saturating_sub(back);
-                        if revision > 0 {
-                            cache.push(&Arc::new(record(player, revision)));
-                        }
-                    }
-                    CacheStep::Save(player) => truth.saved_ms.entry(player).or_default().push(now_ms),
-                    CacheStep::Wait(ms) => {
-                        now_ms += ms;
-                        cache.expire(now_ms, |number, player, answer| told.push((number, player, answer)));
-                    }
-                }
-                for (number, player, answer) in told.drain(..) {
-                    let asked = waiting.remove(&number);
-                    prop_assert_eq!(asked.map(|(player, _)| player), Some(player.0));
-                    if let Ok(KnownPlayer { record: Some(record), .. }) = answer {
-                        prop_assert!(record.revision <= truth.revision(player.0));
-                    }
-                }
-                let is_in_time = |&(_, since_ms): &(u64, u64)| now_ms - since_ms <= 50;
-                prop_assert!(waiting.values().all(is_in_time));
-                prop_assert_eq!(cache.waiting(), waiting.len());
-                prop_assert!(cache.entries.len() <= 4);
-            }
-        }
-    }
-
     #[test]
     fn looks_at_one_player_share_what_was_asked_and_all_are_answered() {
         let mut cache = PlayerCache::new(settings());
         for number in 0..4 {
             assert_eq!(cache.look(PlayerId(7), number, 0), Ok(None));
         }
-        assert_eq!(cache.order(0), [PlayerId(7)]);
+        assert_eq!(cache.order(0, |_| true, &[]), [PlayerId(7)]);
         assert_eq!(cache.look(PlayerId(7), 4, 1), Ok(None));
-        assert!(cache.order(0).is_empty(), "it is under way");
+        assert!(cache.order(0, |_| true, &[]).is_empty(), "it is under way");
         let mut told = Vec::new();
-        let found = Ok(vec![record(7, 3)]);
+        let found = Ok(vec![LookedUp::Found(record(7, 3))]);
         cache.take(&[PlayerId(7)], found, 2, |number, _, _| told.push(number));
         assert_eq!(told, [0, 1, 2, 3, 4]);
         let stats = cache.stats();
@@ -525,17 +525,22 @@ mod tests {
         let push = |cache: &mut PlayerCache, revision| cache.push(&Arc::new(record(7, revision)));
         assert!(!push(&mut cache, 9), "nobody looked at it here");
         assert_eq!(cache.look(PlayerId(7), 0, 0), Ok(None));
-        cache.order(0);
-        cache.take(&[PlayerId(7)], Ok(vec![record(7, 3)]), 2, |_, _, _| ());
+        cache.order(0, |_| true, &[]);
+        cache.take(
+            &[PlayerId(7)],
+            Ok(vec![LookedUp::Found(record(7, 3))]),
+            2,
+            |_, _, _| (),
+        );
         assert!(!push(&mut cache, 2) && !push(&mut cache, 3));
         assert!(push(&mut cache, 6) && !push(&mut cache, 5) && !push(&mut cache, 6));
         // What the store had before that comes later.
         assert_eq!(cache.look(PlayerId(7), 1, 200), Ok(None));
-        cache.order(0);
+        cache.order(200, |_| true, &[]);
         let mut told = 0;
         cache.take(
             &[PlayerId(7)],
-            Ok(vec![record(7, 4)]),
+            Ok(vec![LookedUp::Found(record(7, 4))]),
             201,
             |_, _, known| {
                 told = known.unwrap().record.unwrap().revision;
@@ -548,10 +553,15 @@ mod tests {
     fn that_there_is_no_such_player_is_remembered_briefly() {
         let mut cache = PlayerCache::new(settings());
         assert_eq!(cache.look(PlayerId(7), 0, 0), Ok(None));
-        cache.order(0);
-        cache.take(&[PlayerId(7)], Ok(Vec::new()), 0, |_, _, known| {
-            assert_eq!(known.unwrap().record, None);
-        });
+        cache.order(0, |_| true, &[]);
+        cache.take(
+            &[PlayerId(7)],
+            Ok(vec![LookedUp::Missing]),
+            0,
+            |_, _, known| {
+                assert_eq!(known.unwrap().record, None);
+            },
+        );
         let known = cache.look(PlayerId(7), 1, 10).unwrap();
         assert_eq!(
             known,

@@ -116,6 +116,12 @@ pub enum DirectoryError {
         /// How many may.
         max: usize,
     },
+    /// The store gave fewer answers than it was asked for.
+    #[error("player {}: the store gave no answer", player.0)]
+    NoAnswer {
+        /// Whose record was asked for.
+        player: PlayerId,
+    },
     /// There is one already; it has to be [closed](super::close_directory) before another is used.
     #[error("a store is open already")]
     AlreadyOpen,

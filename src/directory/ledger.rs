@@ -195,6 +195,13 @@ impl Ledger {
         self.unsaved.len() + self.saving.as_ref().map_or(0, |saving| saving.len())
     }
 
+    /// Whether something of a player waits to be saved.
+    #[must_use]
+    pub fn is_unsaved(&self, player: PlayerId) -> bool {
+        let saving = self.saving.as_ref();
+        self.unsaved.contains(player) || saving.is_some_and(|saving| saving.contains(player))
+    }
+
     /// Whether an answer is to come.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
@@ -324,13 +331,6 @@ impl Ledger {
             self.renew_at_ms = now_ms.saturating_add(self.settings.renew_after_ms);
             self.renewing = Some((leases.clone(), until_ms));
             order(StoreOrder::Renew { leases, until_ms });
-        }
-    }
-
-    /// An order could not be handed over: the store's thread is gone.
-    pub fn undelivered(&mut self, order: StoreOrder, mut tell: impl FnMut(LedgerEvent)) {
-        if let Some(report) = order.failed(thread_ended()) {
-            self.take(report, 0, &mut tell);
         }
     }
 

@@ -8,7 +8,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `store` | what a store must do; the door for a game's own |
-//! | `conformance` | checks that hold any store to it |
+//! | `conformance`, `spoilt_records` | checks that hold any store to it |
 //! | `lease` | who has a player, and until when |
 //! | `record`, `save_batch` | what is kept of a player; what is to be saved in one transaction |
 //! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |
@@ -29,6 +29,8 @@
 
 #[cfg(feature = "lookups")]
 mod cache;
+#[cfg(all(test, feature = "lookups"))]
+mod cache_model;
 pub mod conformance;
 mod error;
 mod faulty_store;
@@ -40,6 +42,7 @@ mod memory_store;
 mod plugin;
 mod record;
 mod save_batch;
+mod spoilt_records;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -61,11 +64,12 @@ pub use plugin::{
 pub use plugin::{LookUpAnswer, LookUpRequest};
 pub use record::{PlayerRecord, StoredAttribute};
 pub use save_batch::{PlayerSave, SaveBatch};
+pub use spoilt_records::check_spoilt_records;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
     ShownValue, SqliteSource, SqliteStore, StoreFindings, StoredRow, dump_store, inspect_store,
     migrate_store,
 };
-pub use store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+pub use store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 pub use store_thread::StoreThread;
 pub use supervisor::{StoreOrder, StoreReport, StoreSupervisor};

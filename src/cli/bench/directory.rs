@@ -15,8 +15,9 @@ use rand_pcg::Pcg64Mcg;
 use super::Failure;
 use super::rows::BenchRow;
 use crate::directory::{
-    CacheSettings, ClaimTerms, Claimed, Ledger, LedgerSettings, PlayerCache, PlayerRecord,
-    ServerId, SqliteStore, Store, StoreError, StoreOrder, StoreReport, StoredAttribute,
+    CacheSettings, ClaimTerms, Claimed, Ledger, LedgerSettings, LookedUp, PlayerCache,
+    PlayerRecord, ServerId, SqliteStore, Store, StoreError, StoreOrder, StoreReport,
+    StoredAttribute,
 };
 use crate::sim::clock::Stopwatch;
 use crate::wire::{Encoding, Value};
@@ -165,7 +166,8 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         }
     }
     let all: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
-    let kept = bench.store.look_up(&all)?;
+    let kept = bench.store.look_up(&all)?.into_iter();
+    let kept: Vec<PlayerRecord> = kept.filter_map(LookedUp::found).collect();
     let is_kept = |record: &PlayerRecord| {
         let values = values(record.player.0, rounds + 3);
         let mut values = values.iter();
@@ -238,10 +240,12 @@ fn cache() -> PlayerCache {
 fn looked(cache: &mut PlayerCache, player: PlayerId) -> bool {
     let is_hit = matches!(cache.look(player, 0, 0), Ok(Some(_)));
     if !is_hit {
-        let players = cache.order(0);
-        let found = players.iter().map(|&player| PlayerRecord {
-            revision: player.0 + 1,
-            ..PlayerRecord::new(player)
+        let players = cache.order(0, |_| true, &[]);
+        let found = players.iter().map(|&player| {
+            LookedUp::Found(PlayerRecord {
+                revision: player.0 + 1,
+                ..PlayerRecord::new(player)
+            })
         });
         cache.take(&players, Ok(found.collect()), 0, |_, _, _| ());
     }

@@ -8,20 +8,16 @@ use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use tracing::error;
 
-use super::messages::Transfer;
 #[cfg(feature = "lookups")]
-use super::messages::{LookUpAnswer, LookUpRequest};
+use super::elsewhere::Elsewhere;
+#[cfg(feature = "lookups")]
+use super::messages::LookUpRequest;
+use super::messages::Transfer;
 use super::settings::{DirectorySettings, StoreAnswers};
 #[cfg(feature = "lookups")]
-use crate::directory::cache::PlayerCache;
+use crate::directory::cache::CacheStats;
 use crate::directory::error::DirectoryError;
-#[cfg(feature = "lookups")]
-use crate::directory::error::StoreError;
-#[cfg(feature = "lookups")]
-use crate::directory::ledger::thread_ended;
-use crate::directory::ledger::{Ledger, LedgerEvent};
-#[cfg(feature = "lookups")]
-use crate::directory::record::PlayerRecord;
+use crate::directory::ledger::{Ledger, LedgerEvent, thread_ended};
 use crate::directory::record::StoredAttribute;
 use crate::directory::store::StoreSource;
 use crate::directory::store_thread::StoreThread;
@@ -74,6 +70,14 @@ impl Directory {
         open.is_some_and(|open| open.ledger.is_live(player))
     }
 
+    /// What became of looks at players elsewhere; `None` without a store that is open.
+    #[cfg(feature = "lookups")]
+    #[must_use]
+    pub fn cache_stats(&self) -> Option<CacheStats> {
+        let open = self.open.as_ref();
+        open.map(|open| open.elsewhere.cache.stats())
+    }
+
     /// How many players wait to be saved.
     #[must_use]
     pub fn unsaved(&self) -> usize {
@@ -104,9 +108,7 @@ impl Directory {
                     clock: Stopwatch::start(),
                     is_failing: false,
                     #[cfg(feature = "lookups")]
-                    cache: PlayerCache::new(settings.cache.clone()),
-                    #[cfg(feature = "lookups")]
-                    answered: Vec::new(),
+                    elsewhere: Elsewhere::new(settings),
                 });
             }
             Err(error) => error!(%error, "the store has no thread: nobody is kept"),
@@ -129,10 +131,7 @@ pub(super) struct OpenDirectory {
     /// Whether the store failed last.
     is_failing: bool,
     #[cfg(feature = "lookups")]
-    pub cache: PlayerCache,
-    /// Answers of the store that are to be told.
-    #[cfg(feature = "lookups")]
-    pub answered: Vec<LookUpAnswer>,
+    pub elsewhere: Elsewhere,
 }
 
 impl OpenDirectory {
@@ -194,47 +193,30 @@ impl OpenDirectory {
 
     #[cfg(feature = "lookups")]
     fn is_under_way(&self) -> bool {
-        self.ledger.is_under_way() || self.cache.is_under_way()
+        self.ledger.is_under_way() || self.elsewhere.cache.is_under_way()
     }
 
     /// Asks the store for players who are looked for.
     #[cfg(feature = "lookups")]
     pub fn order_look_up(&mut self, now_ms: u64) {
-        let players = self.cache.order(now_ms);
+        let players = self.elsewhere.order(now_ms, &self.ledger);
         if !players.is_empty() {
-            self.hand_over(StoreOrder::LookUp { players }, &mut Vec::new());
+            self.hand_over(StoreOrder::LookUp { players }, now_ms, &mut Vec::new());
         }
-    }
-
-    /// Takes an answer to a look-up.
-    #[cfg(feature = "lookups")]
-    fn take_looked_up(
-        &mut self,
-        players: &[PlayerId],
-        found: Result<Vec<PlayerRecord>, StoreError>,
-        now_ms: u64,
-    ) {
-        let answered = &mut self.answered;
-        self.cache
-            .take(players, found, now_ms, |number, player, answer| {
-                answered.push(LookUpAnswer {
-                    player,
-                    number,
-                    answer,
-                });
-            });
     }
 
     fn take(&mut self, report: StoreReport, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         #[cfg(feature = "lookups")]
         if let StoreReport::LookedUp(players, found) = report {
             self.is_failing = found.is_err();
-            self.take_looked_up(&players, found, now_ms);
+            self.elsewhere.take(&players, found, now_ms);
             return;
         }
         let mut failed = false;
         self.ledger.take(report, now_ms, |event| {
             failed |= matches!(event, LedgerEvent::Trouble(_));
+            #[cfg(feature = "lookups")]
+            self.elsewhere.note(&event);
             events.push(event);
         });
         self.is_failing = failed;
@@ -258,29 +240,26 @@ impl OpenDirectory {
         self.ledger.orders(now_ms, |order| orders.push(order));
         orders
             .into_iter()
-            .for_each(|order| self.hand_over(order, events));
+            .for_each(|order| self.hand_over(order, now_ms, events));
     }
 
     /// Asks the store to save all that is not saved.
     pub fn order_save(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         if let Some(order) = self.ledger.save_order(now_ms) {
-            self.hand_over(order, events);
+            self.hand_over(order, now_ms, events);
         }
     }
 
-    fn hand_over(&mut self, order: StoreOrder, events: &mut Vec<LedgerEvent>) {
+    fn hand_over(&mut self, order: StoreOrder, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         let thread = self
             .thread
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.order(order) {
             error!("the store's thread has ended: nothing more is saved");
-            #[cfg(feature = "lookups")]
-            if let StoreOrder::LookUp { players } = order {
-                self.take_looked_up(&players, Err(thread_ended()), 0);
-                return;
+            if let Some(report) = order.failed(thread_ended()) {
+                self.take(report, now_ms, events);
             }
-            self.ledger.undelivered(order, |event| events.push(event));
         }
     }
 }

@@ -31,30 +31,19 @@ pub(super) fn look_up(
         world.write_message_batch(unanswered.collect::<Vec<_>>());
         return;
     };
-    let mut answers = std::mem::take(&mut open.answered);
     for LookUpRequest { player, number } in requests {
-        let here = open
-            .ledger
-            .is_live(player)
-            .then(|| of_components(world, player));
-        let answer = match here.flatten() {
-            Some(known) => Some(Ok(known)),
-            None => open.cache.look(player, number, now_ms).transpose(),
-        };
-        answers.extend(answer.map(|answer| LookUpAnswer {
-            player,
-            number,
-            answer,
-        }));
+        let is_here = open.ledger.is_live(player);
+        match is_here.then(|| of_components(world, player)).flatten() {
+            Some(known) => open.elsewhere.answers.push(LookUpAnswer {
+                player,
+                number,
+                answer: Ok(known),
+            }),
+            None => open.elsewhere.look(player, number, now_ms, &open.ledger),
+        }
     }
-    open.cache.expire(now_ms, |number, player, answer| {
-        answers.push(LookUpAnswer {
-            player,
-            number,
-            answer,
-        });
-    });
-    world.write_message_batch(answers);
+    open.elsewhere.expire(now_ms);
+    world.write_message_batch(std::mem::take(&mut open.elsewhere.answers));
     open.order_look_up(now_ms);
 }
 

@@ -11,12 +11,14 @@
 //! | `events` | what the ledger tells, told to the game |
 //! | `attend` | what came from the store, and who comes and goes |
 //! | `hand_over` | what the tick saves |
-//! | `look_up` | look-ups of players, here and elsewhere (feature `lookups`) |
+//! | `look_up`, `elsewhere` | looks at players, here and elsewhere (feature `lookups`) |
 //! | `close` | the end: all is saved, all leases are given back |
 
 mod attend;
 mod close;
 mod directory;
+#[cfg(feature = "lookups")]
+mod elsewhere;
 mod events;
 mod hand_over;
 #[cfg(feature = "lookups")]
