@@ -219,7 +219,9 @@ impl LeaseModel {
                 self.leave(nth, player, tick);
                 self.count("expired");
             }
-            LedgerEvent::Saved { tick, revisions } => {
+            LedgerEvent::Saved {
+                tick, revisions, ..
+            } => {
                 let saved = |player: PlayerId| revisions.iter().any(|&(other, _)| other == player);
                 for &(at, player, writes) in &server.written {
                     if at <= tick && saved(player) {

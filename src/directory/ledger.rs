@@ -17,7 +17,7 @@
 //! Invariants: of a player there is one epoch at a time, since it is claimed only when nothing of it waits; a batch is tried
 //! with the same number until it is done; batches are done in order.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,8 @@ pub enum LedgerEvent {
         tick: u64,
         /// The players in it, with their revisions now.
         revisions: Vec<(PlayerId, u64)>,
+        /// Players who went, whose leases were given back with it.
+        left: Vec<PlayerId>,
     },
     /// The store failed.
     Trouble(StoreError),
@@ -195,9 +197,13 @@ impl Ledger {
         self.unsaved.len() + self.saving.as_ref().map_or(0, |saving| saving.len())
     }
 
-    /// Whether something of a player waits to be saved.
+    /// Whether something of a player is to be saved still, or may be: it waits for that, or the player just left.
     #[must_use]
     pub fn is_unsaved(&self, player: PlayerId) -> bool {
+        let hold = self.holds.get(&player);
+        if hold.is_some_and(|hold| hold.state == HoldState::Leaving) {
+            return true;
+        }
         let saving = self.saving.as_ref();
         self.unsaved.contains(player) || saving.is_some_and(|saving| saving.contains(player))
     }
@@ -424,18 +430,19 @@ impl Ledger {
                 self.lose(player, tell);
             }
         }
+        let mut left = Vec::new();
         for &(player, epoch) in batch.releases() {
-            if self
-                .holds
-                .get(&player)
-                .is_some_and(|hold| hold.epoch == epoch)
-            {
-                self.holds.remove(&player);
+            let Entry::Occupied(hold) = self.holds.entry(player) else {
+                continue;
+            };
+            if hold.get().epoch == epoch && hold.remove().state == HoldState::Leaving {
+                left.push(player);
             }
         }
         tell(LedgerEvent::Saved {
             tick: batch.tick,
             revisions: outcome.revisions,
+            left,
         });
     }
 

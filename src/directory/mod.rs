@@ -15,6 +15,7 @@
 //! | `supervisor`, `store_thread` | opens the store and works orders off; the thread that waits for it |
 //! | `memory_store`, `faulty_store` | a store in memory; faults by seed around any store |
 //! | `cache` | what is known here of players elsewhere (feature `lookups`) |
+//! | `peers`, `followers` | what goes between servers, and who is told what (feature `lookups`) |
 //! | `sqlite/` | the store in a file (feature `sqlite`) |
 //! | `error` | what can go wrong |
 //! | `plugin/` | all that in the tick |
@@ -34,11 +35,15 @@ mod cache_model;
 pub mod conformance;
 mod error;
 mod faulty_store;
+#[cfg(feature = "lookups")]
+mod followers;
 mod lease;
 #[cfg(test)]
 mod lease_model;
 mod ledger;
 mod memory_store;
+#[cfg(feature = "lookups")]
+mod peers;
 mod plugin;
 mod record;
 mod save_batch;
@@ -53,9 +58,13 @@ mod supervisor;
 pub use cache::{CacheSettings, CacheStats, KnownPlayer, PlayerCache};
 pub use error::{DirectoryError, StoreError, StoreFault};
 pub use faulty_store::{FaultShares, FaultySource};
+#[cfg(feature = "lookups")]
+pub use followers::{PeerSettings, PeerStats};
 pub use lease::{LeaseClaim, LeaseRefused, LeaseState, ServerId};
 pub use ledger::{Ledger, LedgerEvent, LedgerSettings};
 pub use memory_store::{MemoryDisk, MemoryStore};
+#[cfg(feature = "lookups")]
+pub use peers::{LocalPeers, PeerFaults, PeerHub, PeerMessage, Peers};
 pub use plugin::{
     Directory, DirectoryPlugin, DirectorySettings, DirectoryStats, DirectorySystems, LeaseLost,
     PlayerLoaded, PlayerRefused, PlayersSaved, StoreAnswers, Transfer, close_directory,

@@ -10,6 +10,8 @@ use super::hand_over::tie;
 use super::look_up::look_up;
 use super::settings::DirectorySettings;
 use crate::directory::ledger::LedgerEvent;
+#[cfg(feature = "lookups")]
+use crate::directory::peers::Peers;
 use crate::directory::record::StoredAttribute;
 use crate::session::{LoggedIn, LoggedOut, Sessions};
 use crate::sync::Attributes;
@@ -78,8 +80,14 @@ fn attend_to(world: &mut World, directory: &mut Directory) {
 
 #[cfg(feature = "lookups")]
 fn look_up_for(world: &mut World, directory: &mut Directory) {
-    let Directory { open, look_ups, .. } = directory;
+    let Directory {
+        open,
+        look_ups,
+        peers,
+        ..
+    } = directory;
     let now = world.resource::<Time<Fixed>>().elapsed();
     let now_ms = open.as_ref().map_or(0, |open| open.now_ms(now));
-    look_up(world, open.as_mut(), look_ups, now_ms);
+    let peers = peers.as_mut().map(|peers| &mut **peers as &mut dyn Peers);
+    look_up(world, open.as_mut(), peers, look_ups, now_ms);
 }

@@ -17,7 +17,11 @@ use super::settings::{DirectorySettings, StoreAnswers};
 #[cfg(feature = "lookups")]
 use crate::directory::cache::CacheStats;
 use crate::directory::error::DirectoryError;
+#[cfg(feature = "lookups")]
+use crate::directory::followers::{Followers, PeerStats};
 use crate::directory::ledger::{Ledger, LedgerEvent, thread_ended};
+#[cfg(feature = "lookups")]
+use crate::directory::peers::Peers;
 use crate::directory::record::StoredAttribute;
 use crate::directory::store::StoreSource;
 use crate::directory::store_thread::StoreThread;
@@ -41,6 +45,8 @@ pub struct Directory {
     pub(super) saves: MessageCursor<SaveRequest>,
     #[cfg(feature = "lookups")]
     pub(super) look_ups: MessageCursor<LookUpRequest>,
+    #[cfg(feature = "lookups")]
+    pub(super) peers: Option<Box<dyn Peers>>,
 }
 
 impl Directory {
@@ -70,6 +76,21 @@ impl Directory {
         open.is_some_and(|open| open.ledger.is_live(player))
     }
 
+    /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
+    /// know of. Until the directory is [closed](super::close_directory). With the feature `lookups`.
+    #[cfg(feature = "lookups")]
+    pub fn join(&mut self, peers: impl Peers + 'static) {
+        self.peers = Some(Box::new(peers));
+    }
+
+    /// What went between this server and others; `None` when it did not join any, or no store is open.
+    #[cfg(feature = "lookups")]
+    #[must_use]
+    pub fn peer_stats(&self) -> Option<PeerStats> {
+        let followers = self.open.as_ref()?.elsewhere.followers.as_ref();
+        followers.map(Followers::stats)
+    }
+
     /// What became of looks at players elsewhere; `None` without a store that is open.
     #[cfg(feature = "lookups")]
     #[must_use]
@@ -82,6 +103,15 @@ impl Directory {
     #[must_use]
     pub fn unsaved(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.ledger.unsaved())
+    }
+
+    /// Tells other servers the last of what they are to be told, and ends the store's thread.
+    pub(super) fn part(&mut self) {
+        #[cfg(feature = "lookups")]
+        if let (Some(open), Some(mut peers)) = (&mut self.open, self.peers.take()) {
+            open.elsewhere.send(&mut *peers);
+        }
+        self.open = None;
     }
 
     /// Starts the thread, if there is a store that was not started yet.
@@ -186,17 +216,25 @@ impl OpenDirectory {
         came
     }
 
-    #[cfg(not(feature = "lookups"))]
     fn is_under_way(&self) -> bool {
+        #[cfg(feature = "lookups")]
+        if self.elsewhere.cache.is_under_way() {
+            return true;
+        }
         self.ledger.is_under_way()
     }
 
-    #[cfg(feature = "lookups")]
-    fn is_under_way(&self) -> bool {
-        self.ledger.is_under_way() || self.elsewhere.cache.is_under_way()
+    /// Whether other servers were told all that they are to be.
+    pub fn is_published(&self) -> bool {
+        #[cfg(feature = "lookups")]
+        if !self.elsewhere.is_published() {
+            return false;
+        }
+        true
     }
 
-    /// Asks the store for players who are looked for.
+    /// Asks the store for players who are looked for, and for those of whom other servers are to be told. Behind the saves of a
+    /// tick, so that these are in what is read.
     #[cfg(feature = "lookups")]
     pub fn order_look_up(&mut self, now_ms: u64) {
         let players = self.elsewhere.order(now_ms, &self.ledger);
@@ -209,16 +247,23 @@ impl OpenDirectory {
         #[cfg(feature = "lookups")]
         if let StoreReport::LookedUp(players, found) = report {
             self.is_failing = found.is_err();
-            self.elsewhere.take(&players, found, now_ms);
+            let Self {
+                elsewhere, ledger, ..
+            } = self;
+            elsewhere.take(&players, found, now_ms, ledger);
             return;
         }
         let mut failed = false;
+        #[cfg(feature = "lookups")]
+        let first = events.len();
         self.ledger.take(report, now_ms, |event| {
             failed |= matches!(event, LedgerEvent::Trouble(_));
-            #[cfg(feature = "lookups")]
-            self.elsewhere.note(&event);
             events.push(event);
         });
+        #[cfg(feature = "lookups")]
+        for event in &events[first..] {
+            self.elsewhere.note(event, now_ms, &self.ledger);
+        }
         self.is_failing = failed;
     }
 

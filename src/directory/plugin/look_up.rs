@@ -9,14 +9,17 @@ use super::directory::OpenDirectory;
 use super::messages::{LookUpAnswer, LookUpRequest};
 use crate::directory::cache::KnownPlayer;
 use crate::directory::error::DirectoryError;
+use crate::directory::peers::Peers;
 use crate::directory::record::PlayerRecord;
 use crate::sync::save_request_of;
 use crate::world::{PlayerId, Players};
 
-/// Answers what can be answered now, and has the store asked for the rest.
+/// Takes what other servers told, answers what can be answered now, and tells other servers what they are to be told. The store
+/// is asked for the rest at the end of the tick.
 pub(super) fn look_up(
     world: &mut World,
     open: Option<&mut OpenDirectory>,
+    mut peers: Option<&mut dyn Peers>,
     cursor: &mut MessageCursor<LookUpRequest>,
     now_ms: u64,
 ) {
@@ -31,6 +34,9 @@ pub(super) fn look_up(
         world.write_message_batch(unanswered.collect::<Vec<_>>());
         return;
     };
+    if let Some(peers) = &mut peers {
+        open.elsewhere.receive(*peers, now_ms, &open.ledger);
+    }
     for LookUpRequest { player, number } in requests {
         let is_here = open.ledger.is_live(player);
         match is_here.then(|| of_components(world, player)).flatten() {
@@ -44,7 +50,9 @@ pub(super) fn look_up(
     }
     open.elsewhere.expire(now_ms);
     world.write_message_batch(std::mem::take(&mut open.elsewhere.answers));
-    open.order_look_up(now_ms);
+    if let Some(peers) = &mut peers {
+        open.elsewhere.send(*peers);
+    }
 }
 
 /// What is to be kept of a player who is here, as it is now; `None` when it has no object yet.

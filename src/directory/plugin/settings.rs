@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "lookups")]
 use crate::directory::cache::CacheSettings;
+#[cfg(feature = "lookups")]
+use crate::directory::followers::PeerSettings;
 use crate::directory::ledger::LedgerSettings;
 
 /// When answers of the store are taken.
@@ -34,6 +36,9 @@ pub struct DirectorySettings {
     /// What is remembered of players elsewhere.
     #[cfg(feature = "lookups")]
     pub cache: CacheSettings,
+    /// Limits of what goes between servers.
+    #[cfg(feature = "lookups")]
+    pub peers: PeerSettings,
 }
 
 impl Default for DirectorySettings {
@@ -44,6 +49,8 @@ impl Default for DirectorySettings {
             ledger: LedgerSettings::default(),
             #[cfg(feature = "lookups")]
             cache: CacheSettings::default(),
+            #[cfg(feature = "lookups")]
+            peers: PeerSettings::default(),
         }
     }
 }

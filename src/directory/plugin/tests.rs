@@ -1,5 +1,8 @@
 //! Players that log in, change and go, with a store that does what it should, and with one that does not.
 
+#[cfg(feature = "lookups")]
+mod peers;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
