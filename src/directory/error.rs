@@ -78,7 +78,7 @@ pub enum DirectoryError {
         /// After how many milliseconds it can be had at the latest, if that server does not renew.
         left_ms: u64,
     },
-    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms).
+    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms), or a look longer than its own.
     #[error("player {}: no answer from the store within {deadline_ms} ms", player.0)]
     Late {
         /// Whose record was asked for.
