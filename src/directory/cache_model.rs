@@ -88,9 +88,9 @@ fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
 }
 
 /// What came of a look: a revision with its age, or that there was an error.
-type Told = Result<(u64, u64), ()>;
+type ToldInShort = Result<(u64, u64), ()>;
 
-fn in_short(answer: &Result<KnownPlayer, DirectoryError>) -> Told {
+fn in_short(answer: &Result<KnownPlayer, DirectoryError>) -> ToldInShort {
     let known = answer.as_ref().map_err(|_| ())?;
     let revision = known.record.as_ref().map_or(0, |record| record.revision);
     Ok((revision, known.age_ms))
@@ -111,7 +111,7 @@ struct NaiveCache {
 }
 
 impl NaiveCache {
-    fn look(&mut self, player: u64, number: u64, now_ms: u64, trusts: bool) -> Option<Told> {
+    fn look(&mut self, player: u64, number: u64, now_ms: u64, trusts: bool) -> Option<ToldInShort> {
         if let Some(&(revision, read_ms, until_ms)) = self.known.get(&player)
             && trusts
             && now_ms < until_ms
@@ -139,7 +139,7 @@ impl NaiveCache {
         Vec::new()
     }
 
-    fn answered(&mut self, revisions: &[Result<u64, ()>], now_ms: u64) -> Vec<(u64, Told)> {
+    fn answered(&mut self, revisions: &[Result<u64, ()>], now_ms: u64) -> Vec<(u64, ToldInShort)> {
         let mut told = Vec::new();
         for (player, revision) in std::mem::take(&mut self.asked).into_iter().zip(revisions) {
             let mut answer = Err(());
@@ -174,7 +174,7 @@ impl NaiveCache {
         }
     }
 
-    fn expire(&mut self, now_ms: u64) -> Vec<(u64, Told)> {
+    fn expire(&mut self, now_ms: u64) -> Vec<(u64, ToldInShort)> {
         let is_late = |look: &&(u64, u64, u64)| now_ms - look.2 > DEADLINE_MS;
         let late = self.waiting.iter().filter(is_late);
         let late = late.map(|look| (look.0, Err(()))).collect();
@@ -223,7 +223,7 @@ struct CacheTrial {
     told: BTreeMap<u64, u64>,
 }
 
-type Checked = Result<(), TestCaseError>;
+type CacheChecked = Result<(), TestCaseError>;
 
 impl CacheTrial {
     fn new(entries_max: u32) -> Self {
@@ -240,7 +240,7 @@ impl CacheTrial {
     }
 
     /// A revision was told of a player: it is not older than one that was told before, and not older than it may be.
-    fn tell(&mut self, player: u64, told: Told) -> Checked {
+    fn tell(&mut self, player: u64, told: ToldInShort) -> CacheChecked {
         if let Ok((revision, age_ms)) = told {
             let newest = self.told.entry(player).or_default();
             prop_assert!(
@@ -258,8 +258,8 @@ impl CacheTrial {
     fn tell_all(
         &mut self,
         told: &[(u64, PlayerId, Result<KnownPlayer, DirectoryError>)],
-        expected: Option<Vec<(u64, Told)>>,
-    ) -> Checked {
+        expected: Option<Vec<(u64, ToldInShort)>>,
+    ) -> CacheChecked {
         let answers = told.iter();
         let answers: Vec<_> = answers
             .map(|(number, _, answer)| (*number, in_short(answer)))
@@ -279,7 +279,7 @@ impl CacheTrial {
         Ok(())
     }
 
-    fn look(&mut self, player: u64, trusts: bool) -> Checked {
+    fn look(&mut self, player: u64, trusts: bool) -> CacheChecked {
         self.looks += 1;
         let (number, now_ms) = (self.looks, self.now_ms);
         let answer = if trusts {
@@ -300,7 +300,7 @@ impl CacheTrial {
         Ok(())
     }
 
-    fn order(&mut self, below: u64) -> Checked {
+    fn order(&mut self, below: u64) -> CacheChecked {
         let now_ms = self.now_ms;
         let players = self.cache.order(now_ms, |player| player.0 >= below, &[]);
         if let Some(naive) = &mut self.naive {
@@ -318,7 +318,7 @@ impl CacheTrial {
         Ok(())
     }
 
-    fn answer(&mut self, mood: StoreMood) -> Checked {
+    fn answer(&mut self, mood: StoreMood) -> CacheChecked {
         if self.asked.is_empty() {
             return Ok(());
         }
@@ -348,7 +348,7 @@ impl CacheTrial {
         self.tell_all(&told, expected)
     }
 
-    fn step(&mut self, step: CacheStep) -> Checked {
+    fn step(&mut self, step: CacheStep) -> CacheChecked {
         match step {
             CacheStep::Look(player) => self.look(player, true)?,
             CacheStep::LookAtStore(player) => self.look(player, false)?,

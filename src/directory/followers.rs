@@ -72,7 +72,7 @@ struct Follower {
 
 /// Whom a record is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum RecordFor {
     Followers,
     All,
 }
@@ -85,9 +85,9 @@ pub struct Followers {
     /// Of players who are here and were saved since they came.
     revisions: HashMap<PlayerId, u64, FixedState>,
     /// The first one is told first.
-    due: IndexMap<PlayerId, Told, FixedState>,
+    due: IndexMap<PlayerId, RecordFor, FixedState>,
     /// Those whose records the store was asked for.
-    asked: BTreeMap<PlayerId, Told>,
+    asked: BTreeMap<PlayerId, RecordFor>,
     stats: PeerStats,
 }
 
@@ -147,7 +147,7 @@ impl Followers {
             .get(&player)
             .is_some_and(|&new| revision < new);
         if is_older {
-            self.tell(player, Told::Followers);
+            self.tell(player, RecordFor::Followers);
         }
     }
 
@@ -159,7 +159,7 @@ impl Followers {
             if followers.is_empty() {
                 self.by_player.remove(&player);
             } else {
-                self.tell(player, Told::Followers);
+                self.tell(player, RecordFor::Followers);
             }
         }
     }
@@ -167,7 +167,7 @@ impl Followers {
     /// A player is here no more, and its last values are saved.
     pub fn left(&mut self, player: PlayerId) {
         self.lost(player);
-        self.tell(player, Told::All);
+        self.tell(player, RecordFor::All);
     }
 
     /// A player is another server's: it has nothing more to be told by this one.
@@ -177,11 +177,11 @@ impl Followers {
         self.due.shift_remove(&player);
     }
 
-    fn tell(&mut self, player: PlayerId, whom: Told) {
+    fn tell(&mut self, player: PlayerId, whom: RecordFor) {
         let is_full = self.due.len() >= self.settings.due_max as usize;
         if is_full && !self.due.contains_key(&player) {
             self.stats.unpublished += 1;
-        } else if self.due.get(&player) != Some(&Told::All) {
+        } else if self.due.get(&player) != Some(&RecordFor::All) {
             self.due.insert(player, whom);
         }
     }
@@ -216,7 +216,7 @@ impl Followers {
             };
             let record = Arc::new(record.clone());
             self.stats.published += 1;
-            if whom == Told::All {
+            if whom == RecordFor::All {
                 to_all.push(record);
                 continue;
             }

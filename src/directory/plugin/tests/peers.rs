@@ -16,7 +16,7 @@ const HOUR_MS: u64 = 3_600_000;
 const DEADLINE_MS: u64 = 200;
 
 /// What was to be so and is not.
-type Checked = Result<(), String>;
+type PeersChecked = Result<(), String>;
 
 fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, fresh_ms: u64) -> App {
     let settings = DirectorySettings {
@@ -158,7 +158,7 @@ impl PeerTrial {
         }
     }
 
-    fn step(&mut self) -> Checked {
+    fn step(&mut self) -> PeersChecked {
         self.tick += 1;
         for nth in 0..self.apps.len() {
             self.apps[nth].update();
@@ -182,7 +182,7 @@ impl PeerTrial {
     }
 
     /// An answer came: once, with what the disk had not longer ago than it may be, and with no less than was shown before.
-    fn check(&mut self, number: u64, coins: Result<Option<u64>, DirectoryError>) -> Checked {
+    fn check(&mut self, number: u64, coins: Result<Option<u64>, DirectoryError>) -> PeersChecked {
         let Some((server, player, _)) = self.waiting.remove(&number) else {
             return Err(format!("look {number} was answered before"));
         };
@@ -209,7 +209,7 @@ impl PeerTrial {
         Ok(())
     }
 
-    fn run(&mut self, ticks: u32) -> Checked {
+    fn run(&mut self, ticks: u32) -> PeersChecked {
         for _ in 0..ticks {
             self.act();
             self.step()?;
@@ -218,7 +218,7 @@ impl PeerTrial {
     }
 
     /// Everybody goes, what is under way arrives; then all servers show what the disk has.
-    fn converge(&mut self) -> Checked {
+    fn converge(&mut self) -> PeersChecked {
         for &(nth, client, _) in self.sent_to.values() {
             let mut bytes = Vec::new();
             ClientMessage::Logout.encode(&mut bytes);
@@ -265,7 +265,7 @@ const DISORDER: PeerFaults = PeerFaults {
 };
 
 /// Servers that refresh what they know and lose messages; then servers that learn by messages alone.
-fn trial(seed: u64, trusts: bool) -> Checked {
+fn trial(seed: u64, trusts: bool) -> PeersChecked {
     let mut refreshing = PeerTrial::new(seed, 400, LOSSES, trusts);
     refreshing.run(150)?;
     let pause = 400 / refreshing.tick_ms() as u32 + 2;
