@@ -16,6 +16,7 @@
 //! | `scenario` | scenarios in RON: load, check, play, report; with `crowd` |
 //! | `png` | maps in PNG files |
 //! | `bench` | what the systems are measured with and beside |
+//! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `cli` | the program, with all of the above |
 //! | `reflect` | `Reflect` on most public components and settings |

@@ -12,7 +12,7 @@ use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Store, StoreSource};
 use crate::wire::{Encoding, Value};
 use crate::world::PlayerId;
 
@@ -152,7 +152,11 @@ impl<'s> StoreTrial<'s> {
     /// What is kept of a player, without its tick.
     fn look(&mut self, player: u64) -> Result<Option<PlayerRecord>, String> {
         let mut found = self.store.look_up(&[PlayerId(player)]).map_err(failed)?;
-        Ok(found.pop())
+        match (found.pop(), found.len()) {
+            (Some(LookedUp::Found(record)), 0) => Ok(Some(record)),
+            (Some(LookedUp::Missing), 0) => Ok(None),
+            other => Err(format!("expected one answer, found {other:?}")),
+        }
     }
 }
 
@@ -171,7 +175,19 @@ fn new_player(bench: &mut StoreTrial) -> Conformed {
     expect("a claim saves nothing", bench.look(7)?, None)?;
     let all = [PlayerId(7), PlayerId(8)];
     let found = bench.store.look_up(&all).map_err(failed)?;
-    expect("who was never saved is left out", found, Vec::new())
+    let nobody = vec![LookedUp::Missing, LookedUp::Missing];
+    expect("who was never saved", found, nobody)?;
+    let epoch = bench.take(0, 8, 0)?;
+    let mut batch = bench.batch(1);
+    put(&mut batch, 8, epoch, &[(1, Some(&[1]))]);
+    bench.save(0, &batch)?;
+    let found = bench.store.look_up(&[9, 8, 7].map(PlayerId));
+    let found = found.map_err(failed)?.into_iter().map(LookedUp::found);
+    let found: Vec<_> = found
+        .map(|found| found.map(|record| record.player.0))
+        .collect();
+    let expected = vec![None, Some(8), None];
+    expect("answers in the order of players", found, expected)
 }
 
 fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
@@ -650,7 +666,7 @@ mod tests {
             self.0.renew(leases, until_ms)
         }
 
-        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
             self.0.look_up(players)
         }
     }

@@ -78,7 +78,7 @@ pub enum DirectoryError {
         /// After how many milliseconds it can be had at the latest, if that server does not renew.
         left_ms: u64,
     },
-    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms).
+    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms), or a look longer than its own.
     #[error("player {}: no answer from the store within {deadline_ms} ms", player.0)]
     Late {
         /// Whose record was asked for.
@@ -105,6 +105,22 @@ pub enum DirectoryError {
         held: usize,
         /// How many may be.
         max: usize,
+    },
+    /// Too many look-ups wait for the store.
+    #[error("player {}: {waiting} look-ups wait, at most {max} may", player.0)]
+    Looks {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many wait.
+        waiting: usize,
+        /// How many may.
+        max: usize,
+    },
+    /// The store gave fewer answers than it was asked for.
+    #[error("player {}: the store gave no answer", player.0)]
+    NoAnswer {
+        /// Whose record was asked for.
+        player: PlayerId,
     },
     /// There is one already; it has to be [closed](super::close_directory) before another is used.
     #[error("a store is open already")]

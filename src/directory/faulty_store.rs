@@ -8,9 +8,9 @@ use rand_pcg::Pcg64Mcg;
 
 use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
-use super::record::{PlayerRecord, StoredAttribute};
+use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 use crate::world::PlayerId;
 
 /// How often each fault strikes; shares of all calls.
@@ -164,7 +164,7 @@ impl Store for FaultyStore {
         self.call(false, |store| store.renew(leases, until_ms))
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
         self.call(false, |store| store.look_up(players))
     }
 }

@@ -17,8 +17,8 @@ use rand_pcg::Pcg64Mcg;
 use super::faulty_store::{FaultShares, FaultySource};
 use super::ledger::{Ledger, LedgerEvent, LedgerSettings};
 use super::memory_store::MemoryDisk;
-use super::record::StoredAttribute;
-use super::store::StoreSource;
+use super::record::{PlayerRecord, StoredAttribute};
+use super::store::{LookedUp, StoreSource};
 use super::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
 use crate::wire::Encoding;
 use crate::world::PlayerId;
@@ -219,7 +219,9 @@ impl LeaseModel {
                 self.leave(nth, player, tick);
                 self.count("expired");
             }
-            LedgerEvent::Saved { tick, revisions } => {
+            LedgerEvent::Saved {
+                tick, revisions, ..
+            } => {
                 let saved = |player: PlayerId| revisions.iter().any(|&(other, _)| other == player);
                 for &(at, player, writes) in &server.written {
                     if at <= tick && saved(player) {
@@ -354,7 +356,8 @@ impl LeaseModel {
         }
         let all: Vec<PlayerId> = (0..PLAYERS).map(PlayerId).collect();
         let mut store = self.disk.open().expect(DISK);
-        let kept = store.look_up(&all).expect(DISK);
+        let kept = store.look_up(&all).expect(DISK).into_iter();
+        let kept: Vec<PlayerRecord> = kept.filter_map(LookedUp::found).collect();
         let coins = |bytes: &Vec<u8>| u64::from_le_bytes(bytes.as_slice().try_into().expect(DISK));
         let sum: u64 = kept
             .iter()

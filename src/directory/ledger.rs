@@ -17,13 +17,13 @@
 //! Invariants: of a player there is one epoch at a time, since it is claimed only when nothing of it waits; a batch is tried
 //! with the same number until it is done; batches are done in order.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracing::error;
 
-use super::error::{DirectoryError, StoreError};
+use super::error::{DirectoryError, StoreError, StoreFault};
 use super::record::PlayerRecord;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimTerms, Claimed, SaveOutcome};
@@ -89,6 +89,8 @@ pub enum LedgerEvent {
         tick: u64,
         /// The players in it, with their revisions now.
         revisions: Vec<(PlayerId, u64)>,
+        /// Players who went, whose leases were given back with it.
+        left: Vec<PlayerId>,
     },
     /// The store failed.
     Trouble(StoreError),
@@ -103,6 +105,15 @@ enum HoldState {
     Leaving,
     /// The lease is another's, or what was to be saved with it was refused: nothing more is saved of it.
     Void,
+}
+
+/// Why nothing can be ordered any more.
+pub(super) fn thread_ended() -> StoreError {
+    StoreError {
+        store: "of this server".to_owned(),
+        fault: StoreFault::Unreachable,
+        cause: "its thread has ended".to_owned(),
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +195,17 @@ impl Ledger {
     #[must_use]
     pub fn unsaved(&self) -> usize {
         self.unsaved.len() + self.saving.as_ref().map_or(0, |saving| saving.len())
+    }
+
+    /// Whether something of a player is to be saved still, or may be: it waits for that, or the player just left.
+    #[must_use]
+    pub fn is_unsaved(&self, player: PlayerId) -> bool {
+        let hold = self.holds.get(&player);
+        if hold.is_some_and(|hold| hold.state == HoldState::Leaving) {
+            return true;
+        }
+        let saving = self.saving.as_ref();
+        self.unsaved.contains(player) || saving.is_some_and(|saving| saving.contains(player))
     }
 
     /// Whether an answer is to come.
@@ -318,17 +340,6 @@ impl Ledger {
         }
     }
 
-    /// An order could not be handed over: the store's thread is gone.
-    pub fn undelivered(&mut self, order: StoreOrder, mut tell: impl FnMut(LedgerEvent)) {
-        if let Some(report) = order.failed(StoreError {
-            store: "of this server".to_owned(),
-            fault: super::error::StoreFault::Unreachable,
-            cause: "its thread has ended".to_owned(),
-        }) {
-            self.take(report, 0, &mut tell);
-        }
-    }
-
     /// Takes an answer of the store.
     pub fn take(&mut self, report: StoreReport, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
         match report {
@@ -419,18 +430,19 @@ impl Ledger {
                 self.lose(player, tell);
             }
         }
+        let mut left = Vec::new();
         for &(player, epoch) in batch.releases() {
-            if self
-                .holds
-                .get(&player)
-                .is_some_and(|hold| hold.epoch == epoch)
-            {
-                self.holds.remove(&player);
+            let Entry::Occupied(hold) = self.holds.entry(player) else {
+                continue;
+            };
+            if hold.get().epoch == epoch && hold.remove().state == HoldState::Leaving {
+                left.push(player);
             }
         }
         tell(LedgerEvent::Saved {
             tick: batch.tick,
             revisions: outcome.revisions,
+            left,
         });
     }
 

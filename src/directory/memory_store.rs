@@ -1,13 +1,13 @@
 //! A store in memory: for tests, and for a game that wants no file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::{StoreError, StoreFault};
 use super::lease::{LeaseClaim, LeaseState, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::{PlayerSave, SaveBatch};
-use super::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 use crate::world::PlayerId;
 
 /// What a [`MemoryStore`] keeps: lives as long as anybody holds it, and is shared by all stores that it opens.
@@ -20,6 +20,8 @@ struct MemoryTables {
     players: BTreeMap<PlayerId, (PlayerRecord, LeaseState)>,
     /// The newest process of each name.
     servers: BTreeMap<String, u64>,
+    /// Players whose records cannot be read.
+    spoilt: BTreeSet<PlayerId>,
     /// The last batch of each process, and who was refused in it.
     batches: BTreeMap<ServerId, (u64, Vec<PlayerId>)>,
 }
@@ -28,6 +30,24 @@ impl MemoryDisk {
     // What a panic in the middle of a call leaves is as a kill leaves it.
     fn tables(&self) -> MutexGuard<'_, MemoryTables> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryDisk {
+    /// From now on the record of a player cannot be read: a fault for tests.
+    pub fn spoil(&self, player: PlayerId) {
+        self.tables().spoilt.insert(player);
+    }
+}
+
+impl MemoryTables {
+    /// Why the record of a player cannot be read, if it cannot.
+    fn spoilt(&self, player: PlayerId) -> Option<StoreError> {
+        self.spoilt.contains(&player).then(|| StoreError {
+            store: "in memory".to_owned(),
+            fault: StoreFault::Value,
+            cause: format!("player {}: expected a record, found a spoilt one", player.0),
+        })
     }
 }
 
@@ -82,6 +102,7 @@ impl Store for MemoryStore {
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut tables = self.0.tables();
         let claimed = players.iter().map(|&player| {
+            let spoilt = tables.spoilt(player);
             let fresh = || (PlayerRecord::new(player), LeaseState::default());
             let (record, lease) = tables.players.entry(player).or_insert_with(fresh);
             let claim = LeaseClaim {
@@ -90,12 +111,15 @@ impl Store for MemoryStore {
                 until_ms: terms.until_ms,
                 grace_ms: terms.grace_ms,
             };
-            match lease.claim(claim) {
-                Ok(epoch) => Claimed::Granted {
-                    epoch,
-                    record: record.clone(),
-                },
-                Err(refusal) => Claimed::Refused { player, refusal },
+            let mut claimed = lease.clone();
+            match (claimed.claim(claim), spoilt) {
+                (Ok(_), Some(error)) => Claimed::Unreadable { player, error },
+                (Ok(epoch), None) => {
+                    *lease = claimed;
+                    let record = record.clone();
+                    Claimed::Granted { epoch, record }
+                }
+                (Err(refusal), _) => Claimed::Refused { player, refusal },
             }
         });
         Ok(claimed.collect())
@@ -187,11 +211,18 @@ impl Store for MemoryStore {
         Ok(lost)
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
         let tables = self.0.tables();
-        let found = players.iter().filter_map(|player| {
-            let (record, _) = tables.players.get(player)?;
-            (!record.is_new()).then(|| record.clone())
+        let found = players.iter().map(|&player| {
+            let kept = tables.players.get(&player).map(|(record, _)| record);
+            match (
+                kept.filter(|record| !record.is_new()),
+                tables.spoilt(player),
+            ) {
+                (None, _) => LookedUp::Missing,
+                (Some(_), Some(error)) => LookedUp::Unreadable(error),
+                (Some(record), None) => LookedUp::Found(record.clone()),
+            }
         });
         Ok(found.collect())
     }

@@ -45,6 +45,28 @@ pub enum Claimed {
     },
 }
 
+/// What a look at a player found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookedUp {
+    /// What is kept of it.
+    Found(PlayerRecord),
+    /// Nothing was ever saved of it.
+    Missing,
+    /// What is kept of it cannot be read.
+    Unreadable(StoreError),
+}
+
+impl LookedUp {
+    /// The record, if there is one that can be read.
+    #[must_use]
+    pub fn found(self) -> Option<PlayerRecord> {
+        match self {
+            Self::Found(record) => Some(record),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+}
+
 /// What became of a [`SaveBatch`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SaveOutcome {
@@ -109,11 +131,12 @@ pub trait Store: Send {
         until_ms: u64,
     ) -> Result<Vec<PlayerId>, StoreError>;
 
-    /// Reads what is kept of players, whoever has their leases. Players of whom nothing was ever saved are left out.
+    /// Reads what is kept of players, whoever has their leases. Answers in the order of `players`, each of which is there once.
+    /// A record that cannot be read keeps no other from being read.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError>;
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError>;
 }
 
 /// Opens a store, as often as that is needed: when a server starts, and after the store failed.

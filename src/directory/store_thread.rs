@@ -213,9 +213,9 @@ mod tests {
     use crate::directory::error::{StoreError, StoreFault};
     use crate::directory::lease::ServerId;
     use crate::directory::memory_store::MemoryDisk;
-    use crate::directory::record::{PlayerRecord, StoredAttribute};
+    use crate::directory::record::StoredAttribute;
     use crate::directory::save_batch::SaveBatch;
-    use crate::directory::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+    use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
     use crate::world::PlayerId;
 
     /// What a store does that is asked to save.
@@ -287,7 +287,7 @@ mod tests {
             self.0.renew(leases, until_ms)
         }
 
-        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
             self.0.look_up(players)
         }
     }

@@ -13,9 +13,9 @@ use tracing::{error, info};
 
 use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
-use super::record::{PlayerRecord, StoredAttribute};
+use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 use crate::world::PlayerId;
 
 /// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
@@ -61,8 +61,8 @@ pub enum StoreReport {
     Saved(SaveOutcome),
     /// Whose leases are others' by now.
     Renewed(Result<Vec<PlayerId>, StoreError>),
-    /// The records of those who have any.
-    LookedUp(Vec<PlayerId>, Result<Vec<PlayerRecord>, StoreError>),
+    /// Of each player what is kept of it.
+    LookedUp(Vec<PlayerId>, Result<Vec<LookedUp>, StoreError>),
     /// A save failed, and is tried again.
     Trouble(StoreError),
 }

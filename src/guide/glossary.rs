@@ -18,13 +18,17 @@
 //! | eviction | a link that gave way to one of higher rank |
 //! | generation | tells two objects apart that had the same id, one after the other |
 //! | heartbeat | every so many ticks: matches are made |
+//! | follower | a server that shows another one's player, and is told of its saves for a time |
+//! | fresh | young enough to be shown without asking the store again |
 //! | instance | a match's own scene, with its players' way in and home |
 //! | jump point | a tile where a shortest path may have to turn |
 //! | link | one direction of "sees" |
 //! | mirror | what a client knows, decoded from its packets |
 //! | mode | a kind of match that parties wait for |
+//! | peers | the other servers of the same store |
 //! | reckoning | going on from a base by velocity until told otherwise; dead reckoning |
 //! | remote | an object that a client is told of without seeing it: a party member elsewhere |
+//! | revision | how often a player was saved; of two records the one with the higher revision is newer |
 //! | scene | an independent space with a map and a grid of its own; elsewhere a zone, shard or map |
 //! | set | a step of the tick: Ingest, Think, Navigate, Move, Locate, View, Heartbeat, Replicate, Send |
 //! | sink | where packets go when they leave the server |

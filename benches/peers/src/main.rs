@@ -16,9 +16,12 @@
 //! - `grid_pathfinding` is left out: it cuts corners, and no setting makes its rule that of throng, so it would answer
 //!   other questions.
 //!
+//! `directory`: the cache of players elsewhere beside `moka` 0.12; what is equal and what is not says its module.
+//!
 //! `sync`: replication of a walking crowd beside `bevy_replicon` 0.45; what is equal and what is not says its module. It
 //! needs the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
 
+mod directory;
 #[cfg(feature = "replicon")]
 mod heap;
 mod peer;
@@ -96,7 +99,7 @@ impl Row {
 fn main() -> Result<(), Box<dyn Error>> {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |system: &str| chosen.is_empty() || chosen.iter().any(|name| name == system);
-    let mut systems = vec!["nav"];
+    let mut systems = vec!["nav", "directory"];
     if cfg!(feature = "replicon") {
         systems.push("sync");
     }
@@ -106,6 +109,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::new();
     if is_chosen("nav") {
         rows.extend(nav()?);
+    }
+    if is_chosen("directory") {
+        rows.extend(directory::measure());
     }
     #[cfg(feature = "replicon")]
     if is_chosen("sync") {

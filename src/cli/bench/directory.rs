@@ -1,16 +1,24 @@
-//! `throng bench directory`: players saved and loaded by a store in a file, and what of that the tick pays.
+//! `throng bench directory`: players saved and loaded by a store in a file, and what of that the tick pays; players elsewhere who
+//! are looked at.
 //!
 //! The file lies where the system keeps temporary files; a transaction is over when it is on disk, so its time is that of this
 //! disk, too.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::Failure;
 use super::rows::BenchRow;
 use crate::directory::{
-    ClaimTerms, Claimed, Ledger, LedgerSettings, PlayerRecord, ServerId, SqliteStore, Store,
-    StoreError, StoreOrder, StoreReport, StoredAttribute,
+    CacheSettings, ClaimTerms, Claimed, Ledger, LedgerSettings, LookedUp, PlayerCache,
+    PlayerRecord, ServerId, SqliteStore, Store, StoreError, StoreOrder, StoreReport,
+    StoredAttribute,
 };
 use crate::sim::clock::Stopwatch;
 use crate::wire::{Encoding, Value};
@@ -115,6 +123,10 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let mut bench = BenchStore::new()?;
     let mut rows = saves(&mut bench, SAVED, rounds)?;
     rows.push(loads(&mut bench, SAVED, BURST, rounds)?);
+    let looks = if quick { 200_000 } else { 2_000_000 };
+    rows.extend([0.8, 1.0, 1.2].map(|skew| hit_rate(skew, LOOKS_TO_WARM, looks)));
+    rows.push(ages(looks / 2));
+    rows.push(hits(rounds));
     Ok(rows)
 }
 
@@ -156,7 +168,8 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         }
     }
     let all: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
-    let kept = bench.store.look_up(&all)?;
+    let kept = bench.store.look_up(&all)?.into_iter();
+    let kept: Vec<PlayerRecord> = kept.filter_map(LookedUp::found).collect();
     let is_kept = |record: &PlayerRecord| {
         let values = values(record.player.0, rounds + 3);
         let mut values = values.iter();
@@ -211,6 +224,183 @@ fn loads(
         .aiming_below(50.0, "ms"))
 }
 
+/// Players who are looked at, and how many of them a cache remembers.
+const LOOKED_AT: usize = 100_000;
+const REMEMBERED: u32 = 5_000;
+
+/// Looks after which a cache has learnt who is looked at most.
+const LOOKS_TO_WARM: u64 = 1_000_000;
+
+/// Looks in a tick of so many milliseconds, where ages are measured.
+const LOOKS_A_TICK: u64 = 100;
+const TICK_MS: u64 = 50;
+
+/// A cache whose entries do not go stale.
+fn cache() -> PlayerCache {
+    PlayerCache::new(CacheSettings {
+        entries_max: REMEMBERED,
+        fresh_ms: u64::MAX,
+        jitter_share: 0.0,
+        ..CacheSettings::default()
+    })
+}
+
+/// Looks at a player, and has the store answer at once if it must be asked; whether it was a hit.
+fn looked(cache: &mut PlayerCache, player: PlayerId) -> bool {
+    let is_hit = matches!(cache.look(player, 0, 0), Ok(Some(_)));
+    if !is_hit {
+        let players = cache.order(0, |_| true, &[]);
+        cache.take(&players, Ok(answered(&players)), 0, |_, _, _| ());
+    }
+    is_hit
+}
+
+/// What the store has of players.
+fn answered(players: &[PlayerId]) -> Vec<LookedUp> {
+    let found = players.iter().map(|&player| {
+        LookedUp::Found(PlayerRecord {
+            revision: player.0 | 1,
+            ..PlayerRecord::new(player)
+        })
+    });
+    found.collect()
+}
+
+/// Draws players by a Zipf distribution: the rank, and the id, since players who are looked at often have any ids.
+struct ZipfPlayers {
+    cumulative: Vec<f64>,
+    random: Pcg64Mcg,
+}
+
+impl ZipfPlayers {
+    fn new(skew: f64) -> Self {
+        let mut sum = 0.0;
+        let cumulative = (1..=LOOKED_AT).map(|rank| {
+            sum += (rank as f64).powf(-skew);
+            sum
+        });
+        Self {
+            cumulative: cumulative.collect(),
+            random: Pcg64Mcg::seed_from_u64(5),
+        }
+    }
+
+    fn draw(&mut self) -> (u64, PlayerId) {
+        let sum = self.cumulative.last().copied().unwrap_or_default();
+        let draw = self.random.random_range(0.0..sum);
+        let rank = self.cumulative.partition_point(|&below| below <= draw) as u64;
+        (rank, PlayerId(rank.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+}
+
+/// Which share of looks at players of a Zipf distribution a cache answers, beside the best cache that never changes.
+fn hit_rate(skew: f64, to_warm: u64, looks: u64) -> BenchRow {
+    let (mut players, mut cache) = (ZipfPlayers::new(skew), cache());
+    let (mut hits, mut best) = (0, 0);
+    for nth in 0..to_warm + looks {
+        let (rank, player) = players.draw();
+        let is_hit = looked(&mut cache, player);
+        if nth >= to_warm {
+            hits += u64::from(is_hit);
+            best += u64::from(rank < u64::from(REMEMBERED));
+        }
+    }
+    let share = |count: u64| 100.0 * count as f64 / looks as f64;
+    let of_best = hits as f64 / best as f64;
+    BenchRow::new(SYSTEM, format!("hits, Zipf {skew:.1}"), share(hits), "%")
+        .beside("best static", share(best))
+        .about(format!(
+            "Looks at {LOOKED_AT} players that a cache of {REMEMBERED} answers; the best static one remembers those \
+             looked at most, so here less is worse."
+        ))
+        .aiming("95 % of the best static", of_best >= 0.95)
+}
+
+/// How old what is served is, by the default settings and in simulated time: the store answers in the next tick, and no other
+/// server sends anything.
+fn ages(looks: u64) -> BenchRow {
+    let settings = CacheSettings {
+        entries_max: REMEMBERED,
+        ..CacheSettings::default()
+    };
+    let (fresh_ms, mut players) = (settings.fresh_ms, ZipfPlayers::new(1.0));
+    let mut cache = PlayerCache::new(settings);
+    let (mut served, mut oldest_ms, mut now_ms) = (0, 0, 0);
+    let mut asked = Vec::new();
+    for nth in 0..looks {
+        if nth % LOOKS_A_TICK == 0 {
+            now_ms += TICK_MS;
+            if !asked.is_empty() {
+                let found = Ok(answered(&asked));
+                cache.take(&asked, found, now_ms, |_, _, answer| {
+                    served += 1;
+                    oldest_ms = oldest_ms.max(answer.map_or(u64::MAX, |known| known.age_ms));
+                });
+            }
+            asked = cache.order(now_ms, |_| true, &[]);
+        }
+        if let Ok(Some(known)) = cache.look(players.draw().1, nth, now_ms) {
+            served += 1;
+            oldest_ms = oldest_ms.max(known.age_ms);
+        }
+    }
+    let stats = cache.stats();
+    let mean = stats.age_ms_sum as f64 / served.max(1) as f64;
+    BenchRow::new(SYSTEM, "age, Zipf 1.0", mean, "ms")
+        .beside("fresh for", fresh_ms as f64)
+        .about(format!(
+            "The mean age of what {looks} looks are answered with, {} a second, when no other server tells of saves; the oldest is \
+             {oldest_ms} ms. {:.1} % are hits, and {:.1} % ask anew for what was known.",
+            LOOKS_A_TICK * 1_000 / TICK_MS,
+            100.0 * stats.hits as f64 / looks as f64,
+            100.0 * stats.refreshes as f64 / looks as f64,
+        ))
+        .comparing("none is older than it may be", oldest_ms < fresh_ms)
+}
+
+/// A look at who is known, beside a plain hash table.
+fn hits(rounds: u64) -> BenchRow {
+    let mut cache = cache();
+    let known: Vec<PlayerId> = (0..2_000).map(|nth| PlayerId(nth * 77_773)).collect();
+    let mut table: HashMap<PlayerId, (Arc<PlayerRecord>, u64), FixedState> = HashMap::default();
+    for &player in &known {
+        looked(&mut cache, player);
+        let record = PlayerRecord {
+            revision: player.0 | 1,
+            ..PlayerRecord::new(player)
+        };
+        table.insert(player, (Arc::new(record), 0));
+    }
+    let mut times = [const { Vec::new() }; 2];
+    let mut sums = [0_u64; 2];
+    for _ in 0..rounds {
+        let mut watch = Stopwatch::start();
+        for &player in &known {
+            let found = cache.look(player, 0, 1).ok().flatten();
+            sums[0] += found
+                .and_then(|found| found.record)
+                .map_or(0, |record| record.revision);
+        }
+        let cached = watch.lap_ns();
+        for player in &known {
+            let found = table.get(player).map(|(record, _)| record.clone());
+            sums[1] += found.map_or(0, |record| record.revision);
+        }
+        let plain = watch.lap_ns();
+        for (times, ns) in times.iter_mut().zip([cached, plain]) {
+            times.push(ns as f64 / known.len() as f64);
+        }
+    }
+    let [cached, plain] = &times;
+    BenchRow::repeated(SYSTEM, "hit", cached, "ns")
+        .beside_repeated("HashMap", plain)
+        .about(
+            "A look at a player who is known, beside a plain hash table that never evicts anybody.",
+        )
+        .comparing("the same records", sums[0] == sums[1])
+        .aiming_below(100.0, "ns")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +410,9 @@ mod tests {
         let mut bench = BenchStore::new().unwrap();
         let rows = saves(&mut bench, 50, 2).unwrap();
         assert!(rows.iter().all(|row| row.agrees == Some(true)));
+        assert!(hit_rate(1.0, 4_000, 20_000).value > 30.0);
+        assert_eq!(ages(20_000).agrees, Some(true));
+        assert_eq!(hits(2).agrees, Some(true));
         assert_eq!(loads(&mut bench, 50, 20, 2).unwrap().agrees, Some(true));
     }
 }

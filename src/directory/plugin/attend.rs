@@ -6,8 +6,12 @@ use bevy_time::{Fixed, Time};
 use super::directory::Directory;
 use super::events::happen;
 use super::hand_over::tie;
+#[cfg(feature = "lookups")]
+use super::look_up::look_up;
 use super::settings::DirectorySettings;
 use crate::directory::ledger::LedgerEvent;
+#[cfg(feature = "lookups")]
+use crate::directory::peers::Peers;
 use crate::directory::record::StoredAttribute;
 use crate::session::{LoggedIn, LoggedOut, Sessions};
 use crate::sync::Attributes;
@@ -17,12 +21,13 @@ pub(super) fn attend(world: &mut World) {
     world.resource_scope(|world, mut directory: Mut<Directory>| {
         let settings = world.resource::<DirectorySettings>();
         directory.start(settings, || kept_attributes(world.resource::<Attributes>()));
-        if directory.open.is_none() {
-            return;
+        if directory.open.is_some() {
+            // Deals since the last tick tie their players before any of them is lost.
+            tie(world, &mut directory);
+            attend_to(world, &mut directory);
         }
-        // Deals since the last tick tie their players before any of them is lost.
-        tie(world, &mut directory);
-        attend_to(world, &mut directory);
+        #[cfg(feature = "lookups")]
+        look_up_for(world, &mut directory);
     });
 }
 
@@ -71,4 +76,18 @@ fn attend_to(world: &mut World, directory: &mut Directory) {
             open.ledger.release(unwanted);
         }
     }
+}
+
+#[cfg(feature = "lookups")]
+fn look_up_for(world: &mut World, directory: &mut Directory) {
+    let Directory {
+        open,
+        look_ups,
+        peers,
+        ..
+    } = directory;
+    let now = world.resource::<Time<Fixed>>().elapsed();
+    let now_ms = open.as_ref().map_or(0, |open| open.now_ms(now));
+    let peers = peers.as_mut().map(|peers| &mut **peers as &mut dyn Peers);
+    look_up(world, open.as_mut(), peers, look_ups, now_ms);
 }

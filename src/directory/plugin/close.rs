@@ -36,9 +36,9 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
         let now_ms = open.now_ms(now);
         let is_saved = open.ledger.is_settled();
         let left = within.saturating_sub(clock.elapsed());
-        if is_saved || left.is_zero() {
+        if (is_saved && open.is_published()) || left.is_zero() {
             let unsaved = open.ledger.unsaved();
-            directory.open = None;
+            directory.part();
             if !is_saved {
                 error!(unsaved, "the store did not take all in time");
             }
@@ -47,6 +47,8 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
         let mut events = Vec::new();
         open.take_within(left.min(Duration::from_millis(50)), now_ms, &mut events);
         open.order_save(now_ms, &mut events);
+        #[cfg(feature = "lookups")]
+        open.order_look_up(now_ms);
         for event in events {
             happen(world, event);
         }

@@ -8,10 +8,20 @@ use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use tracing::error;
 
+#[cfg(feature = "lookups")]
+use super::elsewhere::Elsewhere;
+#[cfg(feature = "lookups")]
+use super::messages::LookUpRequest;
 use super::messages::Transfer;
 use super::settings::{DirectorySettings, StoreAnswers};
+#[cfg(feature = "lookups")]
+use crate::directory::cache::CacheStats;
 use crate::directory::error::DirectoryError;
-use crate::directory::ledger::{Ledger, LedgerEvent};
+#[cfg(feature = "lookups")]
+use crate::directory::followers::{Followers, PeerStats};
+use crate::directory::ledger::{Ledger, LedgerEvent, thread_ended};
+#[cfg(feature = "lookups")]
+use crate::directory::peers::Peers;
 use crate::directory::record::StoredAttribute;
 use crate::directory::store::StoreSource;
 use crate::directory::store_thread::StoreThread;
@@ -33,6 +43,10 @@ pub struct Directory {
     pub(super) logouts: MessageCursor<LoggedOut>,
     pub(super) transfers: MessageCursor<Transfer>,
     pub(super) saves: MessageCursor<SaveRequest>,
+    #[cfg(feature = "lookups")]
+    pub(super) look_ups: MessageCursor<LookUpRequest>,
+    #[cfg(feature = "lookups")]
+    pub(super) peers: Option<Box<dyn Peers>>,
 }
 
 impl Directory {
@@ -62,10 +76,42 @@ impl Directory {
         open.is_some_and(|open| open.ledger.is_live(player))
     }
 
+    /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
+    /// know of. Until the directory is [closed](super::close_directory). With the feature `lookups`.
+    #[cfg(feature = "lookups")]
+    pub fn join(&mut self, peers: impl Peers + 'static) {
+        self.peers = Some(Box::new(peers));
+    }
+
+    /// What went between this server and others; `None` when it did not join any, or no store is open.
+    #[cfg(feature = "lookups")]
+    #[must_use]
+    pub fn peer_stats(&self) -> Option<PeerStats> {
+        let followers = self.open.as_ref()?.elsewhere.followers.as_ref();
+        followers.map(Followers::stats)
+    }
+
+    /// What became of looks at players elsewhere; `None` without a store that is open.
+    #[cfg(feature = "lookups")]
+    #[must_use]
+    pub fn cache_stats(&self) -> Option<CacheStats> {
+        let open = self.open.as_ref();
+        open.map(|open| open.elsewhere.cache.stats())
+    }
+
     /// How many players wait to be saved.
     #[must_use]
     pub fn unsaved(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.ledger.unsaved())
+    }
+
+    /// Tells other servers the last of what they are to be told, and ends the store's thread.
+    pub(super) fn part(&mut self) {
+        #[cfg(feature = "lookups")]
+        if let (Some(open), Some(mut peers)) = (&mut self.open, self.peers.take()) {
+            open.elsewhere.send(&mut *peers);
+        }
+        self.open = None;
     }
 
     /// Starts the thread, if there is a store that was not started yet.
@@ -91,6 +137,8 @@ impl Directory {
                     opened_ms: unix_ms(),
                     clock: Stopwatch::start(),
                     is_failing: false,
+                    #[cfg(feature = "lookups")]
+                    elsewhere: Elsewhere::new(settings),
                 });
             }
             Err(error) => error!(%error, "the store has no thread: nobody is kept"),
@@ -112,6 +160,8 @@ pub(super) struct OpenDirectory {
     clock: Stopwatch,
     /// Whether the store failed last.
     is_failing: bool,
+    #[cfg(feature = "lookups")]
+    pub elsewhere: Elsewhere,
 }
 
 impl OpenDirectory {
@@ -141,7 +191,7 @@ impl OpenDirectory {
     pub fn take_reports(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         let waits = self.answers == StoreAnswers::NextTick;
         loop {
-            let is_awaited = waits && !self.is_failing && self.ledger.is_under_way();
+            let is_awaited = waits && !self.is_failing && self.is_under_way();
             let Some(report) = self.next(if is_awaited { WAIT } else { Duration::ZERO }) else {
                 // One that does not answer is not waited for again before it does.
                 self.is_failing |= is_awaited;
@@ -166,12 +216,54 @@ impl OpenDirectory {
         came
     }
 
+    fn is_under_way(&self) -> bool {
+        #[cfg(feature = "lookups")]
+        if self.elsewhere.cache.is_under_way() {
+            return true;
+        }
+        self.ledger.is_under_way()
+    }
+
+    /// Whether other servers were told all that they are to be.
+    pub fn is_published(&self) -> bool {
+        #[cfg(feature = "lookups")]
+        if !self.elsewhere.is_published() {
+            return false;
+        }
+        true
+    }
+
+    /// Asks the store for players who are looked for, and for those of whom other servers are to be told. Behind the saves of a
+    /// tick, so that these are in what is read.
+    #[cfg(feature = "lookups")]
+    pub fn order_look_up(&mut self, now_ms: u64) {
+        let players = self.elsewhere.order(now_ms, &self.ledger);
+        if !players.is_empty() {
+            self.hand_over(StoreOrder::LookUp { players }, now_ms, &mut Vec::new());
+        }
+    }
+
     fn take(&mut self, report: StoreReport, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+        #[cfg(feature = "lookups")]
+        if let StoreReport::LookedUp(players, found) = report {
+            self.is_failing = found.is_err();
+            let Self {
+                elsewhere, ledger, ..
+            } = self;
+            elsewhere.take(&players, found, now_ms, ledger);
+            return;
+        }
         let mut failed = false;
+        #[cfg(feature = "lookups")]
+        let first = events.len();
         self.ledger.take(report, now_ms, |event| {
             failed |= matches!(event, LedgerEvent::Trouble(_));
             events.push(event);
         });
+        #[cfg(feature = "lookups")]
+        for event in &events[first..] {
+            self.elsewhere.note(event, now_ms, &self.ledger);
+        }
         self.is_failing = failed;
     }
 
@@ -193,24 +285,26 @@ impl OpenDirectory {
         self.ledger.orders(now_ms, |order| orders.push(order));
         orders
             .into_iter()
-            .for_each(|order| self.hand_over(order, events));
+            .for_each(|order| self.hand_over(order, now_ms, events));
     }
 
     /// Asks the store to save all that is not saved.
     pub fn order_save(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         if let Some(order) = self.ledger.save_order(now_ms) {
-            self.hand_over(order, events);
+            self.hand_over(order, now_ms, events);
         }
     }
 
-    fn hand_over(&mut self, order: StoreOrder, events: &mut Vec<LedgerEvent>) {
+    fn hand_over(&mut self, order: StoreOrder, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         let thread = self
             .thread
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.order(order) {
             error!("the store's thread has ended: nothing more is saved");
-            self.ledger.undelivered(order, |event| events.push(event));
+            if let Some(report) = order.failed(thread_ended()) {
+                self.take(report, now_ms, events);
+            }
         }
     }
 }

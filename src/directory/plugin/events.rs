@@ -58,7 +58,9 @@ pub(super) fn happen(world: &mut World, event: LedgerEvent) -> Option<PlayerId> 
             );
             remove(world, player, true);
         }
-        LedgerEvent::Saved { tick, revisions } => {
+        LedgerEvent::Saved {
+            tick, revisions, ..
+        } => {
             stats.transactions += 1;
             stats.players_saved += revisions.len() as u64;
             world.write_message(PlayersSaved { tick, revisions });

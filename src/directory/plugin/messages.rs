@@ -2,6 +2,8 @@
 
 use bevy_ecs::prelude::*;
 
+#[cfg(feature = "lookups")]
+use crate::directory::cache::KnownPlayer;
 use crate::directory::error::DirectoryError;
 use crate::directory::record::PlayerRecord;
 use crate::wire::ClientId;
@@ -58,4 +60,110 @@ pub struct PlayersSaved {
 pub struct Transfer {
     /// Who dealt.
     pub players: [PlayerId; 2],
+}
+
+/// Somebody wants to know of a player, here or elsewhere. Answered by [`LookUpAnswer`], from the next tick on, within
+/// [`deadline_ms`](crate::directory::CacheSettings::deadline_ms). With the feature `lookups`.
+///
+/// "Show me that player", of whom another server saved a name, a level, power, a guild and gear:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bevy_app::App;
+/// use bevy_ecs::prelude::*;
+/// use throng::directory::{LookUpAnswer, LookUpRequest, MemoryDisk, StoreAnswers, close_directory};
+/// use throng::inbox::offer;
+/// use throng::prelude::*;
+/// use throng::wire::Value;
+///
+/// #[derive(Component)]
+/// struct Character { name: String, level: u8, power: u32, guild: u64, gear: Vec<u8> }
+///
+/// const TEXT: Encoding = Encoding::Bytes { max: 24 };
+/// const NAME: AttributeSpec = AttributeSpec::new("name", 40, TEXT);
+/// const LEVEL: AttributeSpec = AttributeSpec::new("level", 41, Encoding::U8);
+/// const POWER: AttributeSpec = AttributeSpec::new("power", 42, Encoding::Varint);
+/// const GUILD: AttributeSpec = AttributeSpec::new("guild", 43, Encoding::Varint);
+/// const GEAR: AttributeSpec = AttributeSpec::new("gear", 44, TEXT);
+///
+/// fn register(app: &mut App) -> Result<(), Box<dyn std::error::Error>> {
+///     app.replicate_field(NAME.persistent(), |of: &Character| Value::from(of.name.as_str()))?;
+///     app.replicate_field(LEVEL.persistent(), |of: &Character| of.level)?;
+///     app.replicate_field(POWER.persistent(), |of: &Character| of.power)?;
+///     app.replicate_field(GUILD.persistent(), |of: &Character| of.guild)?;
+///     app.replicate_field(GEAR.persistent(), |of: &Character| Value::from(&of.gear[..]))?;
+///     Ok(())
+/// }
+///
+/// fn game(server: &str, disk: &MemoryDisk) -> Server {
+///     let settings = DirectorySettings {
+///         server: server.to_owned(),
+///         answers: StoreAnswers::NextTick,
+///         ..DirectorySettings::default()
+///     };
+///     let mut server = Server::builder()
+///         .plugins((DirectoryPlugin, move |app: &mut App| {
+///             register(app).expect("names and numbers are free");
+///             app.insert_resource(settings.clone());
+///         }))
+///         .build();
+///     let mut directory = server.world_mut().resource_mut::<Directory>();
+///     directory.open(disk.clone()).unwrap();
+///     server
+/// }
+///
+/// // Somebody plays elsewhere, and goes.
+/// let disk = MemoryDisk::default();
+/// let mut other = game("town-1", &disk);
+/// let scene = open_scene(other.world_mut(), SceneSpec::default(), ())?;
+/// let client = connect(other.world_mut(), true)?;
+/// offer(other.world_mut(), client, &ClientMessage::Login { player: 7 }.to_bytes())?;
+/// other.step(2);
+/// let gear = vec![3, 1, 4];
+/// let zoe = Character { name: "Zoë".to_owned(), level: 12, power: 3_400, guild: 5, gear };
+/// let place = (Object::in_scene(scene), Position::default());
+/// other.world_mut().spawn((Player, PlayerId(7), ControlledBy::new(client), zoe, place));
+/// other.step(1);
+/// assert!(close_directory(other.world_mut(), Duration::from_secs(10)));
+///
+/// // Somebody here wants to know who that is.
+/// let mut server = game("town-2", &disk);
+/// let (player, number) = (PlayerId(7), 1);
+/// server.world_mut().write_message(LookUpRequest { player, number });
+/// server.step(2);
+/// let answers = server.world().resource::<Messages<LookUpAnswer>>();
+/// let answer = answers.iter_current_update_messages().next().expect("the store answered");
+/// let known = answer.answer.clone()?.record.expect("there is such a player");
+/// let value = |spec: AttributeSpec| known.value(spec.id, spec.encoding).expect("it was kept");
+/// let (Value::Bytes(name), Value::Bytes(gear)) = (value(NAME), value(GEAR)) else { panic!() };
+/// let count = |spec: AttributeSpec| known.count(spec.id, spec.encoding).expect("it was kept");
+/// let shown = format!(
+///     "{}, level {}, power {}, of guild {}, wears {:?}",
+///     String::from_utf8_lossy(&name), count(LEVEL), count(POWER), count(GUILD), &gear[..]
+/// );
+/// println!("{shown}");
+/// assert_eq!(shown, "Zoë, level 12, power 3400, of guild 5, wears [3, 1, 4]");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "lookups")]
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookUpRequest {
+    /// Of whom.
+    pub player: PlayerId,
+    /// A number of the asker's own, by which it knows the answer.
+    pub number: u64,
+}
+
+/// What is known of a player that a [`LookUpRequest`] named: of one who is here what its components say now, of others what
+/// the store had [`fresh_ms`](crate::directory::CacheSettings::fresh_ms) ago at the earliest.
+#[cfg(feature = "lookups")]
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct LookUpAnswer {
+    /// Of whom.
+    pub player: PlayerId,
+    /// The asker's number.
+    pub number: u64,
+    /// What is known; the error when it could not be had in time.
+    pub answer: Result<KnownPlayer, DirectoryError>,
 }

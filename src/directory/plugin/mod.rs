@@ -11,13 +11,18 @@
 //! | `events` | what the ledger tells, told to the game |
 //! | `attend` | what came from the store, and who comes and goes |
 //! | `hand_over` | what the tick saves |
+//! | `look_up`, `elsewhere` | looks at players, here and elsewhere (feature `lookups`) |
 //! | `close` | the end: all is saved, all leases are given back |
 
 mod attend;
 mod close;
 mod directory;
+#[cfg(feature = "lookups")]
+mod elsewhere;
 mod events;
 mod hand_over;
+#[cfg(feature = "lookups")]
+mod look_up;
 mod messages;
 mod settings;
 mod stats;
@@ -27,6 +32,8 @@ mod tests;
 pub use close::close_directory;
 pub use directory::Directory;
 pub use messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved, Transfer};
+#[cfg(feature = "lookups")]
+pub use messages::{LookUpAnswer, LookUpRequest};
 pub use settings::{DirectorySettings, StoreAnswers};
 pub use stats::DirectoryStats;
 
@@ -72,6 +79,9 @@ impl Plugin for DirectoryPlugin {
         let hand_over = hand_over::hand_over
             .in_set(DirectorySystems::HandOver)
             .ambiguous_with_all();
+        #[cfg(feature = "lookups")]
+        app.add_message::<LookUpRequest>()
+            .add_message::<LookUpAnswer>();
         app.init_resource::<Directory>()
             .init_resource::<DirectorySettings>()
             .init_resource::<DirectoryStats>()

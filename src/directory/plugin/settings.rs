@@ -3,6 +3,10 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "lookups")]
+use crate::directory::cache::CacheSettings;
+#[cfg(feature = "lookups")]
+use crate::directory::followers::PeerSettings;
 use crate::directory::ledger::LedgerSettings;
 
 /// When answers of the store are taken.
@@ -19,7 +23,7 @@ pub enum StoreAnswers {
 }
 
 /// How players are kept. Read when the store is opened, in the first tick that has one.
-#[derive(Resource, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DirectorySettings {
     /// The server's name, by which it holds leases. Of the processes of one name the newest has the players; so a server that
@@ -29,6 +33,12 @@ pub struct DirectorySettings {
     pub answers: StoreAnswers,
     /// Limits and times.
     pub ledger: LedgerSettings,
+    /// What is remembered of players elsewhere.
+    #[cfg(feature = "lookups")]
+    pub cache: CacheSettings,
+    /// Limits of what goes between servers.
+    #[cfg(feature = "lookups")]
+    pub peers: PeerSettings,
 }
 
 impl Default for DirectorySettings {
@@ -37,6 +47,10 @@ impl Default for DirectorySettings {
             server: "throng".to_owned(),
             answers: StoreAnswers::default(),
             ledger: LedgerSettings::default(),
+            #[cfg(feature = "lookups")]
+            cache: CacheSettings::default(),
+            #[cfg(feature = "lookups")]
+            peers: PeerSettings::default(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Players that log in, change and go, with a store that does what it should, and with one that does not.
 
+#[cfg(feature = "lookups")]
+mod peers;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,9 +12,8 @@ use glam::Vec2;
 
 use super::*;
 use crate::directory::{
-    ClaimTerms, Claimed, DirectoryError, FaultShares, FaultySource, LedgerSettings, MemoryDisk,
-    PlayerRecord, SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreSource,
-    StoredAttribute,
+    ClaimTerms, Claimed, DirectoryError, FaultShares, FaultySource, LedgerSettings, LookedUp,
+    MemoryDisk, SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreSource, StoredAttribute,
 };
 use crate::inbox::offer;
 use crate::session::{ControlledBy, Sessions, connect};
@@ -108,7 +110,8 @@ fn deal(app: &mut App, from: u64, to: u64, coins: u32) {
 /// What the disk has of a player: its coins and the tick.
 fn kept(disk: &MemoryDisk, player: u64) -> Option<(u64, u64)> {
     let mut store = disk.clone().open().unwrap();
-    let record = store.look_up(&[PlayerId(player)]).unwrap().pop()?;
+    let looked = store.look_up(&[PlayerId(player)]).unwrap().pop();
+    let record = looked?.found()?;
     Some((record.count(PURSE, Encoding::Varint)?, record.tick))
 }
 
@@ -389,7 +392,7 @@ impl Store for GatedStore {
         self.0.renew(leases, until)
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
         self.0.look_up(players)
     }
 }
@@ -452,4 +455,149 @@ fn an_end_saves_everybody_and_gives_their_leases_back() {
     log_in_up_to(&mut other, 21);
     ticks(&mut other, 2);
     assert_eq!(told::<PlayerLoaded>(&other).len(), 21);
+}
+
+#[cfg(feature = "lookups")]
+#[test]
+fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
+    let disk = MemoryDisk::default();
+    let mut other = game(disk.clone());
+    log_in(&mut other, 7);
+    ticks(&mut other, 2);
+    purse(&mut other, 7).unwrap().0 = 70;
+    assert!(close_directory(other.world_mut(), MINUTE));
+    let mut app = game(disk);
+    log_in(&mut app, 1);
+    ticks(&mut app, 2);
+    purse(&mut app, 1).unwrap().0 = 10;
+    let mut look = |player: u64, number| {
+        let player = PlayerId(player);
+        app.world_mut()
+            .write_message(LookUpRequest { player, number });
+        for tick in 1..=2 {
+            app.update();
+            if let Some(LookUpAnswer {
+                number: n, answer, ..
+            }) = told(&app).pop()
+            {
+                assert_eq!(n, number);
+                let known = answer.unwrap().record;
+                let coins = known.map(|record| record.count(PURSE, Encoding::Varint).unwrap());
+                return (tick, coins);
+            }
+        }
+        panic!("no answer");
+    };
+    assert_eq!(look(1, 1), (1, Some(10)), "who is here");
+    assert_eq!(look(7, 2), (2, Some(70)), "from the store");
+    assert_eq!(look(7, 3), (1, Some(70)), "from the cache");
+    assert_eq!(look(8, 4), (2, None), "there is nobody");
+    assert_eq!(look(8, 5), (1, None));
+}
+
+#[cfg(feature = "lookups")]
+fn ask(app: &mut App, player: u64, number: u64) {
+    let player = PlayerId(player);
+    let request = LookUpRequest { player, number };
+    app.world_mut().write_message(request);
+}
+
+/// The answers of this tick: the number, and the coins where there is such a player.
+#[cfg(feature = "lookups")]
+fn answers(app: &App) -> Vec<(u64, Result<Option<u64>, DirectoryError>)> {
+    let coins = |answer: LookUpAnswer| {
+        let known = answer.answer.map(|known| {
+            let record = known.record?;
+            record.count(PURSE, Encoding::Varint)
+        });
+        (answer.number, known)
+    };
+    told(app).into_iter().map(coins).collect()
+}
+
+#[cfg(feature = "lookups")]
+#[test]
+fn a_look_at_who_just_left_waits_for_what_it_left_with() {
+    let disk = MemoryDisk::default();
+    let mut before = game(disk.clone());
+    log_in(&mut before, 7);
+    ticks(&mut before, 2);
+    assert!(close_directory(before.world_mut(), MINUTE));
+    let mut app = game(disk);
+    ask(&mut app, 7, 0);
+    ticks(&mut app, 2);
+    assert_eq!(answers(&app), [(0, Ok(Some(100)))], "known from before");
+    let client = log_in(&mut app, 7);
+    ticks(&mut app, 3);
+    purse(&mut app, 7).unwrap().0 = 42;
+    send(&mut app, client, ClientMessage::Logout);
+    let mut found = Vec::new();
+    for number in 1..8 {
+        ask(&mut app, 7, number);
+        app.update();
+        found.extend(answers(&app).into_iter().map(|(_, coins)| coins));
+    }
+    assert!(found.len() >= 5, "{found:?}");
+    assert!(
+        found.iter().all(|coins| *coins == Ok(Some(42))),
+        "{found:?}"
+    );
+}
+
+#[cfg(feature = "lookups")]
+#[test]
+fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
+    let disk = MemoryDisk::default();
+    let mut other = game(disk.clone());
+    log_in_up_to(&mut other, 3);
+    ticks(&mut other, 2);
+    assert!(close_directory(other.world_mut(), MINUTE));
+    disk.spoil(PlayerId(2));
+    let mut app = game(disk);
+    (1..=3).for_each(|player| ask(&mut app, player, player));
+    ticks(&mut app, 2);
+    let found = answers(&app);
+    assert!(
+        matches!(found[1].1, Err(DirectoryError::Store(_))),
+        "{found:?}"
+    );
+    assert_eq!((&found[0].1, &found[2].1), (&Ok(Some(100)), &Ok(Some(100))));
+    assert_eq!(app.world().resource::<DirectoryStats>().failures, 0);
+}
+
+#[cfg(feature = "lookups")]
+#[test]
+fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
+    let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
+    let mut settings = DirectorySettings::default();
+    settings.cache.deadline_ms = 20;
+    settings.cache.waiting_max = 3;
+    let mut app = game_with(Gated(disk, gate.clone()), settings);
+    log_in(&mut app, 1);
+    while purse(&mut app, 1).is_none() {
+        app.update();
+    }
+    let closed = gate.lock().unwrap();
+    purse(&mut app, 1).unwrap().0 = 1;
+    let gone = app.world().resource::<Players>().entity(PlayerId(1));
+    app.world_mut().despawn(gone.unwrap());
+    app.update();
+    // The store is busy with that save.
+    (0..4).for_each(|number| ask(&mut app, 9, number));
+    app.update();
+    let mut found = answers(&app);
+    assert!(matches!(
+        found[..],
+        [(3, Err(DirectoryError::Looks { waiting: 3, .. }))]
+    ));
+    while found.len() < 4 {
+        app.update();
+        found.extend(answers(&app));
+    }
+    let is_late = |error: &Result<_, _>| matches!(error, Err(DirectoryError::Late { .. }));
+    assert!(
+        found[1..].iter().all(|(_, error)| is_late(error)),
+        "{found:?}"
+    );
+    drop(closed);
 }

@@ -18,7 +18,7 @@ use crate::directory::error::{StoreError, StoreFault};
 use crate::directory::lease::{LeaseClaim, LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};
 use crate::directory::save_batch::{PlayerSave, SaveBatch};
-use crate::directory::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 use crate::wire::{Encoding, Value};
 use crate::world::PlayerId;
 
@@ -638,7 +638,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
         self.transact(async |tables| {
             // Both statements see the same moment.
             let once = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -652,10 +652,12 @@ impl Store for PostgresStore {
                 .iter()
                 .map(|row| (row.get(0), (row.get(1), row.get(2))))
                 .collect();
-            let records = players.iter().filter_map(|&player| {
+            let records = players.iter().map(|&player| {
                 let id = player.0 as i64;
-                let &(revision, tick) = found.get(&id)?;
-                Some(PlayerRecord {
+                let Some(&(revision, tick)) = found.get(&id) else {
+                    return LookedUp::Missing;
+                };
+                LookedUp::Found(PlayerRecord {
                     player,
                     revision: revision as u64,
                     tick: tick as u64,

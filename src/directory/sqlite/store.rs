@@ -20,7 +20,7 @@ use crate::directory::error::{StoreError, StoreFault};
 use crate::directory::lease::{LeaseClaim, LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};
 use crate::directory::save_batch::{PlayerSave, SaveBatch};
-use crate::directory::store::{ClaimTerms, Claimed, SaveOutcome, Store, StoreSource};
+use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 use crate::wire::Encoding;
 use crate::world::PlayerId;
 
@@ -586,7 +586,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
         let (named, tables) = (
             Named(&self.path),
             Tables {
@@ -599,14 +599,18 @@ impl Store for SqliteStore {
             .connection
             .transaction_with_behavior(TransactionBehavior::Deferred);
         let transaction = begun.map_err(|error| named.error(error))?;
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(players.len());
         for &player in players {
-            match tables.player(&transaction, player)? {
+            found.push(match tables.player(&transaction, player)? {
                 Some((_, revision, tick)) if revision > 0 => {
-                    found.push(tables.record(&transaction, player, (revision, tick))?);
+                    match tables.record(&transaction, player, (revision, tick)) {
+                        Ok(record) => LookedUp::Found(record),
+                        Err(error) if error.fault.is_of_one_player() => LookedUp::Unreadable(error),
+                        Err(error) => return Err(error),
+                    }
                 }
-                _ => {}
-            }
+                _ => LookedUp::Missing,
+            });
         }
         Ok(found)
     }

@@ -13,7 +13,8 @@ use crate::directory::conformance::check_store;
 use crate::directory::error::{StoreError, StoreFault};
 use crate::directory::record::StoredAttribute;
 use crate::directory::save_batch::SaveBatch;
-use crate::directory::store::{ClaimTerms, Claimed, Store};
+use crate::directory::spoilt_records::check_spoilt_records;
+use crate::directory::store::{ClaimTerms, Claimed, LookedUp, Store};
 use crate::wire::Encoding;
 use crate::world::PlayerId;
 
@@ -258,10 +259,11 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
         bytes[page * 4_096..][..4_096].fill(0xa5);
         fs::write(&path, &bytes).unwrap();
         let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
-        let used = SqliteStore::open(&path).and_then(|mut store| {
-            store.learn(&gold())?;
-            store.look_up(&players)
-        });
+        let used: Result<Vec<LookedUp>, StoreError> =
+            SqliteStore::open(&path).and_then(|mut store| {
+                store.learn(&gold())?;
+                store.look_up(&players)
+            });
         if let Err(error) = used {
             assert_eq!(error.fault, StoreFault::Corrupt, "page {page}: {error}");
             assert!(error.to_string().contains("a.db"), "{error}");
@@ -284,12 +286,19 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
     );
     let mut store = SqliteStore::open(&path).unwrap();
     store.learn(&gold()).unwrap();
-    let error = store.look_up(&[PlayerId(42)]).unwrap_err();
+    let looked = store.look_up(&[41, 42, 43].map(PlayerId)).unwrap();
+    let [
+        LookedUp::Found(_),
+        LookedUp::Unreadable(error),
+        LookedUp::Found(_),
+    ] = &looked[..]
+    else {
+        panic!("{looked:?}");
+    };
     assert!(
         error.fault == StoreFault::Value && error.cause.contains("player 42"),
         "{error}"
     );
-    assert_eq!(store.look_up(&[PlayerId(41)]).unwrap().len(), 1);
 }
 
 #[test]
@@ -328,6 +337,18 @@ fn a_file_that_was_killed_before_its_first_table_is_migrated() {
     assert!(fs::metadata(&path).unwrap().len() > 0);
     assert_eq!(migrate_store(&path), Ok((0, VERSION)));
     filled(&path);
+}
+
+#[test]
+fn a_spoilt_record_is_told_apart_from_all_others() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    check_spoilt_records(&mut SqliteSource::new(&path), |player| {
+        let spoil = Connection::open(&path).unwrap();
+        let change = "UPDATE value SET value = 'much' WHERE player = ?1";
+        assert_eq!(spoil.execute(change, [player.0 as i64]).unwrap(), 1);
+    })
+    .unwrap();
 }
 
 #[test]

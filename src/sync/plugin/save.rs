@@ -130,3 +130,12 @@ pub fn request_all_saves(world: &mut World) {
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
 }
+
+/// All that is kept of an object, as it is now; `None` for what bears no attributes that are kept.
+#[must_use]
+pub fn save_request_of(world: &World, entity: Entity) -> Option<SaveRequest> {
+    let attributes = world.get_resource::<Attributes>()?;
+    let tick = world.get_resource::<SimTick>()?.0;
+    let object = world.get_entity(entity).ok()?;
+    request_of(object, attributes, attributes.persistent(), tick)
+}

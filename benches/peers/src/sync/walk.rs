@@ -84,8 +84,7 @@ impl Server {
             let id = world.get::<Object>(object).map(|object| object.id().0);
             assert_eq!(id, Some(nth + 1), "numbers follow the order of spawning");
             if nth < clients {
-                let client = connect(world, true)
-                    .expect("there is room for all clients");
+                let client = connect(world, true).expect("there is room for all clients");
                 assert!(control(world, client, object), "both exist");
                 ids.push(client);
             }

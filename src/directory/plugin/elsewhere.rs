@@ -1,0 +1,199 @@
+//! What is known of players elsewhere, between the cache, the store, other servers and whoever asks.
+
+use std::sync::Arc;
+
+use super::messages::LookUpAnswer;
+use super::settings::DirectorySettings;
+use crate::directory::cache::PlayerCache;
+use crate::directory::error::StoreError;
+use crate::directory::followers::{Followers, PeerSettings};
+use crate::directory::ledger::{Ledger, LedgerEvent};
+use crate::directory::peers::{PeerMessage, Peers};
+use crate::directory::store::LookedUp;
+use crate::world::PlayerId;
+
+/// The cache, who follows players of this server, and what is to be told.
+pub(super) struct Elsewhere {
+    pub cache: PlayerCache,
+    pub answers: Vec<LookUpAnswer>,
+    /// `None` without other servers.
+    pub followers: Option<Followers>,
+    /// What other servers are to be told; without a name all of them.
+    outgoing: Vec<(Option<Arc<str>>, PeerMessage)>,
+    server: Arc<str>,
+    held_ms: u64,
+    peers: PeerSettings,
+}
+
+impl Elsewhere {
+    pub fn new(settings: &DirectorySettings) -> Self {
+        Self {
+            cache: PlayerCache::new(settings.cache.clone()),
+            answers: Vec::new(),
+            followers: None,
+            outgoing: Vec::new(),
+            server: settings.server.as_str().into(),
+            held_ms: settings.cache.fresh_ms,
+            peers: settings.peers.clone(),
+        }
+    }
+
+    /// Somebody looks at a player who has no object here. While something of it may be unsaved here, and while it is here without
+    /// an object, nothing is told that was known before.
+    pub fn look(&mut self, player: PlayerId, number: u64, now_ms: u64, ledger: &Ledger) {
+        let answer = if ledger.is_live(player) || ledger.is_unsaved(player) {
+            let waits = self.cache.look_at_store(player, number, now_ms);
+            waits.err().map(Err)
+        } else {
+            self.cache.look(player, number, now_ms).transpose()
+        };
+        self.answers.extend(answer.map(|answer| LookUpAnswer {
+            player,
+            number,
+            answer,
+        }));
+    }
+
+    /// Tells those who waited too long.
+    pub fn expire(&mut self, now_ms: u64) {
+        let Self { cache, answers, .. } = self;
+        cache.expire(now_ms, |number, player, answer| {
+            answers.push(LookUpAnswer {
+                player,
+                number,
+                answer,
+            });
+        });
+    }
+
+    /// Whom the store is to be asked for now: for those who look, and for other servers. Who has something unsaved here is asked
+    /// for when it is saved.
+    pub fn order(&mut self, now_ms: u64, ledger: &Ledger) -> Vec<PlayerId> {
+        if self.cache.is_under_way() {
+            return Vec::new();
+        }
+        let followers = self.followers.as_mut();
+        let due = followers.map(Followers::take_due).unwrap_or_default();
+        let may_ask = |player| !ledger.is_unsaved(player);
+        self.cache.order(now_ms, may_ask, &due)
+    }
+
+    /// Takes the store's answer.
+    pub fn take(
+        &mut self,
+        players: &[PlayerId],
+        found: Result<Vec<LookedUp>, StoreError>,
+        now_ms: u64,
+        ledger: &Ledger,
+    ) {
+        let Self {
+            cache,
+            answers,
+            followers,
+            outgoing,
+            ..
+        } = self;
+        match (followers.as_mut(), &found) {
+            (Some(followers), Ok(found)) => {
+                followers.publish(players, found, now_ms, |server, records| {
+                    outgoing.push((server.map(Arc::from), PeerMessage::Saved(records)));
+                });
+            }
+            (Some(followers), Err(_)) => followers.fail(),
+            (None, _) => {}
+        }
+        cache.take(players, found, now_ms, |number, player, answer| {
+            answers.push(LookUpAnswer {
+                player,
+                number,
+                answer,
+            });
+        });
+        if followers.is_none() {
+            return;
+        }
+        let elsewhere = players.iter().filter(|&&player| !ledger.is_live(player));
+        let held = elsewhere.filter_map(|&player| Some((player, cache.revision(player)?)));
+        let held: Vec<(PlayerId, u64)> = held.collect();
+        if !held.is_empty() {
+            let message = PeerMessage::Held {
+                by: self.server.clone(),
+                players: held,
+                for_ms: self.held_ms,
+            };
+            self.outgoing.push((None, message));
+        }
+    }
+
+    /// Players of this server were saved, went or were lost: what was known of them from before is not served any more, and
+    /// others are told.
+    pub fn note(&mut self, event: &LedgerEvent, now_ms: u64, ledger: &Ledger) {
+        match event {
+            LedgerEvent::Saved {
+                revisions, left, ..
+            } => {
+                for &(player, revision) in revisions {
+                    self.cache.outdate(player, revision);
+                    if let Some(followers) = &mut self.followers
+                        && ledger.is_live(player)
+                    {
+                        followers.saved(player, revision, now_ms);
+                    }
+                }
+                if let Some(followers) = &mut self.followers {
+                    left.iter().for_each(|&player| followers.left(player));
+                }
+            }
+            &LedgerEvent::Lost { player, .. } => {
+                if let Some(followers) = &mut self.followers {
+                    followers.lost(player);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what other servers told.
+    pub fn receive(&mut self, peers: &mut dyn Peers, now_ms: u64, ledger: &Ledger) {
+        let settings = &self.peers;
+        let followers = self
+            .followers
+            .get_or_insert_with(|| Followers::new(settings.clone()));
+        for _ in 0..settings.messages_per_tick {
+            match peers.receive() {
+                Some(PeerMessage::Saved(records)) => {
+                    for record in &records {
+                        self.cache.push(record);
+                    }
+                }
+                Some(PeerMessage::Held {
+                    by,
+                    players,
+                    for_ms,
+                }) => {
+                    let here = players.iter().filter(|(player, _)| ledger.is_live(*player));
+                    for &(player, revision) in here {
+                        followers.follow(player, &by, revision, for_ms, now_ms);
+                    }
+                }
+                None => return,
+            }
+            followers.count_received();
+        }
+    }
+
+    /// Tells other servers what they are to be told.
+    pub fn send(&mut self, peers: &mut dyn Peers) {
+        for (server, message) in self.outgoing.drain(..) {
+            match server {
+                Some(server) => peers.tell(&server, message),
+                None => peers.tell_all(message),
+            }
+        }
+    }
+
+    /// Whether other servers were told all that they are to be, as far as it was saved.
+    pub fn is_published(&self) -> bool {
+        self.followers.as_ref().is_none_or(Followers::is_idle)
+    }
+}

@@ -1,0 +1,71 @@
+//! Look-ups: of who is here from its components, of others from the cache and the store.
+
+use std::sync::Arc;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+
+use super::directory::OpenDirectory;
+use super::messages::{LookUpAnswer, LookUpRequest};
+use crate::directory::cache::KnownPlayer;
+use crate::directory::error::DirectoryError;
+use crate::directory::peers::Peers;
+use crate::directory::record::PlayerRecord;
+use crate::sync::save_request_of;
+use crate::world::{PlayerId, Players};
+
+/// Takes what other servers told, answers what can be answered now, and tells other servers what they are to be told. The store
+/// is asked for the rest at the end of the tick.
+pub(super) fn look_up(
+    world: &mut World,
+    open: Option<&mut OpenDirectory>,
+    mut peers: Option<&mut dyn Peers>,
+    cursor: &mut MessageCursor<LookUpRequest>,
+    now_ms: u64,
+) {
+    let requests = cursor.read(world.resource::<Messages<LookUpRequest>>());
+    let requests: Vec<LookUpRequest> = requests.copied().collect();
+    let Some(open) = open else {
+        let unanswered = requests.into_iter().map(|request| LookUpAnswer {
+            player: request.player,
+            number: request.number,
+            answer: Err(DirectoryError::NoStore),
+        });
+        world.write_message_batch(unanswered.collect::<Vec<_>>());
+        return;
+    };
+    if let Some(peers) = &mut peers {
+        open.elsewhere.receive(*peers, now_ms, &open.ledger);
+    }
+    for LookUpRequest { player, number } in requests {
+        let is_here = open.ledger.is_live(player);
+        match is_here.then(|| of_components(world, player)).flatten() {
+            Some(known) => open.elsewhere.answers.push(LookUpAnswer {
+                player,
+                number,
+                answer: Ok(known),
+            }),
+            None => open.elsewhere.look(player, number, now_ms, &open.ledger),
+        }
+    }
+    open.elsewhere.expire(now_ms);
+    world.write_message_batch(std::mem::take(&mut open.elsewhere.answers));
+    if let Some(peers) = &mut peers {
+        open.elsewhere.send(*peers);
+    }
+}
+
+/// What is to be kept of a player who is here, as it is now; `None` when it has no object yet.
+fn of_components(world: &World, player: PlayerId) -> Option<KnownPlayer> {
+    let entity = world.resource::<Players>().entity(player)?;
+    let request = save_request_of(world, entity)?;
+    let record = PlayerRecord {
+        tick: request.tick,
+        values: request.values.into_iter().collect(),
+        ..PlayerRecord::new(player)
+    };
+    Some(KnownPlayer {
+        record: Some(Arc::new(record)),
+        age_ms: 0,
+    })
+}
