@@ -1,47 +1,41 @@
 //! The View step: brings the links up to date with all that was noted since the last one.
 //!
 //! ```text
-//! settle   grid arrays follow the reported cells; changed targets are noted as arrivals
-//! part     links of changed objects that cannot be any more end; if the traits of either changed, the rest is re-ranked
-//! trim     lists above a lowered cap lose their lowest
-//! meet     viewers that moved sweep the cells that differ; changed targets offer themselves to the others
-//!          (enter.rs)
-//! rerank   a share of the viewers with a full list measures distances anew (rerank.rs)
-//! look     the first of the queue sweep their surroundings for whom they refused (refill.rs)
+//! settle   by id: cells grow, slots and rows are taken and left, the rows of who moved are laid aside
+//! serve    the first of the queue get their look
+//! cells    side by side: pass.rs
+//! pairs    where sight is mutual: mutual.rs
+//! end      slots that were left are free, events are handed out cell by cell
 //! ```
-//! With mutual sight, all that meet are served together (mutual.rs).
+//! Settling is worked in turn and in the order of ids; cells write only to themselves. So links and events are the same for
+//! any number of threads. Cells grow before any row is laid aside, since a row is read by the layout of its cell.
 //!
-//! All leave before anybody enters, so that two who walk together over a border never lose each other for a
-//! tick.
-//!
-//! Each pair is met once: a viewer that sweeps for itself finds every changed target in its range, either in
-//! a cell that is new to it or among the arrivals of the others; so changed targets offer themselves only to
-//! viewers that do not sweep. All entrants that a sweep finds are served together, the higher rank first, then
-//! the lower id.
-//!
-//! Settling and the queue are worked in turn; the rest, and looks, shard by shard.
-//!
-//! Invariant: who can gain is queued. No allocation once warm, but to sort the leaves of many who were removed.
+//! Of those who came or moved, and of those whose traits changed, at most so many look around in the same update as
+//! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
+//! first-in-first-out queue for their look.
 
-use super::events::{LeaveReason, ViewEvent};
-use super::object::{PendingChanges, UNKNOWN};
+use super::cells::{AROUND, Arrival, RowState, TargetCell, ViewerCell};
+use super::events::ViewEvent;
+use super::far::FarChange;
+use super::object::{NONE, PendingChanges, TrackedObject};
+use super::pass::CellPass;
 use super::scene_views::SceneViews;
-use super::scratch::ObjectChange;
-use super::shard::{Shared, ViewShard};
-use crate::aoi::links::{LISTS, UNCAPPED, WatchedBy};
-use crate::aoi::share::Share;
+use super::shared::{MovedRow, Shared};
+use crate::aoi::grid::GridCell;
 use crate::sim::{Inline, Spread};
 
+/// Fewer cells are not worth handing out.
+const CELLS_A_CHUNK: usize = 4;
+
 impl SceneViews {
-    /// The View step. Appends to `events` all that changed, shard by shard, of each viewer in the order in which
-    /// it happened; the order follows from the ids and the number of shards; serves at most `looks_max` viewers of the queue. (Those in it that turn out to
-    /// have nothing to gain are let go for free.) Of those that moved, at most so many sweep at once as
-    /// [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
+    /// The View step. Appends to `events` all that changed, cell by cell, of each viewer in the order in which it
+    /// happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
+    /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.update_with(Inline, looks_max, events);
     }
 
-    /// The same with shards updated side by side. How many workers there are changes nothing but the time.
+    /// The same with cells worked side by side. How many workers there are changes nothing but the time.
     pub fn update_with(
         &mut self,
         spread: impl Spread,
@@ -49,25 +43,28 @@ impl SceneViews {
         events: &mut Vec<ViewEvent>,
     ) {
         self.tell_parted(events);
-        self.settle();
         self.turn = self.turn.wrapping_add(1);
-        let (shared, turn, rerank_ticks) = (&self.shared, self.turn, self.rerank_ticks);
-        spread.for_each_in_turn(&mut self.shards, |shard| {
-            for change in &shared.changes {
-                shard.part(shared, change);
-            }
-            for change in &shared.changes {
-                shard.trim(shared, change.id);
-            }
-            shard.enter(shared);
-            shard.rerank(shared, turn, rerank_ticks);
-            shard.collect_freed();
-        });
-        self.refill(spread, looks_max);
-        for shard in &mut self.shards {
-            events.append(&mut shard.events);
+        self.settle();
+        let is_mutual = self.shared.ranking.mutual;
+        if !is_mutual {
+            self.serve(looks_max);
         }
-        self.clear_pending();
+        self.give_turns();
+        let shared = &self.shared;
+        spread.for_each_chunk(
+            &mut self.viewers,
+            CELLS_A_CHUNK,
+            &mut self.scratch,
+            |scratch, _, cells| {
+                for viewers in cells {
+                    CellPass::new(shared, viewers, scratch).run();
+                }
+            },
+        );
+        if is_mutual {
+            self.meet_in_pairs(looks_max);
+        }
+        self.end_update(events);
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
@@ -79,248 +76,303 @@ impl SceneViews {
 
     /// Whoever has pending changes stands where it should from here on.
     fn settle(&mut self) {
-        self.changed.sort_unstable();
-        self.changed.dedup();
         let mut changed = std::mem::take(&mut self.changed);
-        let mut sweeps = 0;
-        for id in changed.drain(..) {
-            let object = &self.shared.objects[id as usize];
-            if object.alive && object.pending.listed {
-                let waits = sweeps >= self.sweeps_max;
-                self.settle_object(id, waits);
-                let is_sweep = self.shared.objects[id as usize].pending.sweeps && !waits;
-                sweeps += u32::from(is_sweep);
-            }
+        changed.sort_unstable();
+        changed.dedup();
+        changed.retain(|&id| {
+            let object = &mut self.shared.objects[id as usize];
+            object.pending.listed = false;
+            object.alive
+        });
+        self.make_room(&changed);
+        let mut looks_left = self.sweeps_max;
+        for &id in &changed {
+            self.settle_object(id, &mut looks_left);
         }
+        changed.clear();
         self.changed = changed;
     }
 
-    fn settle_object(&mut self, id: u32, waits: bool) {
-        let Self { shared, shards, .. } = self;
-        let count = shards.len();
-        let Shared { grid, objects, .. } = shared;
-        let object = &mut objects[id as usize];
-        let shard = &mut shards[Share::index_of(id, count)];
-        let (layer, list) = (usize::from(object.layer), object.list());
-        let (from, to) = (grid.home(id), grid.cell(id));
-        let (pending, traits, moved) = (object.pending, object.traits, from != to);
-        grid.settle(id, &traits);
-        shard.viewer_index.settle(id, (from, to), &traits);
-        if pending.traits {
-            grid.write_ties(id, &traits);
-            shard.viewer_index.write_ties(id, to, &traits);
-        }
-        if pending.target {
-            grid.add_target(id, layer, list, &traits);
-        }
-        if pending.viewer {
-            shard.viewer_index.add(id, to, &traits);
-        }
-        if object.viewable {
-            grid.set_sightless(id, !object.viewer);
-            if pending.target || pending.traits || moved {
-                grid.note_arrival(id, layer);
+    /// Makes the cells that are needed, with slots for all who will come.
+    fn make_room(&mut self, changed: &[u32]) {
+        let mut crowded = Vec::new();
+        for &id in changed {
+            let object = self.shared.objects[id as usize];
+            let place = self.shared.place(id);
+            let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
+            if place.cell != NONE && from == to {
+                continue;
+            }
+            let cell = self.use_cell(to);
+            if object.viewable && !object.uncapped {
+                let target = &mut self.shared.cells[cell as usize];
+                target.coming += 1;
+                if target.coming == 1 + target.free_slots() {
+                    crowded.push(cell);
+                }
             }
         }
-        object.pending.sweeps = object.viewer && (pending.viewer || moved);
-        let class = Shared::class_to_strangers(object);
-        shared.changes.push(ObjectChange {
-            id,
-            from,
-            moved,
-            waits,
-        });
-        if pending.target || pending.traits {
-            self.raise_stranger_class(list, class);
+        for &cell in &crowded {
+            let target = &self.shared.cells[cell as usize];
+            let missing = target.coming - target.free_slots().min(target.coming);
+            self.grow_cell(cell as usize, target.words + missing.div_ceil(64) as usize);
         }
-        if pending.viewer {
-            (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
+        for &id in changed {
+            if let Some(cell) = self.shared.index_of(self.shared.grid.cell(id)) {
+                self.shared.cells[cell].coming = 0;
+            }
         }
     }
 
-    fn clear_pending(&mut self) {
+    /// The index of a cell, which is in use from now on.
+    fn use_cell(&mut self, at: GridCell) -> u32 {
         let Shared {
             grid,
-            objects,
-            changes,
+            cells,
+            in_use,
             ..
         } = &mut self.shared;
-        for ObjectChange { id, .. } in changes.drain(..) {
-            let object = &mut objects[id as usize];
-            object.pending = PendingChanges::default();
-            if object.viewable {
-                grid.forget_arrival(id, usize::from(object.layer));
+        if in_use.is_empty() {
+            let (columns, rows) = grid.size();
+            in_use.resize(usize::from(columns) * usize::from(rows), NONE);
+        }
+        let number = grid.number(at);
+        if in_use[number] != NONE {
+            return in_use[number];
+        }
+        let index = cells.len() as u32;
+        in_use[number] = index;
+        let mut cell = TargetCell::new(at);
+        let mut words = 0;
+        for direction in 0..AROUND {
+            cell.first[direction] = words;
+            let Some(near) = at.neighbour(direction, grid.size()) else {
+                continue;
+            };
+            let near = in_use[grid.number(near)];
+            cell.near[direction] = near;
+            if let Some(near) = cells.get_mut(near as usize) {
+                // It has no words yet, so the rows around it stay as they are.
+                near.near[AROUND - 1 - direction] = index;
+                words += near.words as u32;
             }
         }
+        cell.first[AROUND] = words;
+        let mut viewers = ViewerCell::new(index);
+        viewers.stride = cell.stride();
+        cells.push(cell);
+        self.viewers.push(viewers);
+        index
     }
-}
 
-impl ViewShard {
-    /// Ends or re-ranks the links of an object that moved or whose traits changed, at both ends.
-    fn part(&mut self, shared: &Shared, change: &ObjectChange) {
-        let ObjectChange { id, moved, .. } = *change;
-        let object = &shared.objects[id as usize];
-        let pending = object.pending;
-        if !moved && !pending.traits {
+    /// Gives a cell so many words of slots, and lays out anew the rows around it.
+    fn grow_cell(&mut self, cell: usize, words: usize) {
+        let cells = &mut self.shared.cells;
+        cells[cell].grow(words);
+        for near in cells[cell].near {
+            let Some(target) = cells.get(near as usize) else {
+                continue;
+            };
+            let old = target.first;
+            let mut new = [0; AROUND + 1];
+            for direction in 0..AROUND {
+                let words = cells.get(target.near[direction] as usize);
+                let words = words.map_or(0, |near| near.words as u32);
+                new[direction + 1] = new[direction] + words;
+            }
+            cells[near as usize].first = new;
+            self.viewers[near as usize].lay_out(&old, &new);
+        }
+    }
+
+    fn settle_object(&mut self, id: u32, looks_left: &mut u32) {
+        let object = self.shared.objects[id as usize];
+        let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
+        let is_new = self.shared.place(id).cell == NONE;
+        let moved = !is_new && from != to;
+        let cell = self.use_cell(to);
+        self.shared.grid.settle(id);
+        if object.viewable && object.uncapped {
+            self.settle_far(&object, moved.then_some(from));
+        } else if object.viewable {
+            self.settle_slot(&object, cell, moved.then_some(from));
+        }
+        if object.viewer {
+            self.settle_row(&object, cell, moved.then_some(from), looks_left);
+        }
+        self.shared.places[id as usize].cell = cell;
+        self.shared.objects[id as usize].pending = PendingChanges::default();
+    }
+
+    fn settle_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
+        let (id, pending, list) = (object.traits.id, object.pending, object.list());
+        let everywhere = pending.target || pending.traits;
+        if !everywhere && from.is_none() {
             return;
         }
-        let cell = shared.grid.cell(id);
-        let mut ending = std::mem::take(&mut self.scratch.ending);
-        if object.viewer && !pending.viewer && self.share.owns(id) {
-            for list in 0..LISTS {
-                // Targets of a capped list are all in the finest layer.
-                let is_revised = pending.traits || list == UNCAPPED;
-                let cells = shared.grid.cells();
-                let count = self.links.choose_seen(id, list, &mut ending, |key| {
-                    is_revised || !cell.is_near(cells[key.target() as usize])
-                });
-                if count == 0 {
-                    continue;
-                }
-                self.links.fetch_seen(id, list, &ending[..count]);
-                for &place in ending[..count].iter().rev() {
-                    let place = place as usize;
-                    if is_revised {
-                        self.revise(shared, id, list, place, pending.traits);
-                    } else {
-                        self.unlink(shared, id, list, place, LeaveReason::Range);
-                    }
-                }
-                self.refresh_gate(shared, id, list);
-            }
-            if pending.traits {
-                self.viewer_state_mut(id).bound = [UNKNOWN; LISTS];
-            }
-            self.set_freed(id, true);
+        let place = &mut self.shared.places[id as usize];
+        let cells = &mut self.shared.cells;
+        if from.is_some() && place.slot != NONE {
+            cells[place.cell as usize].vacate(place.slot as usize, list);
+            place.slot = NONE;
         }
-        if object.viewable && !pending.target {
-            let layer = usize::from(object.layer);
-            let cells = shared.grid.cells();
-            let count = if layer == 0 && !pending.traits {
-                self.links.choose_watchers(id, &mut ending, |viewer| {
-                    !cell.is_near(cells[viewer as usize])
-                })
-            } else {
-                self.links.choose_watchers(id, &mut ending, |viewer| {
-                    pending.traits || !shared.grid.in_range(layer, cells[viewer as usize], cell)
-                })
-            };
-            self.links.fetch_watchers(id, &ending[..count]);
-            for &place in ending[..count].iter().rev() {
-                let place = place as usize;
-                let (viewer, list) = if pending.traits {
-                    let Some(WatchedBy {
-                        viewer,
-                        list,
-                        place,
-                    }) = self.links.watcher_at(id, place)
-                    else {
-                        continue;
-                    };
-                    if !self.revise(shared, viewer, list, place, true) {
-                        continue;
-                    }
-                    (viewer, list)
-                } else {
-                    let Some(link) = self.links.remove_watcher(id, place) else {
-                        continue;
-                    };
-                    self.tell_left(link, id, LeaveReason::Range);
-                    (link.viewer, link.list)
-                };
-                self.refresh_gate(shared, viewer, list);
-                self.set_freed(viewer, true);
-            }
-        }
-        self.scratch.ending = ending;
-    }
-
-    /// Ends a link that cannot be any more, or ranks it anew if the traits of either changed; true if anything changed.
-    fn revise(
-        &mut self,
-        shared: &Shared,
-        viewer: u32,
-        list: usize,
-        place: usize,
-        traits: bool,
-    ) -> bool {
-        let Some(key) = self.links.key_at(viewer, list, place) else {
-            return false;
-        };
-        let target = key.target();
-        let (a, b) = (
-            &shared.objects[viewer as usize],
-            &shared.objects[target as usize],
-        );
-        let reason = if !shared.grid.in_range(
-            usize::from(b.layer),
-            shared.grid.cell(viewer),
-            shared.grid.cell(target),
-        ) {
-            LeaveReason::Range
-        } else if traits && !shared.allows(a, b) {
-            LeaveReason::Hidden
+        let target = &mut cells[cell as usize];
+        if place.slot == NONE {
+            place.slot = target.take(list, &object.traits);
         } else {
-            let rank = if traits {
-                shared.ranking.rank_in_band(key.rank(), a, b)
-            } else {
-                key.rank()
-            };
-            return self.set_rank(shared, viewer, list, place, rank);
-        };
-        self.unlink(shared, viewer, list, place, reason);
-        true
+            target.write(place.slot as usize, list, &object.traits);
+        }
+        target.arrivals.push(Arrival {
+            slot: place.slot,
+            from: from.unwrap_or(target.at),
+            everywhere,
+        });
     }
 
-    /// Ranks a link anew; true if that changes it. The viewer's gate is the caller's to refresh.
-    pub(super) fn set_rank(
-        &mut self,
-        shared: &Shared,
-        viewer: u32,
-        list: usize,
-        place: usize,
-        rank: u8,
-    ) -> bool {
-        match self.links.key_at(viewer, list, place) {
-            Some(key) if key.rank() != rank => {
-                self.links.set_rank(viewer, list, place, rank);
-                if let Some((theirs, _)) = self.links.partner_at(viewer, list, place) {
-                    self.refresh_gate(shared, key.target(), theirs);
-                    self.set_freed(key.target(), true);
-                }
-                true
-            }
-            _ => false,
+    fn settle_far(&mut self, object: &TrackedObject, from: Option<GridCell>) {
+        let (id, layer, pending) = (object.traits.id, object.layer, object.pending);
+        let Shared {
+            grid,
+            far,
+            far_changes,
+            ..
+        } = &mut self.shared;
+        let to = grid.coarse(usize::from(layer), grid.home(id));
+        let from = from.map(|from| grid.coarse(usize::from(layer), from));
+        let crossed = from.filter(|&from| from != to);
+        if let Some(from) = crossed {
+            far.remove(layer, from, id);
+        }
+        if pending.target || crossed.is_some() {
+            far.insert(layer, to, id);
+        }
+        if pending.target || crossed.is_some() || pending.traits {
+            let traits = pending.traits;
+            far_changes.push(FarChange { id, traits });
         }
     }
 
-    /// Evicts the lowest of a viewer's lists until no list is over its cap, if the caps changed.
-    fn trim(&mut self, shared: &Shared, viewer: u32) {
-        let object = &shared.objects[viewer as usize];
-        if !object.viewer || !object.pending.caps || !self.share.owns(viewer) {
+    fn settle_row(
+        &mut self,
+        object: &TrackedObject,
+        cell: u32,
+        from: Option<GridCell>,
+        looks_left: &mut u32,
+    ) {
+        let (id, pending) = (object.traits.id, object.pending);
+        let old = self.shared.place(id);
+        let mut tasks = 0;
+        if old.row == NONE {
+            let state = RowState {
+                caps: object.caps,
+                ..RowState::default()
+            };
+            let viewers = &mut self.viewers[cell as usize];
+            self.shared.places[id as usize].row = viewers.take(&object.traits, state, Vec::new());
+            tasks |= RowState::LOOKS | RowState::CHOOSES;
+        } else if let Some(from) = from {
+            self.move_row(object, cell, from);
+            tasks |= RowState::ARRIVED;
+            if !from.is_near(self.shared.grid.home(id)) {
+                tasks |= RowState::LOOKS | RowState::CHOOSES;
+            }
+        }
+        let row = self.shared.place(id).row;
+        let viewers = &mut self.viewers[cell as usize];
+        if pending.traits {
+            viewers.ties.write(row as usize, &object.traits);
+            tasks |= RowState::REVISED | RowState::LOOKS;
+        }
+        if pending.caps {
+            viewers.states[row as usize].caps = object.caps;
+            tasks |= RowState::CAPS;
+        }
+        if tasks & !RowState::CAPS != 0 {
+            let state = &mut viewers.states[row as usize];
+            if *looks_left == 0 {
+                state.tasks |= RowState::WAITS;
+                self.queue.push(id);
+            } else {
+                *looks_left -= 1;
+                if state.is(RowState::WAITS) {
+                    state.tasks &= !RowState::WAITS;
+                    self.queue.remove(id);
+                    tasks |= RowState::LOOKS | RowState::CHOOSES;
+                }
+            }
+        }
+        if tasks != 0 {
+            viewers.ask(row, tasks);
+        }
+    }
+
+    /// Lays the row of a viewer aside and gives it one in the cell where it is now.
+    fn move_row(&mut self, object: &TrackedObject, cell: u32, from: GridCell) {
+        let id = object.traits.id;
+        let old = self.shared.place(id);
+        let viewers = &mut self.viewers[old.cell as usize];
+        let bits = viewers.row_mut(old.row as usize);
+        let start = self.shared.moved_bits.len();
+        self.shared.moved_bits.extend_from_slice(bits);
+        bits.fill(0);
+        let (mut state, far) = viewers.free(old.row);
+        state.tasks &= RowState::WAITS;
+        state.hungry = 0;
+        let viewers = &mut self.viewers[cell as usize];
+        let row = viewers.take(&object.traits, state, far);
+        viewers.movers.push((row, self.shared.moved.len() as u32));
+        self.shared.moved.push(MovedRow {
+            from,
+            cell: old.cell,
+            start,
+        });
+        self.shared.places[id as usize].row = row;
+    }
+
+    /// The first of the queue get their look in this update.
+    fn serve(&mut self, looks_max: u32) {
+        for _ in 0..looks_max {
+            let Some(id) = self.queue.pop() else {
+                break;
+            };
+            self.counters.looks += 1;
+            let place = self.shared.place(id);
+            let viewers = &mut self.viewers[place.cell as usize];
+            viewers.states[place.row as usize].tasks &= !RowState::WAITS;
+            viewers.ask(place.row, RowState::LOOKS | RowState::CHOOSES);
+        }
+    }
+
+    /// Says who is re-ranked in this update.
+    fn give_turns(&mut self) {
+        if self.rerank_ticks == 0 {
             return;
         }
-        for list in 0..UNCAPPED {
-            let len = self.links.list_len(viewer, list);
-            let excess = len.saturating_sub(self.viewer_state(viewer).cap(list));
-            if excess > 0 {
-                let lowest = &mut self.scratch.entrants[list];
-                lowest.clear();
-                lowest.extend(self.links.keys(viewer, list));
-                let (_, &mut last, _) = lowest.select_nth_unstable(excess - 1);
-                lowest.clear();
-                for place in (0..len).rev() {
-                    if let Some(key) = self
-                        .links
-                        .key_at(viewer, list, place)
-                        .filter(|&key| key <= last)
-                    {
-                        self.evict(shared, viewer, list, place, key);
-                    }
-                }
+        let ids = self.shared.objects.len() as u32;
+        let first = self.turn % self.rerank_ticks;
+        for id in (first..ids).step_by(self.rerank_ticks as usize) {
+            let place = self.shared.place(id);
+            if place.row != NONE {
+                self.viewers[place.cell as usize].turns.push(place.row);
             }
-            self.refresh_gate(shared, viewer, list);
         }
-        self.set_freed(viewer, true);
+    }
+
+    fn end_update(&mut self, events: &mut Vec<ViewEvent>) {
+        for scratch in &mut self.scratch {
+            self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
+        }
+        for viewers in &mut self.viewers {
+            events.append(&mut viewers.events);
+            viewers.end_update();
+        }
+        for target in &mut self.shared.cells {
+            if target.is_touched() {
+                target.end_update();
+            }
+        }
+        self.shared.moved.clear();
+        self.shared.moved_bits.clear();
+        self.shared.far_changes.clear();
     }
 }

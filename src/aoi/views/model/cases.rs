@@ -86,20 +86,25 @@ fn equals_do_not_evict_each_other() {
 }
 
 #[test]
-fn a_free_place_goes_to_somebody_who_was_refused() {
+fn a_free_place_goes_to_somebody_who_was_left_out_in_the_same_tick() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 0);
-    assert_eq!(views.counters().refused, 1);
+    assert_eq!(seen(&views), [1, 2]);
     views.remove(1, Removal::Despawn);
     step(&mut views, 0);
-    assert_eq!(
-        (seen(&views), views.queue_len()),
-        (vec![2], 1),
-        "it waits while there are no looks"
-    );
-    step(&mut views, 1);
     assert_eq!((seen(&views), views.queue_len()), (vec![2, 3], 0));
-    assert_eq!(views.counters().refills, 1);
+    assert_eq!(views.counters().refills, 3, "two when it came, one now");
+}
+
+#[test]
+fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
+    let mut views = crowd(2, &[1, 2, 2, 1, 1, 1]);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [3, 4]);
+    assert_eq!(views.counters().refused, 1);
+    views.remove(3, Removal::Despawn);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [4, 5]);
 }
 
 #[test]
@@ -213,14 +218,27 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
 
 #[test]
 fn the_check_finds_a_forgotten_refusal() {
-    let mut views = crowd(1, &[1, 2, 2]);
+    let mut views = crowd(1, &[1, 1, 1]);
     step(&mut views, 9);
-    views.shards[0].viewer_state_mut(0).bound = [0; 4];
-    assert!(
-        views
-            .validate()
-            .is_err_and(|fault| fault.to_string().contains("forgotten"))
-    );
+    views.viewers[0].states[0].refused = 0;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("forgotten"), "{fault}");
+}
+
+#[test]
+fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 9);
+    let whole = views.clone();
+    views.viewers[0].bits[0] |= 1 << 3;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("its cap is 2"), "{fault}");
+    let mut views = whole;
+    views.viewers[0].bits[0] &= !(1 << 2);
+    views.viewers[0].states[0].count[0] -= 1;
+    views.counters.leaves += 1;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("has a place for"), "{fault}");
 }
 
 #[test]
@@ -248,23 +266,6 @@ fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
     assert_eq!(views.queue_len(), 0);
     views.teleport(0, vec2(65.0, 5.0));
     assert_eq!(step(&mut views, 0).len(), 2 * 8, "leaving is never put off");
-}
-
-#[test]
-fn only_large_scenes_with_full_cells_are_divided() {
-    let shards = |side_m: f32, objects_max, sight| {
-        let views = SceneViews::with_size((side_m, side_m), 50.0, 0.0, objects_max);
-        views
-            .expect("a legal scene")
-            .with_sight(sight)
-            .shard_count()
-    };
-    assert_eq!(shards(1_000.0, 10_000, Sight::Directed), 1);
-    assert_eq!(shards(1_000.0, 50_000, Sight::Directed), 4);
-    assert_eq!(shards(1_000.0, 1 << 20, Sight::Directed), 16);
-    assert_eq!(shards(4_000.0, 100_000, Sight::Directed), 2);
-    assert_eq!(shards(16_000.0, 100_000, Sight::Directed), 1);
-    assert_eq!(shards(1_000.0, 50_000, Sight::Mutual), 1);
 }
 
 #[test]

@@ -1,0 +1,379 @@
+//! The cells of a scene in use: who is in them to be seen, and to see, and who sees whom.
+//!
+//! ```text
+//! TargetCell   slots  0 1 2 … 63 │ 64 …      ids and ties by slot; masks: population by class, vacated, arrived
+//! ViewerCell   rows   ┌ words of the first cell around │ of the second │ … │ of the ninth ┐
+//!                row 0│ 0110…                          │ 0100…         │   │              │  a bit for each slot:
+//!                row 1│ 1010…                          │               │   │              │  "is seen"
+//! ```
+//! An object that can be seen near has a slot of its cell, one that sees has a row. While cells work side by side each
+//! writes its own rows, and reads the slots of the nine cells around it, which nobody writes then.
+//!
+//! Nobody notes who watches a slot: whoever asks goes through its bit in the rows of nine cells.
+//!
+//! Cells are made when first used and stay. Slots come by words; the rows around a cell that grows are laid out anew.
+//! Invariant: a row's bit is set only at a slot that is taken; a slot vacated in an update is not taken again in it.
+//! Cost: a row has as many bits as nine cells have slots, so rows are quadratic in who is in nine cells: 2 bytes a viewer
+//! and cell up to 64 slots, 300 MB for 50,000 viewers in nine cells; 100 to 120 bytes an object beside them.
+
+use super::events::ViewEvent;
+use super::object::{LISTS, NONE, UNCAPPED};
+use super::ties::TieColumns;
+use crate::aoi::grid::GridCell;
+use crate::aoi::priority::ViewTraits;
+
+/// How many cells are around one, itself among them.
+pub(super) const AROUND: usize = 9;
+
+/// The place of a cell among those around it.
+pub(super) const OWN_CELL: usize = 4;
+
+/// The bit of a place in its word.
+#[inline]
+pub(super) const fn bit(place: usize) -> u64 {
+    1 << (place % 64)
+}
+
+/// The places of the bits that are set in a word.
+#[inline]
+pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (place < 64).then_some(place)
+    })
+}
+
+/// A target that is new to those around it, or counts differently.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) slot: u32,
+    /// Where it was.
+    pub(super) from: GridCell,
+    /// It is new to everybody, or all pairs with it are judged anew.
+    pub(super) everywhere: bool,
+}
+
+/// Who is in a cell to be seen.
+#[derive(Clone, Debug)]
+pub(super) struct TargetCell {
+    pub(super) at: GridCell,
+    /// The cells around it that are in use, by direction.
+    pub(super) near: [u32; AROUND],
+    /// Where the words of each begin in the rows of this cell, and how many there are.
+    pub(super) first: [u32; AROUND + 1],
+    pub(super) words: usize,
+    pub(super) ties: TieColumns,
+    /// Slots of somebody, also of who just left.
+    taken: Vec<u64>,
+    /// Who may be seen, by class. Who hides is in none.
+    pub(super) population: [Vec<u64>; UNCAPPED],
+    /// Whose layers do not have the ordinary one.
+    pub(super) odd: Vec<u64>,
+    /// Who left in this update.
+    pub(super) vacated: Vec<u64>,
+    pub(super) left: Vec<u32>,
+    pub(super) arrivals: Vec<Arrival>,
+    /// How many will come in this update.
+    pub(super) coming: u32,
+}
+
+impl TargetCell {
+    pub(super) fn new(at: GridCell) -> Self {
+        Self {
+            at,
+            near: [NONE; AROUND],
+            first: [0; AROUND + 1],
+            words: 0,
+            ties: TieColumns::default(),
+            taken: Vec::new(),
+            population: Default::default(),
+            odd: Vec::new(),
+            vacated: Vec::new(),
+            left: Vec::new(),
+            arrivals: Vec::new(),
+            coming: 0,
+        }
+    }
+
+    /// How many words a row of this cell has.
+    #[inline]
+    pub(super) const fn stride(&self) -> usize {
+        self.first[AROUND] as usize
+    }
+
+    /// The word of a row in which a slot of the cell in a direction stands.
+    #[inline]
+    pub(super) const fn word(&self, direction: usize, slot: usize) -> usize {
+        self.first[direction] as usize + slot / 64
+    }
+
+    pub(super) fn is_touched(&self) -> bool {
+        !self.left.is_empty() || !self.arrivals.is_empty()
+    }
+
+    /// The id in a slot.
+    #[inline]
+    pub(super) fn id(&self, slot: usize) -> u32 {
+        self.ties.ids()[slot]
+    }
+
+    /// Whether somebody in a slot may be seen, by the list in which it would stand.
+    #[inline]
+    pub(super) fn has(&self, list: usize, slot: usize) -> bool {
+        let word = self.population[list].get(slot / 64);
+        word.is_some_and(|word| word & bit(slot) != 0)
+    }
+
+    pub(super) fn free_slots(&self) -> u32 {
+        self.taken.iter().map(|word| word.count_zeros()).sum()
+    }
+
+    pub(super) fn grow(&mut self, words: usize) {
+        self.words = words;
+        self.ties.grow(words * 64);
+        for mask in [&mut self.taken, &mut self.odd, &mut self.vacated] {
+            mask.resize(words, 0);
+        }
+        for mask in self.population.iter_mut().filter(|mask| !mask.is_empty()) {
+            mask.resize(words, 0);
+        }
+    }
+
+    /// The lowest slot that is free; the cell has grown enough.
+    pub(super) fn take(&mut self, list: usize, traits: &ViewTraits) -> u32 {
+        let word = self.taken.iter().position(|&word| word != u64::MAX);
+        let word = word.expect("cells grow before slots are taken");
+        let slot = word * 64 + self.taken[word].trailing_ones() as usize;
+        self.taken[word] |= bit(slot);
+        self.write(slot, list, traits);
+        slot as u32
+    }
+
+    /// What is in a slot counts as these traits say.
+    pub(super) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits) {
+        self.ties.write(slot, traits);
+        let population = &mut self.population[list];
+        population.resize(self.words, 0);
+        let set = |mask: &mut u64, is_set: bool| {
+            *mask = *mask & !bit(slot) | u64::from(is_set) << (slot % 64);
+        };
+        set(&mut population[slot / 64], !traits.hidden);
+        let is_odd = traits.layers & ViewTraits::ORDINARY_LAYER == 0;
+        set(&mut self.odd[slot / 64], is_odd);
+    }
+
+    /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
+    pub(super) fn vacate(&mut self, slot: usize, list: usize) {
+        self.ties.untie(slot);
+        self.population[list][slot / 64] &= !bit(slot);
+        self.vacated[slot / 64] |= bit(slot);
+        self.left.push(slot as u32);
+    }
+
+    /// Slots that were vacated are free from now on.
+    pub(super) fn end_update(&mut self) {
+        self.arrivals.clear();
+        let mut left = std::mem::take(&mut self.left);
+        for slot in left.drain(..) {
+            self.free(slot as usize);
+        }
+        self.left = left;
+    }
+
+    fn free(&mut self, slot: usize) {
+        self.vacated[slot / 64] &= !bit(slot);
+        self.taken[slot / 64] &= !bit(slot);
+        self.ties.free(slot);
+    }
+
+    /// Who is in a slot is gone, also its id. Its bits in all rows are clear.
+    pub(super) fn clear(&mut self, slot: usize, list: usize) {
+        self.population[list][slot / 64] &= !bit(slot);
+        self.free(slot);
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let masks = self.population.iter().map(Vec::capacity).sum::<usize>()
+            + self.taken.capacity()
+            + self.odd.capacity()
+            + self.vacated.capacity();
+        size_of::<Self>() + self.ties.allocated_bytes() + masks * size_of::<u64>()
+    }
+}
+
+/// What is known of a viewer beside its row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RowState {
+    pub(super) caps: [u16; UNCAPPED],
+    pub(super) count: [u16; UNCAPPED],
+    /// No member of a list is of a lower class.
+    pub(super) low: [u8; UNCAPPED],
+    /// A bit for each list that may have refused somebody who goes before strangers, or evicted it.
+    pub(super) refused: u8,
+    /// A bit for each list with a place that fell free in this update, or that is to be filled.
+    pub(super) hungry: u8,
+    pub(super) tasks: u8,
+}
+
+impl RowState {
+    /// It came into this cell in this update.
+    pub(super) const ARRIVED: u8 = 1;
+    /// Its members are judged anew.
+    pub(super) const REVISED: u8 = 2;
+    /// It looks at everybody in range.
+    pub(super) const LOOKS: u8 = 4;
+    /// It chooses the nearest where it has a choice.
+    pub(super) const CHOOSES: u8 = 8;
+    pub(super) const CAPS: u8 = 16;
+    /// It lost somebody since the last update.
+    pub(super) const FREED: u8 = 64;
+    /// It sees nobody new until its look. This stays from update to update.
+    pub(super) const WAITS: u8 = 32;
+
+    #[inline]
+    pub(super) const fn is(&self, task: u8) -> bool {
+        self.tasks & task != 0
+    }
+
+    #[inline]
+    pub(super) const fn has_place(&self, list: usize) -> bool {
+        self.count[list] < self.caps[list]
+    }
+}
+
+/// Who is in a cell to see, and whom.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ViewerCell {
+    /// The index of the cell.
+    pub(super) cell: u32,
+    pub(super) stride: usize,
+    pub(super) bits: Vec<u64>,
+    pub(super) ties: TieColumns,
+    pub(super) states: Vec<RowState>,
+    /// Whom each sees outside caps, ascending.
+    pub(super) far: Vec<Vec<u32>>,
+    free: Vec<u32>,
+    pub(super) used: usize,
+    /// The rows with tasks in this update, and for each that arrived how.
+    pub(super) asked: Vec<u32>,
+    pub(super) movers: Vec<(u32, u32)>,
+    /// The rows that are re-ranked in this update.
+    pub(super) turns: Vec<u32>,
+    /// What changed in this update.
+    pub(super) events: Vec<ViewEvent>,
+    /// Who had a full list and has a place now, where somebody else has to agree.
+    pub(super) freed: Vec<u32>,
+}
+
+impl ViewerCell {
+    pub(super) fn new(cell: u32) -> Self {
+        Self {
+            cell,
+            ..Self::default()
+        }
+    }
+
+    /// How many rows there are, those that are free among them.
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Who has a row; [`NONE`] for one that is free.
+    #[inline]
+    pub(super) fn id(&self, row: usize) -> u32 {
+        self.ties.ids()[row]
+    }
+
+    #[inline]
+    pub(super) fn row(&self, row: usize) -> &[u64] {
+        &self.bits[row * self.stride..][..self.stride]
+    }
+
+    #[inline]
+    pub(super) fn row_mut(&mut self, row: usize) -> &mut [u64] {
+        &mut self.bits[row * self.stride..][..self.stride]
+    }
+
+    /// A row without a bit.
+    pub(super) fn take(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
+        let row = self.free.pop().unwrap_or(self.states.len() as u32);
+        let place = row as usize;
+        if place == self.states.len() {
+            self.states.push(RowState::default());
+            self.far.push(Vec::new());
+            let words = self.states.len() * self.stride;
+            if words > self.bits.capacity() {
+                // A quarter more rather than twice as much: this is most of the memory of a crowd.
+                self.bits
+                    .reserve_exact((words + words / 4).saturating_sub(self.bits.len()));
+            }
+            self.bits.resize(words, 0);
+            if place >= self.ties.ids().len() {
+                self.ties.grow(place + 1 + place / 4);
+            }
+        }
+        self.ties.write(place, traits);
+        self.states[place] = state;
+        self.far[place] = far;
+        self.used += 1;
+        row
+    }
+
+    /// Frees a row, which has no bit any more; gives what was known of its viewer.
+    pub(super) fn free(&mut self, row: u32) -> (RowState, Vec<u32>) {
+        let place = row as usize;
+        debug_assert!(self.row(place).iter().all(|&word| word == 0));
+        self.ties.free(place);
+        self.free.push(row);
+        self.asked.retain(|&asked| asked != row);
+        self.used -= 1;
+        let state = std::mem::take(&mut self.states[place]);
+        (state, std::mem::take(&mut self.far[place]))
+    }
+
+    /// Gives a row a task for this update.
+    pub(super) fn ask(&mut self, row: u32, tasks: u8) {
+        let state = &mut self.states[row as usize];
+        if state.tasks & !RowState::WAITS == 0 {
+            self.asked.push(row);
+        }
+        state.tasks |= tasks;
+    }
+
+    /// Lays the rows out anew, from where the words of each cell began to where they begin now.
+    pub(super) fn lay_out(&mut self, old: &[u32; AROUND + 1], new: &[u32; AROUND + 1]) {
+        let (from, to) = (old[AROUND] as usize, new[AROUND] as usize);
+        let mut bits = vec![0; self.len() * to];
+        if from > 0 {
+            let rows = bits.chunks_exact_mut(to).zip(self.bits.chunks_exact(from));
+            for (to, from) in rows {
+                for direction in 0..AROUND {
+                    let words = &from[old[direction] as usize..old[direction + 1] as usize];
+                    to[new[direction] as usize..][..words.len()].copy_from_slice(words);
+                }
+            }
+        }
+        (self.bits, self.stride) = (bits, to);
+    }
+
+    /// What was told is told, and what was asked for done.
+    pub(super) fn end_update(&mut self) {
+        for row in self.asked.drain(..) {
+            self.states[row as usize].tasks &= RowState::WAITS;
+        }
+        self.movers.clear();
+        self.turns.clear();
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let far = self.far.iter().map(Vec::capacity).sum::<usize>() * size_of::<u32>();
+        size_of::<Self>()
+            + self.bits.capacity() * size_of::<u64>()
+            + self.ties.allocated_bytes()
+            + self.states.capacity() * (size_of::<RowState>() + size_of::<Vec<u32>>())
+            + far
+    }
+}
+
+const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 20);

@@ -1,0 +1,315 @@
+//! The pass over one cell: its viewers' rows are brought up to date with the slots of the nine cells around.
+//!
+//! ```text
+//! follow   who left a slot: the bit moves along, or the viewer loses it
+//! bring    who came here brings its row along
+//! revise   links of those whose traits changed that cannot be any more end
+//! far      lists outside caps (far.rs)
+//! trim     lists above a lowered cap lose their lowest
+//! meet     those who go before strangers are let in, by eviction where a list is full (meet.rs)
+//! offer    arrivals, to who has a place
+//! fill     who has a place that was taken before, or came: from its own cell outwards (fill.rs)
+//! rerank   whose turn it is: the nearer for the farther of its class (rerank.rs)
+//! ```
+//! All leave before anybody enters, so that two who walk together over a border never lose each other for a tick. Where
+//! sight is mutual, trimming and what follows is done for all cells together (mutual.rs).
+//!
+//! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
+
+use super::cells::{Arrival, OWN_CELL, RowState, TargetCell, ViewerCell, bit, ones};
+use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::object::{NONE, UNCAPPED};
+use super::shared::Shared;
+use crate::aoi::grid::GridCell;
+use crate::aoi::priority::BANDS;
+
+/// Buffers of a pass, kept between updates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CellScratch {
+    /// Rows, or slots, that were found.
+    pub(super) hits: Vec<u32>,
+    /// Rows with a place to fill.
+    pub(super) hungry: Vec<u32>,
+    pub(super) candidates: Vec<u64>,
+    /// A bit for each that is tied to the viewer in hand.
+    pub(super) tied: Vec<u64>,
+    /// By nearness: bits of a row, counted from its first.
+    pub(super) members: [Vec<u32>; BANDS as usize],
+    pub(super) outsiders: [Vec<u32>; BANDS as usize],
+    /// How far, and who.
+    pub(super) strangers: Vec<(u8, u32)>,
+    pub(super) counters: ViewCounters,
+}
+
+/// One cell in work.
+pub(super) struct CellPass<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) cell: &'a TargetCell,
+    pub(super) viewers: &'a mut ViewerCell,
+    pub(super) scratch: &'a mut CellScratch,
+}
+
+impl<'a> CellPass<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        viewers: &'a mut ViewerCell,
+        scratch: &'a mut CellScratch,
+    ) -> Self {
+        Self {
+            shared,
+            cell: &shared.cells[viewers.cell as usize],
+            viewers,
+            scratch,
+        }
+    }
+
+    /// Brings the rows of the cell up to date.
+    pub(super) fn run(&mut self) {
+        let is_mutual = self.shared.ranking.mutual;
+        let around = || self.shared.around(self.viewers.cell as usize);
+        let has_news = around().any(|(_, cell)| cell.is_touched());
+        if self.viewers.used == 0
+            || !has_news
+                && self.viewers.asked.is_empty()
+                && self.viewers.turns.is_empty()
+                && self.shared.far_changes.is_empty()
+        {
+            return;
+        }
+        self.scratch.hungry.clear();
+        self.follow_targets();
+        self.bring_rows();
+        self.revise();
+        self.follow_far();
+        if is_mutual {
+            self.tell_freed();
+            return;
+        }
+        self.trim();
+        self.note_hungry();
+        self.meet();
+        self.offer();
+        self.fill();
+        self.rerank();
+        for &row in &self.scratch.hungry {
+            self.viewers.states[row as usize].hungry = 0;
+        }
+    }
+
+    /// Where a viewer that arrived in this update was.
+    pub(super) fn came_from(&self, row: usize) -> Option<GridCell> {
+        let movers = self.viewers.movers.iter();
+        let mut of_row = movers.filter(|mover| mover.0 as usize == row);
+        of_row
+            .next()
+            .map(|mover| self.shared.moved[mover.1 as usize].from)
+    }
+
+    /// Whoever left a slot is seen where it is now, or no more.
+    fn follow_targets(&mut self) {
+        let (shared, cell) = (self.shared, self.cell);
+        let stride = self.viewers.stride;
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            for &slot in &near.left {
+                let (word, place) = (cell.word(direction, slot as usize), slot % 64);
+                let rows = self.viewers.len();
+                let hits = &mut self.scratch.hits;
+                hits.resize(hits.len().max(rows + 1), 0);
+                let mut count = 0;
+                // Without a branch that depends on who sees it.
+                let words = self.viewers.bits.get(word..).unwrap_or(&[]);
+                for (row, word) in (0..).zip(words.iter().step_by(stride)) {
+                    hits[count] = row;
+                    count += (word >> place & 1) as usize;
+                }
+                if count == 0 {
+                    continue;
+                }
+                let target = near.id(slot as usize);
+                let to = shared.bit_of(cell, target);
+                for nth in 0..count {
+                    let row = self.scratch.hits[nth] as usize;
+                    let bits = self.viewers.row_mut(row);
+                    bits[word] &= !(1 << place);
+                    match to {
+                        Some((word, place)) => bits[word] |= 1 << place,
+                        None => self.lose(row, target, LeaveReason::Range),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whoever came here sees those whom it saw where it was, if they are still in range.
+    fn bring_rows(&mut self) {
+        let shared = self.shared;
+        for nth in 0..self.viewers.movers.len() {
+            let (row, mover) = self.viewers.movers[nth];
+            let (row, mover) = (row as usize, shared.moved[mover as usize]);
+            let old = &shared.cells[mover.cell as usize];
+            let words = &shared.moved_bits[mover.start..][..old.stride()];
+            for (direction, near) in shared.around(mover.cell as usize) {
+                let to = self.cell.at.direction_of(near.at);
+                let first = old.first[direction] as usize;
+                for (nth, &word) in words[first..][..near.words].iter().enumerate() {
+                    if word == 0 {
+                        continue;
+                    }
+                    let mut rest = word;
+                    if let Some(to) = to {
+                        let stays = word & !near.vacated[nth];
+                        let first = self.cell.first[to] as usize;
+                        self.viewers.row_mut(row)[first + nth] |= stays;
+                        rest &= !stays;
+                    }
+                    for slot in ones(rest) {
+                        let target = near.id(nth * 64 + slot);
+                        match shared.bit_of(self.cell, target) {
+                            Some((word, place)) => self.viewers.row_mut(row)[word] |= 1 << place,
+                            None => self.lose(row, target, LeaveReason::Range),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends links of those whose traits changed that cannot be any more.
+    fn revise(&mut self) {
+        let shared = self.shared;
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            for arrival in near.arrivals.iter().filter(|arrival| arrival.everywhere) {
+                let word = self.cell.word(direction, arrival.slot as usize);
+                for row in 0..self.viewers.len() {
+                    if self.viewers.row(row)[word] & bit(arrival.slot as usize) != 0 {
+                        self.revise_link(row, word, arrival);
+                    }
+                }
+            }
+        }
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth] as usize;
+            if !self.viewers.states[row].is(RowState::REVISED) {
+                continue;
+            }
+            let viewer = self.viewers.id(row);
+            self.viewers.states[row].low = Default::default();
+            for (direction, near) in shared.around(self.viewers.cell as usize) {
+                let first = self.cell.first[direction] as usize;
+                for nth in 0..near.words {
+                    for slot in ones(self.viewers.row(row)[first + nth]) {
+                        let target = near.id(nth * 64 + slot);
+                        if !shared.allows(shared.object(viewer), shared.object(target)) {
+                            self.viewers.row_mut(row)[first + nth] &= !(1 << slot);
+                            self.lose(row, target, LeaveReason::Hidden);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn revise_link(&mut self, row: usize, word: usize, arrival: &Arrival) {
+        let viewer = self.viewers.id(row);
+        let shared = self.shared;
+        let place = arrival.slot as usize % 64;
+        let target = self.target_at(word, place);
+        let (a, b) = (shared.object(viewer), shared.object(target));
+        if !shared.allows(a, b) {
+            self.viewers.row_mut(row)[word] &= !(1 << place);
+            self.lose(row, target, LeaveReason::Hidden);
+            return;
+        }
+        let (list, class) = (b.list(), shared.ranking.class(a, b));
+        let state = &mut self.viewers.states[row];
+        state.low[list] = state.low[list].min(class);
+        // Somebody who was refused may go before it now.
+        if state.refused >> list & 1 != 0 && state.hungry == 0 {
+            self.scratch.hungry.push(row as u32);
+        }
+        let is_refused = state.refused & 1 << list;
+        state.hungry |= is_refused;
+    }
+
+    /// Who stands at a bit of the rows of this cell.
+    pub(super) fn target_at(&self, word: usize, place: usize) -> u32 {
+        let first = &self.cell.first;
+        let direction = (0..first.len() - 1).rfind(|&nth| first[nth] as usize <= word);
+        let direction = direction.unwrap_or(OWN_CELL);
+        let near = &self.shared.cells[self.cell.near[direction] as usize];
+        near.id((word - first[direction] as usize) * 64 + place)
+    }
+
+    /// A viewer lost a target, whose bit is clear. If its list was full it has a place for another.
+    pub(super) fn lose(&mut self, row: usize, target: u32, reason: LeaveReason) {
+        let list = self.shared.object(target).list();
+        let state = &mut self.viewers.states[row];
+        if state.hungry == 0 && !state.has_place(list) {
+            self.scratch.hungry.push(row as u32);
+        }
+        state.hungry |= u8::from(!state.has_place(list)) << list;
+        state.count[list] -= 1;
+        self.scratch.counters.leaves += 1;
+        self.viewers.events.push(ViewEvent::Leave {
+            viewer: self.viewers.id(row),
+            target,
+            reason,
+            list: list as u8,
+        });
+    }
+
+    /// Evicts from lists that are above their cap.
+    fn trim(&mut self) {
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth] as usize;
+            for list in 0..UNCAPPED {
+                while {
+                    let state = &self.viewers.states[row];
+                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                } {
+                    let Some(victim) = self.lowest(row, list) else {
+                        break;
+                    };
+                    self.evict(row, list, victim);
+                }
+            }
+        }
+    }
+
+    /// Whoever came, looks or has another cap may have places to fill.
+    pub(super) fn note_hungry(&mut self) {
+        const TASKS: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth];
+            let state = &mut self.viewers.states[row as usize];
+            if state.is(TASKS) {
+                let open = (0..UNCAPPED).filter(|&list| state.has_place(list));
+                state.hungry |= open.fold(0, |lists, list| lists | 1 << list);
+            }
+            if state.hungry != 0 {
+                self.scratch.hungry.push(row);
+            }
+        }
+        let hungry = &mut self.scratch.hungry;
+        hungry.sort_unstable();
+        hungry.dedup();
+    }
+
+    /// Who had a full list and has a place now is to be told of, where somebody else has to agree.
+    fn tell_freed(&mut self) {
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth];
+            if self.viewers.states[row as usize].is(RowState::FREED) {
+                self.scratch.hungry.push(row);
+            }
+        }
+        for row in self.scratch.hungry.drain(..) {
+            let state = &mut self.viewers.states[row as usize];
+            state.hungry = 0;
+            let id = self.viewers.ties.ids()[row as usize];
+            if id != NONE {
+                self.viewers.freed.push(id);
+            }
+        }
+    }
+}
