@@ -66,6 +66,8 @@ pub(super) struct TargetCell {
     pub(super) ties: TieColumns,
     /// Slots of somebody, also of who just left.
     taken: Vec<u64>,
+    /// The list of its viewers in which each stands, or stood.
+    lists: Vec<u8>,
     /// Who may be seen, by class. Who hides is in none.
     pub(super) population: [Vec<u64>; UNCAPPED],
     /// Whose layers do not have the ordinary one.
@@ -87,6 +89,7 @@ impl TargetCell {
             words: 0,
             ties: TieColumns::default(),
             taken: Vec::new(),
+            lists: Vec::new(),
             population: Default::default(),
             odd: Vec::new(),
             vacated: Vec::new(),
@@ -118,6 +121,12 @@ impl TargetCell {
         self.ties.ids()[slot]
     }
 
+    /// The list in which whoever is in a slot stands, or stood.
+    #[inline]
+    pub(super) fn list(&self, slot: usize) -> usize {
+        usize::from(self.lists[slot])
+    }
+
     /// Whether somebody in a slot may be seen, by the list in which it would stand.
     #[inline]
     pub(super) fn has(&self, list: usize, slot: usize) -> bool {
@@ -132,6 +141,7 @@ impl TargetCell {
     pub(super) fn grow(&mut self, words: usize) {
         self.words = words;
         self.ties.grow(words * 64);
+        self.lists.resize(words * 64, 0);
         for mask in [&mut self.taken, &mut self.odd, &mut self.vacated] {
             mask.resize(words, 0);
         }
@@ -153,6 +163,7 @@ impl TargetCell {
     /// What is in a slot counts as these traits say.
     pub(super) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits) {
         self.ties.write(slot, traits);
+        self.lists[slot] = list as u8;
         let population = &mut self.population[list];
         population.resize(self.words, 0);
         let set = |mask: &mut u64, is_set: bool| {
@@ -198,7 +209,8 @@ impl TargetCell {
             + self.taken.capacity()
             + self.odd.capacity()
             + self.vacated.capacity();
-        size_of::<Self>() + self.ties.allocated_bytes() + masks * size_of::<u64>()
+        let lists = self.lists.capacity();
+        size_of::<Self>() + self.ties.allocated_bytes() + lists + masks * size_of::<u64>()
     }
 }
 
@@ -214,6 +226,8 @@ pub(super) struct RowState {
     /// A bit for each list with a place that fell free in this update, or that is to be filled.
     pub(super) hungry: u8,
     pub(super) tasks: u8,
+    /// Its own slot, if it can be seen.
+    pub(super) slot: u32,
 }
 
 impl RowState {
@@ -230,6 +244,10 @@ impl RowState {
     pub(super) const FREED: u8 = 64;
     /// It sees nobody new until its look. This stays from update to update.
     pub(super) const WAITS: u8 = 32;
+    /// It sees the ordinary layer and has no exceptions. This stays, too.
+    pub(super) const IS_PLAIN: u8 = 128;
+    /// What is not forgotten after an update.
+    pub(super) const KEPT: u8 = Self::WAITS | Self::IS_PLAIN;
 
     #[inline]
     pub(super) const fn is(&self, task: u8) -> bool {
@@ -335,7 +353,7 @@ impl ViewerCell {
     /// Gives a row a task for this update.
     pub(super) fn ask(&mut self, row: u32, tasks: u8) {
         let state = &mut self.states[row as usize];
-        if state.tasks & !RowState::WAITS == 0 {
+        if state.tasks & !RowState::KEPT == 0 {
             self.asked.push(row);
         }
         state.tasks |= tasks;
@@ -360,7 +378,7 @@ impl ViewerCell {
     /// What was told is told, and what was asked for done.
     pub(super) fn end_update(&mut self) {
         for row in self.asked.drain(..) {
-            self.states[row as usize].tasks &= RowState::WAITS;
+            self.states[row as usize].tasks &= RowState::KEPT;
         }
         self.movers.clear();
         self.turns.clear();
@@ -376,4 +394,4 @@ impl ViewerCell {
     }
 }
 
-const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 20);
+const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 24);

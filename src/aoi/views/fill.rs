@@ -9,6 +9,7 @@ use glam::Vec2;
 
 use super::cells::{AROUND, OWN_CELL, RowState, TargetCell, bit, ones};
 use super::meet::ListedTarget;
+use super::events::ViewEvent;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::shared::Shared;
@@ -52,6 +53,17 @@ const fn orders() -> [[usize; AROUND]; 4] {
 pub(super) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usize {
     let half = |p: f32, cell: u16| usize::from(p >= (f32::from(cell) + 0.5) * grid.cell_m());
     half(position.x, cell.x) | half(position.y, cell.y) << 1
+}
+
+/// A viewer that looks around.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looker {
+    pub(super) id: u32,
+    /// Where its own slot stands.
+    own_word: usize,
+    own_bit: u64,
+    /// It sees everybody of the ordinary layer.
+    sees_ordinary: bool,
 }
 
 impl CellPass<'_> {
@@ -145,54 +157,88 @@ impl CellPass<'_> {
     /// Takes whoever is not seen yet, cell by cell.
     fn fill_list(&mut self, row: usize, list: usize) {
         let shared = self.shared;
-        let viewer = self.viewers.id(row);
-        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
-        for direction in ORDERS[quadrant] {
+        let looker = self.looker(row);
+        let class = shared.stranger_class(list);
+        let state = self.viewers.states[row];
+        let places = state.caps[list] - state.count[list];
+        let mut missing = u32::from(places);
+        self.viewers.events.reserve(places.into());
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(looker.id));
+        'cells: for direction in ORDERS[quadrant] {
             let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
                 continue;
             };
+            let first = self.cell.first[direction] as usize;
             for nth in 0..near.population[list].len() {
-                let mut unseen = self.unseen(row, list, direction, nth);
-                while unseen != 0 {
-                    let place = unseen.trailing_zeros() as usize;
-                    unseen &= unseen - 1;
-                    let entrant = ListedTarget {
-                        word: self.cell.first[direction] as usize + nth,
-                        place,
-                        target: near.id(nth * 64 + place),
-                        class: shared.stranger_class(list),
-                    };
-                    self.link(row, list, entrant);
-                    if !self.viewers.states[row].has_place(list) {
-                        return;
-                    }
+                let mut unseen = self.unseen(row, list, direction, nth, &looker);
+                while unseen.count_ones() > missing {
+                    unseen &= !(1 << (63 - unseen.leading_zeros()));
+                }
+                missing -= unseen.count_ones();
+                self.viewers.row_mut(row)[first + nth] |= unseen;
+                self.viewers.events.extend(ones(unseen).map(|place| ViewEvent::Enter {
+                    viewer: looker.id,
+                    target: near.id(nth * 64 + place),
+                    priority: class,
+                    list: list as u8,
+                }));
+                if missing == 0 {
+                    break 'cells;
                 }
             }
+        }
+        let taken = places - missing as u16;
+        let state = &mut self.viewers.states[row];
+        state.count[list] += taken;
+        if taken > 0 {
+            state.low[list] = state.low[list].min(class);
+        }
+        let counters = &mut self.scratch.counters;
+        counters.enters += u64::from(taken);
+        counters.max_list = counters.max_list.max(usize::from(state.count[list]));
+    }
+
+    /// What decides over whom a viewer may see.
+    #[inline]
+    pub(super) fn looker(&self, row: usize) -> Looker {
+        let state = &self.viewers.states[row];
+        let slot = state.slot as usize;
+        Looker {
+            id: self.viewers.id(row),
+            own_word: slot / 64,
+            own_bit: bit(slot),
+            sees_ordinary: self.shared.is_plain() && state.is(RowState::IS_PLAIN),
         }
     }
 
     /// Those of a word of the cell in a direction whom a viewer may see and does not.
     #[inline]
-    pub(super) fn unseen(&self, row: usize, list: usize, direction: usize, nth: usize) -> u64 {
-        let shared = self.shared;
-        let near = &shared.cells[self.cell.near[direction] as usize];
+    pub(super) fn unseen(
+        &self,
+        row: usize,
+        list: usize,
+        direction: usize,
+        nth: usize,
+        looker: &Looker,
+    ) -> u64 {
+        let near = &self.shared.cells[self.cell.near[direction] as usize];
         let seen = self.viewers.row(row)[self.cell.first[direction] as usize + nth];
         let mut unseen = near.population[list][nth] & !seen;
-        let viewer = self.viewers.id(row);
-        if direction == OWN_CELL {
-            let own = shared.place(viewer).slot as usize;
-            if own / 64 == nth {
-                unseen &= !bit(own);
-            }
+        if direction == OWN_CELL && looker.own_word == nth {
+            unseen &= !looker.own_bit;
         }
-        let me = shared.object(viewer);
-        let doubtful = if shared.sees_ordinary(me) {
+        let doubtful = if looker.sees_ordinary {
             unseen & near.odd[nth]
         } else {
             unseen
         };
+        if doubtful == 0 {
+            return unseen;
+        }
+        let me = self.shared.object(looker.id);
         for place in ones(doubtful) {
-            if !shared.allows(me, shared.object(near.id(nth * 64 + place))) {
+            let other = self.shared.object(near.id(nth * 64 + place));
+            if !self.shared.allows(me, other) {
                 unseen &= !(1 << place);
             }
         }
@@ -202,12 +248,12 @@ impl CellPass<'_> {
     /// Lists all around who are not seen yet, and how far they are: the complement of their nearness.
     pub(super) fn list_unseen(&self, row: usize, list: usize, found: &mut Vec<(u8, u32)>) {
         let shared = self.shared;
-        let viewer = self.viewers.id(row);
+        let looker = self.looker(row);
         for (direction, near) in shared.around(self.viewers.cell as usize) {
             for nth in 0..near.population[list].len() {
-                for place in ones(self.unseen(row, list, direction, nth)) {
+                for place in ones(self.unseen(row, list, direction, nth, &looker)) {
                     let target = near.id(nth * 64 + place);
-                    found.push((!shared.nearness(viewer, target), target));
+                    found.push((!shared.nearness(looker.id, target), target));
                 }
             }
         }
@@ -216,7 +262,8 @@ impl CellPass<'_> {
     /// Takes the nearest of all around who are not seen yet.
     fn choose_nearest(&mut self, row: usize, list: usize) {
         let shared = self.shared;
-        let viewer = self.viewers.id(row);
+        let looker = self.looker(row);
+        let viewer = looker.id;
         let mut found = std::mem::take(&mut self.scratch.outsiders);
         found.iter_mut().for_each(Vec::clear);
         let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
@@ -226,7 +273,7 @@ impl CellPass<'_> {
             };
             let first = self.cell.first[direction] as usize;
             for nth in 0..near.population[list].len() {
-                for place in ones(self.unseen(row, list, direction, nth)) {
+                for place in ones(self.unseen(row, list, direction, nth, &looker)) {
                     let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
                     found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
                 }

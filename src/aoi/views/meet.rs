@@ -79,7 +79,7 @@ impl CellPass<'_> {
             let row = self.scratch.hungry[nth] as usize;
             let state = self.viewers.states[row];
             // Those with tasks had their turn.
-            if state.tasks == 0 && self.may_gain(row) {
+            if state.tasks & !RowState::IS_PLAIN == 0 && self.may_gain(row) {
                 self.seek(row);
             }
         }
@@ -209,10 +209,12 @@ impl CellPass<'_> {
         if target == NONE || viewer == target {
             return;
         }
+        let (list, word) = (near.list(slot), self.cell.word(direction, slot));
+        if self.viewers.row(row)[word] & bit(slot) != 0 || !near.has(list, slot) {
+            return;
+        }
         let (a, b) = (shared.object(viewer), shared.object(target));
-        let (list, word) = (b.list(), self.cell.word(direction, slot));
-        let is_seen = self.viewers.row(row)[word] & bit(slot) != 0;
-        if is_seen || !near.has(list, slot) || !shared.allows(a, b) {
+        if !shared.allows(a, b) {
             return;
         }
         let class = shared.ranking.class(a, b);

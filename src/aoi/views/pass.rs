@@ -125,7 +125,7 @@ impl<'a> CellPass<'a> {
                 if count == 0 {
                     continue;
                 }
-                let target = near.id(slot as usize);
+                let (target, list) = (near.id(slot as usize), near.list(slot as usize));
                 let to = shared.bit_of(cell, target);
                 for nth in 0..count {
                     let row = self.scratch.hits[nth] as usize;
@@ -133,7 +133,7 @@ impl<'a> CellPass<'a> {
                     bits[word] &= !(1 << place);
                     match to {
                         Some((word, place)) => bits[word] |= 1 << place,
-                        None => self.lose(row, target, LeaveReason::Range),
+                        None => self.lose(row, target, list, LeaveReason::Range),
                     }
                 }
             }
@@ -155,18 +155,24 @@ impl<'a> CellPass<'a> {
                     if word == 0 {
                         continue;
                     }
-                    let mut rest = word;
+                    // Whoever stayed in a cell is in range with it.
+                    let stayed = word & !near.vacated[nth];
                     if let Some(to) = to {
-                        let stays = word & !near.vacated[nth];
                         let first = self.cell.first[to] as usize;
-                        self.viewers.row_mut(row)[first + nth] |= stays;
-                        rest &= !stays;
+                        self.viewers.row_mut(row)[first + nth] |= stayed;
+                    } else {
+                        for slot in ones(stayed) {
+                            let slot = nth * 64 + slot;
+                            let (target, list) = (near.id(slot), near.list(slot));
+                            self.lose(row, target, list, LeaveReason::Range);
+                        }
                     }
-                    for slot in ones(rest) {
-                        let target = near.id(nth * 64 + slot);
+                    for slot in ones(word & near.vacated[nth]) {
+                        let slot = nth * 64 + slot;
+                        let (target, list) = (near.id(slot), near.list(slot));
                         match shared.bit_of(self.cell, target) {
                             Some((word, place)) => self.viewers.row_mut(row)[word] |= 1 << place,
-                            None => self.lose(row, target, LeaveReason::Range),
+                            None => self.lose(row, target, list, LeaveReason::Range),
                         }
                     }
                 }
@@ -199,9 +205,10 @@ impl<'a> CellPass<'a> {
                 for nth in 0..near.words {
                     for slot in ones(self.viewers.row(row)[first + nth]) {
                         let target = near.id(nth * 64 + slot);
-                        if !shared.allows(shared.object(viewer), shared.object(target)) {
+                        let other = shared.object(target);
+                        if !shared.allows(shared.object(viewer), other) {
                             self.viewers.row_mut(row)[first + nth] &= !(1 << slot);
-                            self.lose(row, target, LeaveReason::Hidden);
+                            self.lose(row, target, other.list(), LeaveReason::Hidden);
                         }
                     }
                 }
@@ -217,7 +224,7 @@ impl<'a> CellPass<'a> {
         let (a, b) = (shared.object(viewer), shared.object(target));
         if !shared.allows(a, b) {
             self.viewers.row_mut(row)[word] &= !(1 << place);
-            self.lose(row, target, LeaveReason::Hidden);
+            self.lose(row, target, b.list(), LeaveReason::Hidden);
             return;
         }
         let (list, class) = (b.list(), shared.ranking.class(a, b));
@@ -241,13 +248,15 @@ impl<'a> CellPass<'a> {
     }
 
     /// A viewer lost a target, whose bit is clear. If its list was full it has a place for another.
-    pub(super) fn lose(&mut self, row: usize, target: u32, reason: LeaveReason) {
-        let list = self.shared.object(target).list();
+    #[inline]
+    fn lose(&mut self, row: usize, target: u32, list: usize, reason: LeaveReason) {
         let state = &mut self.viewers.states[row];
-        if state.hungry == 0 && !state.has_place(list) {
-            self.scratch.hungry.push(row as u32);
+        if !state.has_place(list) {
+            if state.hungry == 0 {
+                self.scratch.hungry.push(row as u32);
+            }
+            state.hungry |= 1 << list;
         }
-        state.hungry |= u8::from(!state.has_place(list)) << list;
         state.count[list] -= 1;
         self.scratch.counters.leaves += 1;
         self.viewers.events.push(ViewEvent::Leave {

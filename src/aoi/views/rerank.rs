@@ -166,7 +166,8 @@ impl CellPass<'_> {
     /// Collects those of the same class who are in a nearer band than the farthest member.
     fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
         let (shared, row, list) = (self.shared, contest.row, contest.list);
-        let viewer = self.viewers.id(row);
+        let looker = self.looker(row);
+        let viewer = looker.id;
         let here = shared.position(viewer);
         let replaceable: usize = self.scratch.members[..NEAREST].iter().map(Vec::len).sum();
         let mut found = std::mem::take(&mut self.scratch.outsiders);
@@ -180,7 +181,7 @@ impl CellPass<'_> {
             }
             let first = self.cell.first[direction] as usize;
             for nth in 0..near.population[list].len() {
-                let mut unseen = self.unseen(row, list, direction, nth);
+                let mut unseen = self.unseen(row, list, direction, nth, &looker);
                 if contest.of_strangers {
                     unseen &= !self.scratch.tied[first + nth];
                 }

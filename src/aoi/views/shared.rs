@@ -80,14 +80,11 @@ impl Shared {
         }
     }
 
-    /// Whether a viewer sees everybody of the ordinary layer that does not hide, so that nobody need be asked.
+    /// Whether whoever sees the ordinary layer sees everybody there who does not hide, exceptions apart, so that nobody need
+    /// be asked.
     #[inline]
-    pub(super) fn sees_ordinary(&self, viewer: &TrackedObject) -> bool {
-        const ORDINARY: u32 = crate::aoi::priority::ViewTraits::ORDINARY_LAYER;
-        !viewer.has_exceptions
-            && self.ranking.filter.is_none()
-            && !self.ranking.mutual
-            && viewer.traits.sees & ORDINARY != 0
+    pub(super) const fn is_plain(&self) -> bool {
+        self.ranking.filter.is_none() && !self.ranking.mutual
     }
 
     #[inline]

@@ -137,7 +137,13 @@ impl TieColumns {
         }
         for first in (0..self.capacity).step_by(LANES) {
             let mut hits = [0_u32; LANES];
-            for &(column, value) in &wanted[..len] {
+            // Mostly one kind of tie is asked for.
+            let (column, value) = wanted[0];
+            let lanes = &self.columns[column + first..][..LANES];
+            for (hit, &lane) in hits.iter_mut().zip(lanes) {
+                *hit = u32::from(lane == value);
+            }
+            for &(column, value) in &wanted[1..len] {
                 let lanes = &self.columns[column + first..][..LANES];
                 for (hit, &lane) in hits.iter_mut().zip(lanes) {
                     *hit |= u32::from(lane == value);

@@ -17,11 +17,12 @@
 use super::cells::{AROUND, Arrival, RowState, TargetCell, ViewerCell};
 use super::events::ViewEvent;
 use super::far::FarChange;
-use super::object::{NONE, PendingChanges, TrackedObject};
+use super::object::{NONE, PendingChanges, Place, TrackedObject};
 use super::pass::CellPass;
 use super::scene_views::SceneViews;
 use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::GridCell;
+use crate::aoi::priority::ViewTraits;
 use crate::sim::{Inline, Spread};
 
 /// Fewer cells are not worth handing out.
@@ -277,8 +278,15 @@ impl SceneViews {
                 tasks |= RowState::LOOKS | RowState::CHOOSES;
             }
         }
-        let row = self.shared.place(id).row;
+        let Place { row, slot, .. } = self.shared.place(id);
         let viewers = &mut self.viewers[cell as usize];
+        let state = &mut viewers.states[row as usize];
+        state.slot = slot;
+        if pending.viewer || pending.traits {
+            let sees_ordinary = object.traits.sees & ViewTraits::ORDINARY_LAYER != 0;
+            let is_plain = sees_ordinary && !object.has_exceptions;
+            state.tasks = state.tasks & !RowState::IS_PLAIN | u8::from(is_plain) * RowState::IS_PLAIN;
+        }
         if pending.traits {
             viewers.ties.write(row as usize, &object.traits);
             tasks |= RowState::REVISED | RowState::LOOKS;
@@ -316,7 +324,7 @@ impl SceneViews {
         self.shared.moved_bits.extend_from_slice(bits);
         bits.fill(0);
         let (mut state, far) = viewers.free(old.row);
-        state.tasks &= RowState::WAITS;
+        state.tasks &= RowState::KEPT;
         state.hungry = 0;
         let viewers = &mut self.viewers[cell as usize];
         let row = viewers.take(&object.traits, state, far);
