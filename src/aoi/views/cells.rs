@@ -16,10 +16,12 @@
 //! Cost: a row has as many bits as nine cells have slots, so rows are quadratic in who is in nine cells: 2 bytes a viewer
 //! and cell up to 64 slots, 300 MB for 50,000 viewers in nine cells; 100 to 120 bytes an object beside them.
 
+use glam::Vec2;
+
 use super::events::ViewEvent;
 use super::object::{LISTS, NONE, UNCAPPED};
 use super::ties::TieColumns;
-use crate::aoi::grid::GridCell;
+use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::ViewTraits;
 
 /// How many cells are around one, itself among them.
@@ -27,6 +29,46 @@ pub(super) const AROUND: usize = 9;
 
 /// The place of a cell among those around it.
 pub(super) const OWN_CELL: usize = 4;
+
+/// The cells around one by the quarter of it in which a viewer stands, the nearest first: its own, the two beside the
+/// quarter, the one at its corner, the others.
+pub(super) const ORDERS: [[usize; AROUND]; 4] = orders();
+
+const fn orders() -> [[usize; AROUND]; 4] {
+    let mut orders = [[0; AROUND]; 4];
+    let mut quarter = 0;
+    while quarter < 4 {
+        // Towards the quarter, and away from it.
+        let x: i32 = if quarter & 1 == 0 { -1 } else { 1 };
+        let y: i32 = if quarter & 2 == 0 { -1 } else { 1 };
+        let steps = [
+            (0, 0),
+            (x, 0),
+            (0, y),
+            (x, y),
+            (-x, 0),
+            (0, -y),
+            (-x, y),
+            (x, -y),
+            (-x, -y),
+        ];
+        let mut nth = 0;
+        while nth < AROUND {
+            let (dx, dy) = steps[nth];
+            orders[quarter][nth] = ((dy + 1) * 3 + dx + 1) as usize;
+            nth += 1;
+        }
+        quarter += 1;
+    }
+    orders
+}
+
+/// In which quarter of a cell a position lies.
+#[inline]
+pub(super) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usize {
+    let half = |p: f32, cell: u16| usize::from(p >= (f32::from(cell) + 0.5) * grid.cell_m());
+    half(position.x, cell.x) | half(position.y, cell.y) << 1
+}
 
 /// The bit of a place in its word.
 #[inline]
@@ -46,7 +88,7 @@ pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
 
 /// A target that is new to those around it, or counts differently.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct TargetArrival {
     pub(super) slot: u32,
     /// Where it was.
     pub(super) from: GridCell,
@@ -70,12 +112,15 @@ pub(super) struct TargetCell {
     lists: Vec<u8>,
     /// Who may be seen, by class. Who hides is in none.
     pub(super) population: [Vec<u64>; UNCAPPED],
-    /// Whose layers do not have the ordinary one.
+    /// Who has to be asked whether it may be seen even by those who see the ordinary layer: because of its layers, or of
+    /// whom it sees where sight is mutual.
     pub(super) odd: Vec<u64>,
+    /// Where sight is mutual, by the list of who asks: those who may have a place, and all who need not agree.
+    pub(super) open: [Vec<u64>; UNCAPPED],
     /// Who left in this update.
     pub(super) vacated: Vec<u64>,
     pub(super) left: Vec<u32>,
-    pub(super) arrivals: Vec<Arrival>,
+    pub(super) arrivals: Vec<TargetArrival>,
     /// How many will come in this update.
     pub(super) coming: u32,
 }
@@ -92,6 +137,7 @@ impl TargetCell {
             lists: Vec::new(),
             population: Default::default(),
             odd: Vec::new(),
+            open: Default::default(),
             vacated: Vec::new(),
             left: Vec::new(),
             arrivals: Vec::new(),
@@ -148,21 +194,25 @@ impl TargetCell {
         for mask in self.population.iter_mut().filter(|mask| !mask.is_empty()) {
             mask.resize(words, 0);
         }
+        for mask in &mut self.open {
+            mask.resize(words, 0);
+        }
     }
 
     /// The lowest slot that is free; the cell has grown enough.
-    pub(super) fn take(&mut self, list: usize, traits: &ViewTraits) -> u32 {
+    pub(super) fn take(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
         let word = self.taken.iter().position(|&word| word != u64::MAX);
         let word = word.expect("cells grow before slots are taken");
         let slot = word * 64 + self.taken[word].trailing_ones() as usize;
         self.taken[word] |= bit(slot);
-        self.write(slot, list, traits);
+        self.write(slot, list, traits, is_odd);
         slot as u32
     }
 
     /// What is in a slot counts as these traits say.
-    pub(super) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits) {
+    pub(super) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits, is_odd: bool) {
         self.ties.write(slot, traits);
+        self.set_open(slot);
         self.lists[slot] = list as u8;
         let population = &mut self.population[list];
         population.resize(self.words, 0);
@@ -170,8 +220,14 @@ impl TargetCell {
             *mask = *mask & !bit(slot) | u64::from(is_set) << (slot % 64);
         };
         set(&mut population[slot / 64], !traits.hidden);
-        let is_odd = traits.layers & ViewTraits::ORDINARY_LAYER == 0;
         set(&mut self.odd[slot / 64], is_odd);
+    }
+
+    /// Whoever is in a slot may have a place from now on.
+    pub(super) fn set_open(&mut self, slot: usize) {
+        for mask in &mut self.open {
+            mask[slot / 64] |= bit(slot);
+        }
     }
 
     /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
@@ -205,7 +261,8 @@ impl TargetCell {
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        let masks = self.population.iter().map(Vec::capacity).sum::<usize>()
+        let masks = self.population.iter().chain(&self.open);
+        let masks = masks.map(Vec::capacity).sum::<usize>()
             + self.taken.capacity()
             + self.odd.capacity()
             + self.vacated.capacity();
@@ -226,6 +283,8 @@ pub(super) struct RowState {
     /// A bit for each list with a place that fell free in this update, or that is to be filled.
     pub(super) hungry: u8,
     pub(super) tasks: u8,
+    /// Where sight is mutual: no member of a list was of a lower rank in the viewer's last turn, nor came since.
+    pub(super) lowest: [u8; UNCAPPED],
     /// Its own slot, if it can be seen.
     pub(super) slot: u32,
 }
@@ -273,6 +332,8 @@ pub(super) struct ViewerCell {
     pub(super) far: Vec<Vec<u32>>,
     free: Vec<u32>,
     pub(super) used: usize,
+    /// Whether there was anything to do in this update.
+    pub(super) is_active: bool,
     /// The rows with tasks in this update, and for each that arrived how.
     pub(super) asked: Vec<u32>,
     pub(super) movers: Vec<(u32, u32)>,
@@ -394,4 +455,4 @@ impl ViewerCell {
     }
 }
 
-const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 24);
+const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 28);

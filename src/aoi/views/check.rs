@@ -34,7 +34,7 @@ impl SceneViews {
     /// Says what does not hold, for whom.
     pub fn validate(&self) -> Result<(), ViewFault> {
         let fault = |text| Err(ViewFault(text));
-        if !self.changed.is_empty() || !self.parted.is_empty() {
+        if !self.changed.is_clear() || !self.parted.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
         let mut links = 0;

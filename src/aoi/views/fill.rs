@@ -5,55 +5,12 @@
 //! from its own cell first, then from those towards which it stands, so that whom it takes is near and stays for long. A
 //! viewer that looks chooses by distance.
 
-use glam::Vec2;
-
-use super::cells::{AROUND, OWN_CELL, RowState, TargetCell, bit, ones};
-use super::meet::ListedTarget;
+use super::cells::{ORDERS, OWN_CELL, RowState, TargetCell, ViewerCell, bit, ones, quadrant};
 use super::events::ViewEvent;
+use super::meet::ListedTarget;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::shared::Shared;
-use crate::aoi::grid::{GridCell, SceneGrid};
-
-/// The cells around one by the quarter of it in which a viewer stands, the nearest first: its own, the two beside the
-/// quarter, the one at its corner, the others.
-pub(super) const ORDERS: [[usize; AROUND]; 4] = orders();
-
-const fn orders() -> [[usize; AROUND]; 4] {
-    let mut orders = [[0; AROUND]; 4];
-    let mut quarter = 0;
-    while quarter < 4 {
-        // Towards the quarter, and away from it.
-        let x: i32 = if quarter & 1 == 0 { -1 } else { 1 };
-        let y: i32 = if quarter & 2 == 0 { -1 } else { 1 };
-        let steps = [
-            (0, 0),
-            (x, 0),
-            (0, y),
-            (x, y),
-            (-x, 0),
-            (0, -y),
-            (-x, y),
-            (x, -y),
-            (-x, -y),
-        ];
-        let mut nth = 0;
-        while nth < AROUND {
-            let (dx, dy) = steps[nth];
-            orders[quarter][nth] = ((dy + 1) * 3 + dx + 1) as usize;
-            nth += 1;
-        }
-        quarter += 1;
-    }
-    orders
-}
-
-/// In which quarter of a cell a position lies.
-#[inline]
-pub(super) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usize {
-    let half = |p: f32, cell: u16| usize::from(p >= (f32::from(cell) + 0.5) * grid.cell_m());
-    half(position.x, cell.x) | half(position.y, cell.y) << 1
-}
 
 /// A viewer that looks around.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +23,110 @@ pub(super) struct Looker {
     sees_ordinary: bool,
 }
 
+/// A cell as it is, for whoever only reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CellView<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) viewers: &'a ViewerCell,
+}
+
+impl CellView<'_> {
+    fn cell(&self) -> &TargetCell {
+        &self.shared.cells[self.viewers.cell as usize]
+    }
+
+    /// What decides over whom a viewer may see.
+    #[inline]
+    pub(super) fn looker(&self, row: usize) -> Looker {
+        let state = &self.viewers.states[row];
+        let slot = state.slot as usize;
+        Looker {
+            id: self.viewers.id(row),
+            own_word: slot / 64,
+            own_bit: bit(slot),
+            sees_ordinary: self.shared.is_plain() && state.is(RowState::IS_PLAIN),
+        }
+    }
+
+    /// Those of a word of the cell in a direction whom a viewer may see and does not.
+    #[inline]
+    pub(super) fn unseen(
+        &self,
+        row: usize,
+        list: usize,
+        direction: usize,
+        nth: usize,
+        looker: &Looker,
+    ) -> u64 {
+        let near = &self.shared.cells[self.cell().near[direction] as usize];
+        let seen = self.viewers.row(row)[self.cell().first[direction] as usize + nth];
+        let mut unseen = near.population[list][nth] & !seen;
+        if direction == OWN_CELL && looker.own_word == nth {
+            unseen &= !looker.own_bit;
+        }
+        let doubtful = if looker.sees_ordinary {
+            unseen & near.odd[nth]
+        } else {
+            unseen
+        };
+        if doubtful == 0 {
+            return unseen;
+        }
+        let me = self.shared.object(looker.id);
+        for place in ones(doubtful) {
+            let other = self.shared.object(near.id(nth * 64 + place));
+            if !self.shared.allows(me, other) {
+                unseen &= !(1 << place);
+            }
+        }
+        unseen
+    }
+
+    /// Lists strangers around who are not seen yet and may have a place too, the nearest cells first, and how far they are:
+    /// the complement of their nearness. It ends with the cell in which there are enough.
+    pub(super) fn list_open(
+        &self,
+        row: usize,
+        list: usize,
+        enough: usize,
+        mut takes: impl FnMut(u32) -> bool,
+        found: &mut Vec<(u8, u32)>,
+    ) {
+        let shared = self.shared;
+        let looker = self.looker(row);
+        let me = shared.object(looker.id);
+        let (own_list, needs_consent) = (me.list(), me.is_peer());
+        let quadrant = quadrant(&shared.grid, self.cell().at, shared.position(looker.id));
+        for direction in ORDERS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell().near[direction] as usize) else {
+                continue;
+            };
+            for nth in 0..near.population[list].len() {
+                let unseen = self.unseen(row, list, direction, nth, &looker);
+                let open = near.open.get(own_list).filter(|_| needs_consent);
+                let open = open.map_or(u64::MAX, |open| open[nth]);
+                for place in ones(unseen & open) {
+                    let target = near.id(nth * 64 + place);
+                    if takes(target) {
+                        found.push((!shared.nearness(looker.id, target), target));
+                    }
+                }
+            }
+            if found.len() >= enough {
+                return;
+            }
+        }
+    }
+}
+
 impl CellPass<'_> {
+    pub(super) fn view(&self) -> CellView<'_> {
+        CellView {
+            shared: self.shared,
+            viewers: self.viewers,
+        }
+    }
+
     /// Arrivals take places of those who had one before and lost nobody.
     pub(super) fn offer(&mut self) {
         const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
@@ -157,7 +217,7 @@ impl CellPass<'_> {
     /// Takes whoever is not seen yet, cell by cell.
     fn fill_list(&mut self, row: usize, list: usize) {
         let shared = self.shared;
-        let looker = self.looker(row);
+        let looker = self.view().looker(row);
         let class = shared.stranger_class(list);
         let state = self.viewers.states[row];
         let places = state.caps[list] - state.count[list];
@@ -170,18 +230,20 @@ impl CellPass<'_> {
             };
             let first = self.cell.first[direction] as usize;
             for nth in 0..near.population[list].len() {
-                let mut unseen = self.unseen(row, list, direction, nth, &looker);
+                let mut unseen = self.view().unseen(row, list, direction, nth, &looker);
                 while unseen.count_ones() > missing {
                     unseen &= !(1 << (63 - unseen.leading_zeros()));
                 }
                 missing -= unseen.count_ones();
                 self.viewers.row_mut(row)[first + nth] |= unseen;
-                self.viewers.events.extend(ones(unseen).map(|place| ViewEvent::Enter {
-                    viewer: looker.id,
-                    target: near.id(nth * 64 + place),
-                    priority: class,
-                    list: list as u8,
-                }));
+                self.viewers
+                    .events
+                    .extend(ones(unseen).map(|place| ViewEvent::Enter {
+                        viewer: looker.id,
+                        target: near.id(nth * 64 + place),
+                        priority: class,
+                        list: list as u8,
+                    }));
                 if missing == 0 {
                     break 'cells;
                 }
@@ -198,71 +260,10 @@ impl CellPass<'_> {
         counters.max_list = counters.max_list.max(usize::from(state.count[list]));
     }
 
-    /// What decides over whom a viewer may see.
-    #[inline]
-    pub(super) fn looker(&self, row: usize) -> Looker {
-        let state = &self.viewers.states[row];
-        let slot = state.slot as usize;
-        Looker {
-            id: self.viewers.id(row),
-            own_word: slot / 64,
-            own_bit: bit(slot),
-            sees_ordinary: self.shared.is_plain() && state.is(RowState::IS_PLAIN),
-        }
-    }
-
-    /// Those of a word of the cell in a direction whom a viewer may see and does not.
-    #[inline]
-    pub(super) fn unseen(
-        &self,
-        row: usize,
-        list: usize,
-        direction: usize,
-        nth: usize,
-        looker: &Looker,
-    ) -> u64 {
-        let near = &self.shared.cells[self.cell.near[direction] as usize];
-        let seen = self.viewers.row(row)[self.cell.first[direction] as usize + nth];
-        let mut unseen = near.population[list][nth] & !seen;
-        if direction == OWN_CELL && looker.own_word == nth {
-            unseen &= !looker.own_bit;
-        }
-        let doubtful = if looker.sees_ordinary {
-            unseen & near.odd[nth]
-        } else {
-            unseen
-        };
-        if doubtful == 0 {
-            return unseen;
-        }
-        let me = self.shared.object(looker.id);
-        for place in ones(doubtful) {
-            let other = self.shared.object(near.id(nth * 64 + place));
-            if !self.shared.allows(me, other) {
-                unseen &= !(1 << place);
-            }
-        }
-        unseen
-    }
-
-    /// Lists all around who are not seen yet, and how far they are: the complement of their nearness.
-    pub(super) fn list_unseen(&self, row: usize, list: usize, found: &mut Vec<(u8, u32)>) {
-        let shared = self.shared;
-        let looker = self.looker(row);
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
-            for nth in 0..near.population[list].len() {
-                for place in ones(self.unseen(row, list, direction, nth, &looker)) {
-                    let target = near.id(nth * 64 + place);
-                    found.push((!shared.nearness(looker.id, target), target));
-                }
-            }
-        }
-    }
-
     /// Takes the nearest of all around who are not seen yet.
     fn choose_nearest(&mut self, row: usize, list: usize) {
         let shared = self.shared;
-        let looker = self.looker(row);
+        let looker = self.view().looker(row);
         let viewer = looker.id;
         let mut found = std::mem::take(&mut self.scratch.outsiders);
         found.iter_mut().for_each(Vec::clear);
@@ -273,7 +274,7 @@ impl CellPass<'_> {
             };
             let first = self.cell.first[direction] as usize;
             for nth in 0..near.population[list].len() {
-                for place in ones(self.unseen(row, list, direction, nth, &looker)) {
+                for place in ones(self.view().unseen(row, list, direction, nth, &looker)) {
                     let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
                     found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
                 }

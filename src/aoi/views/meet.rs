@@ -10,9 +10,8 @@
 //! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
-use super::cells::{Arrival, RowState, TargetCell, bit, ones};
+use super::cells::{ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant};
 use super::events::{LeaveReason, ViewEvent};
-use super::fill::{ORDERS, quadrant};
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::ties::TieQuery;
@@ -178,7 +177,7 @@ impl CellPass<'_> {
     }
 
     /// An arrival meets those who were here before.
-    fn welcome(&mut self, direction: usize, near: &TargetCell, arrival: &Arrival) {
+    fn welcome(&mut self, direction: usize, near: &TargetCell, arrival: &TargetArrival) {
         const LOOK_THEMSELVES: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::WAITS;
         if !super::shared::Shared::is_new_to(arrival, self.cell.at) {
             return;
@@ -309,25 +308,13 @@ impl CellPass<'_> {
         lowest
     }
 
-    /// The member of the lowest rank, bands included, that is below this one; or any such.
-    pub(super) fn lowest_rank(
-        &self,
-        row: usize,
-        list: usize,
-        below: u8,
-        any: bool,
-    ) -> Option<ListedTarget> {
+    /// The member of the lowest rank, bands included, with its rank.
+    pub(super) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let here = shared.position(viewer);
         let mut lowest: Option<(u8, ListedTarget)> = None;
-        for &direction in ORDERS[quadrant(&shared.grid, self.cell.at, here)]
-            .iter()
-            .rev()
-        {
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
-                continue;
-            };
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
             let first = self.cell.first[direction] as usize;
             for (nth, &population) in near.population[list].iter().enumerate() {
                 for place in ones(self.viewers.row(row)[first + nth] & population) {
@@ -336,7 +323,7 @@ impl CellPass<'_> {
                     let nearness = shared.ranking.bands.nearness_of_member(here, there);
                     let class = shared.class(viewer, target);
                     let rank = rank_of(class, nearness);
-                    if rank < lowest.map_or(below, |lowest| lowest.0) {
+                    if lowest.is_none_or(|lowest| rank < lowest.0) {
                         let word = first + nth;
                         let member = ListedTarget {
                             word,
@@ -345,14 +332,11 @@ impl CellPass<'_> {
                             class,
                         };
                         lowest = Some((rank, member));
-                        if any {
-                            return Some(member);
-                        }
                     }
                 }
             }
         }
-        lowest.map(|lowest| lowest.1)
+        lowest
     }
 
     pub(super) fn evict(&mut self, row: usize, list: usize, victim: ListedTarget) {

@@ -16,8 +16,9 @@
 //! | `meet` | those who go before strangers are let in |
 //! | `fill` | strangers take the places that are free |
 //! | `rerank` | bands of distance follow those who walk |
-//! | `far` | who is seen from afar, outside caps |
-//! | `mutual`, `refill_queue` | pairs that both ends must accept, and who waits for a look |
+//! | `far`, `far_index` | who is seen from afar, outside caps |
+//! | `mutual`, `proposal` | pairs that both ends must accept |
+//! | `refill_queue` | who waits for a look |
 //! | `check` | the brute-force check of all that is promised |
 //! | `model` | the same as a model over random scripts, for tests |
 
@@ -26,6 +27,7 @@ mod check;
 mod events;
 mod exceptions;
 mod far;
+mod far_index;
 mod fill;
 mod meet;
 #[cfg(test)]
@@ -34,6 +36,7 @@ mod mutual;
 mod object;
 mod part;
 mod pass;
+mod proposal;
 mod query;
 mod refill_queue;
 mod rerank;

@@ -15,11 +15,13 @@
 //! Invariant: of a pair that could be linked and is not, an end that refuses it is full of those who go before it and has
 //! noted that it refused somebody (or it is a stranger), or waits in the queue.
 
-use super::cells::RowState;
+use super::cells::{RowState, bit};
 use super::events::{LeaveReason, ViewEvent};
+use super::fill::CellView;
 use super::meet::ListedTarget;
 use super::object::{NONE, Place, UNCAPPED};
 use super::pass::CellPass;
+use super::proposal::MutualProposal;
 use super::scene_views::SceneViews;
 use crate::aoi::priority::{class_of, rank_of};
 
@@ -32,43 +34,17 @@ enum Consent {
     Rank,
 }
 
-/// A link that might be made. Sorted, the highest rank comes first, then the lower ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct MutualProposal(u64);
-
-const ID_MASK: u64 = (1 << 24) - 1;
-const PAIR: u64 = 1 << 48;
-
-impl MutualProposal {
-    /// A viewer would see a target that sees nobody.
-    fn one_way(rank: u8, viewer: u32, target: u32) -> Self {
-        Self(u64::from(!rank) << 49 | u64::from(viewer) << 24 | u64::from(target))
-    }
-
-    /// Two would see each other.
-    fn pair(rank: u8, a: u32, b: u32) -> Self {
-        Self(Self::one_way(rank, a.min(b), a.max(b)).0 | PAIR)
-    }
-
-    fn rank(self) -> u8 {
-        !((self.0 >> 49) as u8)
-    }
-
-    fn ids(self) -> (u32, u32) {
-        ((self.0 >> 24 & ID_MASK) as u32, (self.0 & ID_MASK) as u32)
-    }
-
-    const fn is_pair(self) -> bool {
-        self.0 & PAIR != 0
-    }
-}
-
 impl SceneViews {
     /// All that needs the consent of both ends.
     pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
-        self.trim_pairs();
-        for cell in 0..self.viewers.len() {
-            self.freed.append(&mut self.viewers[cell].freed);
+        let mut active = std::mem::take(&mut self.active);
+        let cells = self.viewers.iter().filter(|viewers| viewers.is_active);
+        active.extend(cells.map(|viewers| viewers.cell as usize));
+        for &cell in &active {
+            self.open_places(cell);
+            self.trim_pairs(cell);
+        }
+        for &cell in &active {
             self.with_pass(cell, |pass| {
                 pass.scratch.hungry.clear();
                 pass.note_hungry();
@@ -77,7 +53,7 @@ impl SceneViews {
             self.propose_found(cell);
         }
         self.commit(Consent::Class);
-        for cell in 0..self.viewers.len() {
+        for &cell in &active {
             self.with_pass(cell, |pass| pass.offer());
             for nth in 0..self.viewers[cell].asked.len() {
                 let row = self.viewers[cell].asked[nth] as usize;
@@ -89,13 +65,29 @@ impl SceneViews {
             }
         }
         self.commit_strangers();
-        for cell in 0..self.viewers.len() {
+        for &cell in &active {
             for nth in 0..self.viewers[cell].turns.len() {
                 let row = self.viewers[cell].turns[nth] as usize;
                 self.rerank_pairs(cell, row);
             }
         }
+        active.clear();
+        self.active = active;
         self.work_queue(looks_max);
+    }
+
+    /// Others may ask those of a cell who may have a place by now; who had none and was freed will be queued.
+    fn open_places(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].asked.len() {
+            let id = self.viewers[cell].id(self.viewers[cell].asked[nth] as usize);
+            if id != NONE {
+                self.open(id);
+            }
+        }
+        for nth in 0..self.viewers[cell].freed.len() {
+            self.open(self.viewers[cell].freed[nth]);
+        }
+        self.freed.append(&mut self.viewers[cell].freed);
     }
 
     /// Works on one cell with all that its pass has.
@@ -114,21 +106,19 @@ impl SceneViews {
     }
 
     /// Evicts from lists that are above their cap.
-    fn trim_pairs(&mut self) {
-        for cell in 0..self.viewers.len() {
-            for nth in 0..self.viewers[cell].asked.len() {
-                let row = self.viewers[cell].asked[nth] as usize;
-                for list in 0..UNCAPPED {
-                    while {
-                        let state = &self.viewers[cell].states[row];
-                        state.is(RowState::CAPS) && state.count[list] > state.caps[list]
-                    } {
-                        let victim = self.with_pass(cell, |pass| pass.lowest(row, list));
-                        let Some(victim) = victim else {
-                            break;
-                        };
-                        self.evict_pair(cell, row, list, victim);
-                    }
+    fn trim_pairs(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].asked.len() {
+            let row = self.viewers[cell].asked[nth] as usize;
+            for list in 0..UNCAPPED {
+                while {
+                    let state = &self.viewers[cell].states[row];
+                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                } {
+                    let victim = self.with_pass(cell, |pass| pass.lowest(row, list));
+                    let Some(victim) = victim else {
+                        break;
+                    };
+                    self.evict_pair(cell, row, list, victim);
                 }
             }
         }
@@ -157,26 +147,63 @@ impl SceneViews {
         let viewer = self.viewers[cell].id(row);
         for list in 0..UNCAPPED {
             let state = &self.viewers[cell].states[row];
-            let places = state.caps[list].saturating_sub(state.count[list]);
+            let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
             let is_open = places > 0 && self.shared.has_list(list) && !self.shared.is_ranked(list);
             if viewer == NONE || !is_open {
                 continue;
             }
-            let mut unseen = std::mem::take(&mut self.scratch[0].strangers);
-            self.with_pass(cell, |pass| pass.list_unseen(row, list, &mut unseen));
-            unseen.retain(|&(_, target)| self.takes_stranger(viewer, target));
-            unseen.sort_unstable();
-            if unseen.len() > usize::from(places) {
-                unseen.truncate(places.into());
+            let mut found = std::mem::take(&mut self.scratch[0].strangers);
+            let mut full = std::mem::take(&mut self.full);
+            let view = CellView {
+                shared: &self.shared,
+                viewers: &self.viewers[cell],
+            };
+            view.list_open(
+                row,
+                list,
+                places,
+                |target| {
+                    let takes = self.takes_stranger(viewer, target);
+                    if !takes {
+                        full.push(target);
+                    }
+                    takes
+                },
+                &mut found,
+            );
+            found.sort_unstable();
+            if found.len() >= places {
+                found.truncate(places);
                 // If some of these refuse, it asks the others.
                 self.unsated.push(viewer);
             }
-            for &(farness, target) in &unseen {
+            for &(farness, target) in &found {
                 let class = self.shared.class(viewer, target);
                 self.propose(viewer, target, rank_of(class, !farness));
             }
-            unseen.clear();
-            self.scratch[0].strangers = unseen;
+            found.clear();
+            let own_list = self.shared.object(viewer).list();
+            for target in full.drain(..) {
+                self.close(target, own_list);
+            }
+            self.scratch[0].strangers = found;
+            self.full = full;
+        }
+    }
+
+    /// Nobody in this list of others need ask a target until it has a place again.
+    fn close(&mut self, target: u32, list: usize) {
+        let Place { cell, slot, .. } = self.shared.place(target);
+        if let Some(mask) = self.shared.cells[cell as usize].open.get_mut(list) {
+            mask[slot as usize / 64] &= !bit(slot as usize);
+        }
+    }
+
+    /// Others may ask an object again.
+    fn open(&mut self, id: u32) {
+        let Place { cell, slot, .. } = self.shared.place(id);
+        if slot != NONE {
+            self.shared.cells[cell as usize].set_open(slot as usize);
         }
     }
 
@@ -241,7 +268,7 @@ impl SceneViews {
                 }
             }
             for &(id, other) in asked {
-                self.link_end(id, other, class_of(rank));
+                self.link_end(id, other, rank);
             }
         }
         self.proposals = proposals;
@@ -268,7 +295,12 @@ impl SceneViews {
                 let lowest = self.with_pass(cell, |pass| pass.lowest(row, list));
                 lowest.filter(|lowest| lowest.class < class_of(rank))
             }
-            Consent::Rank => self.with_pass(cell, |pass| pass.lowest_rank(row, list, rank, false)),
+            Consent::Rank => {
+                let lowest = self.with_pass(cell, |pass| pass.lowest_rank(row, list));
+                self.viewers[cell].states[row].lowest[list] = lowest.map_or(0, |lowest| lowest.0);
+                let lower = lowest.filter(|lowest| lowest.0 < rank);
+                lower.map(|lowest| lowest.1)
+            }
         };
         if victim.is_none() {
             let goes_first = self.shared.goes_first(list, class_of(rank));
@@ -279,17 +311,18 @@ impl SceneViews {
     }
 
     /// One end sees the other from now on.
-    fn link_end(&mut self, id: u32, other: u32, class: u8) {
+    fn link_end(&mut self, id: u32, other: u32, rank: u8) {
         let Place { cell, row, .. } = self.shared.place(id);
         let list = self.shared.object(other).list();
         let at = &self.shared.cells[cell as usize];
         if let Some((word, place)) = self.shared.bit_of(at, other) {
-            let target = other;
+            let lowest = &mut self.viewers[cell as usize].states[row as usize].lowest[list];
+            *lowest = rank.min(*lowest);
             let entrant = ListedTarget {
                 word,
                 place,
-                target,
-                class,
+                target: other,
+                class: class_of(rank),
             };
             self.with_pass(cell as usize, |pass| pass.link(row as usize, list, entrant));
         }
@@ -313,9 +346,7 @@ impl SceneViews {
         let viewers = &mut self.viewers[cell as usize];
         viewers.row_mut(row as usize)[word] &= !(1 << place);
         let state = &mut viewers.states[row as usize];
-        if !state.has_place(list) {
-            self.freed.push(target);
-        }
+        let was_full = !state.has_place(list);
         state.count[list] -= 1;
         viewers.events.push(ViewEvent::Leave {
             viewer: target,
@@ -324,6 +355,10 @@ impl SceneViews {
             list: list as u8,
         });
         self.counters.leaves += 1;
+        if was_full {
+            self.freed.push(target);
+            self.open(target);
+        }
     }
 
     /// In its turn a viewer proposes to those of its lowest class who are in a nearer band than a member, where the other
@@ -351,19 +386,16 @@ impl SceneViews {
         self.commit(Consent::Rank);
     }
 
-    /// Whether the other end of a link of this rank need not agree, has a place or somebody of a lower rank.
-    fn would_gain(&mut self, id: u32, other: u32, rank: u8) -> bool {
+    /// Whether the other end of a link of this rank need not agree, has a place, or may have somebody of a lower rank. What it
+    /// had in its last turn decides: if it has one only since, it proposes in its next.
+    fn would_gain(&self, id: u32, other: u32, rank: u8) -> bool {
         let (a, b) = (self.shared.object(other), self.shared.object(id));
+        let (list, Place { cell, row, .. }) = (a.list(), self.shared.place(id));
         if !self.shared.ranking.is_pair(a, b) {
             return true;
         }
-        let list = a.list();
-        let Place { cell, row, .. } = self.shared.place(id);
-        let (cell, row) = (cell as usize, row as usize);
-        self.viewers[cell].states[row].has_place(list)
-            || self.with_pass(cell, |pass| {
-                pass.lowest_rank(row, list, rank, true).is_some()
-            })
+        let state = &self.viewers[cell as usize].states[row as usize];
+        state.has_place(list) || state.lowest[list] < rank
     }
 
     /// Queues who can gain, and serves the queue from its head.
@@ -408,15 +440,18 @@ impl SceneViews {
         if waited {
             viewers.ask(row as u32, RowState::LOOKS);
         }
-        self.with_pass(cell, |pass| {
-            pass.scratch.candidates.clear();
-            pass.seek(row);
-            if waited {
-                pass.enter_far(row);
-            }
-        });
-        self.propose_found(cell);
-        self.commit(Consent::Class);
+        let is_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
+        if waited || is_ranked || self.viewers[cell].states[row].refused != 0 {
+            self.with_pass(cell, |pass| {
+                pass.scratch.candidates.clear();
+                pass.seek(row);
+                if waited {
+                    pass.enter_far(row);
+                }
+            });
+            self.propose_found(cell);
+            self.commit(Consent::Class);
+        }
         self.propose_strangers(cell, row);
         self.commit_strangers();
         let counters = &mut self.scratch[0].counters;

@@ -75,8 +75,6 @@ pub(super) struct TrackedObject {
 /// What changed about an object since the last update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PendingChanges {
-    /// It is in the list of changed objects.
-    pub(super) listed: bool,
     /// It has no slot yet.
     pub(super) target: bool,
     /// It has no row yet.
@@ -109,7 +107,6 @@ impl TrackedObject {
         viewer: false,
         has_exceptions: false,
         pending: PendingChanges {
-            listed: false,
             target: false,
             viewer: false,
             traits: false,
@@ -124,6 +121,11 @@ impl TrackedObject {
         } else {
             self.traits.class.index()
         }
+    }
+
+    /// Whether it sees the ordinary layer and has no exceptions.
+    pub(super) const fn sees_plainly(&self) -> bool {
+        self.traits.sees & ViewTraits::ORDINARY_LAYER != 0 && !self.has_exceptions
     }
 
     /// Whether it takes part in mutual pairs, where there are any.

@@ -16,7 +16,7 @@
 //!
 //! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
 
-use super::cells::{Arrival, OWN_CELL, RowState, TargetCell, ViewerCell, bit, ones};
+use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, bit, ones};
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::shared::Shared;
@@ -66,14 +66,13 @@ impl<'a> CellPass<'a> {
     /// Brings the rows of the cell up to date.
     pub(super) fn run(&mut self) {
         let is_mutual = self.shared.ranking.mutual;
-        let around = || self.shared.around(self.viewers.cell as usize);
-        let has_news = around().any(|(_, cell)| cell.is_touched());
-        if self.viewers.used == 0
-            || !has_news
-                && self.viewers.asked.is_empty()
-                && self.viewers.turns.is_empty()
-                && self.shared.far_changes.is_empty()
-        {
+        let mut around = self.shared.around(self.viewers.cell as usize);
+        self.viewers.is_active = self.viewers.used > 0
+            && (!self.viewers.asked.is_empty()
+                || !self.viewers.turns.is_empty()
+                || !self.shared.far_changes.is_empty()
+                || around.any(|(_, cell)| cell.is_touched()));
+        if !self.viewers.is_active {
             return;
         }
         self.scratch.hungry.clear();
@@ -200,6 +199,7 @@ impl<'a> CellPass<'a> {
             }
             let viewer = self.viewers.id(row);
             self.viewers.states[row].low = Default::default();
+            self.viewers.states[row].lowest = Default::default();
             for (direction, near) in shared.around(self.viewers.cell as usize) {
                 let first = self.cell.first[direction] as usize;
                 for nth in 0..near.words {
@@ -216,7 +216,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    fn revise_link(&mut self, row: usize, word: usize, arrival: &Arrival) {
+    fn revise_link(&mut self, row: usize, word: usize, arrival: &TargetArrival) {
         let viewer = self.viewers.id(row);
         let shared = self.shared;
         let place = arrival.slot as usize % 64;
@@ -230,6 +230,7 @@ impl<'a> CellPass<'a> {
         let (list, class) = (b.list(), shared.ranking.class(a, b));
         let state = &mut self.viewers.states[row];
         state.low[list] = state.low[list].min(class);
+        state.lowest[list] = 0;
         // Somebody who was refused may go before it now.
         if state.refused >> list & 1 != 0 && state.hungry == 0 {
             self.scratch.hungry.push(row as u32);

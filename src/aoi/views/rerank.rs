@@ -9,15 +9,14 @@
 
 use glam::Vec2;
 
-use super::cells::{RowState, ones};
-use super::fill::{ORDERS, quadrant};
+use super::cells::{ORDERS, RowState, ones, quadrant};
 use super::meet::ListedTarget;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::shared::Shared;
 use super::ties::TieQuery;
 use crate::aoi::grid::GridCell;
-use crate::aoi::priority::BANDS;
+use crate::aoi::priority::{BANDS, rank_of};
 
 const NEAREST: usize = BANDS as usize - 1;
 
@@ -68,6 +67,7 @@ impl CellPass<'_> {
             return;
         };
         let lowest = self.sort_members(&contest);
+        self.viewers.states[row].lowest[list] = rank_of(contest.class, lowest as u8);
         if lowest < NEAREST {
             self.find_nearer(&contest, lowest);
             for (nearness, outsiders) in (0_u8..).zip(&self.scratch.outsiders) {
@@ -166,7 +166,7 @@ impl CellPass<'_> {
     /// Collects those of the same class who are in a nearer band than the farthest member.
     fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
         let (shared, row, list) = (self.shared, contest.row, contest.list);
-        let looker = self.looker(row);
+        let looker = self.view().looker(row);
         let viewer = looker.id;
         let here = shared.position(viewer);
         let replaceable: usize = self.scratch.members[..NEAREST].iter().map(Vec::len).sum();
@@ -181,7 +181,7 @@ impl CellPass<'_> {
             }
             let first = self.cell.first[direction] as usize;
             for nth in 0..near.population[list].len() {
-                let mut unseen = self.unseen(row, list, direction, nth, &looker);
+                let mut unseen = self.view().unseen(row, list, direction, nth, &looker);
                 if contest.of_strangers {
                     unseen &= !self.scratch.tied[first + nth];
                 }

@@ -29,16 +29,17 @@
 
 use std::collections::BTreeSet;
 
+use fixedbitset::FixedBitSet;
 use glam::Vec2;
 use thiserror::Error;
 
 use super::cells::ViewerCell;
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::exceptions::{ExceptionIndex, ViewException};
-use super::far::FarIndex;
-use super::mutual::MutualProposal;
+use super::far_index::FarIndex;
 use super::object::{IDS_MAX, PendingChanges, Place, Ranking, Sight, TrackedObject, UNCAPPED};
 use super::pass::CellScratch;
+use super::proposal::MutualProposal;
 use super::refill_queue::RefillQueue;
 use super::shared::{Shared, Strangers};
 use crate::aoi::grid::{GridError, SceneGrid};
@@ -143,8 +144,10 @@ pub struct SceneViews {
     pub(super) sweeps_max: u32,
     /// Updates so far.
     pub(super) turn: u32,
-    /// Ids with pending changes; stale and double entries are dropped by the update.
-    pub(super) changed: Vec<u32>,
+    /// Ids with pending changes; who is gone is passed over by the update.
+    pub(super) changed: FixedBitSet,
+    /// The same while they are settled.
+    pub(super) settling: Vec<u32>,
     /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
     ties: BTreeSet<(u32, u32)>,
     /// The leaves of removed objects, told at the next update.
@@ -155,6 +158,10 @@ pub struct SceneViews {
     pub(super) unsated: Vec<u32>,
     /// Who had a full list and has a place now, and is to be queued.
     pub(super) freed: Vec<u32>,
+    /// The cells with anything to do.
+    pub(super) active: Vec<usize>,
+    /// Who was found to have no place for a stranger.
+    pub(super) full: Vec<u32>,
     /// What each worker needs.
     pub(super) scratch: Vec<CellScratch>,
     objects_max: u32,
@@ -192,13 +199,16 @@ impl SceneViews {
             rerank_ticks: RERANK_TICKS,
             sweeps_max: u32::MAX,
             turn: 0,
-            changed: Vec::new(),
+            changed: FixedBitSet::new(),
+            settling: Vec::new(),
             ties: BTreeSet::new(),
             parted: Vec::new(),
             counters: ViewCounters::default(),
             proposals: Vec::new(),
             unsated: Vec::new(),
             freed: Vec::new(),
+            full: Vec::new(),
+            active: Vec::new(),
             scratch: vec![CellScratch::default()],
             objects_max: objects_max.min(IDS_MAX),
         }
@@ -520,10 +530,7 @@ impl SceneViews {
     }
 
     fn list_changed(&mut self, id: u32) {
-        let listed = &mut self.shared.objects[id as usize].pending.listed;
-        if !std::mem::replace(listed, true) {
-            self.changed.push(id);
-        }
+        self.changed.insert(id as usize);
     }
 
     fn grow(&mut self, ids: usize) {
@@ -532,6 +539,7 @@ impl SceneViews {
             self.shared.objects.resize(ids, TrackedObject::ABSENT);
             self.shared.positions.resize(ids, Vec2::ZERO);
             self.shared.places.resize(ids, Place::NOWHERE);
+            self.changed.grow(ids);
             self.queue.grow(ids);
         }
     }

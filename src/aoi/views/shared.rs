@@ -2,9 +2,9 @@
 
 use glam::Vec2;
 
-use super::cells::{AROUND, Arrival, TargetCell};
+use super::cells::{AROUND, TargetArrival, TargetCell};
 use super::exceptions::{ExceptionIndex, ViewException};
-use super::far::{FarChange, FarIndex};
+use super::far_index::{FarChange, FarIndex};
 use super::object::{NONE, Place, Ranking, TrackedObject, UNCAPPED};
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::{OTHER, SCENERY};
@@ -84,7 +84,7 @@ impl Shared {
     /// be asked.
     #[inline]
     pub(super) const fn is_plain(&self) -> bool {
-        self.ranking.filter.is_none() && !self.ranking.mutual
+        self.ranking.filter.is_none()
     }
 
     #[inline]
@@ -176,7 +176,7 @@ impl Shared {
 
     /// Whether an arrival is new to those who were in a cell before.
     #[inline]
-    pub(super) fn is_new_to(arrival: &Arrival, cell: GridCell) -> bool {
+    pub(super) fn is_new_to(arrival: &TargetArrival, cell: GridCell) -> bool {
         arrival.everywhere || !arrival.from.is_near(cell)
     }
 }

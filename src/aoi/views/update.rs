@@ -14,9 +14,9 @@
 //! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
 //! first-in-first-out queue for their look.
 
-use super::cells::{AROUND, Arrival, RowState, TargetCell, ViewerCell};
+use super::cells::{AROUND, RowState, TargetArrival, TargetCell, ViewerCell};
 use super::events::ViewEvent;
-use super::far::FarChange;
+use super::far_index::FarChange;
 use super::object::{NONE, PendingChanges, Place, TrackedObject};
 use super::pass::CellPass;
 use super::scene_views::SceneViews;
@@ -77,21 +77,17 @@ impl SceneViews {
 
     /// Whoever has pending changes stands where it should from here on.
     fn settle(&mut self) {
-        let mut changed = std::mem::take(&mut self.changed);
-        changed.sort_unstable();
-        changed.dedup();
-        changed.retain(|&id| {
-            let object = &mut self.shared.objects[id as usize];
-            object.pending.listed = false;
-            object.alive
-        });
+        let mut changed = std::mem::take(&mut self.settling);
+        let ids = self.changed.ones().map(|id| id as u32);
+        changed.extend(ids.filter(|&id| self.shared.objects[id as usize].alive));
+        self.changed.clear();
         self.make_room(&changed);
         let mut looks_left = self.sweeps_max;
         for &id in &changed {
             self.settle_object(id, &mut looks_left);
         }
         changed.clear();
-        self.changed = changed;
+        self.settling = changed;
     }
 
     /// Makes the cells that are needed, with slots for all who will come.
@@ -208,7 +204,9 @@ impl SceneViews {
     fn settle_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
         let (id, pending, list) = (object.traits.id, object.pending, object.list());
         let everywhere = pending.target || pending.traits;
-        if !everywhere && from.is_none() {
+        // Where sight is mutual it counts whether it sees, too.
+        let is_role = pending.viewer && self.shared.ranking.mutual;
+        if !everywhere && from.is_none() && !is_role {
             return;
         }
         let place = &mut self.shared.places[id as usize];
@@ -218,12 +216,15 @@ impl SceneViews {
             place.slot = NONE;
         }
         let target = &mut cells[cell as usize];
+        let is_mutual = self.shared.ranking.mutual;
+        let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
+        let is_odd = !has_layer || is_mutual && object.viewer && !object.sees_plainly();
         if place.slot == NONE {
-            place.slot = target.take(list, &object.traits);
+            place.slot = target.take(list, &object.traits, is_odd);
         } else {
-            target.write(place.slot as usize, list, &object.traits);
+            target.write(place.slot as usize, list, &object.traits, is_odd);
         }
-        target.arrivals.push(Arrival {
+        target.arrivals.push(TargetArrival {
             slot: place.slot,
             from: from.unwrap_or(target.at),
             everywhere,
@@ -283,9 +284,12 @@ impl SceneViews {
         let state = &mut viewers.states[row as usize];
         state.slot = slot;
         if pending.viewer || pending.traits {
-            let sees_ordinary = object.traits.sees & ViewTraits::ORDINARY_LAYER != 0;
-            let is_plain = sees_ordinary && !object.has_exceptions;
-            state.tasks = state.tasks & !RowState::IS_PLAIN | u8::from(is_plain) * RowState::IS_PLAIN;
+            // Where sight is mutual others must be able to see it in the same way.
+            let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
+            let is_seen = has_layer && !object.traits.hidden || !self.shared.ranking.mutual;
+            let is_plain = object.sees_plainly() && is_seen;
+            state.tasks =
+                state.tasks & !RowState::IS_PLAIN | u8::from(is_plain) * RowState::IS_PLAIN;
         }
         if pending.traits {
             viewers.ties.write(row as usize, &object.traits);
