@@ -313,17 +313,27 @@ impl CellPass<'_> {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let here = shared.position(viewer);
+        // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
+        let low = self.viewers.states[row].low[list];
         let mut lowest: Option<(u8, ListedTarget)> = None;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
+        let quadrant = quadrant(&shared.grid, self.cell.at, here);
+        for &direction in ORDERS[quadrant].iter().rev() {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
             let first = self.cell.first[direction] as usize;
             for (nth, &population) in near.population[list].iter().enumerate() {
                 for place in ones(self.viewers.row(row)[first + nth] & population) {
                     let target = near.id(nth * 64 + place);
                     let there = shared.position(target);
                     let nearness = shared.ranking.bands.nearness_of_member(here, there);
+                    let is_lower = |rank| lowest.is_none_or(|lowest| rank < lowest.0);
+                    if !is_lower(rank_of(low, nearness)) {
+                        continue;
+                    }
                     let class = shared.class(viewer, target);
                     let rank = rank_of(class, nearness);
-                    if lowest.is_none_or(|lowest| rank < lowest.0) {
+                    if is_lower(rank) {
                         let word = first + nth;
                         let member = ListedTarget {
                             word,

@@ -295,6 +295,8 @@ impl SceneViews {
                 let lowest = self.with_pass(cell, |pass| pass.lowest(row, list));
                 lowest.filter(|lowest| lowest.class < class_of(rank))
             }
+            // Who had nobody lower in its last turn is not asked.
+            Consent::Rank if state.lowest[list] >= rank => None,
             Consent::Rank => {
                 let lowest = self.with_pass(cell, |pass| pass.lowest_rank(row, list));
                 self.viewers[cell].states[row].lowest[list] = lowest.map_or(0, |lowest| lowest.0);
