@@ -288,8 +288,10 @@ impl SceneViews {
             let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
             let is_seen = has_layer && !object.traits.hidden || !self.shared.ranking.mutual;
             let is_plain = object.sees_plainly() && is_seen;
-            state.tasks =
-                state.tasks & !RowState::IS_PLAIN | u8::from(is_plain) * RowState::IS_PLAIN;
+            state.tasks &= !RowState::IS_PLAIN;
+            if is_plain {
+                state.tasks |= RowState::IS_PLAIN;
+            }
         }
         if pending.traits {
             viewers.ties.write(row as usize, &object.traits);
