@@ -93,8 +93,9 @@ impl CellPass<'_> {
         for (direction, near) in shared.around(self.viewers.cell as usize) {
             let first = self.cell.first[direction] as usize;
             near.ties.find(&query, |slot| {
-                let class = shared.class(viewer, near.id(slot));
-                let goes_first = near.has(list, slot) && shared.goes_first(list, class);
+                // A free slot is found by who aims at an id that nobody has.
+                let goes_first = near.has(list, slot)
+                    && shared.goes_first(list, shared.class(viewer, near.id(slot)));
                 tied[first + slot / 64] |= u64::from(goes_first) << (slot % 64);
             });
         }

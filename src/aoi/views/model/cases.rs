@@ -300,3 +300,18 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
     let seen: Vec<u32> = views.seen_by(61).map(|(target, _)| target).collect();
     assert!(seen.contains(&60) && seen.len() == 10, "{seen:?}");
 }
+
+#[test]
+fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
+    let mut views = crowd(1, &[1, 2, 2]);
+    let target = u32::MAX;
+    let traits = ViewTraits {
+        target,
+        ..ViewTraits::default()
+    };
+    views.set_traits(0, traits);
+    views.set_rerank_ticks(1);
+    step(&mut views, 9);
+    step(&mut views, 9);
+    assert_eq!(seen(&views), [1]);
+}
