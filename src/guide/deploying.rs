@@ -27,6 +27,7 @@
 //! * **Bounds**: every queue has a limit, a policy at it and a counter. Raise a limit only with the counter in sight.
 //! * **Lines**: [`Sink`](crate::outbox::Sink) is the way out; the crate has one for bare UDP. Transports with acknowledgements
 //!   and authentication are to come; until then put your own behind the sink and [`offer`](crate::inbox::offer).
+//! * **Warnings** go to `tracing`; without a subscriber (`tracing_subscriber::fmt::init()`) nobody sees them.
 //! * **Whoever falls behind** is logged out with `LogoutReason::Behind`, so that one bad line costs bounded memory.
 //! * **Not deterministic in real time**: `budget_ms`, `wait_for_builds: false` and the arrival of messages depend on the clock.
 //!   Scenarios leave them as they are, and are.

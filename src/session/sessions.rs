@@ -33,6 +33,8 @@ pub enum LogoutReason {
     Replaced,
     /// It took too little of what was sent to it.
     Behind,
+    /// What is kept of the player cannot be had, or is another server's by now.
+    Unavailable,
 }
 
 impl LogoutReason {
@@ -44,6 +46,7 @@ impl LogoutReason {
             Self::Disconnected => "disconnected",
             Self::Replaced => "replaced",
             Self::Behind => "behind",
+            Self::Unavailable => "unavailable",
         }
     }
 }
