@@ -94,6 +94,8 @@ pub(super) struct TargetArrival {
     pub(super) from: GridCell,
     /// It is new to everybody, or all pairs with it are judged anew.
     pub(super) everywhere: bool,
+    /// Somebody may see it already and must not any more, or in another class.
+    pub(super) is_revised: bool,
 }
 
 /// Who is in a cell to be seen.
@@ -180,31 +182,71 @@ impl TargetCell {
         word.is_some_and(|word| word & bit(slot) != 0)
     }
 
-    pub(super) fn free_slots(&self) -> u32 {
-        self.taken.iter().map(|word| word.count_zeros()).sum()
+    /// How many slots somebody has.
+    pub(super) fn taken_slots(&self) -> u32 {
+        self.taken.iter().map(|word| word.count_ones()).sum()
     }
 
-    pub(super) fn grow(&mut self, words: usize) {
+    /// Whether somebody has a slot.
+    #[inline]
+    pub(super) fn is_taken(&self, slot: usize) -> bool {
+        self.taken[slot / 64] & bit(slot) != 0
+    }
+
+    /// The words of slots that nobody has.
+    pub(super) fn free_words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.taken.iter().map(|word| !word)
+    }
+
+    /// Gives the cell so many words of slots.
+    pub(super) fn resize(&mut self, words: usize) {
         self.words = words;
-        self.ties.grow(words * 64);
-        self.lists.resize(words * 64, 0);
-        for mask in [&mut self.taken, &mut self.odd, &mut self.vacated] {
+        self.ties.shrink(words * 64);
+        self.lists.truncate(words * 64);
+        let masks = self.population.iter_mut().filter(|mask| !mask.is_empty());
+        let masks = masks.chain(&mut self.open);
+        for mask in masks.chain([&mut self.taken, &mut self.odd, &mut self.vacated]) {
             mask.resize(words, 0);
+            mask.shrink_to_fit();
         }
-        for mask in self.population.iter_mut().filter(|mask| !mask.is_empty()) {
-            mask.resize(words, 0);
+        self.lists.shrink_to_fit();
+    }
+
+    /// Gives those beyond so many words of slots lower ones, for whom there is room, and notes from where to where each goes.
+    pub(super) fn compact(&mut self, words: usize, moves: &mut Vec<(u32, u32)>) {
+        for word in words..self.words {
+            for place in ones(self.taken[word]) {
+                let (from, to) = (word * 64 + place, self.lowest_free());
+                self.ties.relocate(from, to);
+                self.lists[to] = self.lists[from];
+                let masks = self.population.iter_mut().filter(|mask| !mask.is_empty());
+                let masks = masks.chain(&mut self.open);
+                for mask in masks.chain([&mut self.taken, &mut self.odd]) {
+                    let is_set = mask[word] >> place & 1;
+                    mask[to / 64] = mask[to / 64] & !bit(to) | is_set << (to % 64);
+                    mask[word] &= !bit(place);
+                }
+                moves.push((from as u32, to as u32));
+            }
         }
-        for mask in &mut self.open {
-            mask.resize(words, 0);
-        }
+        self.resize(words);
+    }
+
+    fn lowest_free(&self) -> usize {
+        let word = self.taken.iter().position(|&word| word != u64::MAX);
+        let word = word.expect("cells grow before slots are taken");
+        word * 64 + self.taken[word].trailing_ones() as usize
     }
 
     /// The lowest slot that is free; the cell has grown enough.
     pub(super) fn take(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
-        let word = self.taken.iter().position(|&word| word != u64::MAX);
-        let word = word.expect("cells grow before slots are taken");
-        let slot = word * 64 + self.taken[word].trailing_ones() as usize;
-        self.taken[word] |= bit(slot);
+        let slot = self.lowest_free();
+        self.taken[slot / 64] |= bit(slot);
+        if slot >= self.lists.len() {
+            let slots = (slot + 1 + slot / 4).next_multiple_of(8);
+            self.ties.grow(slots);
+            self.lists.resize(slots, 0);
+        }
         self.write(slot, list, traits, is_odd);
         slot as u32
     }
@@ -248,6 +290,12 @@ impl TargetCell {
         self.left = left;
     }
 
+    /// Gives back the buffers of an update, which are empty between updates.
+    pub(super) fn drop_buffers(&mut self) {
+        self.left = Vec::new();
+        self.arrivals = Vec::new();
+    }
+
     fn free(&mut self, slot: usize) {
         self.vacated[slot / 64] &= !bit(slot);
         self.taken[slot / 64] &= !bit(slot);
@@ -266,7 +314,9 @@ impl TargetCell {
             + self.taken.capacity()
             + self.odd.capacity()
             + self.vacated.capacity();
-        let lists = self.lists.capacity();
+        let lists = self.lists.capacity()
+            + self.left.capacity() * size_of::<u32>()
+            + self.arrivals.capacity() * size_of::<TargetArrival>();
         size_of::<Self>() + self.ties.allocated_bytes() + lists + masks * size_of::<u64>()
     }
 }
@@ -280,7 +330,8 @@ pub(super) struct RowState {
     pub(super) low: [u8; UNCAPPED],
     /// A bit for each list that may have refused somebody who goes before strangers, or evicted it.
     pub(super) refused: u8,
-    /// A bit for each list with a place that fell free in this update, or that is to be filled.
+    /// A bit for each list with a place that fell free in this update, or that is to be filled; 4 bits higher, for each of these
+    /// of which all have to be compared.
     pub(super) hungry: u8,
     pub(super) tasks: u8,
     /// Where sight is mutual: no member of a list was of a lower rank in the viewer's last turn, nor came since.
@@ -316,6 +367,18 @@ impl RowState {
     #[inline]
     pub(super) const fn has_place(&self, list: usize) -> bool {
         self.count[list] < self.caps[list]
+    }
+
+    /// Somebody may take a place of a list now who could not before.
+    #[inline]
+    pub(super) const fn hunger(&mut self, list: usize, is_ranked: bool) {
+        self.hungry |= (1 | (is_ranked as u8) << 4) << list;
+    }
+
+    /// Whether it has to look at all who are in a list of which all have to be compared.
+    #[inline]
+    pub(super) const fn owes_look(&self) -> bool {
+        self.hungry >> 4 != 0 && !self.is(Self::LOOKS)
     }
 }
 
@@ -393,7 +456,9 @@ impl ViewerCell {
             }
         }
         self.ties.write(place, traits);
+        let was_asked = self.states[place].tasks & RowState::FREED;
         self.states[place] = state;
+        self.states[place].tasks |= was_asked;
         self.far[place] = far;
         self.used += 1;
         row
@@ -405,10 +470,53 @@ impl ViewerCell {
         debug_assert!(self.row(place).iter().all(|&word| word == 0));
         self.ties.free(place);
         self.free.push(row);
-        self.asked.retain(|&asked| asked != row);
         self.used -= 1;
-        let state = std::mem::take(&mut self.states[place]);
+        let mut state = std::mem::take(&mut self.states[place]);
+        // It stays among those that were asked, which whoever takes it next has to know.
+        if state.tasks & !RowState::KEPT != 0 {
+            self.states[place].tasks = RowState::FREED;
+        }
+        state.tasks &= RowState::KEPT;
         (state, std::mem::take(&mut self.far[place]))
+    }
+
+    /// The rows that are free, the next to be taken last.
+    pub(super) fn free_rows(&self) -> &[u32] {
+        &self.free
+    }
+
+    /// Gives those in the last rows the free ones before them, so that no row is free, and tells who is where.
+    pub(super) fn compact(&mut self, mut told: impl FnMut(u32, u32)) {
+        debug_assert!(self.asked.is_empty());
+        let used = self.used;
+        let mut free = std::mem::take(&mut self.free);
+        free.sort_unstable();
+        let beyond = (used..self.len()).filter(|&row| self.ties.ids()[row] != NONE);
+        for (from, &to) in beyond.collect::<Vec<_>>().into_iter().zip(&free) {
+            let to = to as usize;
+            told(self.id(from), to as u32);
+            self.ties.relocate(from, to);
+            self.states[to] = self.states[from];
+            self.far.swap(from, to);
+            let words = from * self.stride..(from + 1) * self.stride;
+            self.bits.copy_within(words, to * self.stride);
+        }
+        self.states.truncate(used);
+        self.far.truncate(used);
+        self.bits.truncate(used * self.stride);
+        self.states.shrink_to_fit();
+        self.far.shrink_to_fit();
+        self.bits.shrink_to_fit();
+        self.ties.shrink(used);
+    }
+
+    /// Gives back the buffers of an update, which are empty between updates.
+    pub(super) fn drop_buffers(&mut self) {
+        self.asked = Vec::new();
+        self.movers = Vec::new();
+        self.turns = Vec::new();
+        self.events = Vec::new();
+        self.freed = Vec::new();
     }
 
     /// Gives a row a task for this update.
@@ -424,12 +532,13 @@ impl ViewerCell {
     pub(super) fn lay_out(&mut self, old: &[u32; AROUND + 1], new: &[u32; AROUND + 1]) {
         let (from, to) = (old[AROUND] as usize, new[AROUND] as usize);
         let mut bits = vec![0; self.len() * to];
-        if from > 0 {
+        if from > 0 && to > 0 {
             let rows = bits.chunks_exact_mut(to).zip(self.bits.chunks_exact(from));
             for (to, from) in rows {
                 for direction in 0..AROUND {
-                    let words = &from[old[direction] as usize..old[direction + 1] as usize];
-                    to[new[direction] as usize..][..words.len()].copy_from_slice(words);
+                    let from = &from[old[direction] as usize..old[direction + 1] as usize];
+                    let to = &mut to[new[direction] as usize..new[direction + 1] as usize];
+                    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
                 }
             }
         }
@@ -447,7 +556,14 @@ impl ViewerCell {
 
     pub(super) fn allocated_bytes(&self) -> usize {
         let far = self.far.iter().map(Vec::capacity).sum::<usize>() * size_of::<u32>();
+        let numbers = self.free.capacity()
+            + self.asked.capacity()
+            + 2 * self.movers.capacity()
+            + self.turns.capacity()
+            + self.freed.capacity();
         size_of::<Self>()
+            + numbers * size_of::<u32>()
+            + self.events.capacity() * size_of::<ViewEvent>()
             + self.bits.capacity() * size_of::<u64>()
             + self.ties.allocated_bytes()
             + self.states.capacity() * (size_of::<RowState>() + size_of::<Vec<u32>>())

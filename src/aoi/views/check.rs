@@ -37,12 +37,11 @@ impl SceneViews {
         if !self.changed.is_clear() || !self.parted.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
+        // First, since whoever sees a slot that nobody has cannot be asked for its list.
+        self.validate_cells()?;
         let mut links = 0;
         for (id, object) in (0..).zip(&self.shared.objects) {
             self.validate_place(id, object)?;
-            if !object.alive && self.watchers_len(id) > 0 {
-                return fault(format!("{id} is seen but does not exist"));
-            }
             for list in 0..LISTS {
                 links += self.validate_list(id, list)?;
             }
@@ -51,7 +50,7 @@ impl SceneViews {
             let counted = self.link_count();
             return fault(format!("{counted} links are counted, there are {links}"));
         }
-        self.validate_cells()
+        Ok(())
     }
 
     /// Whether a viewer could see a target now, caps apart.
@@ -116,9 +115,26 @@ impl SceneViews {
             }
             let seen = cell.ties.ids().iter().filter(|&&id| id != NONE);
             found = (found.0 + seen.count(), found.1 + viewers.used);
-            for row in (0..viewers.len()).filter(|&row| viewers.id(row) == NONE) {
-                if viewers.row(row).iter().any(|&word| word != 0) {
+            if viewers.bits.len() != viewers.len() * cell.stride() {
+                return fault(format!("the rows of {:?} have another layout", cell.at));
+            }
+            for row in 0..viewers.len() {
+                if viewers.id(row) == NONE && viewers.row(row).iter().any(|&word| word != 0) {
                     return fault(format!("a free row of {:?} sees somebody", cell.at));
+                }
+                for (direction, near) in self.shared.around(viewers.cell as usize) {
+                    let bits = &viewers.row(row)[cell.word(direction, 0)..][..near.words];
+                    if bits
+                        .iter()
+                        .zip(near.free_words())
+                        .any(|(row, free)| row & free != 0)
+                    {
+                        let viewer = viewers.id(row);
+                        return fault(format!(
+                            "{viewer} sees a slot of {:?} that nobody has",
+                            near.at
+                        ));
+                    }
                 }
             }
         }
@@ -178,7 +194,10 @@ impl SceneViews {
             if let (Some(what), Some(_)) = (here, there) {
                 return fault(format!("{viewer} {what} {target}, of class {class}"));
             }
-            if !is_pair && !self.queue.contains(viewer) && !self.knows_of(viewer, list, class) {
+            let remembers =
+                |viewer, list| self.queue.contains(viewer) || self.knows_of(viewer, list, class);
+            let there_remembers = || is_pair && there.is_none() && remembers(target, object.list());
+            if !(here.is_none() && remembers(viewer, list)) && !there_remembers() {
                 return fault(format!("{viewer} has forgotten that it refused {target}"));
             }
         }

@@ -222,7 +222,6 @@ impl CellPass<'_> {
         let state = self.viewers.states[row];
         let places = state.caps[list] - state.count[list];
         let mut missing = u32::from(places);
-        self.viewers.events.reserve(places.into());
         let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(looker.id));
         'cells: for direction in ORDERS[quadrant] {
             let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {

@@ -10,12 +10,15 @@
 //! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
-use super::cells::{ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant};
+use super::cells::{AROUND, ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant};
 use super::events::{LeaveReason, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::ties::TieQuery;
 use crate::aoi::priority::{CLASS_MAX, TEAM, class_of, rank_of};
+
+/// Of those who arrive so many pairs are collected at once.
+pub(super) const CANDIDATES_MAX: usize = 1 << 16;
 
 /// Somebody who may be let in: the row, the rank with the highest first, the direction of its cell and its slot.
 #[derive(Clone, Copy)]
@@ -53,41 +56,69 @@ pub(super) struct ListedTarget {
 }
 
 impl CellPass<'_> {
-    /// Finds all who may be let in and lets them in, from the top.
+    /// Lets in all who may be let in, each viewer's from the top.
     pub(super) fn meet(&mut self) {
-        self.find();
-        self.admit_all();
-    }
-
-    /// Finds all who may be let in.
-    pub(super) fn find(&mut self) {
-        self.scratch.candidates.clear();
         for nth in 0..self.viewers.asked.len() {
-            let row = self.viewers.asked[nth] as usize;
-            let state = self.viewers.states[row];
-            if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
-                continue;
-            }
-            if state.is(RowState::LOOKS) || self.may_gain(row) {
-                self.seek(row);
-            } else if state.is(RowState::ARRIVED) {
-                self.come(row);
-            }
+            self.look_around(self.viewers.asked[nth] as usize);
+            self.admit_all();
         }
         for nth in 0..self.scratch.hungry.len() {
             let row = self.scratch.hungry[nth] as usize;
             let state = self.viewers.states[row];
             // Those with tasks had their turn.
             if state.tasks & !RowState::IS_PLAIN == 0 && self.may_gain(row) {
-                self.seek(row);
+                self.seek(row, false);
+                self.admit_all();
             }
         }
+        let mut welcomed = (0, 0);
+        while self.welcome_from(&mut welcomed) {
+            self.admit_all();
+        }
+        self.admit_all();
+    }
+
+    /// Finds those whom a viewer that has a task may let in.
+    pub(super) fn look_around(&mut self, row: usize) {
+        let state = self.viewers.states[row];
+        if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
+            return;
+        }
+        if state.is(RowState::LOOKS) {
+            self.seek(row, true);
+            return;
+        }
+        let may_gain = self.may_gain(row);
+        if may_gain {
+            self.seek(row, false);
+        }
+        if state.is(RowState::ARRIVED) && (!may_gain || self.is_any_ranked()) {
+            self.come(row);
+        }
+    }
+
+    /// Finds whom arrivals meet, from a direction and an arrival on; true if there were so many that the rest is left for
+    /// later.
+    pub(super) fn welcome_from(&mut self, (direction, arrival): &mut (usize, usize)) -> bool {
         let shared = self.shared;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
-            for arrival in &near.arrivals {
-                self.welcome(direction, near, arrival);
+        while *direction < AROUND {
+            let near = shared.cells.get(self.cell.near[*direction] as usize);
+            let arrivals = near.map_or(&[][..], |near| &near.arrivals);
+            if let (Some(near), Some(next)) = (near, arrivals.get(*arrival)) {
+                self.welcome(*direction, near, next);
+                *arrival += 1;
+            } else {
+                (*direction, *arrival) = (*direction + 1, 0);
+            }
+            if self.scratch.candidates.len() > CANDIDATES_MAX {
+                return true;
             }
         }
+        false
+    }
+
+    fn is_any_ranked(&self) -> bool {
+        (0..UNCAPPED).any(|list| self.shared.is_ranked(list))
     }
 
     /// Those who were found: the row, the rank, and who it is.
@@ -105,19 +136,21 @@ impl CellPass<'_> {
         let state = &self.viewers.states[row];
         (0..UNCAPPED).any(|list| {
             let is_hungry = state.hungry >> list & 1 != 0;
-            let is_refused = state.refused >> list & 1 != 0 || self.shared.is_ranked(list);
+            let is_refused = state.refused >> list & 1 != 0 && !self.shared.is_ranked(list);
             is_hungry && is_refused && self.shared.has_list(list)
         })
     }
 
-    /// Collects all around that may go before strangers.
-    pub(super) fn seek(&mut self, row: usize) {
+    /// Collects all around that may go before strangers; those in lists of which all have to be compared only if asked to.
+    pub(super) fn seek(&mut self, row: usize, of_ranked: bool) {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
-        self.viewers.states[row].refused = 0;
+        let lists = (0..UNCAPPED).filter(|&list| of_ranked || !shared.is_ranked(list));
+        let sought = lists.fold(0, |lists, list| lists | 1 << list);
+        self.viewers.states[row].refused &= !sought;
         let query = TieQuery::of(&shared.object(viewer).traits, 0);
         for (direction, near) in shared.around(self.viewers.cell as usize) {
-            self.collect(row, direction, near, &query);
+            self.collect(row, direction, near, &query, sought);
         }
     }
 
@@ -137,7 +170,7 @@ impl CellPass<'_> {
                     self.consider(row, direction, near, arrival.slot as usize);
                 }
             } else {
-                self.collect(row, direction, near, &query);
+                self.collect(row, direction, near, &query, 0b111);
             }
         }
     }
@@ -156,17 +189,22 @@ impl CellPass<'_> {
         gates.min().unwrap_or(0)
     }
 
-    fn collect(&mut self, row: usize, direction: usize, near: &TargetCell, query: &TieQuery) {
+    fn collect(
+        &mut self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        query: &TieQuery,
+        lists: u8,
+    ) {
         let mut hits = std::mem::take(&mut self.scratch.hits);
         hits.clear();
-        let is_any_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
-        if is_any_ranked {
-            for list in (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list)) {
-                let first = self.cell.first[direction] as usize;
-                for (nth, &word) in near.population[list].iter().enumerate() {
-                    let unseen = word & !self.viewers.row(row)[first + nth];
-                    hits.extend(ones(unseen).map(|slot| (nth * 64 + slot) as u32));
-                }
+        let ranked = (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list));
+        for list in ranked.filter(|&list| lists >> list & 1 != 0) {
+            let first = self.cell.first[direction] as usize;
+            for (nth, &word) in near.population[list].iter().enumerate() {
+                let unseen = word & !self.viewers.row(row)[first + nth];
+                hits.extend(ones(unseen).map(|slot| (nth * 64 + slot) as u32));
             }
         }
         near.ties.find(query, |slot| hits.push(slot as u32));
@@ -240,6 +278,7 @@ impl CellPass<'_> {
             };
             self.admit(row, entrant);
         }
+        candidates.clear();
         self.scratch.candidates = candidates;
     }
 

@@ -18,6 +18,7 @@
 //! | `rerank` | bands of distance follow those who walk |
 //! | `far`, `far_index` | who is seen from afar, outside caps |
 //! | `mutual`, `proposal` | pairs that both ends must accept |
+//! | `room` | cells are made, grow, and give back what nobody needs |
 //! | `refill_queue` | who waits for a look |
 //! | `check` | the brute-force check of all that is promised |
 //! | `model` | the same as a model over random scripts, for tests |
@@ -40,6 +41,7 @@ mod proposal;
 mod query;
 mod refill_queue;
 mod rerank;
+mod room;
 mod scene_views;
 mod shared;
 mod ties;

@@ -25,6 +25,9 @@ use super::proposal::MutualProposal;
 use super::scene_views::SceneViews;
 use crate::aoi::priority::{class_of, rank_of};
 
+/// Of those who may be let in so many pairs are collected before they are asked.
+const PROPOSALS_MAX: usize = 1 << 18;
+
 /// What must be lower than an entrant in a full list, for it to be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Consent {
@@ -48,8 +51,16 @@ impl SceneViews {
             self.with_pass(cell, |pass| {
                 pass.scratch.hungry.clear();
                 pass.note_hungry();
-                pass.find();
             });
+            for nth in 0..self.viewers[cell].asked.len() {
+                let row = self.viewers[cell].asked[nth] as usize;
+                self.with_pass(cell, |pass| pass.look_around(row));
+                self.propose_found(cell);
+            }
+            let mut welcomed = (0, 0);
+            while self.with_pass(cell, |pass| pass.welcome_from(&mut welcomed)) {
+                self.propose_found(cell);
+            }
             self.propose_found(cell);
         }
         self.commit(Consent::Class);
@@ -131,6 +142,9 @@ impl SceneViews {
             let viewer = self.viewers[cell].id(row);
             self.propose(viewer, target, rank);
         }
+        if self.proposals.len() > PROPOSALS_MAX {
+            self.commit(Consent::Class);
+        }
     }
 
     fn propose(&mut self, viewer: u32, target: u32, rank: u8) {
@@ -175,7 +189,7 @@ impl SceneViews {
             if found.len() >= places {
                 found.truncate(places);
                 // If some of these refuse, it asks the others.
-                self.unsated.push(viewer);
+                self.unsated.push((viewer, list as u8));
             }
             for &(farness, target) in &found {
                 let class = self.shared.class(viewer, target);
@@ -207,7 +221,7 @@ impl SceneViews {
         }
     }
 
-    /// Whether a target would take a stranger that sees it, or need not.
+    /// Whether a target may take a stranger that sees it, or need not: it has a place, or has to compare all.
     fn takes_stranger(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (self.shared.object(viewer), self.shared.object(target));
         let Place { cell, row, .. } = self.shared.place(target);
@@ -215,16 +229,16 @@ impl SceneViews {
             return true;
         }
         let state = &self.viewers[cell as usize].states[row as usize];
-        state.has_place(a.list())
+        state.has_place(a.list()) || self.shared.is_ranked(a.list())
     }
 
     fn commit_strangers(&mut self) {
         self.commit(Consent::Class);
         let mut unsated = std::mem::take(&mut self.unsated);
-        for viewer in unsated.drain(..) {
+        for (viewer, list) in unsated.drain(..) {
             let Place { cell, row, .. } = self.shared.place(viewer);
             let state = &self.viewers[cell as usize].states[row as usize];
-            if (0..UNCAPPED).any(|list| self.shared.has_list(list) && state.has_place(list)) {
+            if state.has_place(usize::from(list)) {
                 self.freed.push(viewer);
             }
         }
@@ -426,13 +440,6 @@ impl SceneViews {
         self.counters.looks += u64::from(looks);
     }
 
-    fn enqueue_freed(&mut self) {
-        self.freed.sort_unstable();
-        for viewer in self.freed.drain(..) {
-            self.queue.push(viewer);
-        }
-    }
-
     /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.
     fn look(&mut self, cell: usize, row: usize) {
         let enters = self.scratch[0].counters.enters;
@@ -446,7 +453,7 @@ impl SceneViews {
         if waited || is_ranked || self.viewers[cell].states[row].refused != 0 {
             self.with_pass(cell, |pass| {
                 pass.scratch.candidates.clear();
-                pass.seek(row);
+                pass.seek(row, true);
                 if waited {
                     pass.enter_far(row);
                 }

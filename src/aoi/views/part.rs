@@ -96,7 +96,7 @@ impl SceneViews {
         let was_full = !state.has_place(list);
         state.count[list] -= 1;
         if was_full {
-            state.hungry |= 1 << list;
+            state.hunger(list, self.shared.is_ranked(list));
             viewers.ask(row, RowState::FREED);
         }
         self.note_parted(viewer, target, reason, list);

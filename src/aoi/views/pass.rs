@@ -41,6 +41,19 @@ pub(super) struct CellScratch {
     pub(super) counters: ViewCounters,
 }
 
+impl CellScratch {
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let by_band = self.members.iter().chain(&self.outsiders);
+        let numbers = by_band.map(Vec::capacity).sum::<usize>()
+            + self.hits.capacity()
+            + self.hungry.capacity();
+        size_of::<Self>()
+            + numbers * size_of::<u32>()
+            + (self.candidates.capacity() + self.tied.capacity()) * size_of::<u64>()
+            + self.strangers.capacity() * size_of::<(u8, u32)>()
+    }
+}
+
 /// One cell in work.
 pub(super) struct CellPass<'a> {
     pub(super) shared: &'a Shared,
@@ -76,6 +89,7 @@ impl<'a> CellPass<'a> {
             return;
         }
         self.scratch.hungry.clear();
+        self.viewers.movers.sort_unstable();
         self.follow_targets();
         self.bring_rows();
         self.revise();
@@ -91,17 +105,22 @@ impl<'a> CellPass<'a> {
         self.fill();
         self.rerank();
         for &row in &self.scratch.hungry {
-            self.viewers.states[row as usize].hungry = 0;
+            let state = &mut self.viewers.states[row as usize];
+            let (owes_look, id) = (state.owes_look(), self.viewers.ties.ids()[row as usize]);
+            state.hungry = 0;
+            if owes_look && id != NONE {
+                self.viewers.freed.push(id);
+            }
         }
     }
 
     /// Where a viewer that arrived in this update was.
     pub(super) fn came_from(&self, row: usize) -> Option<GridCell> {
-        let movers = self.viewers.movers.iter();
-        let mut of_row = movers.filter(|mover| mover.0 as usize == row);
-        of_row
-            .next()
-            .map(|mover| self.shared.moved[mover.1 as usize].from)
+        let movers = &self.viewers.movers;
+        let found = movers.binary_search_by_key(&(row as u32), |mover| mover.0);
+        found
+            .ok()
+            .map(|nth| self.shared.moved[movers[nth].1 as usize].from)
     }
 
     /// Whoever left a slot is seen where it is now, or no more.
@@ -183,7 +202,7 @@ impl<'a> CellPass<'a> {
     fn revise(&mut self) {
         let shared = self.shared;
         for (direction, near) in shared.around(self.viewers.cell as usize) {
-            for arrival in near.arrivals.iter().filter(|arrival| arrival.everywhere) {
+            for arrival in near.arrivals.iter().filter(|arrival| arrival.is_revised) {
                 let word = self.cell.word(direction, arrival.slot as usize);
                 for row in 0..self.viewers.len() {
                     if self.viewers.row(row)[word] & bit(arrival.slot as usize) != 0 {
@@ -232,11 +251,12 @@ impl<'a> CellPass<'a> {
         state.low[list] = state.low[list].min(class);
         state.lowest[list] = 0;
         // Somebody who was refused may go before it now.
-        if state.refused >> list & 1 != 0 && state.hungry == 0 {
-            self.scratch.hungry.push(row as u32);
+        if state.refused >> list & 1 != 0 {
+            if state.hungry == 0 {
+                self.scratch.hungry.push(row as u32);
+            }
+            state.hunger(list, shared.is_ranked(list));
         }
-        let is_refused = state.refused & 1 << list;
-        state.hungry |= is_refused;
     }
 
     /// Who stands at a bit of the rows of this cell.
@@ -256,7 +276,7 @@ impl<'a> CellPass<'a> {
             if state.hungry == 0 {
                 self.scratch.hungry.push(row as u32);
             }
-            state.hungry |= 1 << list;
+            state.hunger(list, self.shared.is_ranked(list));
         }
         state.count[list] -= 1;
         self.scratch.counters.leaves += 1;
@@ -293,8 +313,13 @@ impl<'a> CellPass<'a> {
             let row = self.viewers.asked[nth];
             let state = &mut self.viewers.states[row as usize];
             if state.is(TASKS) {
-                let open = (0..UNCAPPED).filter(|&list| state.has_place(list));
-                state.hungry |= open.fold(0, |lists, list| lists | 1 << list);
+                let is_raised = state.is(RowState::CAPS);
+                for list in (0..UNCAPPED).filter(|&list| self.shared.has_list(list)) {
+                    if state.has_place(list) {
+                        // Who came finds the others of whom all have to be compared by itself.
+                        state.hunger(list, is_raised && self.shared.is_ranked(list));
+                    }
+                }
             }
             if state.hungry != 0 {
                 self.scratch.hungry.push(row);
@@ -309,7 +334,9 @@ impl<'a> CellPass<'a> {
     fn tell_freed(&mut self) {
         for nth in 0..self.viewers.asked.len() {
             let row = self.viewers.asked[nth];
-            if self.viewers.states[row as usize].is(RowState::FREED) {
+            let state = &self.viewers.states[row as usize];
+            let any_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
+            if state.is(RowState::FREED) || state.is(RowState::CAPS) && any_ranked {
                 self.scratch.hungry.push(row);
             }
         }

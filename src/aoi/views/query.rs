@@ -3,13 +3,13 @@
 use glam::Vec2;
 
 use super::cells::{AROUND, TargetCell, ViewerCell, ones};
-use super::events::ViewCounters;
+use super::events::{ViewCounters, ViewEvent};
 use super::exceptions::ViewException;
-#[cfg(doc)]
-use super::object::UNCAPPED;
-use super::object::{NONE, Place, TrackedObject};
+use super::far_index::FarChange;
+use super::object::{NONE, Place, TrackedObject, UNCAPPED};
+use super::pass::CellScratch;
 use super::scene_views::{SceneViews, ViewCaps};
-use super::shared::Shared;
+use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::ViewTraits;
 use crate::world::KindClass;
@@ -271,20 +271,33 @@ impl SceneViews {
                 continue;
             };
             let state = viewers.states[row];
-            let waits = u16::from(state.is(super::cells::RowState::WAITS));
-            fold(pack(&state.caps) << 16 | u64::from(state.refused) << 1 | u64::from(waits));
-            fold(pack(&state.count));
+            fold(pack(&state.caps) << 16 | u64::from(state.refused) << 8 | u64::from(state.tasks));
+            fold(pack(&state.count) << 16 | u64::from(state.hungry));
+            let classes = state.low.into_iter().chain(state.lowest);
+            fold(classes.fold(0, |bits, class| bits << 8 | u64::from(class)));
             self.seen_near(id)
                 .for_each(|target| fold(u64::from(target)));
             let far = self.seen_far(id);
             far.iter().for_each(|&target| fold(u64::from(target)));
+        }
+        for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
+            fold(u64::from(cell.at.x) << 48 | u64::from(cell.at.y) << 32 | cell.words as u64);
+            fold((viewers.len() as u64) << 32 | viewers.free_rows().len() as u64);
+            let free = viewers.free_rows().iter();
+            free.for_each(|&row| fold(u64::from(row)));
+        }
+        for list in 0..UNCAPPED {
+            // What they were first counts only as long as all are alike.
+            let is_ranked = self.shared.is_ranked(list);
+            let class = self.shared.strangers[list].class.filter(|_| !is_ranked);
+            fold(u64::from(is_ranked) << 8 | class.map_or(0xff, u64::from));
         }
         fold(u64::from(self.turn));
         fold(self.queue.len() as u64);
         self.queue.iter().for_each(|id| fold(u64::from(id)));
     }
 
-    /// The bytes held, slack included, the buffers of the update apart.
+    /// The bytes held, slack included, also of the buffers of updates, which are given back every 64 updates.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let Shared {
@@ -294,6 +307,9 @@ impl SceneViews {
             in_use,
             far,
             exceptions,
+            moved,
+            moved_bits,
+            far_changes,
             ..
         } = &self.shared;
         // The queue has two numbers for each id.
@@ -302,6 +318,16 @@ impl SceneViews {
             + size_of::<Vec2>()
             + 2 * size_of::<u32>();
         let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>();
+        let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
+        let buffers = (self.settling.capacity() + self.freed.capacity() + self.full.capacity())
+            * size_of::<u32>()
+            + self.unsated.capacity() * size_of::<(u32, u8)>()
+            + (self.active.capacity() + moved_bits.capacity() + self.proposals.capacity())
+                * size_of::<u64>()
+            + self.parted.capacity() * size_of::<ViewEvent>()
+            + moved.capacity() * size_of::<MovedRow>()
+            + far_changes.capacity() * size_of::<FarChange>()
+            + scratch.sum::<usize>();
         let viewers = self.viewers.iter().map(ViewerCell::allocated_bytes);
         grid.allocated_bytes()
             + exceptions.allocated_bytes()
@@ -309,6 +335,7 @@ impl SceneViews {
             + in_use.capacity() * size_of::<u32>()
             + cells
             + viewers.sum::<usize>()
+            + buffers
             + objects.capacity() * object
     }
 }

@@ -43,7 +43,7 @@ use super::proposal::MutualProposal;
 use super::refill_queue::RefillQueue;
 use super::shared::{Shared, Strangers};
 use crate::aoi::grid::{GridError, SceneGrid};
-use crate::aoi::priority::{Bands, ViewFilter, ViewPriority, ViewTraits};
+use crate::aoi::priority::{Bands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 use crate::world::{KindClass, Visibility};
 
 /// What an object is to those who may see it.
@@ -153,9 +153,9 @@ pub struct SceneViews {
     /// The leaves of removed objects, told at the next update.
     pub(super) parted: Vec<ViewEvent>,
     pub(super) counters: ViewCounters,
-    /// Links that both ends may want, where sight is mutual, and who asked fewer than it found.
+    /// Links that both ends may want, where sight is mutual, and who asked fewer than it found, in which list.
     pub(super) proposals: Vec<MutualProposal>,
-    pub(super) unsated: Vec<u32>,
+    pub(super) unsated: Vec<(u32, u8)>,
     /// Who had a full list and has a place now, and is to be queued.
     pub(super) freed: Vec<u32>,
     /// The cells with anything to do.
@@ -460,7 +460,9 @@ impl SceneViews {
             return;
         };
         let known = *strangers.class.get_or_insert(class);
-        if known == class || strangers.are_mixed {
+        // A pair is never scenery to each other, whichever end is.
+        let is_both = class == SCENERY && self.shared.ranking.mutual && object.is_peer();
+        if known == class && !is_both || strangers.are_mixed {
             return;
         }
         strangers.are_mixed = true;
@@ -476,6 +478,7 @@ impl SceneViews {
         object.viewer = true;
         object.caps = caps.by_class();
         object.pending.viewer = true;
+        self.meet_stranger(id);
         self.part_from_peers(id);
     }
 

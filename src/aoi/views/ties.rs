@@ -78,19 +78,39 @@ impl TieColumns {
 
     /// Makes room for so many places.
     pub(super) fn grow(&mut self, places: usize) {
-        let (old, new) = (self.capacity, places.next_multiple_of(LANES));
-        if new <= old {
-            return;
+        if places > self.capacity {
+            self.resize(places.next_multiple_of(LANES));
         }
+    }
+
+    /// Gives back the room for more places than so many, at which there is nobody.
+    pub(super) fn shrink(&mut self, places: usize) {
+        let places = places.next_multiple_of(LANES);
+        if places < self.capacity {
+            self.resize(places);
+        }
+    }
+
+    fn resize(&mut self, new: usize) {
+        let old = self.capacity;
         let mut columns = vec![0; new * COLUMNS];
         columns[..new].fill(NONE);
-        if old > 0 {
+        let both = old.min(new);
+        if both > 0 {
             let lines = self.columns.chunks_exact(old);
             for (to, from) in columns.chunks_exact_mut(new).zip(lines) {
-                to[..old].copy_from_slice(from);
+                to[..both].copy_from_slice(&from[..both]);
             }
         }
         (self.columns, self.capacity) = (columns, new);
+    }
+
+    /// Whoever is at a place stands at another, which is free, from now on.
+    pub(super) fn relocate(&mut self, from: usize, to: usize) {
+        for column in self.columns.chunks_exact_mut(self.capacity) {
+            column[to] = column[from];
+        }
+        self.free(from);
     }
 
     /// Writes what ties the one at a place to others.
@@ -210,6 +230,15 @@ mod tests {
                     _ => lines.write(place, &line),
                 }
                 model[place] = (what > 1).then_some(line);
+                // Somebody from the end takes its place, and what is beyond the last is given back.
+                let last = model.iter().rposition(Option::is_some);
+                if let Some(last) = last.filter(|&last| what == 0 && place < last) {
+                    lines.relocate(last, place);
+                    model.swap(last, place);
+                }
+                if what == 0 {
+                    lines.shrink(model.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
+                }
             }
             let me = traits(me.0, me.1);
             let mut found = Vec::new();

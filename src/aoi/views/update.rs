@@ -5,7 +5,7 @@
 //! serve    the first of the queue get their look
 //! cells    side by side: pass.rs
 //! pairs    where sight is mutual: mutual.rs
-//! end      slots that were left are free, events are handed out cell by cell
+//! end      slots that were left are free, events are handed out cell by cell, room that nobody needs is given back: room.rs
 //! ```
 //! Settling is worked in turn and in the order of ids; cells write only to themselves. So links and events are the same for
 //! any number of threads. Cells grow before any row is laid aside, since a row is read by the layout of its cell.
@@ -14,19 +14,30 @@
 //! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
 //! first-in-first-out queue for their look.
 
-use super::cells::{AROUND, RowState, TargetArrival, TargetCell, ViewerCell};
+use super::cells::{RowState, TargetArrival, ViewerCell};
 use super::events::ViewEvent;
 use super::far_index::FarChange;
 use super::object::{NONE, PendingChanges, Place, TrackedObject};
-use super::pass::CellPass;
+use super::pass::{CellPass, CellScratch};
+use super::room::ROOM_TICKS;
 use super::scene_views::SceneViews;
 use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::GridCell;
 use crate::aoi::priority::ViewTraits;
 use crate::sim::{Inline, Spread};
 
-/// Fewer cells are not worth handing out.
-const CELLS_A_CHUNK: usize = 4;
+/// Into so many pieces of about the same work the cells are cut at most, so that a hot spot is not one piece.
+const PIECES_MAX: usize = 16;
+
+/// Less work is not worth a piece of its own: a cell counts one, and so does a viewer; one with a task counts more.
+const PIECE_MIN: usize = 512;
+const TASK_WORK: usize = 16;
+
+/// Cells that one worker works on, one after the other.
+struct Piece<'a> {
+    cells: &'a mut [ViewerCell],
+    scratch: &'a mut CellScratch,
+}
 
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, cell by cell, of each viewer in the order in which it
@@ -51,21 +62,41 @@ impl SceneViews {
             self.serve(looks_max);
         }
         self.give_turns();
-        let shared = &self.shared;
-        spread.for_each_chunk(
-            &mut self.viewers,
-            CELLS_A_CHUNK,
-            &mut self.scratch,
-            |scratch, _, cells| {
-                for viewers in cells {
-                    CellPass::new(shared, viewers, scratch).run();
-                }
-            },
-        );
+        self.work_cells(spread);
         if is_mutual {
             self.meet_in_pairs(looks_max);
         }
         self.end_update(events);
+    }
+
+    /// Brings the rows of all cells up to date, side by side.
+    fn work_cells(&mut self, spread: impl Spread) {
+        let shared = &self.shared;
+        let work = |viewers: &ViewerCell| {
+            1 + viewers.used + (viewers.asked.len() + viewers.turns.len()) * TASK_WORK
+        };
+        let total: usize = self.viewers.iter().map(work).sum();
+        let count = (total / PIECE_MIN).clamp(1, PIECES_MAX);
+        if self.scratch.len() < count {
+            self.scratch.resize_with(count, CellScratch::default);
+        }
+        let mut rest = &mut self.viewers[..];
+        let mut pieces = Vec::with_capacity(count);
+        for (nth, scratch) in self.scratch.iter_mut().take(count).enumerate() {
+            let (share, mut cut, mut found) = (total / count, 0, 0);
+            while cut < rest.len() && (found < share || nth + 1 == count) {
+                found += work(&rest[cut]);
+                cut += 1;
+            }
+            let (cells, others) = std::mem::take(&mut rest).split_at_mut(cut);
+            rest = others;
+            pieces.push(Piece { cells, scratch });
+        }
+        spread.for_each_in_turn(&mut pieces, |Piece { cells, scratch }| {
+            for viewers in cells.iter_mut() {
+                CellPass::new(shared, viewers, scratch).run();
+            }
+        });
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
@@ -88,98 +119,6 @@ impl SceneViews {
         }
         changed.clear();
         self.settling = changed;
-    }
-
-    /// Makes the cells that are needed, with slots for all who will come.
-    fn make_room(&mut self, changed: &[u32]) {
-        let mut crowded = Vec::new();
-        for &id in changed {
-            let object = self.shared.objects[id as usize];
-            let place = self.shared.place(id);
-            let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
-            if place.cell != NONE && from == to {
-                continue;
-            }
-            let cell = self.use_cell(to);
-            if object.viewable && !object.uncapped {
-                let target = &mut self.shared.cells[cell as usize];
-                target.coming += 1;
-                if target.coming == 1 + target.free_slots() {
-                    crowded.push(cell);
-                }
-            }
-        }
-        for &cell in &crowded {
-            let target = &self.shared.cells[cell as usize];
-            let missing = target.coming - target.free_slots().min(target.coming);
-            self.grow_cell(cell as usize, target.words + missing.div_ceil(64) as usize);
-        }
-        for &id in changed {
-            if let Some(cell) = self.shared.index_of(self.shared.grid.cell(id)) {
-                self.shared.cells[cell].coming = 0;
-            }
-        }
-    }
-
-    /// The index of a cell, which is in use from now on.
-    fn use_cell(&mut self, at: GridCell) -> u32 {
-        let Shared {
-            grid,
-            cells,
-            in_use,
-            ..
-        } = &mut self.shared;
-        if in_use.is_empty() {
-            let (columns, rows) = grid.size();
-            in_use.resize(usize::from(columns) * usize::from(rows), NONE);
-        }
-        let number = grid.number(at);
-        if in_use[number] != NONE {
-            return in_use[number];
-        }
-        let index = cells.len() as u32;
-        in_use[number] = index;
-        let mut cell = TargetCell::new(at);
-        let mut words = 0;
-        for direction in 0..AROUND {
-            cell.first[direction] = words;
-            let Some(near) = at.neighbour(direction, grid.size()) else {
-                continue;
-            };
-            let near = in_use[grid.number(near)];
-            cell.near[direction] = near;
-            if let Some(near) = cells.get_mut(near as usize) {
-                // It has no words yet, so the rows around it stay as they are.
-                near.near[AROUND - 1 - direction] = index;
-                words += near.words as u32;
-            }
-        }
-        cell.first[AROUND] = words;
-        let mut viewers = ViewerCell::new(index);
-        viewers.stride = cell.stride();
-        cells.push(cell);
-        self.viewers.push(viewers);
-        index
-    }
-
-    /// Gives a cell so many words of slots, and lays out anew the rows around it.
-    fn grow_cell(&mut self, cell: usize, words: usize) {
-        let cells = &mut self.shared.cells;
-        cells[cell].grow(words);
-        for near in cells[cell].near {
-            let Some(target) = cells.get(near as usize) else {
-                continue;
-            };
-            let old = target.first;
-            let mut new = [0; AROUND + 1];
-            for direction in 0..AROUND {
-                let words = cells.get(target.near[direction] as usize);
-                let words = words.map_or(0, |near| near.words as u32);
-                new[direction + 1] = new[direction] + words;
-            }
-            cells[near as usize].first = new;
-            self.viewers[near as usize].lay_out(&old, &new);
-        }
     }
 
     fn settle_object(&mut self, id: u32, looks_left: &mut u32) {
@@ -228,6 +167,7 @@ impl SceneViews {
             slot: place.slot,
             from: from.unwrap_or(target.at),
             everywhere,
+            is_revised: pending.traits && !pending.target,
         });
     }
 
@@ -329,11 +269,12 @@ impl SceneViews {
         let start = self.shared.moved_bits.len();
         self.shared.moved_bits.extend_from_slice(bits);
         bits.fill(0);
-        let (mut state, far) = viewers.free(old.row);
-        state.tasks &= RowState::KEPT;
-        state.hungry = 0;
+        let (state, far) = viewers.free(old.row);
         let viewers = &mut self.viewers[cell as usize];
         let row = viewers.take(&object.traits, state, far);
+        if state.hungry != 0 {
+            viewers.ask(row, RowState::FREED);
+        }
         viewers.movers.push((row, self.shared.moved.len() as u32));
         self.shared.moved.push(MovedRow {
             from,
@@ -376,17 +317,31 @@ impl SceneViews {
         for scratch in &mut self.scratch {
             self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
         }
-        for viewers in &mut self.viewers {
+        for cell in 0..self.viewers.len() {
+            let viewers = &mut self.viewers[cell];
             events.append(&mut viewers.events);
+            self.freed.append(&mut viewers.freed);
             viewers.end_update();
-        }
-        for target in &mut self.shared.cells {
+            let target = &mut self.shared.cells[cell];
             if target.is_touched() {
                 target.end_update();
             }
+            self.fit_room(cell);
         }
+        self.enqueue_freed();
         self.shared.moved.clear();
         self.shared.moved_bits.clear();
         self.shared.far_changes.clear();
+        if self.turn.is_multiple_of(ROOM_TICKS) {
+            self.drop_buffers();
+        }
+    }
+
+    /// Queues who may gain something that only a look finds.
+    pub(super) fn enqueue_freed(&mut self) {
+        self.freed.sort_unstable();
+        for viewer in self.freed.drain(..) {
+            self.queue.push(viewer);
+        }
     }
 }

@@ -315,3 +315,84 @@ fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
     step(&mut views, 9);
     assert_eq!(seen(&views), [1]);
 }
+
+#[test]
+fn the_check_finds_a_bit_of_a_slot_that_nobody_has() {
+    let mut views = crowd(2, &[1, 2]);
+    step(&mut views, 9);
+    views.viewers[0].bits[0] |= 1 << 9;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("that nobody has"), "{fault}");
+}
+
+/// A scene in which sight is mutual, with one of each of these classes and caps, as scenery or not.
+fn peers(cast: &[(KindClass, Option<ViewCaps>, bool)]) -> SceneViews {
+    let (_, mut views) = scene(Sight::Mutual);
+    for (id, &(class, caps, scenery)) in (0..).zip(cast) {
+        let traits = ViewTraits {
+            scenery,
+            team: 1,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        views
+            .insert(id, vec2(35.0, 25.0), profile, caps)
+            .expect("a free id");
+        step(&mut views, 9);
+    }
+    views
+}
+
+#[test]
+fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
+    let one = (KindClass::Player, Some(ViewCaps::all(1)), false);
+    let mut views = peers(&[one; 3]);
+    assert!(views.visible(0, 1) && !views.visible(2, 0));
+    views.viewers[0].states[0].refused = 0;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("forgotten"), "{fault}");
+}
+
+#[test]
+fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
+    let caps = Some(ViewCaps::all(1));
+    let (player, npc) = (KindClass::Player, KindClass::Npc);
+    let mut views = peers(&[
+        (player, caps, false),
+        (npc, caps, false),
+        (npc, None, true),
+        (player, caps, false),
+    ]);
+    // Nobody is tied to anybody.
+    for id in 0..4 {
+        let traits = views.traits(id).expect("it was inserted");
+        views.set_traits(id, ViewTraits { team: 0, ..traits });
+    }
+    step(&mut views, 9);
+    assert!(views.visible(0, 1) && views.visible(3, 2) && !views.visible(3, 1));
+    views.remove(0, Removal::Despawn);
+    step(&mut views, 9);
+    assert!(views.visible(3, 1) && views.visible(1, 3) && !views.visible(3, 2));
+}
+
+/// Where all are compared, who lost somebody waits for its look: so many looks a tick, however many saw the one that left.
+#[test]
+fn places_of_a_ranking_of_ones_own_are_filled_by_looks() {
+    let mut views = crowd(2, &[1; 9]);
+    let caps = Some(ViewCaps::all(2));
+    (1..8).for_each(|id| views.set_caps(id, caps));
+    views.set_rules(None, Some(|_, b| if b.id == 8 { 9 } else { 1 }));
+    step(&mut views, 0);
+    assert_eq!(views.watchers_len(8), 8);
+    views.remove(8, Removal::Despawn);
+    assert_eq!(step(&mut views, 9).len(), 8, "all lose it");
+    assert!(views.queued().eq(0..8));
+    assert_eq!(step(&mut views, 3).len(), 3);
+    assert_eq!(step(&mut views, 9).len(), 5);
+    assert_eq!(views.queue_len(), 0);
+}

@@ -47,6 +47,8 @@ struct Model {
     filter: Option<ViewFilter>,
     priority: Option<ViewPriority>,
     exceptions: BTreeMap<(u32, u32), ViewException>,
+    /// Whether those of whom the script says so are scenery.
+    has_scenery: bool,
     /// Who began or ceased to be a viewer since the last tick.
     roles: BTreeSet<u32>,
 }
@@ -435,8 +437,10 @@ proptest! {
         sight in sight(),
         rerank_ticks in 0u32..5,
         sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
+        has_scenery in prop::bool::weighted(0.3),
     ) {
         let (mut model, mut views) = scene(sight);
+        model.has_scenery = has_scenery;
         views.set_sweeps_max(sweeps_max);
         views.set_rerank_ticks(rerank_ticks);
         for op in cast.iter().chain(&script) {
@@ -537,4 +541,5 @@ proptest! {
 
 mod cases;
 mod crowds;
+mod dense;
 mod script;
