@@ -198,7 +198,9 @@ impl SceneViews {
             found.clear();
             let own_list = self.shared.object(viewer).list();
             for target in full.drain(..) {
-                self.close(target, own_list);
+                if !self.shared.is_ranked(own_list) {
+                    self.close(target, own_list);
+                }
             }
             self.scratch[0].strangers = found;
             self.full = full;
@@ -221,7 +223,7 @@ impl SceneViews {
         }
     }
 
-    /// Whether a target may take a stranger that sees it, or need not: it has a place, or has to compare all.
+    /// Whether a target may take a stranger that sees it, or need not: it has a place, or may have somebody of a lower class.
     fn takes_stranger(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (self.shared.object(viewer), self.shared.object(target));
         let Place { cell, row, .. } = self.shared.place(target);
@@ -229,7 +231,9 @@ impl SceneViews {
             return true;
         }
         let state = &self.viewers[cell as usize].states[row as usize];
-        state.has_place(a.list()) || self.shared.is_ranked(a.list())
+        let list = a.list();
+        state.has_place(list)
+            || self.shared.is_ranked(list) && state.low[list] < self.shared.class(viewer, target)
     }
 
     fn commit_strangers(&mut self) {

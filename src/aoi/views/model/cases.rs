@@ -361,12 +361,16 @@ fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
 #[test]
 fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
     let caps = Some(ViewCaps::all(1));
+    let of_npcs = Some(ViewCaps {
+        players: 0,
+        ..ViewCaps::all(1)
+    });
     let (player, npc) = (KindClass::Player, KindClass::Npc);
     let mut views = peers(&[
         (player, caps, false),
         (npc, caps, false),
         (npc, None, true),
-        (player, caps, false),
+        (player, of_npcs, false),
     ]);
     // Nobody is tied to anybody.
     for id in 0..4 {
