@@ -22,8 +22,10 @@
 //! Who sees whom is a row of bits for each viewer, a bit for each slot of the nine cells around it. Cells are worked side by
 //! side, each writing its own rows: links, events and counters are the same for any number of threads.
 //!
-//! Cost: O(links that begin or end) plus, for each object that changed cell, a comparison of ties with the population of nine
-//! cells, and a share of re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
+//! Cost: for each object that changed cell, a look at its bit in the rows around where it was, its own row, and a comparison
+//! of ties with the population of nine cells; for each that is removed, a look at its bit in the rows of nine cells; O(links
+//! that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells. Bench `aoi::*`, and
+//! `throng bench aoi` beside [`mod@reference`] and [`sets`].
 
 mod grid;
 mod plugin;

@@ -20,7 +20,8 @@ pub struct AoiSettings {
     /// somebody.
     ///
     /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off, and
-    /// where sight is directed a place that falls free is filled in the same tick.
+    /// where sight is directed a place that falls free is filled in the same tick, unless the scene has a ranking of its own, or
+    /// the list scenery and others: then it is filled by such a look, from the next tick on.
     pub looks_per_tick_max: u32,
     /// How many of the viewers that came, changed their cell or whose traits changed look around in the same tick, in each
     /// scene, the lower ids first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until

@@ -11,10 +11,11 @@
 //!
 //! Nobody notes who watches a slot: whoever asks goes through its bit in the rows of nine cells.
 //!
-//! Cells are made when first used and stay. Slots come by words; the rows around a cell that grows are laid out anew.
+//! Cells are made when first used and stay; slots and rows that nobody needs are given back (room.rs).
 //! Invariant: a row's bit is set only at a slot that is taken; a slot vacated in an update is not taken again in it.
-//! Cost: a row has as many bits as nine cells have slots, so rows are quadratic in who is in nine cells: 2 bytes a viewer
-//! and cell up to 64 slots, 300 MB for 50,000 viewers in nine cells; 100 to 120 bytes an object beside them.
+//! Cost: a row has as many bits as nine cells have slots, so rows are quadratic in who is in nine cells: 72 bytes a viewer
+//! where no cell has more than 64 slots, 6 kB for each of 50,000 viewers in nine cells (300 MB); 100 to 120 bytes an object
+//! beside them.
 
 use glam::Vec2;
 
@@ -185,12 +186,6 @@ impl TargetCell {
     /// How many slots somebody has.
     pub(super) fn taken_slots(&self) -> u32 {
         self.taken.iter().map(|word| word.count_ones()).sum()
-    }
-
-    /// Whether somebody has a slot.
-    #[inline]
-    pub(super) fn is_taken(&self, slot: usize) -> bool {
-        self.taken[slot / 64] & bit(slot) != 0
     }
 
     /// The words of slots that nobody has.

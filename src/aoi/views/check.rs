@@ -197,7 +197,7 @@ impl SceneViews {
             let remembers =
                 |viewer, list| self.queue.contains(viewer) || self.knows_of(viewer, list, class);
             let there_remembers = || is_pair && there.is_none() && remembers(target, object.list());
-            if !(here.is_none() && remembers(viewer, list)) && !there_remembers() {
+            if !(here.is_none() && remembers(viewer, list) || there_remembers()) {
                 return fault(format!("{viewer} has forgotten that it refused {target}"));
             }
         }

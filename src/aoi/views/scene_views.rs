@@ -270,8 +270,8 @@ impl SceneViews {
     /// links that cannot be any more end there, others begin as by looks. That costs as much as if everybody came anew.
     ///
     /// With classes of its own a scene passes nobody over: a full viewer compares itself with the whole population of
-    /// the cells that differ, where by default it reads columns of ties. So it is with a list in which scenery and others
-    /// were ever mixed.
+    /// the cells that differ, where by default it reads columns of ties; and a place that falls free waits for a look of the
+    /// queue, from the next update on. So it is with a list in which scenery and others were ever mixed.
     pub fn set_rules(&mut self, filter: Option<ViewFilter>, priority: Option<ViewPriority>) {
         self.shared.ranking.filter = filter;
         self.shared.ranking.priority = priority;

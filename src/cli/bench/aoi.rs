@@ -15,7 +15,7 @@ use super::rows::BenchRow;
 use crate::aoi::reference::PooledViews;
 use crate::aoi::sets::SetViews;
 use crate::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
-use crate::aoi::{RERANK_TICKS, SceneViews, Sight};
+use crate::aoi::{RERANK_TICKS, Removal, SceneViews, Sight};
 use crate::cli::is_interrupted;
 use crate::sim::Workers;
 use crate::sim::clock::Stopwatch;
@@ -45,6 +45,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
     rows.extend([2.5, 0.25].map(rerank_share));
     rows.push(hot_spot("directed", Sight::Directed));
     rows.push(hot_spot("mutual", Sight::Mutual));
+    rows.push(removals());
     if !quick {
         rows.extend(large_scene());
         rows.push(large_scene_side_by_side(threads));
@@ -372,6 +373,20 @@ fn hot_spot(name: &str, sight: Sight) -> BenchRow {
     BenchRow::repeated(SYSTEM, case, &side.ms, "ms/tick")
         .about("A tick of 5,000 players in nine grid cells, of whom 50 cross a border each tick.")
         .aiming_below(0.2, "ms")
+}
+
+/// Who disappears from a hot spot is looked for in the rows of all who may see it.
+fn removals() -> BenchRow {
+    let mut views = HotSpot::new(5_000, 50).views(Sight::Directed);
+    views.update(u32::MAX, &mut Vec::new());
+    let removals = (0..500).map(|id| {
+        let watch = Stopwatch::start();
+        views.remove(id, Removal::Despawn);
+        watch.elapsed().as_secs_f64() * 1e6
+    });
+    let us: Vec<f64> = removals.collect();
+    BenchRow::repeated(SYSTEM, "removal at a hot spot/5000", &us, "us")
+        .about("One of 5,000 players in nine grid cells is removed, with all who see it.")
 }
 
 /// 100,000 in 4 km × 4 km at 0.25 m and 2.5 m a tick.
