@@ -183,6 +183,12 @@ impl TargetCell {
         word.is_some_and(|word| word & bit(slot) != 0)
     }
 
+    /// Whether somebody in a slot has to be asked whether it may be seen.
+    #[inline]
+    pub(super) fn is_odd(&self, slot: usize) -> bool {
+        self.odd[slot / 64] & bit(slot) != 0
+    }
+
     /// How many slots somebody has.
     pub(super) fn taken_slots(&self) -> u32 {
         self.taken.iter().map(|word| word.count_ones()).sum()
@@ -547,6 +553,7 @@ impl ViewerCell {
         }
         self.movers.clear();
         self.turns.clear();
+        self.is_active = false;
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {

@@ -49,7 +49,7 @@ impl CellView<'_> {
     }
 
     /// Those of a word of the cell in a direction whom a viewer may see and does not.
-    #[inline]
+    #[inline(always)]
     pub(super) fn unseen(
         &self,
         row: usize,
@@ -82,8 +82,8 @@ impl CellView<'_> {
         unseen
     }
 
-    /// Lists strangers around who are not seen yet and may have a place too, the nearest cells first, and how far they are:
-    /// the complement of their nearness. It ends with the cell in which there are enough.
+    /// Lists the directions and slots of strangers around who are not seen yet and may have a place too, the nearest cells
+    /// first. It ends with the cell in which there are enough.
     pub(super) fn list_open(
         &self,
         row: usize,
@@ -106,9 +106,9 @@ impl CellView<'_> {
                 let open = near.open.get(own_list).filter(|_| needs_consent);
                 let open = open.map_or(u64::MAX, |open| open[nth]);
                 for place in ones(unseen & open) {
-                    let target = near.id(nth * 64 + place);
-                    if takes(target) {
-                        found.push((!shared.nearness(looker.id, target), target));
+                    let slot = nth * 64 + place;
+                    if takes(near.id(slot)) {
+                        found.push((direction as u8, slot as u32));
                     }
                 }
             }
@@ -138,18 +138,23 @@ impl CellPass<'_> {
         // Those with a place in any list.
         let mut open = std::mem::take(&mut self.scratch.hits);
         open.clear();
+        let mut has_spectator = !shared.ranking.mutual;
         for (row, state) in (0..).zip(&self.viewers.states) {
             let has_place = (0..UNCAPPED).any(|list| {
                 shared.has_list(list) && state.has_place(list) && state.hungry >> list & 1 == 0
             });
             if has_place && !state.is(NOT_OFFERED | RowState::WAITS) {
                 open.push(row);
+                has_spectator |= state.slot == NONE;
             }
         }
         if !open.is_empty() {
             for (direction, near) in shared.around(self.viewers.cell as usize) {
                 for arrival in &near.arrivals {
-                    if Shared::is_new_to(arrival, self.cell.at) {
+                    // Peers agree with each other elsewhere (mutual.rs).
+                    let is_peer = shared.ranking.mutual
+                        && shared.object(near.id(arrival.slot as usize)).viewer;
+                    if Shared::is_new_to(arrival, self.cell.at) && (has_spectator || !is_peer) {
                         self.offer_one(&open, direction, near, arrival.slot as usize);
                     }
                 }
@@ -166,17 +171,22 @@ impl CellPass<'_> {
         if !near.has(list, slot) || shared.is_ranked(list) {
             return;
         }
+        // Whoever sees all of the ordinary layer need not be looked up.
+        let is_ordinary = !shared.ranking.mutual && shared.is_plain() && !near.is_odd(slot);
         for &row in open {
             let row = row as usize;
-            let (viewer, state) = (self.viewers.id(row), self.viewers.states[row]);
+            let (viewer, state) = (self.viewers.id(row), &self.viewers.states[row]);
             let takes = state.has_place(list) && state.hungry >> list & 1 == 0;
             let is_new = self.viewers.row(row)[word] & bit(slot) == 0;
+            let may_see = || {
+                let me = shared.object(viewer);
+                shared.allows(me, object) && !shared.ranking.is_pair(me, object)
+            };
             if takes
                 && is_new
                 && viewer != target
                 && viewer != NONE
-                && shared.allows(shared.object(viewer), object)
-                && !shared.ranking.is_pair(shared.object(viewer), object)
+                && (is_ordinary && state.is(RowState::IS_PLAIN) || may_see())
             {
                 let entrant = ListedTarget {
                     word,
@@ -235,14 +245,16 @@ impl CellPass<'_> {
                 }
                 missing -= unseen.count_ones();
                 self.viewers.row_mut(row)[first + nth] |= unseen;
-                self.viewers
-                    .events
-                    .extend(ones(unseen).map(|place| ViewEvent::Enter {
+                let events = &mut self.viewers.events;
+                events.reserve(unseen.count_ones() as usize);
+                for place in ones(unseen) {
+                    events.push(ViewEvent::Enter {
                         viewer: looker.id,
                         target: near.id(nth * 64 + place),
                         priority: class,
                         list: list as u8,
-                    }));
+                    });
+                }
                 if missing == 0 {
                     break 'cells;
                 }

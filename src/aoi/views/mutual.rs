@@ -15,7 +15,7 @@
 //! Invariant: of a pair that could be linked and is not, an end that refuses it is full of those who go before it and has
 //! noted that it refused somebody (or it is a stranger), or waits in the queue.
 
-use super::cells::{RowState, bit};
+use super::cells::{AROUND, RowState, bit};
 use super::events::{LeaveReason, ViewEvent};
 use super::fill::CellView;
 use super::meet::ListedTarget;
@@ -40,9 +40,12 @@ enum Consent {
 impl SceneViews {
     /// All that needs the consent of both ends.
     pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
-        let mut active = std::mem::take(&mut self.active);
-        let cells = self.viewers.iter().filter(|viewers| viewers.is_active);
-        active.extend(cells.map(|viewers| viewers.cell as usize));
+        let active = &self.active;
+        let used = active
+            .iter()
+            .map(|&cell| cell as usize)
+            .filter(|&cell| self.viewers[cell].used > 0);
+        let active: Vec<usize> = used.collect();
         for &cell in &active {
             self.open_places(cell);
             self.trim_pairs(cell);
@@ -82,8 +85,6 @@ impl SceneViews {
                 self.rerank_pairs(cell, row);
             }
         }
-        active.clear();
-        self.active = active;
         self.work_queue(looks_max);
     }
 
@@ -103,6 +104,7 @@ impl SceneViews {
 
     /// Works on one cell with all that its pass has.
     fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
+        self.stir(cell as u32);
         let Self {
             shared,
             viewers,
@@ -185,18 +187,16 @@ impl SceneViews {
                 },
                 &mut found,
             );
-            found.sort_unstable();
-            if found.len() >= places {
-                found.truncate(places);
-                // If some of these refuse, it asks the others.
-                self.unsated.push((viewer, list as u8));
-            }
-            for &(farness, target) in &found {
-                let class = self.shared.class(viewer, target);
-                self.propose(viewer, target, rank_of(class, !farness));
+            let own_list = self.shared.object(viewer).list();
+            if found.len() <= places && !self.shared.is_ranked(own_list) {
+                // There is a place for all of them, at both ends.
+                for &(direction, slot) in &found {
+                    self.link_stranger(cell, row, direction.into(), slot as usize);
+                }
+            } else {
+                self.propose_nearest(cell, row, list, &mut found);
             }
             found.clear();
-            let own_list = self.shared.object(viewer).list();
             for target in full.drain(..) {
                 if !self.shared.is_ranked(own_list) {
                     self.close(target, own_list);
@@ -205,6 +205,81 @@ impl SceneViews {
             self.scratch[0].strangers = found;
             self.full = full;
         }
+    }
+
+    /// Proposes to the nearest of those that were found, as many as there are places.
+    fn propose_nearest(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        found: &mut Vec<(u8, u32)>,
+    ) {
+        let viewer = self.viewers[cell].id(row);
+        let state = &self.viewers[cell].states[row];
+        let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+        for (direction, slot) in found.iter_mut() {
+            let near = self.shared.cells[cell].near[usize::from(*direction)];
+            let target = self.shared.cells[near as usize].id(*slot as usize);
+            (*direction, *slot) = (!self.shared.nearness(viewer, target), target);
+        }
+        found.sort_unstable();
+        if found.len() >= places {
+            found.truncate(places);
+            // If some of these refuse, it asks the others.
+            self.unsated.push((viewer, list as u8));
+        }
+        for &(farness, target) in found.iter() {
+            let class = self.shared.class(viewer, target);
+            self.propose(viewer, target, rank_of(class, !farness));
+        }
+    }
+
+    /// Links a viewer with somebody near; both have a place, or the other need not agree.
+    fn link_stranger(&mut self, cell: usize, row: usize, direction: usize, slot: usize) {
+        let viewer = self.viewers[cell].id(row);
+        let near = self.shared.cells[cell].near[direction] as usize;
+        let target = self.shared.cells[near].id(slot);
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        let class = self.shared.ranking.class(a, b);
+        let (is_pair, lists) = (self.shared.ranking.is_pair(a, b), (b.list(), a.list()));
+        self.enter(cell, row, lists.0, (direction, slot), class);
+        if is_pair {
+            let own_slot = self.viewers[cell].states[row].slot as usize;
+            let back = (AROUND - 1 - direction, own_slot);
+            let row = self.shared.place(target).row as usize;
+            self.enter(near, row, lists.1, back, class);
+        }
+    }
+
+    /// A viewer sees whoever is in a slot in a direction from now on.
+    fn enter(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        (direction, slot): (usize, usize),
+        class: u8,
+    ) {
+        self.stir(cell as u32);
+        let at = &self.shared.cells[cell];
+        let target = self.shared.cells[at.near[direction] as usize].id(slot);
+        let viewers = &mut self.viewers[cell];
+        viewers.row_mut(row)[at.word(direction, slot)] |= bit(slot);
+        let state = &mut viewers.states[row];
+        state.count[list] += 1;
+        state.low[list] = state.low[list].min(class);
+        // As if it were as far as can be: no member has a lower rank.
+        state.lowest[list] = state.lowest[list].min(rank_of(class, 0));
+        let (counters, count) = (&mut self.scratch[0].counters, state.count[list]);
+        counters.max_list = counters.max_list.max(usize::from(count));
+        counters.enters += 1;
+        viewers.events.push(ViewEvent::Enter {
+            viewer: viewers.id(row),
+            target,
+            priority: class,
+            list: list as u8,
+        });
     }
 
     /// Nobody in this list of others need ask a target until it has a place again.
@@ -363,6 +438,7 @@ impl SceneViews {
         let Some((word, place)) = self.shared.bit_of(at, viewer) else {
             return;
         };
+        self.stir(cell);
         let viewers = &mut self.viewers[cell as usize];
         viewers.row_mut(row as usize)[word] &= !(1 << place);
         let state = &mut viewers.states[row as usize];
@@ -447,6 +523,7 @@ impl SceneViews {
     /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.
     fn look(&mut self, cell: usize, row: usize) {
         let enters = self.scratch[0].counters.enters;
+        self.stir(cell as u32);
         let viewers = &mut self.viewers[cell];
         let waited = viewers.states[row].is(RowState::WAITS);
         viewers.states[row].tasks &= !RowState::WAITS;

@@ -98,6 +98,7 @@ impl SceneViews {
         if was_full {
             state.hunger(list, self.shared.is_ranked(list));
             viewers.ask(row, RowState::FREED);
+            self.stir(cell);
         }
         self.note_parted(viewer, target, reason, list);
     }

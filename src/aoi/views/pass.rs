@@ -79,13 +79,7 @@ impl<'a> CellPass<'a> {
     /// Brings the rows of the cell up to date.
     pub(super) fn run(&mut self) {
         let is_mutual = self.shared.ranking.mutual;
-        let mut around = self.shared.around(self.viewers.cell as usize);
-        self.viewers.is_active = self.viewers.used > 0
-            && (!self.viewers.asked.is_empty()
-                || !self.viewers.turns.is_empty()
-                || !self.shared.far_changes.is_empty()
-                || around.any(|(_, cell)| cell.is_touched()));
-        if !self.viewers.is_active {
+        if self.viewers.used == 0 {
             return;
         }
         self.scratch.hungry.clear();
@@ -144,16 +138,21 @@ impl<'a> CellPass<'a> {
                     continue;
                 }
                 let (target, list) = (near.id(slot as usize), near.list(slot as usize));
-                let to = shared.bit_of(cell, target);
-                for nth in 0..count {
-                    let row = self.scratch.hits[nth] as usize;
-                    let bits = self.viewers.row_mut(row);
-                    bits[word] &= !(1 << place);
-                    match to {
-                        Some((word, place)) => bits[word] |= 1 << place,
-                        None => self.lose(row, target, list, LeaveReason::Range),
+                let hits = std::mem::take(&mut self.scratch.hits);
+                if let Some((to_word, to_place)) = shared.bit_of(cell, target) {
+                    for &row in &hits[..count] {
+                        let bits = self.viewers.row_mut(row as usize);
+                        bits[word] &= !(1 << place);
+                        bits[to_word] |= 1 << to_place;
+                    }
+                } else {
+                    self.viewers.events.reserve(count);
+                    for &row in &hits[..count] {
+                        self.viewers.row_mut(row as usize)[word] &= !(1 << place);
+                        self.lose(row as usize, target, list, LeaveReason::Range);
                     }
                 }
+                self.scratch.hits = hits;
             }
         }
     }
@@ -201,7 +200,8 @@ impl<'a> CellPass<'a> {
     /// Ends links of those whose traits changed that cannot be any more.
     fn revise(&mut self) {
         let shared = self.shared;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
+        let around = shared.around(self.viewers.cell as usize);
+        for (direction, near) in around.filter(|_| shared.has_revised) {
             for arrival in near.arrivals.iter().filter(|arrival| arrival.is_revised) {
                 let word = self.cell.word(direction, arrival.slot as usize);
                 for row in 0..self.viewers.len() {

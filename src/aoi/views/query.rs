@@ -319,11 +319,14 @@ impl SceneViews {
             + 2 * size_of::<u32>();
         let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>();
         let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
-        let buffers = (self.settling.capacity() + self.freed.capacity() + self.full.capacity())
+        let buffers = (self.settling.capacity()
+            + self.freed.capacity()
+            + self.full.capacity()
+            + self.touched.capacity()
+            + self.active.capacity())
             * size_of::<u32>()
             + self.unsated.capacity() * size_of::<(u32, u8)>()
-            + (self.active.capacity() + moved_bits.capacity() + self.proposals.capacity())
-                * size_of::<u64>()
+            + (moved_bits.capacity() + self.proposals.capacity()) * size_of::<u64>()
             + self.parted.capacity() * size_of::<ViewEvent>()
             + moved.capacity() * size_of::<MovedRow>()
             + far_changes.capacity() * size_of::<FarChange>()

@@ -192,6 +192,7 @@ impl SceneViews {
         self.proposals = Vec::new();
         self.unsated = Vec::new();
         self.freed = Vec::new();
+        self.touched = Vec::new();
         self.active = Vec::new();
         self.full = Vec::new();
         self.scratch.truncate(1);

@@ -158,8 +158,9 @@ pub struct SceneViews {
     pub(super) unsated: Vec<(u32, u8)>,
     /// Who had a full list and has a place now, and is to be queued.
     pub(super) freed: Vec<u32>,
-    /// The cells with anything to do.
-    pub(super) active: Vec<usize>,
+    /// The cells in which slots were taken or left in this update, and those with anything to do.
+    pub(super) touched: Vec<u32>,
+    pub(super) active: Vec<u32>,
     /// Who was found to have no place for a stranger.
     pub(super) full: Vec<u32>,
     /// What each worker needs.
@@ -193,6 +194,7 @@ impl SceneViews {
                 moved: Vec::new(),
                 moved_bits: Vec::new(),
                 far_changes: Vec::new(),
+                has_revised: false,
             },
             viewers: Vec::new(),
             queue: RefillQueue::default(),
@@ -208,6 +210,7 @@ impl SceneViews {
             unsated: Vec::new(),
             freed: Vec::new(),
             full: Vec::new(),
+            touched: Vec::new(),
             active: Vec::new(),
             scratch: vec![CellScratch::default()],
             objects_max: objects_max.min(IDS_MAX),

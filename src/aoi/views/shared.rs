@@ -46,6 +46,8 @@ pub(super) struct Shared {
     pub(super) moved: Vec<MovedRow>,
     pub(super) moved_bits: Vec<u64>,
     pub(super) far_changes: Vec<FarChange>,
+    /// Somebody who may be seen already counts differently from this update on.
+    pub(super) has_revised: bool,
 }
 
 impl Shared {
@@ -125,7 +127,7 @@ impl Shared {
     /// Whether those in a list have to be asked for their class one by one: any two may differ in it.
     #[inline]
     pub(super) const fn is_ranked(&self, list: usize) -> bool {
-        self.ranking.priority.is_some() || self.strangers[list].are_mixed
+        list < UNCAPPED && (self.ranking.priority.is_some() || self.strangers[list].are_mixed)
     }
 
     /// The class of strangers in a list in which all of them are equal.

@@ -17,7 +17,7 @@
 use super::cells::{RowState, TargetArrival, ViewerCell};
 use super::events::ViewEvent;
 use super::far_index::FarChange;
-use super::object::{NONE, PendingChanges, Place, TrackedObject};
+use super::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
 use super::pass::{CellPass, CellScratch};
 use super::room::ROOM_TICKS;
 use super::scene_views::SceneViews;
@@ -34,8 +34,8 @@ const PIECE_MIN: usize = 512;
 const TASK_WORK: usize = 16;
 
 /// Cells that one worker works on, one after the other.
-struct Piece<'a> {
-    cells: &'a mut [ViewerCell],
+struct Piece<'a, 'b> {
+    cells: &'a mut [&'b mut ViewerCell],
     scratch: &'a mut CellScratch,
 }
 
@@ -62,6 +62,7 @@ impl SceneViews {
             self.serve(looks_max);
         }
         self.give_turns();
+        self.list_active();
         self.work_cells(spread);
         if is_mutual {
             self.meet_in_pairs(looks_max);
@@ -72,20 +73,36 @@ impl SceneViews {
     /// Brings the rows of all cells up to date, side by side.
     fn work_cells(&mut self, spread: impl Spread) {
         let shared = &self.shared;
+        if spread.hands() == 1 {
+            for &cell in &self.active {
+                let viewers = &mut self.viewers[cell as usize];
+                CellPass::new(shared, viewers, &mut self.scratch[0]).run();
+            }
+            return;
+        }
         let work = |viewers: &ViewerCell| {
             1 + viewers.used + (viewers.asked.len() + viewers.turns.len()) * TASK_WORK
         };
-        let total: usize = self.viewers.iter().map(work).sum();
+        let (mut active, mut rest, mut first) = (Vec::new(), &mut self.viewers[..], 0);
+        for &cell in &self.active {
+            let (_, from) = std::mem::take(&mut rest).split_at_mut(cell as usize - first);
+            let Some((viewers, beyond)) = from.split_first_mut() else {
+                break;
+            };
+            active.push(viewers);
+            (rest, first) = (beyond, cell as usize + 1);
+        }
+        let total: usize = active.iter().map(|viewers| work(viewers)).sum();
         let count = (total / PIECE_MIN).clamp(1, PIECES_MAX);
         if self.scratch.len() < count {
             self.scratch.resize_with(count, CellScratch::default);
         }
-        let mut rest = &mut self.viewers[..];
+        let mut rest = &mut active[..];
         let mut pieces = Vec::with_capacity(count);
         for (nth, scratch) in self.scratch.iter_mut().take(count).enumerate() {
             let (share, mut cut, mut found) = (total / count, 0, 0);
             while cut < rest.len() && (found < share || nth + 1 == count) {
-                found += work(&rest[cut]);
+                found += work(rest[cut]);
                 cut += 1;
             }
             let (cells, others) = std::mem::take(&mut rest).split_at_mut(cut);
@@ -97,6 +114,31 @@ impl SceneViews {
                 CellPass::new(shared, viewers, scratch).run();
             }
         });
+    }
+
+    /// A cell has something to do in this update.
+    #[inline]
+    pub(super) fn stir(&mut self, cell: u32) {
+        let viewers = &mut self.viewers[cell as usize];
+        if !viewers.is_active {
+            viewers.is_active = true;
+            self.active.push(cell);
+        }
+    }
+
+    /// Lists the cells that have anything to do, in the order in which they were first used.
+    fn list_active(&mut self) {
+        for nth in 0..self.touched.len() {
+            for near in self.shared.cells[self.touched[nth] as usize].near {
+                if near != NONE {
+                    self.stir(near);
+                }
+            }
+        }
+        if !self.shared.far_changes.is_empty() {
+            (0..self.viewers.len() as u32).for_each(|cell| self.stir(cell));
+        }
+        self.active.sort_unstable();
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
@@ -151,10 +193,17 @@ impl SceneViews {
         let place = &mut self.shared.places[id as usize];
         let cells = &mut self.shared.cells;
         if from.is_some() && place.slot != NONE {
-            cells[place.cell as usize].vacate(place.slot as usize, list);
+            let left = &mut cells[place.cell as usize];
+            if !left.is_touched() {
+                self.touched.push(place.cell);
+            }
+            left.vacate(place.slot as usize, list);
             place.slot = NONE;
         }
         let target = &mut cells[cell as usize];
+        if !target.is_touched() {
+            self.touched.push(cell);
+        }
         let is_mutual = self.shared.ranking.mutual;
         let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
         let is_odd = !has_layer || is_mutual && object.viewer && !object.sees_plainly();
@@ -169,6 +218,7 @@ impl SceneViews {
             everywhere,
             is_revised: pending.traits && !pending.target,
         });
+        self.shared.has_revised |= pending.traits && !pending.target;
     }
 
     fn settle_far(&mut self, object: &TrackedObject, from: Option<GridCell>) {
@@ -257,6 +307,7 @@ impl SceneViews {
         }
         if tasks != 0 {
             viewers.ask(row, tasks);
+            self.stir(cell);
         }
     }
 
@@ -270,6 +321,7 @@ impl SceneViews {
         self.shared.moved_bits.extend_from_slice(bits);
         bits.fill(0);
         let (state, far) = viewers.free(old.row);
+        self.stir(old.cell);
         let viewers = &mut self.viewers[cell as usize];
         let row = viewers.take(&object.traits, state, far);
         if state.hungry != 0 {
@@ -295,6 +347,7 @@ impl SceneViews {
             let viewers = &mut self.viewers[place.cell as usize];
             viewers.states[place.row as usize].tasks &= !RowState::WAITS;
             viewers.ask(place.row, RowState::LOOKS | RowState::CHOOSES);
+            self.stir(place.cell);
         }
     }
 
@@ -307,8 +360,15 @@ impl SceneViews {
         let first = self.turn % self.rerank_ticks;
         for id in (first..ids).step_by(self.rerank_ticks as usize) {
             let place = self.shared.place(id);
-            if place.row != NONE {
-                self.viewers[place.cell as usize].turns.push(place.row);
+            if place.row == NONE {
+                continue;
+            }
+            let viewers = &mut self.viewers[place.cell as usize];
+            // Who has a place sees everybody anyway; who has none may lose somebody in this update still.
+            let state = &viewers.states[place.row as usize];
+            if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_place(list)) {
+                viewers.turns.push(place.row);
+                self.stir(place.cell);
             }
         }
     }
@@ -317,17 +377,27 @@ impl SceneViews {
         for scratch in &mut self.scratch {
             self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
         }
-        for cell in 0..self.viewers.len() {
-            let viewers = &mut self.viewers[cell];
+        let mut active = std::mem::take(&mut self.active);
+        // Pairs may have stirred others.
+        active.sort_unstable();
+        for &cell in &active {
+            let viewers = &mut self.viewers[cell as usize];
             events.append(&mut viewers.events);
             self.freed.append(&mut viewers.freed);
             viewers.end_update();
-            let target = &mut self.shared.cells[cell];
-            if target.is_touched() {
-                target.end_update();
-            }
+        }
+        for cell in self.touched.drain(..) {
+            self.shared.cells[cell as usize].end_update();
+        }
+        for cell in active.drain(..) {
+            self.fit_room(cell as usize);
+        }
+        self.active = active;
+        let first = (self.turn % ROOM_TICKS) as usize;
+        for cell in (first..self.viewers.len()).step_by(ROOM_TICKS as usize) {
             self.fit_room(cell);
         }
+        self.shared.has_revised = false;
         self.enqueue_freed();
         self.shared.moved.clear();
         self.shared.moved_bits.clear();
