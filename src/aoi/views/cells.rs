@@ -97,6 +97,8 @@ pub(super) struct TargetArrival {
     pub(super) everywhere: bool,
     /// Somebody may see it already and must not any more, or in another class.
     pub(super) is_revised: bool,
+    /// It is a viewer as well.
+    pub(super) sees: bool,
 }
 
 /// Who is in a cell to be seen.
@@ -398,6 +400,8 @@ pub(super) struct ViewerCell {
     pub(super) used: usize,
     /// Whether there was anything to do in this update.
     pub(super) is_active: bool,
+    /// A bit for each direction in which somebody took or left a slot in this update.
+    pub(super) touched: u16,
     /// The rows with tasks in this update, and for each that arrived how.
     pub(super) asked: Vec<u32>,
     pub(super) movers: Vec<(u32, u32)>,
@@ -554,6 +558,7 @@ impl ViewerCell {
         self.movers.clear();
         self.turns.clear();
         self.is_active = false;
+        self.touched = 0;
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {

@@ -131,8 +131,11 @@ impl CellPass<'_> {
     pub(super) fn offer(&mut self) {
         const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
         let shared = self.shared;
-        let around = || shared.around(self.viewers.cell as usize);
-        if around().all(|(_, near)| near.arrivals.is_empty()) {
+        let is_mutual = shared.ranking.mutual;
+        let mut arrivals = self.touched_around().flat_map(|(_, near)| &near.arrivals);
+        let all_peers = arrivals.all(|arrival| is_mutual && arrival.sees);
+        let has_spectators = || self.viewers.states.iter().any(|state| state.slot == NONE);
+        if all_peers && !(is_mutual && has_spectators()) {
             return;
         }
         // Those with a place in any list.
@@ -149,11 +152,10 @@ impl CellPass<'_> {
             }
         }
         if !open.is_empty() {
-            for (direction, near) in shared.around(self.viewers.cell as usize) {
+            for (direction, near) in self.touched_around() {
                 for arrival in &near.arrivals {
                     // Peers agree with each other elsewhere (mutual.rs).
-                    let is_peer = shared.ranking.mutual
-                        && shared.object(near.id(arrival.slot as usize)).viewer;
+                    let is_peer = shared.ranking.mutual && arrival.sees;
                     if Shared::is_new_to(arrival, self.cell.at) && (has_spectator || !is_peer) {
                         self.offer_one(&open, direction, near, arrival.slot as usize);
                     }

@@ -102,7 +102,8 @@ impl CellPass<'_> {
     pub(super) fn welcome_from(&mut self, (direction, arrival): &mut (usize, usize)) -> bool {
         let shared = self.shared;
         while *direction < AROUND {
-            let near = shared.cells.get(self.cell.near[*direction] as usize);
+            let is_touched = self.viewers.touched >> *direction & 1 != 0;
+            let near = is_touched.then(|| &shared.cells[self.cell.near[*direction] as usize]);
             let arrivals = near.map_or(&[][..], |near| &near.arrivals);
             if let (Some(near), Some(next)) = (near, arrivals.get(*arrival)) {
                 self.welcome(*direction, near, next);

@@ -139,6 +139,9 @@ impl SceneViews {
 
     /// Makes proposals of the candidates that a cell found.
     fn propose_found(&mut self, cell: usize) {
+        if self.scratch[0].candidates.is_empty() {
+            return;
+        }
         let found = self.with_pass(cell, |pass| pass.take_found());
         for (row, rank, target) in found {
             let viewer = self.viewers[cell].id(row);

@@ -117,11 +117,19 @@ impl<'a> CellPass<'a> {
             .map(|nth| self.shared.moved[movers[nth].1 as usize].from)
     }
 
+    /// The cells around in which somebody took or left a slot in this update, with their directions.
+    #[inline]
+    pub(super) fn touched_around(&self) -> impl Iterator<Item = (usize, &'a TargetCell)> + use<'a> {
+        let (shared, near) = (self.shared, self.cell.near);
+        let touched = ones(self.viewers.touched.into());
+        touched.map(move |direction| (direction, &shared.cells[near[direction] as usize]))
+    }
+
     /// Whoever left a slot is seen where it is now, or no more.
     fn follow_targets(&mut self) {
         let (shared, cell) = (self.shared, self.cell);
         let stride = self.viewers.stride;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
+        for (direction, near) in self.touched_around() {
             for &slot in &near.left {
                 let (word, place) = (cell.word(direction, slot as usize), slot % 64);
                 let rows = self.viewers.len();
@@ -200,8 +208,7 @@ impl<'a> CellPass<'a> {
     /// Ends links of those whose traits changed that cannot be any more.
     fn revise(&mut self) {
         let shared = self.shared;
-        let around = shared.around(self.viewers.cell as usize);
-        for (direction, near) in around.filter(|_| shared.has_revised) {
+        for (direction, near) in self.touched_around().filter(|_| shared.has_revised) {
             for arrival in near.arrivals.iter().filter(|arrival| arrival.is_revised) {
                 let word = self.cell.word(direction, arrival.slot as usize);
                 for row in 0..self.viewers.len() {

@@ -14,7 +14,7 @@
 //! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
 //! first-in-first-out queue for their look.
 
-use super::cells::{RowState, TargetArrival, ViewerCell};
+use super::cells::{AROUND, RowState, TargetArrival, ViewerCell};
 use super::events::ViewEvent;
 use super::far_index::FarChange;
 use super::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
@@ -129,9 +129,11 @@ impl SceneViews {
     /// Lists the cells that have anything to do, in the order in which they were first used.
     fn list_active(&mut self) {
         for nth in 0..self.touched.len() {
-            for near in self.shared.cells[self.touched[nth] as usize].near {
+            let around = self.shared.cells[self.touched[nth] as usize].near;
+            for (direction, near) in around.into_iter().enumerate() {
                 if near != NONE {
                     self.stir(near);
+                    self.viewers[near as usize].touched |= 1 << (AROUND - 1 - direction);
                 }
             }
         }
@@ -217,6 +219,7 @@ impl SceneViews {
             from: from.unwrap_or(target.at),
             everywhere,
             is_revised: pending.traits && !pending.target,
+            sees: object.viewer,
         });
         self.shared.has_revised |= pending.traits && !pending.target;
     }
