@@ -19,7 +19,6 @@
 
 use glam::Vec2;
 
-use super::events::ViewEvent;
 use super::object::{LISTS, NONE, UNCAPPED};
 use super::ties::TieColumns;
 use crate::aoi::grid::{GridCell, SceneGrid};
@@ -407,8 +406,6 @@ pub(super) struct ViewerCell {
     pub(super) movers: Vec<(u32, u32)>,
     /// The rows that are re-ranked in this update.
     pub(super) turns: Vec<u32>,
-    /// What changed in this update.
-    pub(super) events: Vec<ViewEvent>,
     /// Who had a full list and has a place now, where somebody else has to agree.
     pub(super) freed: Vec<u32>,
 }
@@ -520,7 +517,6 @@ impl ViewerCell {
         self.asked = Vec::new();
         self.movers = Vec::new();
         self.turns = Vec::new();
-        self.events = Vec::new();
         self.freed = Vec::new();
     }
 
@@ -570,7 +566,6 @@ impl ViewerCell {
             + self.freed.capacity();
         size_of::<Self>()
             + numbers * size_of::<u32>()
-            + self.events.capacity() * size_of::<ViewEvent>()
             + self.bits.capacity() * size_of::<u64>()
             + self.ties.allocated_bytes()
             + self.states.capacity() * (size_of::<RowState>() + size_of::<Vec<u32>>())

@@ -125,7 +125,7 @@ impl CellPass<'_> {
             let count = self.viewers.far[row].len();
             let longest = &mut self.scratch.counters.max_list;
             *longest = count.max(*longest);
-            self.viewers.events.push(ViewEvent::Enter {
+            self.scratch.events.push(ViewEvent::Enter {
                 viewer,
                 target,
                 priority: shared.class(viewer, target),
@@ -136,7 +136,7 @@ impl CellPass<'_> {
 
     fn tell_far_leave(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
         self.scratch.counters.leaves += 1;
-        self.viewers.events.push(ViewEvent::Leave {
+        self.scratch.events.push(ViewEvent::Leave {
             viewer,
             target,
             reason,

@@ -247,7 +247,7 @@ impl CellPass<'_> {
                 }
                 missing -= unseen.count_ones();
                 self.viewers.row_mut(row)[first + nth] |= unseen;
-                let events = &mut self.viewers.events;
+                let events = &mut self.scratch.events;
                 events.reserve(unseen.count_ones() as usize);
                 for place in ones(unseen) {
                     events.push(ViewEvent::Enter {

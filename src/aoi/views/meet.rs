@@ -396,7 +396,7 @@ impl CellPass<'_> {
         state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;
         self.scratch.counters.leaves += 1;
         self.scratch.counters.evictions += 1;
-        self.viewers.events.push(ViewEvent::Leave {
+        self.scratch.events.push(ViewEvent::Leave {
             viewer: self.viewers.id(row),
             target: victim.target,
             reason: LeaveReason::Evicted,
@@ -412,7 +412,7 @@ impl CellPass<'_> {
         let longest = &mut self.scratch.counters.max_list;
         *longest = (*longest).max(usize::from(state.count[list]));
         self.scratch.counters.enters += 1;
-        self.viewers.events.push(ViewEvent::Enter {
+        self.scratch.events.push(ViewEvent::Enter {
             viewer: self.viewers.id(row),
             target: entrant.target,
             priority: entrant.class,

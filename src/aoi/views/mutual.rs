@@ -277,7 +277,7 @@ impl SceneViews {
         let (counters, count) = (&mut self.scratch[0].counters, state.count[list]);
         counters.max_list = counters.max_list.max(usize::from(count));
         counters.enters += 1;
-        viewers.events.push(ViewEvent::Enter {
+        self.scratch[0].events.push(ViewEvent::Enter {
             viewer: viewers.id(row),
             target,
             priority: class,
@@ -447,7 +447,7 @@ impl SceneViews {
         let state = &mut viewers.states[row as usize];
         let was_full = !state.has_place(list);
         state.count[list] -= 1;
-        viewers.events.push(ViewEvent::Leave {
+        self.scratch[0].events.push(ViewEvent::Leave {
             viewer: target,
             target: viewer,
             reason: LeaveReason::Evicted,

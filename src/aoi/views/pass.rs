@@ -39,6 +39,8 @@ pub(super) struct CellScratch {
     /// How far, and who.
     pub(super) strangers: Vec<(u8, u32)>,
     pub(super) counters: ViewCounters,
+    /// What changed in this update.
+    pub(super) events: Vec<ViewEvent>,
 }
 
 impl CellScratch {
@@ -50,6 +52,7 @@ impl CellScratch {
         size_of::<Self>()
             + numbers * size_of::<u32>()
             + (self.candidates.capacity() + self.tied.capacity()) * size_of::<u64>()
+            + self.events.capacity() * size_of::<ViewEvent>()
             + self.strangers.capacity() * size_of::<(u8, u32)>()
     }
 }
@@ -154,7 +157,7 @@ impl<'a> CellPass<'a> {
                         bits[to_word] |= 1 << to_place;
                     }
                 } else {
-                    self.viewers.events.reserve(count);
+                    self.scratch.events.reserve(count);
                     for &row in &hits[..count] {
                         self.viewers.row_mut(row as usize)[word] &= !(1 << place);
                         self.lose(row as usize, target, list, LeaveReason::Range);
@@ -287,7 +290,7 @@ impl<'a> CellPass<'a> {
         }
         state.count[list] -= 1;
         self.scratch.counters.leaves += 1;
-        self.viewers.events.push(ViewEvent::Leave {
+        self.scratch.events.push(ViewEvent::Leave {
             viewer: self.viewers.id(row),
             target,
             reason,

@@ -64,10 +64,12 @@ impl SceneViews {
         self.give_turns();
         self.list_active();
         self.work_cells(spread);
+        self.hand_out(events);
         if is_mutual {
             self.meet_in_pairs(looks_max);
+            self.hand_out(events);
         }
-        self.end_update(events);
+        self.end_update();
     }
 
     /// Brings the rows of all cells up to date, side by side.
@@ -376,7 +378,18 @@ impl SceneViews {
         }
     }
 
-    fn end_update(&mut self, events: &mut Vec<ViewEvent>) {
+    /// Hands out what changed, piece by piece.
+    fn hand_out(&mut self, events: &mut Vec<ViewEvent>) {
+        for scratch in &mut self.scratch {
+            if events.is_empty() {
+                std::mem::swap(events, &mut scratch.events);
+            } else {
+                events.append(&mut scratch.events);
+            }
+        }
+    }
+
+    fn end_update(&mut self) {
         for scratch in &mut self.scratch {
             self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
         }
@@ -385,7 +398,6 @@ impl SceneViews {
         active.sort_unstable();
         for &cell in &active {
             let viewers = &mut self.viewers[cell as usize];
-            events.append(&mut viewers.events);
             self.freed.append(&mut viewers.freed);
             viewers.end_update();
         }
