@@ -40,17 +40,15 @@ enum Consent {
 impl SceneViews {
     /// All that needs the consent of both ends.
     pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
-        let active = &self.active;
-        let used = active
-            .iter()
-            .map(|&cell| cell as usize)
-            .filter(|&cell| self.viewers[cell].used > 0);
-        let active: Vec<usize> = used.collect();
-        for &cell in &active {
+        // Those that pairs stir further on have nothing of their own to do.
+        let count = self.active.len();
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
             self.open_places(cell);
             self.trim_pairs(cell);
         }
-        for &cell in &active {
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
             self.with_pass(cell, |pass| {
                 pass.scratch.hungry.clear();
                 pass.note_hungry();
@@ -67,7 +65,8 @@ impl SceneViews {
             self.propose_found(cell);
         }
         self.commit(Consent::Class);
-        for &cell in &active {
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
             self.with_pass(cell, |pass| pass.offer());
             for nth in 0..self.viewers[cell].asked.len() {
                 let row = self.viewers[cell].asked[nth] as usize;
@@ -79,7 +78,8 @@ impl SceneViews {
             }
         }
         self.commit_strangers();
-        for &cell in &active {
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
             for nth in 0..self.viewers[cell].turns.len() {
                 let row = self.viewers[cell].turns[nth] as usize;
                 self.rerank_pairs(cell, row);

@@ -40,8 +40,8 @@ struct Piece<'a, 'b> {
 }
 
 impl SceneViews {
-    /// The View step. Appends to `events` all that changed, cell by cell, of each viewer in the order in which it
-    /// happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
+    /// The View step. Appends to `events` all that changed, cell by cell and then, where sight is mutual, as pairs
+    /// agreed, of each viewer in the order in which it happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
     /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.update_with(Inline, looks_max, events);
