@@ -393,8 +393,8 @@ pub(super) struct ViewerCell {
     pub(super) bits: Vec<u64>,
     pub(super) ties: TieColumns,
     pub(super) states: Vec<RowState>,
-    /// Whom each sees outside caps, ascending.
-    pub(super) far: Vec<Vec<u32>>,
+    /// Whom each sees outside caps, ascending, up to the last who sees anybody.
+    far: Vec<Vec<u32>>,
     free: Vec<u32>,
     pub(super) used: usize,
     /// Whether there was anything to do in this update.
@@ -439,13 +439,28 @@ impl ViewerCell {
         &mut self.bits[row * self.stride..][..self.stride]
     }
 
+    /// Whom a viewer sees outside caps, ascending.
+    #[inline]
+    pub(super) fn far(&self, row: usize) -> &[u32] {
+        self.far.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn far_mut(&mut self, row: usize) -> &mut Vec<u32> {
+        if row >= self.far.len() {
+            self.far.resize_with(row + 1, Vec::new);
+        }
+        &mut self.far[row]
+    }
+
     /// A row without a bit.
     pub(super) fn take(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
         let row = self.free.pop().unwrap_or(self.states.len() as u32);
         let place = row as usize;
         if place == self.states.len() {
+            if place == self.states.capacity() {
+                self.states.reserve_exact(1 + place / 4);
+            }
             self.states.push(RowState::default());
-            self.far.push(Vec::new());
             let words = self.states.len() * self.stride;
             if words > self.bits.capacity() {
                 // A quarter more rather than twice as much: this is most of the memory of a crowd.
@@ -461,7 +476,9 @@ impl ViewerCell {
         let was_asked = self.states[place].tasks & RowState::FREED;
         self.states[place] = state;
         self.states[place].tasks |= was_asked;
-        self.far[place] = far;
+        if !far.is_empty() {
+            *self.far_mut(place) = far;
+        }
         self.used += 1;
         row
     }
@@ -479,7 +496,8 @@ impl ViewerCell {
             self.states[place].tasks = RowState::FREED;
         }
         state.tasks &= RowState::KEPT;
-        (state, std::mem::take(&mut self.far[place]))
+        let far = self.far.get_mut(place);
+        (state, far.map_or_else(Vec::new, std::mem::take))
     }
 
     /// The rows that are free, the next to be taken last.
@@ -499,7 +517,9 @@ impl ViewerCell {
             told(self.id(from), to as u32);
             self.ties.relocate(from, to);
             self.states[to] = self.states[from];
-            self.far.swap(from, to);
+            if from < self.far.len() {
+                self.far.swap(from, to);
+            }
             let words = from * self.stride..(from + 1) * self.stride;
             self.bits.copy_within(words, to * self.stride);
         }
@@ -568,7 +588,8 @@ impl ViewerCell {
             + numbers * size_of::<u32>()
             + self.bits.capacity() * size_of::<u64>()
             + self.ties.allocated_bytes()
-            + self.states.capacity() * (size_of::<RowState>() + size_of::<Vec<u32>>())
+            + self.states.capacity() * size_of::<RowState>()
+            + self.far.capacity() * size_of::<Vec<u32>>()
             + far
     }
 }

@@ -35,7 +35,10 @@ impl CellPass<'_> {
 
     fn leave_far(&mut self, row: usize) {
         let viewer = self.viewers.id(row);
-        let mut seen = std::mem::take(&mut self.viewers.far[row]);
+        if self.viewers.far(row).is_empty() {
+            return;
+        }
+        let mut seen = std::mem::take(self.viewers.far_mut(row));
         let is_revised = self.viewers.states[row].is(RowState::REVISED);
         seen.retain(|&target| match self.far_fault(viewer, target, is_revised) {
             Some(reason) => {
@@ -44,7 +47,7 @@ impl CellPass<'_> {
             }
             None => true,
         });
-        self.viewers.far[row] = seen;
+        *self.viewers.far_mut(row) = seen;
     }
 
     pub(super) fn enter_far(&mut self, row: usize) {
@@ -78,10 +81,10 @@ impl CellPass<'_> {
         if viewer == super::object::NONE || viewer == change.id {
             return;
         }
-        match self.viewers.far[row].binary_search(&change.id) {
+        match self.viewers.far(row).binary_search(&change.id) {
             Ok(place) => {
                 if let Some(reason) = self.far_fault(viewer, change.id, change.traits) {
-                    self.viewers.far[row].remove(place);
+                    self.viewers.far_mut(row).remove(place);
                     self.tell_far_leave(viewer, change.id, reason);
                 }
             }
@@ -116,13 +119,13 @@ impl CellPass<'_> {
     /// A viewer sees a far target in range, if it may and does not yet.
     fn meet_far(&mut self, row: usize, viewer: u32, target: u32) {
         let shared = self.shared;
-        let Err(place) = self.viewers.far[row].binary_search(&target) else {
+        let Err(place) = self.viewers.far(row).binary_search(&target) else {
             return;
         };
         if viewer != target && shared.allows(shared.object(viewer), shared.object(target)) {
-            self.viewers.far[row].insert(place, target);
+            self.viewers.far_mut(row).insert(place, target);
             self.scratch.counters.enters += 1;
-            let count = self.viewers.far[row].len();
+            let count = self.viewers.far(row).len();
             let longest = &mut self.scratch.counters.max_list;
             *longest = count.max(*longest);
             self.scratch.events.push(ViewEvent::Enter {

@@ -58,7 +58,7 @@ impl SceneViews {
         for watcher in watchers {
             if object.uncapped {
                 let Place { cell, row, .. } = self.shared.place(watcher);
-                let far = &mut self.viewers[cell as usize].far[row as usize];
+                let far = self.viewers[cell as usize].far_mut(row as usize);
                 far.retain(|&target| target != id);
                 self.note_parted(watcher, id, reason, UNCAPPED);
             } else {

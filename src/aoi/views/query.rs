@@ -92,7 +92,7 @@ impl SceneViews {
 
     fn seen_far(&self, viewer: u32) -> &[u32] {
         let row = self.row_of(viewer);
-        row.map_or(&[], |(_, viewers, row)| &viewers.far[row])
+        row.map_or(&[], |(_, viewers, row)| viewers.far(row))
     }
 
     fn with_class(&self, viewer: u32, target: u32) -> (u32, u8) {
@@ -148,7 +148,7 @@ impl SceneViews {
         };
         cells.iter().filter(in_range).flat_map(move |viewers| {
             (0..viewers.len())
-                .filter(move |&row| viewers.far[row].binary_search(&target).is_ok())
+                .filter(move |&row| viewers.far(row).binary_search(&target).is_ok())
                 .map(|row| viewers.id(row))
         })
     }
@@ -167,7 +167,7 @@ impl SceneViews {
             return false;
         };
         if object.uncapped {
-            return viewers.far[row].binary_search(&target).is_ok();
+            return viewers.far(row).binary_search(&target).is_ok();
         }
         let bit = self.shared.bit_of(cell, target);
         bit.is_some_and(|(word, place)| viewers.row(row)[word] >> place & 1 != 0)

@@ -3,8 +3,8 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::super::room::ROOM_TICKS;
 use super::*;
+use crate::aoi::views::room::ROOM_TICKS;
 use crate::aoi::workload;
 
 /// A crowd that comes, walks, teleports, goes and comes back, a part of it at a time.
