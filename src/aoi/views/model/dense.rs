@@ -68,7 +68,11 @@ impl Dense {
         };
         let profile = Profile {
             class,
-            visibility: Visibility::Near,
+            visibility: if random.random_bool(0.95) {
+                Visibility::Near
+            } else {
+                Visibility::Far(2)
+            },
             traits,
             viewable: random.random_bool(0.95),
         };
