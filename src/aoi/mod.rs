@@ -1,49 +1,44 @@
 //! Area of interest: who sees whom in a scene, exactly, under caps.
 //!
 //! ```text
-//! Position ──locate──▶ sticky GridCell ──update──▶ links + Enter / Leave ──▶ sync
-//!                       (grid/)         (views/)    (links/)
+//! Position ──locate──▶ sticky GridCell ──update──▶ bit rows + Enter / Leave ──▶ sync
+//!                        (grid)         (views/)
 //! ```
 //! | file | holds |
 //! |---|---|
 //! | `priority` | what views read of an object, the classes of pairs and the bands of distance |
-//! | `share` | which of a scene's viewers belong together |
-//! | `grid/` | cells: where everybody is, and who is in a cell |
-//! | `links/` | who sees whom, kept at both ends |
+//! | `grid` | which cell an object is in, and which cells are in range of each other |
 //! | `views/` | the views of a scene, and the update that keeps them exact |
 //! | `plugin/` | components and messages of the tick |
 //! | `workload`, `reference`, `sets` | what views are measured with, and two designs to measure beside |
 //!
-//! Invariants, after each update: a link joins two that can see each other now; link ⇔ membership ⇔ an entry
-//! at each end; nobody is over cap; leavers are gone the same tick. *Directed* sight: unless a viewer is
-//! queued, nobody whom it could see and does not has a higher class than a member of the list concerned, and
-//! it has no free place while such an object exists. *Mutual* sight: of every pair that both ends would
-//! accept and that is not linked, an end is queued. The queue is worked by a fixed number of looks a tick and
-//! lets go of a viewer only when it has nothing to gain; of those who move at most so many sweep in the same
-//! tick, and the rest joins the queue. Of one class the nearer band of distance goes first;
-//! bands are right once every viewer had its turn (`rerank_ticks`) and its look.
+//! Invariants, after each update: a link joins two that can see each other now; nobody is over cap; leavers are gone the
+//! same tick. *Directed* sight: nobody whom a viewer could see and does not has a higher class than a member of the list
+//! concerned, and it has no free place while such an object exists. Of those who come or move at most so many look around in
+//! the same tick; the rest waits in a queue, worked by a fixed number of looks a tick, and these alone are excepted.
+//! *Mutual* sight: of every pair that both ends would accept and that is not linked, an end is queued. Of one class the
+//! nearer band of distance goes first; bands are right once every viewer had its turn (`rerank_ticks`).
 //!
-//! The viewers of a large scene with directed sight are divided into shards (views/shard.rs), which are updated side
-//! by side: links, queue and counters are the same for any number of shards and threads.
+//! Who sees whom is a row of bits for each viewer, a bit for each slot of the nine cells around it. Cells are worked side by
+//! side, each writing its own rows: links, events and counters are the same for any number of threads.
 //!
-//! Cost: O(links that begin or end) plus, for each object that changed cell, a comparison of ties with the
-//! population of the cells that differ, and a share of re-ranked viewers; bench `aoi::*`, and `throng bench aoi` beside [`mod@reference`] and [`sets`].
+//! Cost: for each object that changed cell, a look at its bit in the rows around where it was, its own row, and a comparison
+//! of ties with the population of nine cells; for each that is removed, a look at its bit in the rows of nine cells; O(links
+//! that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells. Bench `aoi::*`, and
+//! `throng bench aoi` beside [`mod@reference`] and [`sets`].
 
 mod grid;
-mod links;
 mod plugin;
 mod priority;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
 #[cfg(any(test, feature = "bench"))]
 pub mod sets;
-mod share;
 mod views;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
-pub use links::{IDS_MAX, LISTS, UNCAPPED};
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
     Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, Views, end_exception,
@@ -54,6 +49,6 @@ pub use priority::{
     ViewPriority, ViewTraits, by_relationship,
 };
 pub use views::{
-    InsertError, LeaveReason, Profile, RERANK_TICKS, Removal, SceneViews, Sight, ViewCaps,
-    ViewCounters, ViewEvent, ViewException, ViewFault,
+    IDS_MAX, InsertError, LISTS, LeaveReason, Profile, RERANK_TICKS, Removal, SceneViews, Sight,
+    UNCAPPED, ViewCaps, ViewCounters, ViewEvent, ViewException, ViewFault,
 };

@@ -11,7 +11,7 @@
 //!
 //! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
 //! the function reads says so through [`SceneViews::set_traits`](crate::aoi::SceneViews::set_traits).
-//! A member changes its band only when its distance leaves the band by more than [`Bands::HYSTERESIS`].
+//! Whoever stands in a list counts as nearer by [`Bands::HYSTERESIS`], so that two at the edge of a band do not take turns.
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
 
 use glam::Vec2;
@@ -149,22 +149,24 @@ pub const fn class_of(rank: u8) -> u8 {
 /// Bands of distance, each half a cell wide, the farthest without an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bands {
-    cell_m: f32,
     /// Squares of the distances at which bands end.
     ends_m2: [f32; BANDS as usize - 1],
+    /// The same for those who stand in a list.
+    member_ends_m2: [f32; BANDS as usize - 1],
 }
 
 impl Bands {
-    /// How far beyond its band a member of a list must go before its band changes, as a share of the cell.
+    /// How much nearer a member of a list counts, as a share of the cell.
     pub const HYSTERESIS: f32 = 1.0 / 16.0;
 
     /// The bands of a grid with cells of this side, in metres.
     #[must_use]
     pub fn new(cell_m: f32) -> Self {
         let square = |cells: f32| cells * cell_m * (cells * cell_m);
+        let ends = [0.5, 1.0, 1.5];
         Self {
-            cell_m,
-            ends_m2: [0.5, 1.0, 1.5].map(square),
+            ends_m2: ends.map(square),
+            member_ends_m2: ends.map(|end| square(end + Self::HYSTERESIS)),
         }
     }
 
@@ -172,33 +174,21 @@ impl Bands {
     #[must_use]
     #[inline]
     pub fn nearness(&self, a: Vec2, b: Vec2) -> u8 {
-        let distance_m2 = a.distance_squared(b);
-        self.ends_m2
-            .iter()
-            .map(|&end| u8::from(distance_m2 < end))
-            .sum()
+        Self::within(&self.ends_m2, a, b)
     }
 
-    /// The nearness of a member that counted as `before` up to now.
+    /// The nearness of a member of a list. It needs no memory: who would take its place is nearer than it counts, and so
+    /// would not be replaced by it in turn.
     #[must_use]
-    pub fn nearness_of_member(&self, before: u8, a: Vec2, b: Vec2) -> u8 {
-        let now = self.nearness(a, b);
-        if now == before {
-            return before;
-        }
-        let cells = a.distance(b) / self.cell_m;
-        // The band `before` reaches from here to half a cell farther.
-        let start = f32::from(BANDS - 1 - before.min(BANDS - 1)) / 2.0;
-        let end = if before == 0 {
-            f32::INFINITY
-        } else {
-            start + 0.5
-        };
-        if cells >= start - Self::HYSTERESIS && cells < end + Self::HYSTERESIS {
-            before
-        } else {
-            now
-        }
+    #[inline]
+    pub fn nearness_of_member(&self, a: Vec2, b: Vec2) -> u8 {
+        Self::within(&self.member_ends_m2, a, b)
+    }
+
+    #[inline]
+    fn within(ends_m2: &[f32; BANDS as usize - 1], a: Vec2, b: Vec2) -> u8 {
+        let distance_m2 = a.distance_squared(b);
+        ends_m2.iter().map(|&end| u8::from(distance_m2 < end)).sum()
     }
 }
 
@@ -294,31 +284,25 @@ mod tests {
     }
 
     #[test]
-    fn a_member_keeps_its_band_until_it_is_well_out_of_it() {
+    fn a_member_counts_as_nearer_by_a_sixteenth_of_a_cell() {
         let bands = Bands::new(16.0);
         let at = |x: f32| Vec2::new(x, 0.0);
-        for (x, near) in [
-            (0.0, 3),
-            (7.9, 3),
-            (8.0, 2),
-            (16.0, 1),
-            (23.9, 1),
-            (24.0, 0),
-            (1e9, 0),
+        for (x, near, near_as_member) in [
+            (0.0, 3, 3),
+            (7.9, 3, 3),
+            (8.0, 2, 3),
+            (8.9, 2, 3),
+            (9.0, 2, 2),
+            (16.0, 1, 2),
+            (17.1, 1, 1),
+            (23.9, 1, 1),
+            (24.0, 0, 1),
+            (25.0, 0, 0),
+            (1e9, 0, 0),
         ] {
-            assert_eq!(bands.nearness(Vec2::ZERO, at(x)), near, "at {x}");
-        }
-        for (before, x, near) in [
-            (3, 8.9, 3),
-            (3, 9.0, 2),
-            (2, 7.1, 2),
-            (2, 6.9, 3),
-            (0, 23.1, 0),
-            (0, 22.9, 1),
-            (3, 30.0, 0),
-        ] {
-            let found = bands.nearness_of_member(before, Vec2::ZERO, at(x));
-            assert_eq!(found, near, "from {before} at {x}");
+            let found = bands.nearness(Vec2::ZERO, at(x));
+            let as_member = bands.nearness_of_member(Vec2::ZERO, at(x));
+            assert_eq!((found, as_member), (near, near_as_member), "at {x}");
         }
         assert_eq!(bands.nearness(at(f32::NAN), Vec2::ZERO), 0);
     }

@@ -24,6 +24,9 @@ pub trait Spread: Copy {
     /// Calls `work` once for every item. For a few items of which some may be much more work than others: the largest
     /// should come first.
     fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync);
+
+    /// How many work side by side at most.
+    fn hands(self) -> usize;
 }
 
 /// Everything on the calling thread, in the order of the items.
@@ -46,6 +49,10 @@ impl Spread for Inline {
 
     fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         items.iter_mut().for_each(work);
+    }
+
+    fn hands(self) -> usize {
+        1
     }
 }
 

@@ -115,6 +115,10 @@ impl Spread for Workers {
     fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         Self::for_each_in_turn(self, items, work);
     }
+
+    fn hands(self) -> usize {
+        self.0
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct SceneInterest {
 }
 
 impl SceneInterest {
-    /// Grid, lists and links.
+    /// Grid, rows and lists.
     #[must_use]
     pub const fn views(&self) -> &SceneViews {
         &self.views
@@ -35,14 +35,12 @@ impl SceneInterest {
     /// All that the last View changed in this scene, for whoever keeps something of its own about links. It is all that
     /// there is to tell: [`Entered`] and [`Left`] are written from it, for those who want messages instead.
     ///
-    /// In it are, of each event, the ids of viewer and target, the viewer's list, and of a leave its reason and the place in
-    /// that list. Ids are unique within a tick, since none is reused before its `Despawned` went through a whole Replicate:
+    /// In it are, of each event, the ids of viewer and target, the viewer's list, and of a leave its reason. Ids are unique
+    /// within a tick, since none is reused before its `Despawned` went through a whole Replicate:
     /// [`object_ref`](Self::object_ref) gives the generation that each of this tick's events means, also of who is gone.
     ///
-    /// The events of one viewer stand in the order in which they happened, so that arrays beside its lists can follow: an
-    /// enter is a push at the list's end, a leave a [`swap_remove`](Vec::swap_remove) at its place. Events of different
-    /// viewers stand in an order that is the same on every run and with any number of workers. The leaves of those who
-    /// were removed come before all else.
+    /// The events of one viewer stand in the order in which they happened. Events of different viewers stand in an order that
+    /// is the same on every run and with any number of workers. The leaves of those who were removed come before all else.
     ///
     /// It is what it was until the next View; of a scene that closes, links end without events.
     #[must_use]

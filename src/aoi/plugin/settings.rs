@@ -15,13 +15,16 @@ pub struct AoiSettings {
     pub cell_m: f32,
     /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
     pub margin_m: f32,
-    /// Sweeps a tick and scene for viewers that wait in the queue: a place fell free, or somebody was refused who might be
-    /// let in now. The rest waits for the next tick.
+    /// Looks a tick and scene for viewers that wait in the queue; the rest waits for the next tick. Where sight is directed
+    /// these are the viewers that `sweeps_per_tick_max` put off; where it is mutual, also those who had a full list and lost
+    /// somebody.
     ///
-    /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off.
+    /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off, and
+    /// where sight is directed a place that falls free is filled in the same tick, unless the scene has a ranking of its own, or
+    /// the list scenery and others: then it is filled by such a look, from the next tick on.
     pub looks_per_tick_max: u32,
-    /// How many of the viewers that came or changed their cell look around in the same tick, in each scene, the lower ids
-    /// first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until
+    /// How many of the viewers that came, changed their cell or whose traits changed look around in the same tick, in each
+    /// scene, the lower ids first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until
     /// its look.
     pub sweeps_per_tick_max: u32,
     /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a

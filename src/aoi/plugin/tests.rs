@@ -59,9 +59,10 @@ fn neighbours_see_each_other_and_a_walk_or_teleport_away_ends_it() {
     assert_eq!(changes(&app), (vec![(1, 2), (2, 1)], vec![]));
     app.world_mut().get_mut::<Position>(a).unwrap().0.x = 400.0;
     app.update();
+    // Cell by cell: the first is in another by now.
     assert_eq!(
         changes(&app).1,
-        [(1, 2, LeaveReason::Range), (2, 1, LeaveReason::Range)]
+        [(2, 1, LeaveReason::Range), (1, 2, LeaveReason::Range)]
     );
     teleport(app.world_mut(), b, Vec2::new(401.0, 500.0)).unwrap();
     app.update();
@@ -319,7 +320,7 @@ fn rules_of_a_scene_hide_and_rank_and_follow_a_tag_in_its_tick() {
     assert_eq!(seen_by(&app, scene, 1), [(2, 7)], "the lower class goes");
     app.world_mut().entity_mut(a).insert(ViewTag([0b01, 1]));
     app.update();
-    assert_eq!(changes(&app).1.first(), Some(&(1, 2, LeaveReason::Hidden)));
+    assert!(changes(&app).1.contains(&(1, 2, LeaveReason::Hidden)));
     app.world_mut().entity_mut(scene).remove::<ViewRules>();
     app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(9);
     app.update();

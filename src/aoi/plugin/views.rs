@@ -30,6 +30,7 @@ use crate::world::{Object, ObjectId, SceneObjects};
 /// for the world: who stands next to a viewer whose list is full need not be in it.
 ///
 /// Cost: finding the two ends is three look-ups of components, each of the list's entities one in the scene's list of ids.
+/// Whom a viewer sees is at hand; who sees a target is asked of all viewers around it.
 #[derive(SystemParam)]
 pub struct Views<'w, 's> {
     objects: Query<'w, 's, &'static Object>,
@@ -61,7 +62,8 @@ impl Views<'_, '_> {
         })
     }
 
-    /// Who sees a target. O(those).
+    /// Who sees a target. O(viewers in the nine cells around it), a load for each; of one that is seen from afar, of all from
+    /// where it is.
     pub fn watchers(&self, target: Entity) -> impl Iterator<Item = Entity> {
         self.known(target).into_iter().flat_map(|known| {
             let watchers = known.interest.views().watchers(known.id);
@@ -79,7 +81,8 @@ impl Views<'_, '_> {
         is_here && viewer.interest.views().visible(viewer.id, target.id)
     }
 
-    /// How many see a target, those who are gone since the last View included. O(1), or O(shards) in a large scene.
+    /// How many see a target, those who are gone since the last View included. It costs what [`watchers`](Self::watchers)
+    /// costs.
     #[must_use]
     pub fn watchers_len(&self, target: Entity) -> usize {
         let known = self.known(target);

@@ -5,10 +5,9 @@
 
 use thiserror::Error;
 
+use super::cells::{AROUND, ones};
+use super::object::{LISTS, NONE, TrackedObject, UNCAPPED};
 use super::scene_views::SceneViews;
-use super::shard::{Shared, ViewShard};
-use crate::aoi::links::{LISTS, UNCAPPED};
-use crate::aoi::priority::{class_of, rank_of};
 
 /// What is wrong with the views of a scene.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -23,56 +22,33 @@ impl ViewFault {
 
 impl SceneViews {
     /// Checks, right after an [`update`](Self::update):
-    /// - every position lies in its object's sticky cell, and every object stands in the grid where it
-    ///   should;
-    /// - a link joins two that can see each other now, has its class of now, and is known at both ends; a
-    ///   mutual pair sees each other;
+    /// - every position lies in its object's sticky cell, and every object stands in the slot and the row where it should;
+    /// - a link joins two that can see each other now, of somebody who stands in a slot; a mutual pair sees each other;
+    /// - what is counted of a list is so: its members, whether it may have refused somebody, its lowest class;
     /// - nobody is over cap;
-    /// - unless a viewer is queued, nobody whom it could see and does not has a higher class than a member of
-    ///   the list concerned, and it has no free place while such an object exists; and whom it refused it
-    ///   remembers. Of a pair that could be mutual, this holds for one of the ends.
+    /// - directed sight: unless a viewer waits for its look, nobody whom it could see and does not has a higher class than a
+    ///   member of the list concerned, and it has no free place while such an object exists. Mutual sight: of a pair that
+    ///   could be linked, this holds for one of the ends, unless one is queued.
     ///
     /// # Errors
     /// Says what does not hold, for whom.
     pub fn validate(&self) -> Result<(), ViewFault> {
         let fault = |text| Err(ViewFault(text));
-        if !self.changed.is_empty() || !self.parted.is_empty() {
+        if !self.changed.is_clear() || !self.parted.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
-        for shard in &self.shards {
-            shard.links.validate().map_err(ViewFault)?;
-        }
-        let grid = &self.shared.grid;
-        let mut counts = (0, 0);
+        // First, since whoever sees a slot that nobody has cannot be asked for its list.
+        self.validate_cells()?;
+        let mut links = 0;
         for (id, object) in (0..).zip(&self.shared.objects) {
-            let ViewShard { viewer_index, .. } = self.shard(id);
-            let layer = usize::from(object.layer);
-            grid.validate(id, layer, object.viewable)
-                .and_then(|()| viewer_index.validate(id, grid.home(id), object.viewer))
-                .map_err(ViewFault)?;
-            counts.0 += usize::from(object.viewable);
-            counts.1 += usize::from(object.viewer);
-            if !object.alive && self.watchers_len(id) > 0 {
-                return fault(format!("{id} is seen but does not exist"));
-            }
-            let cell = grid.cell(id);
-            if object.alive && grid.sticky_cell(cell, object.position) != cell {
-                return fault(format!(
-                    "{id} is at {} and reported in {cell:?}",
-                    object.position
-                ));
-            }
+            self.validate_place(id, object)?;
             for list in 0..LISTS {
-                self.validate_list(id, list)?;
+                links += self.validate_list(id, list)?;
             }
         }
-        let viewers = self
-            .shards
-            .iter()
-            .map(|shard| shard.viewer_index.viewer_count());
-        let found = (grid.target_count(), viewers.sum());
-        if found != counts {
-            return fault(format!("cells have {found:?} members, expected {counts:?}"));
+        if links != self.link_count() {
+            let counted = self.link_count();
+            return fault(format!("{counted} links are counted, there are {links}"));
         }
         Ok(())
     }
@@ -94,49 +70,111 @@ impl SceneViews {
             )
     }
 
-    fn validate_list(&self, viewer: u32, list: usize) -> Result<(), ViewFault> {
+    fn validate_place(&self, id: u32, object: &TrackedObject) -> Result<(), ViewFault> {
         let fault = |text| Err(ViewFault(text));
-        let Shared {
-            objects, ranking, ..
-        } = &self.shared;
+        let (grid, place) = (&self.shared.grid, self.shared.place(id));
+        if !object.alive {
+            return Ok(());
+        }
+        let cell = grid.cell(id);
+        let position = self.shared.position(id);
+        if grid.sticky_cell(cell, position) != cell || grid.home(id) != cell {
+            return fault(format!("{id} is at {position} and reported in {cell:?}"));
+        }
+        let stands = self.shared.cells.get(place.cell as usize);
+        if stands.is_none_or(|stands| stands.at != cell) {
+            return fault(format!("{id} does not stand in its cell {cell:?}"));
+        }
+        let has_slot = object.viewable && !object.uncapped;
+        let in_slot = stands.and_then(|stands| stands.ties.ids().get(place.slot as usize));
+        if has_slot != (place.slot != NONE) || has_slot && in_slot != Some(&id) {
+            return fault(format!("{id} does not stand in its slot"));
+        }
+        let viewers = &self.viewers[place.cell as usize];
+        let in_row = viewers.ties.ids().get(place.row as usize);
+        if object.viewer != (place.row != NONE) || object.viewer && in_row != Some(&id) {
+            return fault(format!("{id} does not stand in its row"));
+        }
+        Ok(())
+    }
+
+    /// Cells know those around them, and have as many targets and viewers as there are.
+    fn validate_cells(&self) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let mut found = (0, 0);
+        for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
+            for direction in 0..AROUND {
+                let at = cell.at.neighbour(direction, self.shared.grid.size());
+                let index = at.and_then(|at| self.shared.index_of(at));
+                let near = cell.near[direction];
+                let words = index.map_or(0, |near| self.shared.cells[near].words as u32);
+                let width = cell.first[direction + 1] - cell.first[direction];
+                if index.map_or(NONE, |near| near as u32) != near || width != words {
+                    return fault(format!("{:?} has a wrong neighbour", cell.at));
+                }
+            }
+            let seen = cell.ties.ids().iter().filter(|&&id| id != NONE);
+            found = (found.0 + seen.count(), found.1 + viewers.used);
+            if viewers.bits.len() != viewers.len() * cell.stride() {
+                return fault(format!("the rows of {:?} have another layout", cell.at));
+            }
+            for row in 0..viewers.len() {
+                if viewers.id(row) == NONE && viewers.row(row).iter().any(|&word| word != 0) {
+                    return fault(format!("a free row of {:?} sees somebody", cell.at));
+                }
+                for (direction, near) in self.shared.around(viewers.cell as usize) {
+                    let bits = &viewers.row(row)[cell.word(direction, 0)..][..near.words];
+                    if bits
+                        .iter()
+                        .zip(near.free_words())
+                        .any(|(row, free)| row & free != 0)
+                    {
+                        let viewer = viewers.id(row);
+                        return fault(format!(
+                            "{viewer} sees a slot of {:?} that nobody has",
+                            near.at
+                        ));
+                    }
+                }
+            }
+        }
+        let objects = self.shared.objects.iter().filter(|object| object.alive);
+        let expected = objects.fold((0, 0), |(targets, viewers), object| {
+            let target = usize::from(object.viewable && !object.uncapped);
+            (targets + target, viewers + usize::from(object.viewer))
+        });
+        if found != expected {
+            return fault(format!(
+                "cells have {found:?} members, expected {expected:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks a list, and gives its length.
+    fn validate_list(&self, viewer: u32, list: usize) -> Result<usize, ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let objects = &self.shared.objects;
         let object = &objects[viewer as usize];
-        let ViewShard { links, .. } = self.shard(viewer);
-        let mut members: Vec<u32> = Vec::with_capacity(links.list_len(viewer, list));
-        for key in links.keys(viewer, list) {
-            let target = key.target();
+        let mut members: Vec<u32> = self.list(viewer, list).map(|seen| seen.0).collect();
+        for &target in &members {
             if !self.could_see(viewer, target) {
                 return fault(format!("{viewer} sees {target} and cannot"));
             }
-            if objects[target as usize].list() != list {
-                return fault(format!("{viewer} has {target} in list {list}"));
-            }
-            let (a, b) = (object, &objects[target as usize]);
-            if ranking.class(a, b) != class_of(key.rank()) {
-                return fault(format!("{viewer} ranks {target} as {}", key.rank()));
-            }
-            if ranking.is_pair(a, b) && !self.visible(target, viewer) {
+            let other = &objects[target as usize];
+            if self.shared.ranking.is_pair(object, other) && !self.visible(target, viewer) {
                 return fault(format!("{viewer} sees {target}, which does not see it"));
             }
-            members.push(target);
         }
         members.sort_unstable();
         if members.windows(2).any(|pair| pair[0] == pair[1]) {
             return fault(format!("{viewer} sees somebody twice in list {list}"));
         }
-        let cap = if list == UNCAPPED {
-            usize::MAX
-        } else {
-            usize::from(self.shard(viewer).viewer_state(viewer).caps[list])
-        };
-        if members.len() > cap {
-            return fault(format!(
-                "{viewer} sees {} in list {list}, its cap is {cap}",
-                members.len()
-            ));
-        }
         if !object.viewer {
-            return Ok(());
+            return Ok(members.len());
         }
+        self.validate_counts(viewer, list, &members)?;
+        let lowest = self.lowest_class(viewer, list);
         for (target, other) in (0..).zip(objects) {
             if other.list() != list
                 || !self.could_see(viewer, target)
@@ -144,35 +182,94 @@ impl SceneViews {
             {
                 continue;
             }
-            let class = ranking.class(object, other);
-            let (here, there) = (
-                self.end_fault(viewer, list, class),
-                if ranking.is_pair(object, other) {
-                    self.end_fault(target, object.list(), class)
-                } else {
-                    self.end_fault(viewer, list, class)
-                },
-            );
+            let class = self.shared.ranking.class(object, other);
+            let is_pair = self.shared.ranking.is_pair(object, other);
+            let here = self.end_fault(viewer, list, class, lowest);
+            let there = if is_pair && here.is_some() {
+                let lowest = self.lowest_class(target, object.list());
+                self.end_fault(target, object.list(), class, lowest)
+            } else {
+                here
+            };
             if let (Some(what), Some(_)) = (here, there) {
                 return fault(format!("{viewer} {what} {target}, of class {class}"));
+            }
+            let remembers =
+                |viewer, list| self.queue.contains(viewer) || self.knows_of(viewer, list, class);
+            let there_remembers = || is_pair && there.is_none() && remembers(target, object.list());
+            if !(here.is_none() && remembers(viewer, list) || there_remembers()) {
+                return fault(format!("{viewer} has forgotten that it refused {target}"));
+            }
+        }
+        Ok(members.len())
+    }
+
+    /// What is counted of a list.
+    fn validate_counts(&self, viewer: u32, list: usize, members: &[u32]) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let place = self.shared.place(viewer);
+        let viewers = &self.viewers[place.cell as usize];
+        let state = &viewers.states[place.row as usize];
+        if list == UNCAPPED {
+            return Ok(());
+        }
+        let (len, cap) = (members.len(), usize::from(state.caps[list]));
+        if len > cap || state.caps != self.shared.objects[viewer as usize].caps {
+            return fault(format!(
+                "{viewer} sees {len} in list {list}, its cap is {cap}"
+            ));
+        }
+        if len != usize::from(state.count[list]) {
+            let count = state.count[list];
+            return fault(format!(
+                "{viewer} counts {count} in list {list}, it has {len}"
+            ));
+        }
+        let bits = viewers.row(place.row as usize).iter();
+        let near = members.len();
+        if bits.map(|&word| ones(word).count()).sum::<usize>() < near {
+            return fault(format!("{viewer} sees fewer than its lists have"));
+        }
+        for &target in members {
+            let class = self.shared.class(viewer, target);
+            if class < state.low[list] {
+                let low = state.low[list];
+                return fault(format!(
+                    "{viewer} ranks {target} as {class}, the lowest as {low}"
+                ));
             }
         }
         Ok(())
     }
 
-    /// What is wrong if somebody of this class, in range, is not in a list; nothing if it is refused or will
-    /// be looked at.
-    fn end_fault(&self, viewer: u32, list: usize, class: u8) -> Option<&'static str> {
-        let ViewShard { links, .. } = self.shard(viewer);
-        let state = self.shard(viewer).viewer_state(viewer);
-        if state.bound[list] <= u16::from(rank_of(class, 0)) {
-            return Some("has forgotten that it refused");
-        }
+    /// Whether a viewer remembers that somebody of this class may be outside a list.
+    fn knows_of(&self, viewer: u32, list: usize, class: u8) -> bool {
+        let place = self.shared.place(viewer);
+        let state = &self.viewers[place.cell as usize].states[place.row as usize];
+        list == UNCAPPED
+            || self.shared.is_ranked(list)
+            || !self.shared.goes_first(list, class)
+            || state.refused >> list & 1 != 0
+    }
+
+    fn lowest_class(&self, viewer: u32, list: usize) -> Option<u8> {
+        self.list(viewer, list).map(|(_, class)| class).min()
+    }
+
+    /// What is wrong if somebody of this class, in range, is not in a list; nothing if it will be looked at.
+    fn end_fault(
+        &self,
+        viewer: u32,
+        list: usize,
+        class: u8,
+        lowest: Option<u8>,
+    ) -> Option<&'static str> {
         if self.queue.contains(viewer) {
             return None;
         }
-        let lowest = links.lowest_rank(viewer, list).map(class_of);
-        if links.list_len(viewer, list) < state.cap(list) {
+        let place = self.shared.place(viewer);
+        let state = &self.viewers[place.cell as usize].states[place.row as usize];
+        if list == UNCAPPED || state.has_place(list) {
             Some("is not queued and has a place for")
         } else if lowest.is_some_and(|lowest| class > lowest) {
             Some("is not queued and has a lower member than")

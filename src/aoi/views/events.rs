@@ -1,8 +1,7 @@
 //! What an update tells and counts.
 
 #[cfg(doc)]
-use crate::aoi::links::UNCAPPED;
-use crate::aoi::links::WatchedBy;
+use super::object::UNCAPPED;
 #[cfg(doc)]
 use crate::world::KindClass;
 
@@ -10,9 +9,7 @@ use crate::world::KindClass;
 /// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an
 /// eviction (a look may find that somebody came nearer meanwhile).
 ///
-/// Those of one viewer stand in the order in which they happened and say what became of its lists, so that
-/// whoever keeps something of each that a viewer sees can keep it in arrays beside the lists: an enter is a
-/// push, a leave is a [`swap_remove`](Vec::swap_remove).
+/// Those of one viewer stand in the order in which they happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ViewEvent {
     /// A viewer sees a target from now on.
@@ -37,22 +34,10 @@ pub enum ViewEvent {
         reason: LeaveReason,
         /// The list of the viewer in which the target stood.
         list: u8,
-        /// Where in that list; the last of the list stands there now.
-        place: u32,
     },
 }
 
 impl ViewEvent {
-    pub(super) const fn leave(link: WatchedBy, target: u32, reason: LeaveReason) -> Self {
-        Self::Leave {
-            viewer: link.viewer,
-            target,
-            reason,
-            list: link.list as u8,
-            place: link.place as u32,
-        }
-    }
-
     /// Who sees or saw, and whom.
     #[must_use]
     pub const fn pair(&self) -> (u32, u32) {
@@ -63,6 +48,8 @@ impl ViewEvent {
         }
     }
 }
+
+const _: () = assert!(size_of::<ViewEvent>() == 12);
 
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,11 +78,11 @@ pub struct ViewCounters {
     pub leaves: u64,
     /// Links ended for somebody of a higher class, or of the same class and nearer, or by a lowered cap.
     pub evictions: u64,
-    /// Links made by looks, so for somebody who was in range before, or for a viewer whose sweep had to wait.
+    /// Links made for a place that had become free, or by a viewer that came or moved.
     pub refills: u64,
-    /// Attempts to enter a list that had no place for them.
+    /// Attempts of somebody who goes before strangers to enter a list that had no place for it.
     pub refused: u64,
-    /// Sweeps made for viewers that waited in the queue.
+    /// Looks of viewers that waited in the queue.
     pub looks: u64,
     /// The longest list that there ever was (one of the lists of one viewer).
     pub max_list: usize,

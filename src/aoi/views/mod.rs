@@ -7,35 +7,48 @@
 //! | `events` | what an update tells and counts |
 //! | `exceptions` | what is shown to a viewer, or hidden from it, whatever the rules say |
 //! | `object` | what is stored of each object, and how a pair is ranked |
-//! | `shard` | a share of the viewers, with all that only they change |
-//! | `scratch` | what an update works with |
+//! | `cells` | slots and rows: who is in a cell to be seen, and to see, and whom |
+//! | `ties` | what ties those in a cell to others, in columns |
+//! | `shared` | what all cells read while they are worked side by side |
+//! | `part` | links that end at once, outside an update |
 //! | `update` | the View step, from what changed to links |
-//! | `enter` | those who can see each other from now on find each other |
-//! | `mutual` | pairs that both ends must accept |
+//! | `pass` | the pass over one cell: who leaves |
+//! | `meet` | those who go before strangers are let in |
+//! | `fill` | strangers take the places that are free |
 //! | `rerank` | bands of distance follow those who walk |
-//! | `refill`, `refill_queue` | viewers with something to gain look around, the first in the queue first |
+//! | `far`, `far_index` | who is seen from afar, outside caps |
+//! | `mutual`, `proposal` | pairs that both ends must accept |
+//! | `room` | cells are made, grow, and give back what nobody needs |
+//! | `refill_queue` | who waits for a look |
 //! | `check` | the brute-force check of all that is promised |
 //! | `model` | the same as a model over random scripts, for tests |
 
+mod cells;
 mod check;
-mod enter;
 mod events;
 mod exceptions;
+mod far;
+mod far_index;
+mod fill;
+mod meet;
 #[cfg(test)]
 mod model;
 mod mutual;
 mod object;
+mod part;
+mod pass;
+mod proposal;
 mod query;
-mod refill;
 mod refill_queue;
 mod rerank;
+mod room;
 mod scene_views;
-mod scratch;
-mod shard;
+mod shared;
+mod ties;
 mod update;
 
 pub use check::ViewFault;
 pub use events::{LeaveReason, ViewCounters, ViewEvent};
 pub use exceptions::ViewException;
-pub use object::Sight;
+pub use object::{IDS_MAX, LISTS, Sight, UNCAPPED};
 pub use scene_views::{InsertError, Profile, RERANK_TICKS, Removal, SceneViews, ViewCaps};

@@ -1,293 +1,553 @@
 //! Mutual sight: pairs that both ends must accept.
 //!
 //! ```text
-//! sweeps, offers ──▶ proposals ──sort by rank, then ids──▶ commit: both accept? evict, evict, link
+//! cells side by side: who is out of range or hidden leaves, at both ends by itself (pass.rs)
+//! then in turn:
+//!   ties      those who go before strangers ──▶ proposals ──sort by rank, then ids──▶ both accept? evict, evict, link
+//!   strangers arrivals that see nobody, to who has a place; who came, with those who have a place too
+//!   bands     whose turn it is, with those for whom both ends would give up somebody farther
+//!   queue     who had a full list and lost somebody looks around, the first first
 //! ```
-//! Both ends are asked before anybody is evicted, and only lower ranks are evicted. What is evicted frees
-//! another's place, which queues that one; its look may evict again, but only of lower ranks: so a change
-//! among viewers at rest ends after at most two evictions a rank.
+//! Both ends are asked before anybody is evicted, and only lower classes are evicted. What is evicted frees another's place,
+//! which queues that one; its look may evict again, but only of lower classes: so a change among viewers at rest ends after
+//! at most two evictions a class.
 //!
-//! Invariant: of a pair that could be linked and is not, an end that refuses it has it below its `bound`, or
-//! waits in the queue.
+//! Invariant: of a pair that could be linked and is not, an end that refuses it is full of those who go before it and has
+//! noted that it refused somebody (or it is a stranger), or waits in the queue.
 
-use super::events::ViewEvent;
-use super::scratch::MutualProposal;
-use super::shard::{Shared, ViewShard};
-use crate::aoi::grid::{GridCell, TieQuery};
-use crate::aoi::links::{LISTS, LinkKey, UNCAPPED};
-use crate::aoi::priority::class_of;
+use super::cells::{AROUND, RowState, bit};
+use super::events::{LeaveReason, ViewEvent};
+use super::fill::CellView;
+use super::meet::ListedTarget;
+use super::object::{NONE, Place, UNCAPPED};
+use super::pass::CellPass;
+use super::proposal::MutualProposal;
+use super::scene_views::SceneViews;
+use crate::aoi::priority::{class_of, rank_of};
 
-/// How many strangers more than it has places for a viewer chooses from where there are that many.
-const ASKED_MIN: usize = 32;
+/// Of those who may be let in so many pairs are collected before they are asked.
+const PROPOSALS_MAX: usize = 1 << 18;
 
 /// What must be lower than an entrant in a full list, for it to be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Consent {
+enum Consent {
     /// The class: who meets, and who looks.
     Class,
     /// The rank, bands included: whose turn it is to be re-ranked.
     Rank,
 }
 
-impl ViewShard {
-    /// Links whom both ends accept, from the top.
-    pub(super) fn commit_proposals(&mut self, shared: &Shared) {
-        self.commit(shared, Consent::Class);
-    }
-
-    /// Links whom both ends accept, from the top.
-    pub(super) fn commit(&mut self, shared: &Shared, consent: Consent) {
-        let mut proposals = std::mem::take(&mut self.scratch.proposals);
-        proposals.sort_unstable();
-        // Both ends of a pair may have proposed it, and one end may have found the other twice.
-        proposals.dedup();
-        for proposal in proposals.drain(..) {
-            let (a, b) = proposal.ids();
-            let rank = proposal.rank();
-            let list_of = |id: u32| shared.objects[id as usize].list();
-            let ends = [(a, list_of(b)), (b, list_of(a))];
-            let is_pair = proposal.is_pair();
-            let asked = if is_pair { &ends[..] } else { &ends[..1] };
-            if !self.all_accept(asked, rank, consent) {
-                continue;
-            }
-            for &(id, list) in asked {
-                self.make_place(shared, id, list);
-            }
-            if is_pair {
-                self.link_pair(shared, ends, rank);
-            } else {
-                self.link(shared, a, ends[0].1, LinkKey::new(rank, b));
-            }
+impl SceneViews {
+    /// All that needs the consent of both ends.
+    pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
+        // Those that pairs stir further on have nothing of their own to do.
+        let count = self.active.len();
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            self.open_places(cell);
+            self.trim_pairs(cell);
         }
-        self.scratch.proposals = proposals;
-    }
-
-    /// Whether all ends would take a link of this rank. One that refuses remembers it.
-    fn all_accept(&mut self, ends: &[(u32, usize)], rank: u8, consent: Consent) -> bool {
-        for &(id, list) in ends {
-            let state = &mut self.viewer_states[self.share.place(id)];
-            let accepts = match consent {
-                Consent::Class => state.admits(list, rank),
-                Consent::Rank => state.has_place(list) || self.links.has_lower(id, list, rank),
-            };
-            if !accepts {
-                state.refuse(list, rank);
-                self.counters.refused += 1;
-                return false;
-            }
-        }
-        true
-    }
-
-    fn link_pair(&mut self, shared: &Shared, ends: [(u32, usize); 2], rank: u8) {
-        let [(a, _), (b, _)] = ends;
-        self.links.add_pair(rank, ends[0], ends[1]);
-        for (id, list) in ends {
-            let len = self.links.list_len(id, list);
-            if len >= self.viewer_state(id).cap(list) {
-                self.refresh_gate(shared, id, list);
-            }
-            self.counters.max_list = self.counters.max_list.max(len);
-        }
-        self.counters.enters += 2;
-        for ((viewer, list), target) in ends.into_iter().zip([b, a]) {
-            self.events.push(ViewEvent::Enter {
-                viewer,
-                target,
-                priority: class_of(rank),
-                list: list as u8,
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            self.with_pass(cell, |pass| {
+                pass.scratch.hungry.clear();
+                pass.note_hungry();
             });
+            for nth in 0..self.viewers[cell].asked.len() {
+                let row = self.viewers[cell].asked[nth] as usize;
+                self.with_pass(cell, |pass| pass.look_around(row));
+                self.propose_found(cell);
+            }
+            let mut welcomed = (0, 0);
+            while self.with_pass(cell, |pass| pass.welcome_from(&mut welcomed)) {
+                self.propose_found(cell);
+            }
+            self.propose_found(cell);
         }
-    }
-
-    /// Proposes to all that a viewer, which has something to gain, might gain. What its lists refuse is known
-    /// exactly afterwards.
-    pub(super) fn propose_to_all(&mut self, shared: &Shared, viewer: u32, from: Option<GridCell>) {
-        let stranger_class = shared.stranger_class;
-        let state = self.viewer_state_mut(viewer);
-        let mut only_strangers = true;
-        for list in 0..LISTS {
-            if state.gains(list) {
-                let stranger = stranger_class.get(list);
-                only_strangers &=
-                    stranger.is_some_and(|&class| state.bound_class(list) <= class.into());
-                state.bound[list] = 0;
+        self.commit(Consent::Class);
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            self.with_pass(cell, |pass| pass.offer());
+            for nth in 0..self.viewers[cell].asked.len() {
+                let row = self.viewers[cell].asked[nth] as usize;
+                let state = self.viewers[cell].states[row];
+                if state.hungry != 0 && !state.is(RowState::WAITS) {
+                    self.propose_strangers(cell, row);
+                }
+                self.viewers[cell].states[row].hungry = 0;
             }
         }
-        // Who refused nobody above strangers sees all of those, but in the cells that are new to it.
-        let from = from.filter(|_| only_strangers);
-        self.propose(shared, viewer, from, true);
-        (0..UNCAPPED).for_each(|list| self.refresh_open(shared, viewer, list));
-    }
-
-    /// Proposes to those around whom a viewer might see and who are new to it: all of them, or those in cells
-    /// that were not around the cell where it was, and the arrivals of the others. If it refused strangers,
-    /// all of those are asked again. Of peers only those are asked that take strangers or may have a tie with
-    /// it; others refuse it unasked.
-    ///
-    /// Of strangers it asks the best that it has places for: who then has a place left looks again.
-    pub(super) fn propose(
-        &mut self,
-        shared: &Shared,
-        viewer: u32,
-        from: Option<GridCell>,
-        again: bool,
-    ) {
-        let (me, state) = (&shared.objects[viewer as usize], *self.viewer_state(viewer));
-        let takes_strangers: [bool; LISTS] =
-            std::array::from_fn(|list| shared.takes_strangers(&state, list));
-        let (enough, ties) = (self.enough(viewer), TieQuery::of(&me.traits));
-        let mut candidates = std::mem::take(&mut self.scratch.candidates);
-        let cell = shared.grid.cell(viewer);
-        for layer in 0..shared.grid.layer_count() {
-            let to = shared.grid.coarse(layer, cell);
-            let from = from.map(|from| shared.grid.coarse(layer, from));
-            let asks_again = again && layer == 0;
-            if from == Some(to) && !asks_again && !shared.grid.has_arrivals(layer) {
-                continue;
-            }
-            for cell in shared.grid.around(layer, to) {
-                candidates.clear();
-                let is_known = from.is_some_and(|from| from.is_near(cell));
-                // From its own cell outwards, until there are enough to choose from: they are all of one class, unless
-                // a ranking of the scene's own tells strangers apart.
-                let is_ranked = shared.ranking.priority.is_some();
-                let wants_strangers = (0..UNCAPPED).any(|list| {
-                    takes_strangers[list]
-                        && shared.grid.has_list(list)
-                        && (is_ranked || self.scratch.entrants[list].len() < enough[list])
-                });
-                if is_known {
-                    candidates.extend(shared.grid.arrivals(layer, cell));
-                }
-                if is_known && !asks_again {
-                    self.ask(shared, viewer, &candidates);
-                    continue;
-                }
-                for list in shared.grid.lists(layer) {
-                    let targets = shared.grid.targets(layer, list, cell);
-                    if list != UNCAPPED && me.is_peer() && !shared.grid.has_sightless(list, cell) {
-                        continue;
-                    }
-                    if takes_strangers[list] && (wants_strangers || list == UNCAPPED) {
-                        candidates.extend_from_slice(targets.ids());
-                    } else if !is_known {
-                        targets.tied_to(&ties, &mut candidates);
-                    }
-                }
-                if layer == 0 && me.is_peer() {
-                    if !is_known {
-                        let viewers = self.viewer_index.viewers(cell);
-                        viewers.tied_to(&ties, &mut candidates);
-                    }
-                    if wants_strangers {
-                        candidates.extend_from_slice(self.viewer_index.open(me.list(), cell));
-                    }
-                }
-                self.ask(shared, viewer, &candidates);
+        self.commit_strangers();
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            for nth in 0..self.viewers[cell].turns.len() {
+                let row = self.viewers[cell].turns[nth] as usize;
+                self.rerank_pairs(cell, row);
             }
         }
-        self.scratch.candidates = candidates;
-        (0..UNCAPPED).for_each(|list| self.propose_best(shared, viewer, list));
+        self.work_queue(looks_max);
     }
 
-    /// Proposes to the best of the strangers that were found.
-    fn propose_best(&mut self, shared: &Shared, viewer: u32, list: usize) {
-        let places = self.places(viewer, list);
-        let mut strangers = std::mem::take(&mut self.scratch.entrants[list]);
-        strangers.sort_unstable_by(|a, b| b.cmp(a));
-        strangers.dedup();
-        let state = self.viewer_state_mut(viewer);
-        // While it has to evict for them, those above them may come first.
-        if state.has_place(list) && strangers.len() > places {
-            state.refuse(list, strangers[places].rank());
-            self.set_freed(viewer, true);
-            strangers.truncate(places);
+    /// Others may ask those of a cell who may have a place by now; who had none and was freed will be queued.
+    fn open_places(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].asked.len() {
+            let id = self.viewers[cell].id(self.viewers[cell].asked[nth] as usize);
+            if id != NONE {
+                self.open(id);
+            }
         }
-        let Shared {
-            objects, ranking, ..
-        } = shared;
-        let me = &objects[viewer as usize];
-        for key in strangers.drain(..) {
-            let (rank, target) = (key.rank(), key.target());
-            let proposal = if ranking.is_pair(me, &objects[target as usize]) {
-                MutualProposal::pair(rank, viewer, target)
-            } else {
-                MutualProposal::one_way(rank, viewer, target)
-            };
-            self.scratch.proposals.push(proposal);
+        for nth in 0..self.viewers[cell].freed.len() {
+            self.open(self.viewers[cell].freed[nth]);
         }
-        self.scratch.entrants[list] = strangers;
+        self.freed.append(&mut self.viewers[cell].freed);
     }
 
-    /// How many strangers for each list are enough to choose from.
-    fn enough(&self, viewer: u32) -> [usize; UNCAPPED] {
-        std::array::from_fn(|list| self.places(viewer, list) + ASKED_MIN)
-    }
-
-    /// How many more a list may hold.
-    fn places(&self, viewer: u32, list: usize) -> usize {
-        let cap = self.viewer_state(viewer).cap(list);
-        cap.saturating_sub(self.links.list_len(viewer, list))
-    }
-
-    /// Proposes to those of the candidates whom both ends might accept, and collects the strangers among
-    /// them: all where the scene has a ranking of its own, else far more than there are places for at most. Who refuses
-    /// remembers it.
-    fn ask(&mut self, shared: &Shared, viewer: u32, candidates: &[u32]) {
-        let enough = self.enough(viewer);
-        let Shared {
-            objects,
-            ranking,
-            stranger_class,
-            ..
-        } = shared;
-        let (me, mut state) = (&objects[viewer as usize], *self.viewer_state(viewer));
+    /// Works on one cell with all that its pass has.
+    fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
+        self.stir(cell as u32);
         let Self {
-            share,
-            viewer_states,
+            shared,
+            viewers,
             scratch,
-            counters,
             ..
         } = self;
-        for &target in candidates {
-            let other = &objects[target as usize];
-            if scratch.is_marked(target) || !other.viewable || !shared.allows(me, other) {
-                continue;
-            }
-            let (list, rank) = (other.list(), ranking.rank(me, other));
-            if !state.admits(list, rank) {
-                state.refuse(list, rank);
-                counters.refused += 1;
-                continue;
-            }
-            let is_pair = ranking.is_pair(me, other);
-            let theirs = &mut viewer_states[share.place(target)];
-            if is_pair && !theirs.admits(me.list(), rank) {
-                theirs.refuse(me.list(), rank);
-                counters.refused += 1;
-                continue;
-            }
-            match stranger_class.get(list) {
-                Some(&class) if class_of(rank) <= class => {
-                    // Of those whom a ranking of the scene's own tells apart, the best may come last.
-                    let is_ranked = ranking.priority.is_some();
-                    if is_ranked || scratch.entrants[list].len() < enough[list] {
-                        scratch.entrants[list].push(LinkKey::new(rank, target));
-                    } else {
-                        state.refuse(list, rank);
-                    }
-                }
-                _ if is_pair => scratch
-                    .proposals
-                    .push(MutualProposal::pair(rank, viewer, target)),
-                _ => {
-                    let proposal = MutualProposal::one_way(rank, viewer, target);
-                    scratch.proposals.push(proposal);
+        work(&mut CellPass::new(
+            shared,
+            &mut viewers[cell],
+            &mut scratch[0],
+        ))
+    }
+
+    /// Evicts from lists that are above their cap.
+    fn trim_pairs(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].asked.len() {
+            let row = self.viewers[cell].asked[nth] as usize;
+            for list in 0..UNCAPPED {
+                while {
+                    let state = &self.viewers[cell].states[row];
+                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                } {
+                    let victim = self.with_pass(cell, |pass| pass.lowest(row, list));
+                    let Some(victim) = victim else {
+                        break;
+                    };
+                    self.evict_pair(cell, row, list, victim);
                 }
             }
         }
-        self.viewer_state_mut(viewer).bound = state.bound;
+    }
+
+    /// Makes proposals of the candidates that a cell found.
+    fn propose_found(&mut self, cell: usize) {
+        if self.scratch[0].candidates.is_empty() {
+            return;
+        }
+        let found = self.with_pass(cell, |pass| pass.take_found());
+        for (row, rank, target) in found {
+            let viewer = self.viewers[cell].id(row);
+            self.propose(viewer, target, rank);
+        }
+        if self.proposals.len() > PROPOSALS_MAX {
+            self.commit(Consent::Class);
+        }
+    }
+
+    fn propose(&mut self, viewer: u32, target: u32, rank: u8) {
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        self.proposals.push(if self.shared.ranking.is_pair(a, b) {
+            MutualProposal::pair(rank, viewer, target)
+        } else {
+            MutualProposal::one_way(rank, viewer, target)
+        });
+    }
+
+    /// Proposes to the nearest strangers who have a place too, as many as there are places.
+    fn propose_strangers(&mut self, cell: usize, row: usize) {
+        let viewer = self.viewers[cell].id(row);
+        for list in 0..UNCAPPED {
+            let state = &self.viewers[cell].states[row];
+            let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+            let is_open = places > 0 && self.shared.has_list(list) && !self.shared.is_ranked(list);
+            if viewer == NONE || !is_open {
+                continue;
+            }
+            let mut found = std::mem::take(&mut self.scratch[0].strangers);
+            let mut full = std::mem::take(&mut self.full);
+            let view = CellView {
+                shared: &self.shared,
+                viewers: &self.viewers[cell],
+            };
+            view.list_open(
+                row,
+                list,
+                places,
+                |target| {
+                    let takes = self.takes_stranger(viewer, target);
+                    if !takes {
+                        full.push(target);
+                    }
+                    takes
+                },
+                &mut found,
+            );
+            let own_list = self.shared.object(viewer).list();
+            if found.len() <= places && !self.shared.is_ranked(own_list) {
+                // There is a place for all of them, at both ends.
+                for &(direction, slot) in &found {
+                    self.link_stranger(cell, row, direction.into(), slot as usize);
+                }
+            } else {
+                self.propose_nearest(cell, row, list, &mut found);
+            }
+            found.clear();
+            for target in full.drain(..) {
+                if !self.shared.is_ranked(own_list) {
+                    self.close(target, own_list);
+                }
+            }
+            self.scratch[0].strangers = found;
+            self.full = full;
+        }
+    }
+
+    /// Proposes to the nearest of those that were found, as many as there are places.
+    fn propose_nearest(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        found: &mut Vec<(u8, u32)>,
+    ) {
+        let viewer = self.viewers[cell].id(row);
+        let state = &self.viewers[cell].states[row];
+        let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+        for (direction, slot) in found.iter_mut() {
+            let near = self.shared.cells[cell].near[usize::from(*direction)];
+            let target = self.shared.cells[near as usize].id(*slot as usize);
+            (*direction, *slot) = (!self.shared.nearness(viewer, target), target);
+        }
+        found.sort_unstable();
+        if found.len() >= places {
+            found.truncate(places);
+            // If some of these refuse, it asks the others.
+            self.unsated.push((viewer, list as u8));
+        }
+        for &(farness, target) in found.iter() {
+            let class = self.shared.class(viewer, target);
+            self.propose(viewer, target, rank_of(class, !farness));
+        }
+    }
+
+    /// Links a viewer with somebody near; both have a place, or the other need not agree.
+    fn link_stranger(&mut self, cell: usize, row: usize, direction: usize, slot: usize) {
+        let viewer = self.viewers[cell].id(row);
+        let near = self.shared.cells[cell].near[direction] as usize;
+        let target = self.shared.cells[near].id(slot);
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        let class = self.shared.ranking.class(a, b);
+        let (is_pair, lists) = (self.shared.ranking.is_pair(a, b), (b.list(), a.list()));
+        self.enter(cell, row, lists.0, (direction, slot), class);
+        if is_pair {
+            let own_slot = self.viewers[cell].states[row].slot as usize;
+            let back = (AROUND - 1 - direction, own_slot);
+            let row = self.shared.place(target).row as usize;
+            self.enter(near, row, lists.1, back, class);
+        }
+    }
+
+    /// A viewer sees whoever is in a slot in a direction from now on.
+    fn enter(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        (direction, slot): (usize, usize),
+        class: u8,
+    ) {
+        self.stir(cell as u32);
+        let at = &self.shared.cells[cell];
+        let target = self.shared.cells[at.near[direction] as usize].id(slot);
+        let viewers = &mut self.viewers[cell];
+        viewers.row_mut(row)[at.word(direction, slot)] |= bit(slot);
+        let state = &mut viewers.states[row];
+        state.count[list] += 1;
+        state.low[list] = state.low[list].min(class);
+        // As if it were as far as can be: no member has a lower rank.
+        state.lowest[list] = state.lowest[list].min(rank_of(class, 0));
+        let (counters, count) = (&mut self.scratch[0].counters, state.count[list]);
+        counters.max_list = counters.max_list.max(usize::from(count));
+        counters.enters += 1;
+        self.scratch[0].events.push(ViewEvent::Enter {
+            viewer: viewers.id(row),
+            target,
+            priority: class,
+            list: list as u8,
+        });
+    }
+
+    /// Nobody in this list of others need ask a target until it has a place again.
+    fn close(&mut self, target: u32, list: usize) {
+        let Place { cell, slot, .. } = self.shared.place(target);
+        if let Some(mask) = self.shared.cells[cell as usize].open.get_mut(list) {
+            mask[slot as usize / 64] &= !bit(slot as usize);
+        }
+    }
+
+    /// Others may ask an object again.
+    fn open(&mut self, id: u32) {
+        let Place { cell, slot, .. } = self.shared.place(id);
+        if slot != NONE {
+            self.shared.cells[cell as usize].set_open(slot as usize);
+        }
+    }
+
+    /// Whether a target may take a stranger that sees it, or need not: it has a place, or may have somebody of a lower class.
+    fn takes_stranger(&self, viewer: u32, target: u32) -> bool {
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        let Place { cell, row, .. } = self.shared.place(target);
+        if !self.shared.ranking.is_pair(a, b) {
+            return true;
+        }
+        let state = &self.viewers[cell as usize].states[row as usize];
+        let list = a.list();
+        state.has_place(list)
+            || self.shared.is_ranked(list) && state.low[list] < self.shared.class(viewer, target)
+    }
+
+    fn commit_strangers(&mut self) {
+        self.commit(Consent::Class);
+        let mut unsated = std::mem::take(&mut self.unsated);
+        for (viewer, list) in unsated.drain(..) {
+            let Place { cell, row, .. } = self.shared.place(viewer);
+            let state = &self.viewers[cell as usize].states[row as usize];
+            if state.has_place(usize::from(list)) {
+                self.freed.push(viewer);
+            }
+        }
+        self.unsated = unsated;
+    }
+
+    /// Links whom both ends accept, from the top.
+    fn commit(&mut self, consent: Consent) {
+        let mut proposals = std::mem::take(&mut self.proposals);
+        proposals.sort_unstable();
+        // Both ends of a pair may have proposed it.
+        proposals.dedup();
+        for proposal in proposals.drain(..) {
+            let ((a, b), rank) = (proposal.ids(), proposal.rank());
+            let ends = [(a, b), (b, a)];
+            let asked = if proposal.is_pair() {
+                &ends[..]
+            } else {
+                &ends[..1]
+            };
+            if self.visible(a, b) {
+                continue;
+            }
+            let mut victims = [None; 2];
+            let accepted = asked
+                .iter()
+                .zip(&mut victims)
+                .all(|(&(id, other), victim)| {
+                    let accepted = self.accepts(id, other, rank, consent);
+                    *victim = accepted.flatten();
+                    accepted.is_some()
+                });
+            if !accepted {
+                continue;
+            }
+            for (&(id, other), victim) in asked.iter().zip(victims) {
+                let Place { cell, row, .. } = self.shared.place(id);
+                let list = self.shared.object(other).list();
+                if let Some(victim) = victim {
+                    self.evict_pair(cell as usize, row as usize, list, victim);
+                }
+            }
+            for &(id, other) in asked {
+                self.link_end(id, other, rank);
+            }
+        }
+        self.proposals = proposals;
+    }
+
+    /// Whether an end takes a link of this rank, and whom it would evict for it. One that refuses remembers it.
+    fn accepts(
+        &mut self,
+        id: u32,
+        other: u32,
+        rank: u8,
+        consent: Consent,
+    ) -> Option<Option<ListedTarget>> {
+        let Place { cell, row, .. } = self.shared.place(id);
+        let (cell, row) = (cell as usize, row as usize);
+        let list = self.shared.object(other).list();
+        let state = self.viewers[cell].states[row];
+        if state.has_place(list) {
+            return Some(None);
+        }
+        let victim = match consent {
+            Consent::Class if class_of(rank) <= state.low[list] => None,
+            Consent::Class => {
+                let lowest = self.with_pass(cell, |pass| pass.lowest(row, list));
+                lowest.filter(|lowest| lowest.class < class_of(rank))
+            }
+            // Who had nobody lower in its last turn is not asked.
+            Consent::Rank if state.lowest[list] >= rank => None,
+            Consent::Rank => {
+                let lowest = self.with_pass(cell, |pass| pass.lowest_rank(row, list));
+                self.viewers[cell].states[row].lowest[list] = lowest.map_or(0, |lowest| lowest.0);
+                let lower = lowest.filter(|lowest| lowest.0 < rank);
+                lower.map(|lowest| lowest.1)
+            }
+        };
+        if victim.is_none() {
+            let goes_first = self.shared.goes_first(list, class_of(rank));
+            self.viewers[cell].states[row].refused |= u8::from(goes_first) << list;
+            self.counters.refused += 1;
+        }
+        victim.map(Some)
+    }
+
+    /// One end sees the other from now on.
+    fn link_end(&mut self, id: u32, other: u32, rank: u8) {
+        let Place { cell, row, .. } = self.shared.place(id);
+        let list = self.shared.object(other).list();
+        let at = &self.shared.cells[cell as usize];
+        if let Some((word, place)) = self.shared.bit_of(at, other) {
+            let lowest = &mut self.viewers[cell as usize].states[row as usize].lowest[list];
+            *lowest = rank.min(*lowest);
+            let entrant = ListedTarget {
+                word,
+                place,
+                target: other,
+                class: class_of(rank),
+            };
+            self.with_pass(cell as usize, |pass| pass.link(row as usize, list, entrant));
+        }
+    }
+
+    /// Evicts a member; a partner loses the viewer, and has a place for another.
+    fn evict_pair(&mut self, cell: usize, row: usize, list: usize, victim: ListedTarget) {
+        let viewer = self.viewers[cell].id(row);
+        self.with_pass(cell, |pass| pass.evict(row, list, victim));
+        let target = victim.target;
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        if !self.shared.ranking.is_pair(a, b) {
+            return;
+        }
+        let list = a.list();
+        let Place { cell, row, .. } = self.shared.place(target);
+        let at = &self.shared.cells[cell as usize];
+        let Some((word, place)) = self.shared.bit_of(at, viewer) else {
+            return;
+        };
+        self.stir(cell);
+        let viewers = &mut self.viewers[cell as usize];
+        viewers.row_mut(row as usize)[word] &= !(1 << place);
+        let state = &mut viewers.states[row as usize];
+        let was_full = !state.has_place(list);
+        state.count[list] -= 1;
+        self.scratch[0].events.push(ViewEvent::Leave {
+            viewer: target,
+            target: viewer,
+            reason: LeaveReason::Evicted,
+            list: list as u8,
+        });
+        self.counters.leaves += 1;
+        if was_full {
+            self.freed.push(target);
+            self.open(target);
+        }
+    }
+
+    /// In its turn a viewer proposes to those of its lowest class who are in a nearer band than a member, where the other
+    /// end would gain too.
+    fn rerank_pairs(&mut self, cell: usize, row: usize) {
+        let state = self.viewers[cell].states[row];
+        let viewer = self.viewers[cell].id(row);
+        if viewer == NONE || state.is(RowState::WAITS) {
+            return;
+        }
+        for list in 0..UNCAPPED {
+            if state.count[list] == 0 || state.has_place(list) {
+                continue;
+            }
+            let mut nearer = std::mem::take(&mut self.scratch[0].strangers);
+            self.with_pass(cell, |pass| pass.list_nearer(row, list, &mut nearer));
+            for (farness, target) in nearer.drain(..) {
+                let rank = rank_of(self.shared.class(viewer, target), !farness);
+                if self.would_gain(target, viewer, rank) {
+                    self.propose(viewer, target, rank);
+                }
+            }
+            self.scratch[0].strangers = nearer;
+        }
+        self.commit(Consent::Rank);
+    }
+
+    /// Whether the other end of a link of this rank need not agree, has a place, or may have somebody of a lower rank. What it
+    /// had in its last turn decides: if it has one only since, it proposes in its next.
+    fn would_gain(&self, id: u32, other: u32, rank: u8) -> bool {
+        let (a, b) = (self.shared.object(other), self.shared.object(id));
+        let (list, Place { cell, row, .. }) = (a.list(), self.shared.place(id));
+        if !self.shared.ranking.is_pair(a, b) {
+            return true;
+        }
+        let state = &self.viewers[cell as usize].states[row as usize];
+        state.has_place(list) || state.lowest[list] < rank
+    }
+
+    /// Queues who can gain, and serves the queue from its head.
+    fn work_queue(&mut self, looks_max: u32) {
+        let mut looks = 0;
+        loop {
+            // A look may free others.
+            self.enqueue_freed();
+            let Some(viewer) = self.queue.first() else {
+                break;
+            };
+            let Place { cell, row, .. } = self.shared.place(viewer);
+            let state = self.viewers[cell as usize].states[row as usize];
+            let can_gain = state.is(RowState::WAITS)
+                || state.refused != 0
+                || (0..UNCAPPED).any(|list| state.has_place(list) && self.shared.has_list(list));
+            if can_gain && looks == looks_max {
+                break;
+            }
+            self.queue.pop();
+            if can_gain {
+                looks += 1;
+                self.look(cell as usize, row as usize);
+            }
+        }
+        self.counters.looks += u64::from(looks);
+    }
+
+    /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.
+    fn look(&mut self, cell: usize, row: usize) {
+        let enters = self.scratch[0].counters.enters;
+        self.stir(cell as u32);
+        let viewers = &mut self.viewers[cell];
+        let waited = viewers.states[row].is(RowState::WAITS);
+        viewers.states[row].tasks &= !RowState::WAITS;
+        if waited {
+            viewers.ask(row as u32, RowState::LOOKS);
+        }
+        let is_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
+        if waited || is_ranked || self.viewers[cell].states[row].refused != 0 {
+            self.with_pass(cell, |pass| {
+                pass.scratch.candidates.clear();
+                pass.seek(row, true);
+                if waited {
+                    pass.enter_far(row);
+                }
+            });
+            self.propose_found(cell);
+            self.commit(Consent::Class);
+        }
+        self.propose_strangers(cell, row);
+        self.commit_strangers();
+        let counters = &mut self.scratch[0].counters;
+        counters.refills += counters.enters - enters;
     }
 }

@@ -2,14 +2,16 @@
 
 use glam::Vec2;
 
-use super::events::ViewCounters;
+use super::cells::{AROUND, TargetCell, ViewerCell, ones};
+use super::events::{ViewCounters, ViewEvent};
 use super::exceptions::ViewException;
-use super::object::TrackedObject;
+use super::far_index::FarChange;
+use super::object::{NONE, Place, TrackedObject, UNCAPPED};
+use super::pass::CellScratch;
 use super::scene_views::{SceneViews, ViewCaps};
-use super::shard::{Shared, ViewShard};
+use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::{GridCell, SceneGrid};
-use crate::aoi::links::{LISTS, UNCAPPED};
-use crate::aoi::priority::{ViewTraits, class_of};
+use crate::aoi::priority::ViewTraits;
 use crate::world::KindClass;
 
 impl SceneViews {
@@ -28,7 +30,7 @@ impl SceneViews {
     /// The last reported position of an object, in metres.
     #[must_use]
     pub fn position(&self, id: u32) -> Option<Vec2> {
-        self.object(id).map(|object| object.position)
+        self.object(id).map(|_| self.shared.position(id))
     }
 
     /// What ranks and hides an object.
@@ -50,8 +52,8 @@ impl SceneViews {
     /// The caps of a viewer; `None` if it is no viewer.
     #[must_use]
     pub fn caps(&self, id: u32) -> Option<ViewCaps> {
-        self.object(id).filter(|object| object.viewer)?;
-        let [players, npcs, things] = self.shard(id).viewer_state(id).caps;
+        let object = self.object(id).filter(|object| object.viewer)?;
+        let [players, npcs, things] = object.caps;
         Some(ViewCaps {
             players,
             npcs,
@@ -59,67 +61,141 @@ impl SceneViews {
         })
     }
 
-    /// Those that a viewer sees in one of its lists: (target, class), in place order. The list is that of a
+    /// The cell of a viewer, its rows, and which of them is its own.
+    fn row_of(&self, viewer: u32) -> Option<(&TargetCell, &ViewerCell, usize)> {
+        let &Place { cell, row, .. } = self.shared.places.get(viewer as usize)?;
+        let (target, viewers) = (
+            self.shared.cells.get(cell as usize)?,
+            self.viewers.get(cell as usize)?,
+        );
+        (row != NONE).then_some((target, viewers, row as usize))
+    }
+
+    /// Whom a viewer sees near, cell by cell, by slot.
+    pub(super) fn seen_near(&self, viewer: u32) -> impl Iterator<Item = u32> + '_ {
+        self.row_of(viewer)
+            .into_iter()
+            .flat_map(move |(cell, viewers, row)| {
+                let bits = viewers.row(row);
+                (0..AROUND).flat_map(move |direction| {
+                    let near = self.shared.cells.get(cell.near[direction] as usize);
+                    near.into_iter().flat_map(move |near| {
+                        let first = cell.first[direction] as usize;
+                        let words = bits[first..first + near.words].iter().enumerate();
+                        words.flat_map(move |(nth, &word)| {
+                            ones(word).map(move |place| near.id(nth * 64 + place))
+                        })
+                    })
+                })
+            })
+    }
+
+    fn seen_far(&self, viewer: u32) -> &[u32] {
+        let row = self.row_of(viewer);
+        row.map_or(&[], |(_, viewers, row)| viewers.far(row))
+    }
+
+    fn with_class(&self, viewer: u32, target: u32) -> (u32, u8) {
+        (target, self.shared.class(viewer, target))
+    }
+
+    /// Those that a viewer sees in one of its lists: (target, class), in a fixed order. The list is that of a
     /// [`KindClass::index`], or [`UNCAPPED`].
-    pub fn list(&self, viewer: u32, list: usize) -> impl ExactSizeIterator<Item = (u32, u8)> + '_ {
-        let keys = self.shard(viewer).links.keys(viewer, list);
-        keys.map(|key| (key.target(), class_of(key.rank())))
+    pub fn list(&self, viewer: u32, list: usize) -> impl Iterator<Item = (u32, u8)> + '_ {
+        let seen = self.seen_by(viewer);
+        seen.filter(move |&(target, _)| self.shared.object(target).list() == list)
     }
 
-    /// Those that a viewer sees: (target, class), list by list, in place order.
+    /// Those that a viewer sees: (target, class), in a fixed order: cell by cell, by slot, then those outside caps.
     pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
-        (0..LISTS).flat_map(move |list| self.list(viewer, list))
+        let seen = self
+            .seen_near(viewer)
+            .chain(self.seen_far(viewer).iter().copied());
+        seen.map(move |target| self.with_class(viewer, target))
     }
 
-    /// Those who see a target: shard by shard the watchers in place order, then partners of mutual pairs.
+    /// Those who see a target, cell by cell, by row. O(viewers in the nine cells around it); of a far target, of all from
+    /// where it is seen.
     pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
-        let one_way = self
-            .shards
-            .iter()
-            .flat_map(move |shard| shard.links.watching(target));
-        one_way.chain(self.shard(target).links.partners(target))
+        let near = self.watchers_near(target);
+        near.chain(self.watchers_far(target))
     }
 
-    /// How many see a target.
+    fn watchers_near(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        let place = self.shared.places.get(target as usize).copied();
+        let place = place.filter(|place| place.slot != NONE);
+        place.into_iter().flat_map(move |place| {
+            let around = self.shared.around(place.cell as usize);
+            around.flat_map(move |(direction, cell)| {
+                let word = cell.word(AROUND - 1 - direction, place.slot as usize);
+                let index = self.shared.cells[place.cell as usize].near[direction];
+                let viewers = &self.viewers[index as usize];
+                (0..viewers.len())
+                    .filter(move |&row| viewers.row(row)[word] >> (place.slot % 64) & 1 != 0)
+                    .map(|row| viewers.id(row))
+            })
+        })
+    }
+
+    fn watchers_far(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        let object = self.object(target).filter(|object| object.uncapped);
+        let cells = object.map_or(&[][..], |_| &self.viewers);
+        let layer = object.map_or(0, |object| usize::from(object.layer));
+        let grid = &self.shared.grid;
+        let in_range = move |viewers: &&ViewerCell| {
+            let at = self.shared.cells[viewers.cell as usize].at;
+            grid.in_range(layer, at, grid.home(target))
+        };
+        cells.iter().filter(in_range).flat_map(move |viewers| {
+            (0..viewers.len())
+                .filter(move |&row| viewers.far(row).binary_search(&target).is_ok())
+                .map(|row| viewers.id(row))
+        })
+    }
+
+    /// How many see a target. It costs what [`watchers`](Self::watchers) costs.
     #[must_use]
     pub fn watchers_len(&self, target: u32) -> usize {
-        let one_way = self
-            .shards
-            .iter()
-            .map(|shard| shard.links.watchers_len(target));
-        one_way.sum::<usize>() + self.shard(target).links.partners_len(target)
+        self.watchers(target).count()
     }
 
-    /// Whether a viewer sees a target. O(the shorter of the viewer's list and the target's watchers, eight at
-    /// once), so at most the viewer's cap: with 100 links at each end 20 to 30 ns, or 70 to 105 ns among so many
-    /// objects (10,000) that the arrays have to be fetched. Whoever asks for many targets of one viewer should
-    /// go through [`seen_by`](Self::seen_by) once.
+    /// Whether a viewer sees a target. O(1), or O(log far targets) of one outside caps.
     #[must_use]
     pub fn visible(&self, viewer: u32, target: u32) -> bool {
-        let links = &self.shard(viewer).links;
-        self.object(target)
-            .is_some_and(|object| links.contains(viewer, object.list(), target))
+        let (Some((cell, viewers, row)), Some(object)) = (self.row_of(viewer), self.object(target))
+        else {
+            return false;
+        };
+        if object.uncapped {
+            return viewers.far(row).binary_search(&target).is_ok();
+        }
+        let bit = self.shared.bit_of(cell, target);
+        bit.is_some_and(|(word, place)| viewers.row(row)[word] >> place & 1 != 0)
     }
 
     /// How many a viewer sees in the list of a class, those outside caps not counted.
     #[must_use]
     pub fn list_len(&self, viewer: u32, class: KindClass) -> usize {
-        self.shard(viewer).links.list_len(viewer, class.index())
+        let row = self.row_of(viewer);
+        row.map_or(0, |(_, viewers, row)| {
+            usize::from(viewers.states[row].count[class.index()])
+        })
     }
 
     /// How many a viewer sees outside caps.
     #[must_use]
     pub fn uncapped_len(&self, viewer: u32) -> usize {
-        self.shard(viewer).links.list_len(viewer, UNCAPPED)
+        self.seen_far(viewer).len()
     }
 
     /// How many links there are; "A sees B" is one.
     #[must_use]
-    pub fn link_count(&self) -> usize {
-        self.shards.iter().map(|shard| shard.links.len()).sum()
+    pub const fn link_count(&self) -> usize {
+        // Those who parted since the last update are not counted as leaves yet.
+        (self.counters.enters - self.counters.leaves) as usize - self.parted.len()
     }
 
-    /// All links in a fixed order: (viewer, target, class), by viewer, then list, then place.
+    /// All links in a fixed order: (viewer, target, class), by viewer.
     pub fn links(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
         (0..self.shared.objects.len() as u32).flat_map(move |viewer| {
             self.seen_by(viewer)
@@ -140,9 +216,8 @@ impl SceneViews {
 
     /// What was counted since the scene opened.
     #[must_use]
-    pub fn counters(&self) -> ViewCounters {
-        let shards = self.shards.iter().map(|shard| shard.counters);
-        shards.fold(self.counters, ViewCounters::plus)
+    pub const fn counters(&self) -> ViewCounters {
+        self.counters
     }
 
     /// The interest grid.
@@ -160,67 +235,110 @@ impl SceneViews {
         if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
             return;
         }
-        let Shared { grid, objects, .. } = &self.shared;
-        out.extend(grid.targets_near(position, radius_m).filter(|&id| {
-            let object = &objects[id as usize];
+        let Shared {
+            grid,
+            cells,
+            objects,
+            far,
+            ..
+        } = &self.shared;
+        let (low, high) = grid.corners(position, radius_m);
+        let touched =
+            (low.y..=high.y).flat_map(|y| (low.x..=high.x).map(move |x| GridCell { x, y }));
+        let touched = touched.filter_map(|cell| Some(&cells[self.shared.index_of(cell)?]));
+        let near = touched.flat_map(|cell| cell.ties.ids().iter().copied());
+        out.extend(near.chain(far.iter()).filter(|&id| {
+            let Some(object) = objects.get(id as usize) else {
+                return false;
+            };
             classes >> object.traits.class.index() & 1 != 0
-                && object.position.distance_squared(position) <= radius_m * radius_m
+                && self.shared.position(id).distance_squared(position) <= radius_m * radius_m
         }));
         out.sort_unstable();
     }
 
-    /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, caps, what was
-    /// refused, links in place order, the queue. Positions and traits belong to the world, which hashes
-    /// them itself.
+    /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, slots and rows, caps, what was
+    /// refused, links, the queue. Positions and traits belong to the world, which hashes them itself.
     pub fn digest(&self, fold: &mut impl FnMut(u64)) {
         let pack = |numbers: &[u16]| numbers.iter().fold(0, |bits, &n| bits << 16 | u64::from(n));
-        for (id, object) in (0..)
-            .zip(&self.shared.objects)
-            .filter(|(_, object)| object.alive)
-        {
-            let ViewShard {
-                links,
-                viewer_index,
-                ..
-            } = self.shard(id);
-            let cell = self.shared.grid.cell(id);
-            let target_place = self.shared.grid.place_of(id);
-            let (viewer_place, open_places) = viewer_index.places(id);
+        let ids = 0..self.shared.objects.len() as u32;
+        for id in ids.filter(|&id| self.contains(id)) {
+            let (cell, place) = (self.shared.grid.cell(id), self.shared.place(id));
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
-            fold(u64::from(target_place));
-            // Where sight is directed nobody reads viewers in order, and shards would tell.
-            if self.shared.ranking.mutual {
-                let places = open_places.into_iter().chain([viewer_place]);
-                places.for_each(|place| fold(u64::from(place)));
-            }
-            if object.viewer {
-                let state = self.shard(id).viewer_state(id);
-                fold(pack(&state.bound));
-                fold(pack(&state.caps));
-                for list in 0..LISTS {
-                    fold(links.list_len(id, list) as u64);
-                    links
-                        .keys(id, list)
-                        .for_each(|key| fold(u64::from(key.bits())));
-                }
-            }
+            fold(u64::from(place.cell));
+            fold(u64::from(place.slot) << 32 | u64::from(place.row));
+            let Some((_, viewers, row)) = self.row_of(id) else {
+                continue;
+            };
+            let state = viewers.states[row];
+            fold(pack(&state.caps) << 16 | u64::from(state.refused) << 8 | u64::from(state.tasks));
+            fold(pack(&state.count) << 16 | u64::from(state.hungry));
+            let classes = state.low.into_iter().chain(state.lowest);
+            fold(classes.fold(0, |bits, class| bits << 8 | u64::from(class)));
+            self.seen_near(id)
+                .for_each(|target| fold(u64::from(target)));
+            let far = self.seen_far(id);
+            far.iter().for_each(|&target| fold(u64::from(target)));
+        }
+        for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
+            fold(u64::from(cell.at.x) << 48 | u64::from(cell.at.y) << 32 | cell.words as u64);
+            fold((viewers.len() as u64) << 32 | viewers.free_rows().len() as u64);
+            let free = viewers.free_rows().iter();
+            free.for_each(|&row| fold(u64::from(row)));
+        }
+        for list in 0..UNCAPPED {
+            // What they were first counts only as long as all are alike.
+            let is_ranked = self.shared.is_ranked(list);
+            let class = self.shared.strangers[list].class.filter(|_| !is_ranked);
+            fold(u64::from(is_ranked) << 8 | class.map_or(0xff, u64::from));
         }
         fold(u64::from(self.turn));
         fold(self.queue.len() as u64);
         self.queue.iter().for_each(|id| fold(u64::from(id)));
     }
 
-    /// The bytes held, slack included, the buffers of the update apart.
+    /// The bytes held, slack included, also of the buffers of updates, which are given back every 64 updates.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
+        let Shared {
+            grid,
+            objects,
+            cells,
+            in_use,
+            far,
+            exceptions,
+            moved,
+            moved_bits,
+            far_changes,
+            ..
+        } = &self.shared;
         // The queue has two numbers for each id.
-        self.shared.grid.allocated_bytes()
-            + self.shared.exceptions.allocated_bytes()
-            + self
-                .shards
-                .iter()
-                .map(ViewShard::allocated_bytes)
-                .sum::<usize>()
-            + self.shared.objects.capacity() * (size_of::<TrackedObject>() + 2 * size_of::<u32>())
+        let object = size_of::<TrackedObject>()
+            + size_of::<Place>()
+            + size_of::<Vec2>()
+            + 2 * size_of::<u32>();
+        let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>();
+        let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
+        let buffers = (self.settling.capacity()
+            + self.freed.capacity()
+            + self.full.capacity()
+            + self.touched.capacity()
+            + self.active.capacity())
+            * size_of::<u32>()
+            + self.unsated.capacity() * size_of::<(u32, u8)>()
+            + (moved_bits.capacity() + self.proposals.capacity()) * size_of::<u64>()
+            + self.parted.capacity() * size_of::<ViewEvent>()
+            + moved.capacity() * size_of::<MovedRow>()
+            + far_changes.capacity() * size_of::<FarChange>()
+            + scratch.sum::<usize>();
+        let viewers = self.viewers.iter().map(ViewerCell::allocated_bytes);
+        grid.allocated_bytes()
+            + exceptions.allocated_bytes()
+            + far.allocated_bytes()
+            + in_use.capacity() * size_of::<u32>()
+            + cells
+            + viewers.sum::<usize>()
+            + buffers
+            + objects.capacity() * object
     }
 }

@@ -1,181 +1,252 @@
 //! Bands of distance follow those who walk: each update, a fixed share of the viewers looks at them anew.
 //!
-//! Between its turns a viewer prefers the nearer only when it has several to choose from. In its turn it ranks
-//! its members anew, with hysteresis, and takes whoever is in a nearer band instead of a member of the same
-//! class. Only a full list has to choose: who has a free place sees everybody anyway.
+//! Between its turns a viewer prefers the nearer only as it fills free places, cell by cell. In its turn it takes whoever is
+//! in a nearer band instead of a member of its lowest class, with hysteresis. Only a full list has to choose: who has a free
+//! place sees everybody anyway.
 //!
-//! Cost: viewers ÷ `rerank_ticks` sweeps an update, each of the cells that are near enough to have somebody
-//! in a nearer band than the farthest member.
+//! Cost: viewers ÷ `rerank_ticks` an update, each the distances of its members, and of those in the cells that are near
+//! enough to have somebody in a nearer band than the farthest member.
 
-use super::mutual::Consent;
-use super::scratch::MutualProposal;
-use super::shard::{Shared, ViewShard};
+use glam::Vec2;
+
+use super::cells::{ORDERS, RowState, ones, quadrant};
+use super::meet::ListedTarget;
+use super::object::{NONE, UNCAPPED};
+use super::pass::CellPass;
+use super::shared::Shared;
+use super::ties::TieQuery;
 use crate::aoi::grid::GridCell;
-use crate::aoi::links::{LinkKey, UNCAPPED};
-use crate::aoi::priority::{BANDS, class_of, rank_of};
+use crate::aoi::priority::{BANDS, rank_of};
 
-impl ViewShard {
+const NEAREST: usize = BANDS as usize - 1;
+
+/// Who competes for the places of a list that are to be given anew.
+#[derive(Clone, Copy, Debug)]
+struct Contest {
+    row: usize,
+    list: usize,
+    class: u8,
+    /// Strangers compete, and nobody need be asked for its class.
+    of_strangers: bool,
+}
+
+impl CellPass<'_> {
     /// Re-ranks the viewers whose turn it is.
-    pub(super) fn rerank(&mut self, shared: &Shared, turn: u32, rerank_ticks: u32) {
-        if rerank_ticks == 0 {
-            return;
-        }
-        let ids = shared.objects.len() as u32;
-        for (row, start) in (0..ids).step_by(rerank_ticks as usize).enumerate() {
-            // One step farther in each row, so that those of a turn are of all shards.
-            let viewer = start + (turn % rerank_ticks + row as u32) % rerank_ticks;
-            if viewer < ids && self.share.owns(viewer) {
-                self.rerank_viewer(shared, viewer);
-            }
-        }
-    }
-
-    fn rerank_viewer(&mut self, shared: &Shared, viewer: u32) {
-        if !shared.objects[viewer as usize].viewer {
-            return;
-        }
-        for list in 0..UNCAPPED {
-            let state = self.viewer_state(viewer);
-            // Full, and somebody was refused: otherwise it sees all that it could.
-            if state.has_place(list) || state.bound[list] == 0 {
+    pub(super) fn rerank(&mut self) {
+        for nth in 0..self.viewers.turns.len() {
+            let row = self.viewers.turns[nth] as usize;
+            let state = self.viewers.states[row];
+            if self.viewers.id(row) == NONE || state.is(RowState::WAITS) {
                 continue;
             }
-            for place in 0..self.links.list_len(viewer, list) {
-                if let Some(key) = self.links.key_at(viewer, list, place) {
-                    let (me, other) = (
-                        &shared.objects[viewer as usize],
-                        &shared.objects[key.target() as usize],
-                    );
-                    let rank = shared.ranking.rank_in_class(key.rank(), me, other);
-                    self.set_rank(shared, viewer, list, place, rank);
+            for list in 0..UNCAPPED {
+                if state.count[list] > 0 && !state.has_place(list) {
+                    self.rerank_list(row, list);
                 }
             }
-            self.refresh_gate(shared, viewer, list);
-            self.take_nearer(shared, viewer, list);
         }
     }
 
-    /// Replaces members by those who are in a nearer band.
-    fn take_nearer(&mut self, shared: &Shared, viewer: u32, list: usize) {
-        let Some(lowest) = self.links.lowest_rank(viewer, list) else {
+    fn rerank_list(&mut self, row: usize, list: usize) {
+        self.mark_tied(row, list);
+        let Some(contest) = self.contest(row, list) else {
             return;
         };
-        // Members that are not in the nearest band, and candidates of the same class that are.
-        let nearest = rank_of(class_of(lowest), BANDS - 1);
-        let keys = self.links.keys(viewer, list);
-        let replaceable = keys.filter(|key| key.rank() < nearest).count();
-        let mut found = 0;
-        self.mark_seen(viewer);
-        let cell = shared.grid.cell(viewer);
-        'sweep: for cell in shared.grid.around(0, cell) {
-            // Higher classes enter without waiting for this turn.
-            if Self::nearness_of_cell(shared, viewer, cell) <= lowest % BANDS {
+        let lowest = self.sort_members(&contest);
+        if lowest < NEAREST {
+            self.find_nearer(&contest, lowest);
+            self.replace(&contest);
+        }
+    }
+
+    /// Lists those of the lowest class of a list who are in a nearer band than the farthest member, and how far they are:
+    /// the complement of their nearness.
+    pub(super) fn list_nearer(&mut self, row: usize, list: usize, found: &mut Vec<(u8, u32)>) {
+        self.mark_tied(row, list);
+        let Some(contest) = self.contest(row, list) else {
+            return;
+        };
+        let lowest = self.sort_members(&contest);
+        self.viewers.states[row].lowest[list] = rank_of(contest.class, lowest as u8);
+        if lowest < NEAREST {
+            self.find_nearer(&contest, lowest);
+            for (nearness, outsiders) in (0_u8..).zip(&self.scratch.outsiders) {
+                found.extend(outsiders.iter().map(|&at| {
+                    let (word, place) = (at as usize / 64, at as usize % 64);
+                    (!nearness, self.target_at(word, place))
+                }));
+            }
+        }
+    }
+
+    /// Marks those around whom a viewer may prefer to strangers; nobody where all are asked for their class.
+    fn mark_tied(&mut self, row: usize, list: usize) {
+        let tied = &mut self.scratch.tied;
+        tied.clear();
+        tied.resize(self.viewers.stride, 0);
+        if self.shared.is_ranked(list) {
+            return;
+        }
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let query = TieQuery::of(&shared.object(viewer).traits, 0);
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            let first = self.cell.first[direction] as usize;
+            near.ties.find(&query, |slot| {
+                // A free slot is found by who aims at an id that nobody has.
+                let goes_first = near.has(list, slot)
+                    && shared.goes_first(list, shared.class(viewer, near.id(slot)));
+                tied[first + slot / 64] |= u64::from(goes_first) << (slot % 64);
+            });
+        }
+    }
+
+    /// The lowest class of a list, whose members have to compete.
+    fn contest(&self, row: usize, list: usize) -> Option<Contest> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let mut lowest: Option<u8> = None;
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            let first = self.cell.first[direction] as usize;
+            for (nth, &population) in near.population[list].iter().enumerate() {
+                let members = self.viewers.row(row)[first + nth] & population;
+                if !shared.is_ranked(list) && members & !self.scratch.tied[first + nth] != 0 {
+                    let class = shared.stranger_class(list);
+                    let of_strangers = true;
+                    return Some(Contest {
+                        row,
+                        list,
+                        class,
+                        of_strangers,
+                    });
+                }
+                for place in ones(members) {
+                    let class = shared.class(viewer, near.id(nth * 64 + place));
+                    lowest = Some(lowest.map_or(class, |lowest| lowest.min(class)));
+                }
+            }
+        }
+        let of_strangers = false;
+        lowest.map(|class| Contest {
+            row,
+            list,
+            class,
+            of_strangers,
+        })
+    }
+
+    /// Sorts the members that compete by how near they count; gives the farthest.
+    fn sort_members(&mut self, contest: &Contest) -> usize {
+        let (shared, row) = (self.shared, contest.row);
+        let viewer = self.viewers.id(row);
+        let here = shared.position(viewer);
+        let members = &mut self.scratch.members;
+        members.iter_mut().for_each(Vec::clear);
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            let first = self.cell.first[direction] as usize;
+            for (nth, &population) in near.population[contest.list].iter().enumerate() {
+                let mut listed = self.viewers.row(row)[first + nth] & population;
+                if contest.of_strangers {
+                    listed &= !self.scratch.tied[first + nth];
+                }
+                for place in ones(listed) {
+                    let target = near.id(nth * 64 + place);
+                    if !contest.of_strangers && shared.class(viewer, target) != contest.class {
+                        continue;
+                    }
+                    let there = shared.position(target);
+                    let nearness = shared.ranking.bands.nearness_of_member(here, there);
+                    members[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
+                }
+            }
+        }
+        let farthest = members.iter().position(|members| !members.is_empty());
+        farthest.unwrap_or(NEAREST)
+    }
+
+    /// Collects those of the same class who are in a nearer band than the farthest member.
+    fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
+        let (shared, row, list) = (self.shared, contest.row, contest.list);
+        let looker = self.view().looker(row);
+        let viewer = looker.id;
+        let here = shared.position(viewer);
+        let replaceable: usize = self.scratch.members[..NEAREST].iter().map(Vec::len).sum();
+        let mut found = std::mem::take(&mut self.scratch.outsiders);
+        found.iter_mut().for_each(Vec::clear);
+        for direction in ORDERS[quadrant(&shared.grid, self.cell.at, here)] {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            if usize::from(shared.nearness_of_cell(here, near.at)) <= lowest {
                 continue;
             }
-            let Self {
-                scratch,
-                links,
-                viewer_states,
-                share,
-                ..
-            } = self;
-            let Shared {
-                grid,
-                objects,
-                ranking,
-                ..
-            } = shared;
-            let me = &objects[viewer as usize];
-            for &target in grid.targets(0, list, cell).ids() {
-                let other = &objects[target as usize];
-                if scratch.is_marked(target) || !shared.allows(me, other) {
-                    continue;
+            let first = self.cell.first[direction] as usize;
+            for nth in 0..near.population[list].len() {
+                let mut unseen = self.view().unseen(row, list, direction, nth, &looker);
+                if contest.of_strangers {
+                    unseen &= !self.scratch.tied[first + nth];
                 }
-                let rank = ranking.rank(me, other);
-                if rank <= lowest {
-                    continue;
+                for place in ones(unseen) {
+                    let target = near.id(nth * 64 + place);
+                    let nearness = shared.nearness(viewer, target);
+                    if usize::from(nearness) > lowest
+                        && (contest.of_strangers || shared.class(viewer, target) == contest.class)
+                    {
+                        found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
+                    }
                 }
-                if found == replaceable {
-                    break 'sweep;
-                }
-                if !ranking.mutual {
-                    scratch.entrants[list].push(LinkKey::new(rank, target));
-                } else if !ranking.is_pair(me, other) {
-                    let proposal = MutualProposal::one_way(rank, viewer, target);
-                    scratch.proposals.push(proposal);
-                } else if viewer_states[share.place(target)].has_place(me.list())
-                    || links.has_lower(target, me.list(), rank)
-                {
-                    let proposal = MutualProposal::pair(rank, viewer, target);
-                    scratch.proposals.push(proposal);
-                } else {
-                    continue;
-                }
-                found += usize::from(rank >= nearest);
+            }
+            // Where somebody else has to agree, not all of them will.
+            if found[NEAREST].len() >= replaceable && !shared.ranking.mutual {
+                break;
             }
         }
-        if shared.ranking.mutual {
-            self.commit(shared, Consent::Rank);
-        } else {
-            self.replace_lowest(shared, viewer, list);
-        }
-        // Whoever stayed outside is in no nearer band than the farthest member.
-        let state = *self.viewer_state(viewer);
-        if !state.gains(list)
-            && !state.has_place(list)
-            && let Some(lowest) = self.links.lowest_rank(viewer, list)
-        {
-            self.viewer_state_mut(viewer).bound[list] =
-                state.bound[list].min(u16::from(lowest) + 1);
-            self.refresh_open(shared, viewer, list);
+        self.scratch.outsiders = found;
+    }
+
+    /// Lets in the nearest, each instead of a member that counts as farther, the farthest first.
+    fn replace(&mut self, contest: &Contest) {
+        let mut lowest = 0;
+        for nearness in (1..BANDS as usize).rev() {
+            while !self.scratch.outsiders[nearness].is_empty() {
+                while lowest < nearness && self.scratch.members[lowest].is_empty() {
+                    lowest += 1;
+                }
+                if lowest >= nearness {
+                    return;
+                }
+                let leaves = self.scratch.members[lowest].pop();
+                let enters = self.scratch.outsiders[nearness].pop();
+                if let (Some(leaves), Some(enters)) = (leaves, enters) {
+                    let (leaves, enters) = (
+                        self.listed(leaves, contest.class),
+                        self.listed(enters, contest.class),
+                    );
+                    self.evict(contest.row, contest.list, leaves);
+                    self.link(contest.row, contest.list, enters);
+                }
+            }
         }
     }
 
-    /// Lets in the best of the entrants, each instead of a member of a lower rank.
-    fn replace_lowest(&mut self, shared: &Shared, viewer: u32, list: usize) {
-        let mut entrants = std::mem::take(&mut self.scratch.entrants[list]);
-        let mut lowest = std::mem::take(&mut self.scratch.members);
-        let best = entrants.iter().map(|key| key.rank()).max().unwrap_or(0);
-        // Of those of one rank, who only counts as that far for hysteresis stays: it would come back next turn.
-        let me = &shared.objects[viewer as usize];
-        let members = self.links.keys(viewer, list).zip(0..);
-        let lower = members.filter(|(key, _)| key.rank() < best);
-        lowest.extend(lower.map(|(key, place)| {
-            let other = &shared.objects[key.target() as usize];
-            let now = shared.ranking.bands.nearness(me.position, other.position);
-            (key.rank(), now, key, place)
-        }));
-        let count = entrants.len().min(lowest.len());
-        if count > 0 {
-            entrants.sort_unstable_by(|a, b| b.cmp(a));
-            lowest.select_nth_unstable(count - 1);
-            lowest[..count].sort_unstable();
-            let pairs = entrants.iter().zip(&lowest);
-            let better = pairs.take_while(|(entrant, member)| entrant.rank() > member.0);
-            let count = better.count();
-            // From the last place on, so that those that move are not among them.
-            lowest[..count].sort_unstable_by_key(|member| core::cmp::Reverse(member.3));
-            for &(_, _, key, place) in &lowest[..count] {
-                self.evict(shared, viewer, list, place as usize, key);
-            }
-            self.refresh_gate(shared, viewer, list);
-            for &key in &entrants[..count] {
-                self.link(shared, viewer, list, key);
-            }
+    fn listed(&self, at: u32, class: u8) -> ListedTarget {
+        let (word, place) = (at as usize / 64, at as usize % 64);
+        ListedTarget {
+            word,
+            place,
+            target: self.target_at(word, place),
+            class,
         }
-        entrants.clear();
-        lowest.clear();
-        self.scratch.entrants[list] = entrants;
-        self.scratch.members = lowest;
     }
+}
 
+impl Shared {
     /// The nearest band in which somebody in a cell could be.
-    fn nearness_of_cell(shared: &Shared, viewer: u32, cell: GridCell) -> u8 {
-        let position = shared.objects[viewer as usize].position;
+    pub(super) fn nearness_of_cell(&self, here: Vec2, cell: GridCell) -> u8 {
         // Members may stray from their cell by the margin, and beyond the borders of the scene.
-        let (columns, rows) = shared.grid.size();
+        let (columns, rows) = self.grid.size();
         let axis = |p: f32, cell: u16, count: u16| {
-            let (size, margin) = (shared.grid.cell_m(), shared.grid.margin_m());
+            let (size, margin) = (self.grid.cell_m(), self.grid.margin_m());
             let low = f32::from(cell) * size - margin;
             let high = f32::from(cell) * size + size + margin;
             let low = if cell == 0 { f32::NEG_INFINITY } else { low };
@@ -186,10 +257,7 @@ impl ViewShard {
             };
             p.clamp(low, high)
         };
-        let nearest = glam::Vec2::new(
-            axis(position.x, cell.x, columns),
-            axis(position.y, cell.y, rows),
-        );
-        shared.ranking.bands.nearness(position, nearest)
+        let nearest = Vec2::new(axis(here.x, cell.x, columns), axis(here.y, cell.y, rows));
+        self.ranking.bands.nearness(here, nearest)
     }
 }

@@ -1,51 +1,49 @@
-//! The views of a scene: who is where, who sees whom, and how that is asked and changed.
+//! The views of a scene: who is where, and how that is changed.
 //!
 //! ```text
-//! insert, remove, locate, teleport,     ┌────────── update (View) ──────────┐
-//! set_traits, set_hidden, set_caps ──▶│ settle ▶ part ▶ trim ▶ meet ▶ look │──▶ ViewEvents, links
-//!        (noted, cheap)                 └───────────────────────────────────┘
-//!                                         settle and the queue in turn, all else shard by shard (shard.rs)
+//! insert, remove, locate, teleport,     ┌──────────────── update (View) ────────────────┐
+//! set_traits, set_hidden, set_caps ──▶│ settle by id ▶ cells side by side (▶ pairs) ▶ end │──▶ ViewEvents, bit rows
+//!        (noted, cheap)                 └───────────────────────────────────────────────┘
 //! ```
-//! Each viewer has its own top list for each [`KindClass`], under its own cap. Whether a link also needs the
-//! other end's consent is the scene's [`Sight`].
+//! Each viewer has its own top list for each [`KindClass`], under its own cap. Whether a link also needs the other end's
+//! consent is the scene's [`Sight`]. Who sees whom near stands in rows of bits, a row for each viewer in its cell and a bit
+//! for each slot of the nine cells around (cells.rs); who is seen from afar stands in plain lists (far.rs).
 //!
-//! Who is refused is not listed but bounded: for each viewer and list, `bound` is one above the highest rank
-//! that may have been refused, and `gate` the lowest class that could enter now. A viewer *has something to
-//! gain* if the class of its bound could pass its gate; then it waits in a first-in-first-out queue for a
-//! look, a sweep of its surroundings. A full viewer with nothing to gain never scans cells, and whoever has no
-//! tie to it never asks it (see enter.rs). A mutual pair is remembered by an end that refused it.
+//! Who is refused is not listed. Among those without a tie to the viewer nobody outranks another, so a full list has nothing
+//! to gain from them, and one with a place takes any; of ties a bit says that some may have been refused. A scene with a
+//! ranking of its own compares all.
 //!
-//! A rank is a class and a band of distance. Classes count at once. Bands decide at once who takes a free
-//! place and who is evicted for a higher class; members make way for the nearer of their own class when their
-//! viewer has its turn, which a fixed share of the viewers with a full list has every tick (see
-//! [`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
+//! A rank is a class and a band of distance. Classes count at once. Bands decide at once whom a viewer takes that looks
+//! around; members make way for the nearer of their own class when their viewer has its turn, which a fixed share of the
+//! viewers has every tick (see [`set_rerank_ticks`](SceneViews::set_rerank_ticks)).
 //!
-//! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks
-//! them by brute force.
+//! Invariants, after [`update`](SceneViews::update): see [`validate`](SceneViews::validate), which checks them by brute
+//! force.
 //!
 //! Changes take effect at the next update (what a viewer gains by moving perhaps later, see
 //! [`set_sweeps_max`](SceneViews::set_sweeps_max)), in the order of ids, so the order of calls within a tick cannot
-//! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a
-//! fixed order.
+//! matter. Only [`remove`](SceneViews::remove) and the end of viewing take effect at once: call them in a fixed order.
 //!
-//! Cost: a change within a cell is a few comparisons; a change of cell costs its own list and watchers, and a
-//! comparison of ties with the targets and viewers of the cells that differ; 90 bytes an object, and 4 a shard,
-//! beside the grid's and the links' share.
+//! Cost: a change within a cell is a few comparisons; a change of cell costs its row, a look at its bit in the rows around
+//! where it was, and a comparison of ties with the nine cells around where it is; 100 bytes an object beside the cells' share.
 
 use std::collections::BTreeSet;
 
+use fixedbitset::FixedBitSet;
 use glam::Vec2;
 use thiserror::Error;
 
+use super::cells::ViewerCell;
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::exceptions::{ExceptionIndex, ViewException};
-use super::object::{PendingChanges, Ranking, Sight, TrackedObject, ViewerState};
+use super::far_index::FarIndex;
+use super::object::{IDS_MAX, PendingChanges, Place, Ranking, Sight, TrackedObject, UNCAPPED};
+use super::pass::CellScratch;
+use super::proposal::MutualProposal;
 use super::refill_queue::RefillQueue;
-use super::shard::{Shared, ViewShard};
+use super::shared::{Shared, Strangers};
 use crate::aoi::grid::{GridError, SceneGrid};
-use crate::aoi::links::{IDS_MAX, LISTS, UNCAPPED, WatchedBy};
-use crate::aoi::priority::{Bands, CLASS_MAX, SCENERY, ViewFilter, ViewPriority, ViewTraits};
-use crate::aoi::share::Share;
+use crate::aoi::priority::{Bands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 use crate::world::{KindClass, Visibility};
 
 /// What an object is to those who may see it.
@@ -133,44 +131,40 @@ pub enum InsertError {
 /// After how many updates a viewer with a full list is re-ranked, unless told otherwise: 6.4 s at 20 Hz.
 pub const RERANK_TICKS: u32 = 128;
 
-/// A scene has a shard for so many objects that it is made for.
-const OBJECTS_A_SHARD: u32 = 8192;
-
-/// A cell should have so many objects for each shard: every shard has to visit the cells of a change.
-const OBJECTS_A_CELL_AND_SHARD: u32 = 4;
-
-/// The most shards a scene has unless asked for more.
-const SHARDS_MAX: u32 = 16;
-
-/// How many shards suit a scene. On one thread, at 2.5 m a tick, two shards cost 10,000 objects a seventh; for
-/// 50,000 from two to eight gain a tenth to a fifth.
-fn shards_for(objects_max: u32, (columns, rows): (u16, u16)) -> usize {
-    let cells = (u32::from(columns) * u32::from(rows)).max(1);
-    let by_cells = objects_max / cells / OBJECTS_A_CELL_AND_SHARD;
-    let shards = by_cells.min(objects_max / OBJECTS_A_SHARD);
-    1 << shards.clamp(1, SHARDS_MAX).ilog2()
-}
-
 /// Who sees whom in one scene.
 #[derive(Clone, Debug)]
 pub struct SceneViews {
     pub(super) shared: Shared,
-    pub(super) shards: Vec<ViewShard>,
+    /// The rows of each cell in use.
+    pub(super) viewers: Vec<ViewerCell>,
     pub(super) queue: RefillQueue,
     /// Each viewer is re-ranked every so many updates; 0 for never.
     pub(super) rerank_ticks: u32,
-    /// How many viewers that came or changed their cell sweep in one update.
+    /// How many viewers that came or changed their cell look around in one update.
     pub(super) sweeps_max: u32,
     /// Updates so far.
     pub(super) turn: u32,
-    /// Ids with pending changes; stale and double entries are dropped by the update.
-    pub(super) changed: Vec<u32>,
+    /// Ids with pending changes; who is gone is passed over by the update.
+    pub(super) changed: FixedBitSet,
+    /// The same while they are settled.
+    pub(super) settling: Vec<u32>,
     /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
     ties: BTreeSet<(u32, u32)>,
     /// The leaves of removed objects, told at the next update.
     pub(super) parted: Vec<ViewEvent>,
-    /// Leaves told of removed objects, and looks; all else is counted by shards.
     pub(super) counters: ViewCounters,
+    /// Links that both ends may want, where sight is mutual, and who asked fewer than it found, in which list.
+    pub(super) proposals: Vec<MutualProposal>,
+    pub(super) unsated: Vec<(u32, u8)>,
+    /// Who had a full list and has a place now, and is to be queued.
+    pub(super) freed: Vec<u32>,
+    /// The cells in which slots were taken or left in this update, and those with anything to do.
+    pub(super) touched: Vec<u32>,
+    pub(super) active: Vec<u32>,
+    /// Who was found to have no place for a stranger.
+    pub(super) full: Vec<u32>,
+    /// What each worker needs.
+    pub(super) scratch: Vec<CellScratch>,
     objects_max: u32,
 }
 
@@ -185,29 +179,42 @@ impl SceneViews {
             bands: Bands::new(grid.cell_m()),
             mutual: false,
         };
-        let objects_max = objects_max.min(IDS_MAX);
-        let shards = shards_for(objects_max, grid.size());
-        let views = Self {
+        Self {
             shared: Shared {
                 grid,
                 objects: Vec::new(),
+                positions: Vec::new(),
+                places: Vec::new(),
                 ranking,
                 exceptions: ExceptionIndex::default(),
-                stranger_class: [SCENERY; UNCAPPED],
-                changes: Vec::new(),
+                cells: Vec::new(),
+                in_use: Vec::new(),
+                far: FarIndex::default(),
+                strangers: [Strangers::default(); UNCAPPED],
+                moved: Vec::new(),
+                moved_bits: Vec::new(),
+                far_changes: Vec::new(),
+                has_revised: false,
             },
-            shards: Vec::new(),
+            viewers: Vec::new(),
             queue: RefillQueue::default(),
             rerank_ticks: RERANK_TICKS,
             sweeps_max: u32::MAX,
             turn: 0,
-            changed: Vec::new(),
+            changed: FixedBitSet::new(),
+            settling: Vec::new(),
             ties: BTreeSet::new(),
             parted: Vec::new(),
             counters: ViewCounters::default(),
-            objects_max,
-        };
-        views.with_shards(shards)
+            proposals: Vec::new(),
+            unsated: Vec::new(),
+            freed: Vec::new(),
+            full: Vec::new(),
+            touched: Vec::new(),
+            active: Vec::new(),
+            scratch: vec![CellScratch::default()],
+            objects_max: objects_max.min(IDS_MAX),
+        }
     }
 
     /// Views for a scene of this size; see [`SceneGrid::new`].
@@ -234,29 +241,7 @@ impl SceneViews {
             "sight is chosen before anybody comes"
         );
         self.shared.ranking.mutual = sight == Sight::Mutual;
-        let shards = self.shards.len();
-        self.with_shards(shards)
-    }
-
-    /// The same with its viewers divided into so many shards (rounded up to a power of two), for a scene
-    /// without objects. Mutual sight has one whatever is asked for. The links that come out are the same for
-    /// any number.
-    #[must_use]
-    pub fn with_shards(mut self, count: usize) -> Self {
-        debug_assert!(
-            self.shared.objects.is_empty(),
-            "shards are made before anybody comes"
-        );
-        let count = if self.shared.ranking.mutual { 1 } else { count };
-        let shards = Share::all(count).map(|share| ViewShard::new(share, &self.shared.grid));
-        self.shards = shards.collect();
         self
-    }
-
-    /// Into how many shards the viewers are divided.
-    #[must_use]
-    pub const fn shard_count(&self) -> usize {
-        self.shards.len()
     }
 
     /// Whose lists a link must find a place in.
@@ -277,9 +262,8 @@ impl SceneViews {
     }
 
     /// Of the viewers that came or changed their cell, so many look around in the same update, the lower ids
-    /// first; all of them unless told otherwise. The others leave whom they left at once, wait in the queue and
-    /// see nobody new until their look. What a crowd that is teleported or logs in at once costs all the same
-    /// is a comparison of ties with each other, in columns.
+    /// first; all of them unless told otherwise. So it is with those whose traits or exceptions changed. The others leave
+    /// whom they left at once, wait in the queue and see nobody new until their look.
     pub const fn set_sweeps_max(&mut self, sweeps: u32) {
         self.sweeps_max = sweeps;
     }
@@ -289,33 +273,14 @@ impl SceneViews {
     /// links that cannot be any more end there, others begin as by looks. That costs as much as if everybody came anew.
     ///
     /// With classes of its own a scene passes nobody over: a full viewer compares itself with the whole population of
-    /// the cells that differ, where by default it reads columns of ties.
+    /// the cells that differ, where by default it reads columns of ties; and a place that falls free waits for a look of the
+    /// queue, from the next update on. So it is with a list in which scenery and others were ever mixed.
     pub fn set_rules(&mut self, filter: Option<ViewFilter>, priority: Option<ViewPriority>) {
         self.shared.ranking.filter = filter;
         self.shared.ranking.priority = priority;
-        // An own ranking may put anybody first, so nobody can be passed over.
-        let stranger = if priority.is_some() {
-            CLASS_MAX
-        } else {
-            SCENERY
-        };
-        self.shared.stranger_class = [stranger; UNCAPPED];
         for id in 0..self.shared.objects.len() as u32 {
-            let object = self.shared.objects[id as usize];
-            if !object.alive {
-                continue;
-            }
-            if priority.is_none() {
-                let class = Shared::class_to_strangers(&object);
-                if let Some(highest) = self.shared.stranger_class.get_mut(object.list()) {
-                    *highest = class.max(*highest);
-                }
-            }
-            self.note_traits(id);
-        }
-        for id in 0..self.shared.objects.len() as u32 {
-            if self.shared.objects[id as usize].viewer {
-                (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
+            if self.shared.objects[id as usize].alive {
+                self.note_traits(id);
             }
         }
     }
@@ -347,13 +312,14 @@ impl SceneViews {
         } else {
             0
         };
+        self.shared.positions[id as usize] = position;
+        self.shared.places[id as usize] = Place::NOWHERE;
         self.shared.objects[id as usize] = TrackedObject {
             traits: ViewTraits {
                 id,
                 class: profile.class,
                 ..profile.traits
             },
-            position,
             // Far(0..=255) and Scene make at most 256 layers, numbered 0..=255.
             layer: layer as u8,
             uncapped: profile.visibility != Visibility::Near,
@@ -367,6 +333,7 @@ impl SceneViews {
         };
         let traits = self.shared.objects[id as usize].traits;
         self.tie(id, &ViewTraits::default(), &traits);
+        self.meet_stranger(id);
         if let Some(caps) = viewer {
             self.become_viewer(id, caps);
         }
@@ -376,6 +343,8 @@ impl SceneViews {
 
     /// Removes an object with all its links, at once; the next update tells of the leaves, in both
     /// directions. False if there is no such object. The id may be reused at once.
+    ///
+    /// Cost: who sees it is found in the rows of nine cells, or of all from which a far target is seen.
     pub fn remove(&mut self, id: u32, removal: Removal) -> bool {
         let Some(object) = self.object(id).copied() else {
             return false;
@@ -385,17 +354,11 @@ impl SceneViews {
             Removal::Scene => LeaveReason::Scene,
         };
         self.cease_viewing(id, reason);
-        for shard in 0..self.shards.len() {
-            for place in (0..self.shards[shard].links.watchers_len(id)).rev() {
-                if let Some(watcher) = self.shards[shard].links.watcher_at(id, place) {
-                    self.part_at_once(watcher, reason);
-                }
-            }
-        }
         if object.viewable {
-            self.shared.grid.remove_target(id);
+            self.cease_showing(id, reason);
         }
         self.shared.objects[id as usize] = TrackedObject::ABSENT;
+        self.shared.places[id as usize] = Place::NOWHERE;
         self.tie(id, &object.traits, &ViewTraits::default());
         self.end_ties_to(id);
         self.end_exceptions_of(id);
@@ -405,13 +368,9 @@ impl SceneViews {
     /// Reports where an object is now. Cheap while its cell stays. Unknown ids are ignored.
     #[inline]
     pub fn locate(&mut self, id: u32, position: Vec2) {
-        if let Some(object) = self
-            .shared
-            .objects
-            .get_mut(id as usize)
-            .filter(|object| object.alive)
-        {
-            object.position = position;
+        // Whoever is gone may be told of as well: an update passes over it, and an insert forgets it.
+        if let Some(known) = self.shared.positions.get_mut(id as usize) {
+            *known = position;
             if self.shared.grid.locate(id, position) {
                 self.list_changed(id);
             }
@@ -421,13 +380,8 @@ impl SceneViews {
     /// Reports that an object is elsewhere without having walked there: its cell forgets its margin.
     /// Unknown ids are ignored.
     pub fn teleport(&mut self, id: u32, position: Vec2) {
-        if let Some(object) = self
-            .shared
-            .objects
-            .get_mut(id as usize)
-            .filter(|object| object.alive)
-        {
-            object.position = position;
+        if self.contains(id) {
+            self.shared.positions[id as usize] = position;
             if self.shared.grid.place(id, position) {
                 self.list_changed(id);
             }
@@ -450,6 +404,7 @@ impl SceneViews {
             object.traits = traits;
             self.tie(id, &before, &traits);
             self.note_traits(id);
+            self.meet_stranger(id);
         }
     }
 
@@ -484,8 +439,9 @@ impl SceneViews {
             None => self.cease_viewing(id, LeaveReason::Despawn),
             Some(caps) if !object.viewer => self.become_viewer(id, caps),
             Some(caps) => {
-                self.shard_mut(id).viewer_state_mut(id).caps = caps.by_class();
-                self.shared.objects[id as usize].pending.caps = true;
+                let object = &mut self.shared.objects[id as usize];
+                object.caps = caps.by_class();
+                object.pending.caps = true;
             }
         }
         self.list_changed(id);
@@ -498,37 +454,24 @@ impl SceneViews {
             .filter(|object| object.alive)
     }
 
-    pub(super) fn shard(&self, viewer: u32) -> &ViewShard {
-        &self.shards[Share::index_of(viewer, self.shards.len())]
-    }
-
-    fn shard_mut(&mut self, viewer: u32) -> &mut ViewShard {
-        let count = self.shards.len();
-        &mut self.shards[Share::index_of(viewer, count)]
-    }
-
-    /// Recomputes the lowest class that could enter a list.
-    fn refresh_gate(&mut self, viewer: u32, list: usize) {
-        let count = self.shards.len();
-        self.shards[Share::index_of(viewer, count)].refresh_gate(&self.shared, viewer, list);
-    }
-
-    /// See [`ViewShard::refresh_open`].
-    pub(super) fn refresh_open(&mut self, viewer: u32, list: usize) {
-        let count = self.shards.len();
-        self.shards[Share::index_of(viewer, count)].refresh_open(&self.shared, viewer, list);
-    }
-
-    /// Remembers that strangers of this class may stand in a list.
-    pub(super) fn raise_stranger_class(&mut self, list: usize, class: u8) {
-        let highest = self.shared.stranger_class.get_mut(list);
-        let Some(highest) = highest.filter(|highest| class > **highest) else {
+    /// Notes how an object ranks to those without a tie to it. When a list has them of two classes, it is ranked like one
+    /// with classes of its own from now on.
+    fn meet_stranger(&mut self, id: u32) {
+        let object = &self.shared.objects[id as usize];
+        let class = Shared::class_to_strangers(object);
+        let Some(strangers) = self.shared.strangers.get_mut(object.list()) else {
             return;
         };
-        *highest = class;
-        for viewer in 0..self.shared.objects.len() {
-            if self.shared.objects[viewer].viewer {
-                self.refresh_open(viewer as u32, list);
+        let known = *strangers.class.get_or_insert(class);
+        // A pair is never scenery to each other, whichever end is.
+        let is_both = class == SCENERY && self.shared.ranking.mutual && object.is_peer();
+        if known == class && !is_both || strangers.are_mixed {
+            return;
+        }
+        strangers.are_mixed = true;
+        for id in 0..self.shared.objects.len() as u32 {
+            if self.shared.objects[id as usize].viewer {
+                self.note_traits(id);
             }
         }
     }
@@ -536,83 +479,10 @@ impl SceneViews {
     fn become_viewer(&mut self, id: u32, caps: ViewCaps) {
         let object = &mut self.shared.objects[id as usize];
         object.viewer = true;
+        object.caps = caps.by_class();
         object.pending.viewer = true;
-        let is_peer = object.is_peer();
-        // Shut until the gates are known.
-        *self.shard_mut(id).viewer_state_mut(id) = ViewerState {
-            caps: caps.by_class(),
-            ..ViewerState::SHUT
-        };
-        for list in 0..LISTS {
-            self.refresh_gate(id, list);
-            self.refresh_open(id, list);
-        }
-        if !self.shared.ranking.mutual || !is_peer {
-            return;
-        }
-        // Who saw it one-way must now agree with it.
-        for place in (0..self.shard(id).links.watchers_len(id)).rev() {
-            if let Some(watcher) = self.shard(id).links.watcher_at(id, place)
-                && self.shared.objects[watcher.viewer as usize].is_peer()
-            {
-                self.part_at_once(watcher, LeaveReason::Despawn);
-            }
-        }
-    }
-
-    /// Ends a link outside an update, which will tell of it.
-    fn part_at_once(&mut self, link: WatchedBy, reason: LeaveReason) {
-        let WatchedBy {
-            viewer,
-            list,
-            place,
-        } = link;
-        let Some((key, twin)) = self.shard_mut(viewer).links.remove(viewer, list, place) else {
-            return;
-        };
-        let target = key.target();
-        self.parted.push(ViewEvent::leave(link, target, reason));
-        if let Some((list, place)) = twin {
-            let link = WatchedBy {
-                viewer: target,
-                list,
-                place,
-            };
-            self.parted.push(ViewEvent::leave(link, viewer, reason));
-            self.refresh_gate(target, list);
-            self.shard_mut(target).set_freed(target, true);
-        }
-        self.refresh_gate(viewer, list);
-        self.shard_mut(viewer).set_freed(viewer, true);
-    }
-
-    fn cease_viewing(&mut self, id: u32, reason: LeaveReason) {
-        if !self.shared.objects[id as usize].viewer {
-            return;
-        }
-        for list in 0..LISTS {
-            for place in (0..self.shard(id).links.list_len(id, list)).rev() {
-                let link = WatchedBy {
-                    viewer: id,
-                    list,
-                    place,
-                };
-                self.part_at_once(link, reason);
-            }
-        }
-        let home = self.shared.grid.home(id);
-        self.queue.remove(id);
-        let shard = self.shard_mut(id);
-        shard.viewer_index.remove(id, home);
-        shard.set_freed(id, false);
-        *shard.viewer_state_mut(id) = ViewerState::SHUT;
-        let is_mutual = self.shared.ranking.mutual;
-        let object = &mut self.shared.objects[id as usize];
-        object.viewer = false;
-        object.pending.viewer = false;
-        object.pending.caps = false;
-        // Its partners may see it one-way from now on.
-        object.pending.traits |= is_mutual;
+        self.meet_stranger(id);
+        self.part_from_peers(id);
     }
 
     /// Keeps up who is tied to whom.
@@ -666,18 +536,17 @@ impl SceneViews {
     }
 
     fn list_changed(&mut self, id: u32) {
-        let listed = &mut self.shared.objects[id as usize].pending.listed;
-        if !std::mem::replace(listed, true) {
-            self.changed.push(id);
-        }
+        self.changed.insert(id as usize);
     }
 
     fn grow(&mut self, ids: usize) {
         if ids > self.shared.objects.len() {
             self.shared.grid.grow(ids);
             self.shared.objects.resize(ids, TrackedObject::ABSENT);
+            self.shared.positions.resize(ids, Vec2::ZERO);
+            self.shared.places.resize(ids, Place::NOWHERE);
+            self.changed.grow(ids);
             self.queue.grow(ids);
-            self.shards.iter_mut().for_each(|shard| shard.grow(ids));
         }
     }
 }

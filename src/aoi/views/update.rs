@@ -1,47 +1,53 @@
 //! The View step: brings the links up to date with all that was noted since the last one.
 //!
 //! ```text
-//! settle   grid arrays follow the reported cells; changed targets are noted as arrivals
-//! part     links of changed objects that cannot be any more end; if the traits of either changed, the rest is re-ranked
-//! trim     lists above a lowered cap lose their lowest
-//! meet     viewers that moved sweep the cells that differ; changed targets offer themselves to the others
-//!          (enter.rs)
-//! rerank   a share of the viewers with a full list measures distances anew (rerank.rs)
-//! look     the first of the queue sweep their surroundings for whom they refused (refill.rs)
+//! settle   by id: cells grow, slots and rows are taken and left, the rows of who moved are laid aside
+//! serve    the first of the queue get their look
+//! cells    side by side: pass.rs
+//! pairs    where sight is mutual: mutual.rs
+//! end      slots that were left are free, events are handed out cell by cell, room that nobody needs is given back: room.rs
 //! ```
-//! With mutual sight, all that meet are served together (mutual.rs).
+//! Settling is worked in turn and in the order of ids; cells write only to themselves. So links and events are the same for
+//! any number of threads. Cells grow before any row is laid aside, since a row is read by the layout of its cell.
 //!
-//! All leave before anybody enters, so that two who walk together over a border never lose each other for a
-//! tick.
-//!
-//! Each pair is met once: a viewer that sweeps for itself finds every changed target in its range, either in
-//! a cell that is new to it or among the arrivals of the others; so changed targets offer themselves only to
-//! viewers that do not sweep. All entrants that a sweep finds are served together, the higher rank first, then
-//! the lower id.
-//!
-//! Settling and the queue are worked in turn; the rest, and looks, shard by shard.
-//!
-//! Invariant: who can gain is queued. No allocation once warm, but to sort the leaves of many who were removed.
+//! Of those who came or moved, and of those whose traits changed, at most so many look around in the same update as
+//! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
+//! first-in-first-out queue for their look.
 
-use super::events::{LeaveReason, ViewEvent};
-use super::object::{PendingChanges, UNKNOWN};
+use super::cells::{AROUND, RowState, TargetArrival, ViewerCell};
+use super::events::ViewEvent;
+use super::far_index::FarChange;
+use super::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
+use super::pass::{CellPass, CellScratch};
+use super::room::ROOM_TICKS;
 use super::scene_views::SceneViews;
-use super::scratch::ObjectChange;
-use super::shard::{Shared, ViewShard};
-use crate::aoi::links::{LISTS, UNCAPPED, WatchedBy};
-use crate::aoi::share::Share;
+use super::shared::{MovedRow, Shared};
+use crate::aoi::grid::GridCell;
+use crate::aoi::priority::ViewTraits;
 use crate::sim::{Inline, Spread};
 
+/// Into so many pieces of about the same work the cells are cut at most, so that a hot spot is not one piece.
+const PIECES_MAX: usize = 16;
+
+/// Less work is not worth a piece of its own: a cell counts one, and so does a viewer; one with a task counts more.
+const PIECE_MIN: usize = 512;
+const TASK_WORK: usize = 16;
+
+/// Cells that one worker works on, one after the other.
+struct Piece<'a, 'b> {
+    cells: &'a mut [&'b mut ViewerCell],
+    scratch: &'a mut CellScratch,
+}
+
 impl SceneViews {
-    /// The View step. Appends to `events` all that changed, shard by shard, of each viewer in the order in which
-    /// it happened; the order follows from the ids and the number of shards; serves at most `looks_max` viewers of the queue. (Those in it that turn out to
-    /// have nothing to gain are let go for free.) Of those that moved, at most so many sweep at once as
-    /// [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
+    /// The View step. Appends to `events` all that changed, cell by cell and then, where sight is mutual, as pairs
+    /// agreed, of each viewer in the order in which it happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
+    /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
         self.update_with(Inline, looks_max, events);
     }
 
-    /// The same with shards updated side by side. How many workers there are changes nothing but the time.
+    /// The same with cells worked side by side. How many workers there are changes nothing but the time.
     pub fn update_with(
         &mut self,
         spread: impl Spread,
@@ -49,25 +55,94 @@ impl SceneViews {
         events: &mut Vec<ViewEvent>,
     ) {
         self.tell_parted(events);
-        self.settle();
         self.turn = self.turn.wrapping_add(1);
-        let (shared, turn, rerank_ticks) = (&self.shared, self.turn, self.rerank_ticks);
-        spread.for_each_in_turn(&mut self.shards, |shard| {
-            for change in &shared.changes {
-                shard.part(shared, change);
-            }
-            for change in &shared.changes {
-                shard.trim(shared, change.id);
-            }
-            shard.enter(shared);
-            shard.rerank(shared, turn, rerank_ticks);
-            shard.collect_freed();
-        });
-        self.refill(spread, looks_max);
-        for shard in &mut self.shards {
-            events.append(&mut shard.events);
+        self.settle();
+        let is_mutual = self.shared.ranking.mutual;
+        if !is_mutual {
+            self.serve(looks_max);
         }
-        self.clear_pending();
+        self.give_turns();
+        self.list_active();
+        self.work_cells(spread);
+        self.hand_out(events);
+        if is_mutual {
+            self.meet_in_pairs(looks_max);
+            self.hand_out(events);
+        }
+        self.end_update();
+    }
+
+    /// Brings the rows of all cells up to date, side by side.
+    fn work_cells(&mut self, spread: impl Spread) {
+        let shared = &self.shared;
+        if spread.hands() == 1 {
+            for &cell in &self.active {
+                let viewers = &mut self.viewers[cell as usize];
+                CellPass::new(shared, viewers, &mut self.scratch[0]).run();
+            }
+            return;
+        }
+        let work = |viewers: &ViewerCell| {
+            1 + viewers.used + (viewers.asked.len() + viewers.turns.len()) * TASK_WORK
+        };
+        let (mut active, mut rest, mut first) = (Vec::new(), &mut self.viewers[..], 0);
+        for &cell in &self.active {
+            let (_, from) = std::mem::take(&mut rest).split_at_mut(cell as usize - first);
+            let Some((viewers, beyond)) = from.split_first_mut() else {
+                break;
+            };
+            active.push(viewers);
+            (rest, first) = (beyond, cell as usize + 1);
+        }
+        let total: usize = active.iter().map(|viewers| work(viewers)).sum();
+        let count = (total / PIECE_MIN).clamp(1, PIECES_MAX);
+        if self.scratch.len() < count {
+            self.scratch.resize_with(count, CellScratch::default);
+        }
+        let mut rest = &mut active[..];
+        let mut pieces = Vec::with_capacity(count);
+        for (nth, scratch) in self.scratch.iter_mut().take(count).enumerate() {
+            let (share, mut cut, mut found) = (total / count, 0, 0);
+            while cut < rest.len() && (found < share || nth + 1 == count) {
+                found += work(rest[cut]);
+                cut += 1;
+            }
+            let (cells, others) = std::mem::take(&mut rest).split_at_mut(cut);
+            rest = others;
+            pieces.push(Piece { cells, scratch });
+        }
+        spread.for_each_in_turn(&mut pieces, |Piece { cells, scratch }| {
+            for viewers in cells.iter_mut() {
+                CellPass::new(shared, viewers, scratch).run();
+            }
+        });
+    }
+
+    /// A cell has something to do in this update.
+    #[inline]
+    pub(super) fn stir(&mut self, cell: u32) {
+        let viewers = &mut self.viewers[cell as usize];
+        if !viewers.is_active {
+            viewers.is_active = true;
+            self.active.push(cell);
+        }
+    }
+
+    /// Lists the cells that have anything to do, in the order in which they were first used.
+    fn list_active(&mut self) {
+        for nth in 0..self.touched.len() {
+            let around = self.shared.cells[self.touched[nth] as usize].near;
+            for (direction, near) in around.into_iter().enumerate() {
+                if near != NONE {
+                    self.stir(near);
+                    self.viewers[near as usize].touched |= 1 << (AROUND - 1 - direction);
+                }
+            }
+        }
+        if !self.shared.far_changes.is_empty() {
+            (0..self.viewers.len() as u32).for_each(|cell| self.stir(cell));
+        }
+        self.active.sort_unstable();
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
@@ -79,248 +154,279 @@ impl SceneViews {
 
     /// Whoever has pending changes stands where it should from here on.
     fn settle(&mut self) {
-        self.changed.sort_unstable();
-        self.changed.dedup();
-        let mut changed = std::mem::take(&mut self.changed);
-        let mut sweeps = 0;
-        for id in changed.drain(..) {
-            let object = &self.shared.objects[id as usize];
-            if object.alive && object.pending.listed {
-                let waits = sweeps >= self.sweeps_max;
-                self.settle_object(id, waits);
-                let is_sweep = self.shared.objects[id as usize].pending.sweeps && !waits;
-                sweeps += u32::from(is_sweep);
-            }
+        let mut changed = std::mem::take(&mut self.settling);
+        let ids = self.changed.ones().map(|id| id as u32);
+        changed.extend(ids.filter(|&id| self.shared.objects[id as usize].alive));
+        self.changed.clear();
+        self.make_room(&changed);
+        let mut looks_left = self.sweeps_max;
+        for &id in &changed {
+            self.settle_object(id, &mut looks_left);
         }
-        self.changed = changed;
+        changed.clear();
+        self.settling = changed;
     }
 
-    fn settle_object(&mut self, id: u32, waits: bool) {
-        let Self { shared, shards, .. } = self;
-        let count = shards.len();
-        let Shared { grid, objects, .. } = shared;
-        let object = &mut objects[id as usize];
-        let shard = &mut shards[Share::index_of(id, count)];
-        let (layer, list) = (usize::from(object.layer), object.list());
-        let (from, to) = (grid.home(id), grid.cell(id));
-        let (pending, traits, moved) = (object.pending, object.traits, from != to);
-        grid.settle(id, &traits);
-        shard.viewer_index.settle(id, (from, to), &traits);
-        if pending.traits {
-            grid.write_ties(id, &traits);
-            shard.viewer_index.write_ties(id, to, &traits);
+    fn settle_object(&mut self, id: u32, looks_left: &mut u32) {
+        let object = self.shared.objects[id as usize];
+        let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
+        let is_new = self.shared.place(id).cell == NONE;
+        let moved = !is_new && from != to;
+        let cell = self.use_cell(to);
+        self.shared.grid.settle(id);
+        if object.viewable && object.uncapped {
+            self.settle_far(&object, moved.then_some(from));
+        } else if object.viewable {
+            self.settle_slot(&object, cell, moved.then_some(from));
         }
-        if pending.target {
-            grid.add_target(id, layer, list, &traits);
+        if object.viewer {
+            self.settle_row(&object, cell, moved.then_some(from), looks_left);
         }
-        if pending.viewer {
-            shard.viewer_index.add(id, to, &traits);
+        self.shared.places[id as usize].cell = cell;
+        self.shared.objects[id as usize].pending = PendingChanges::default();
+    }
+
+    fn settle_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
+        let (id, pending, list) = (object.traits.id, object.pending, object.list());
+        let everywhere = pending.target || pending.traits;
+        // Where sight is mutual it counts whether it sees, too.
+        let is_role = pending.viewer && self.shared.ranking.mutual;
+        if !everywhere && from.is_none() && !is_role {
+            return;
         }
-        if object.viewable {
-            grid.set_sightless(id, !object.viewer);
-            if pending.target || pending.traits || moved {
-                grid.note_arrival(id, layer);
+        let place = &mut self.shared.places[id as usize];
+        let cells = &mut self.shared.cells;
+        if from.is_some() && place.slot != NONE {
+            let left = &mut cells[place.cell as usize];
+            if !left.is_touched() {
+                self.touched.push(place.cell);
             }
+            left.vacate(place.slot as usize, list);
+            place.slot = NONE;
         }
-        object.pending.sweeps = object.viewer && (pending.viewer || moved);
-        let class = Shared::class_to_strangers(object);
-        shared.changes.push(ObjectChange {
-            id,
-            from,
-            moved,
-            waits,
+        let target = &mut cells[cell as usize];
+        if !target.is_touched() {
+            self.touched.push(cell);
+        }
+        let is_mutual = self.shared.ranking.mutual;
+        let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
+        let is_odd = !has_layer || is_mutual && object.viewer && !object.sees_plainly();
+        if place.slot == NONE {
+            place.slot = target.take(list, &object.traits, is_odd);
+        } else {
+            target.write(place.slot as usize, list, &object.traits, is_odd);
+        }
+        target.arrivals.push(TargetArrival {
+            slot: place.slot,
+            from: from.unwrap_or(target.at),
+            everywhere,
+            is_revised: pending.traits && !pending.target,
+            sees: object.viewer,
         });
-        if pending.target || pending.traits {
-            self.raise_stranger_class(list, class);
-        }
-        if pending.viewer {
-            (0..UNCAPPED).for_each(|list| self.refresh_open(id, list));
-        }
+        self.shared.has_revised |= pending.traits && !pending.target;
     }
 
-    fn clear_pending(&mut self) {
+    fn settle_far(&mut self, object: &TrackedObject, from: Option<GridCell>) {
+        let (id, layer, pending) = (object.traits.id, object.layer, object.pending);
         let Shared {
             grid,
-            objects,
-            changes,
+            far,
+            far_changes,
             ..
         } = &mut self.shared;
-        for ObjectChange { id, .. } in changes.drain(..) {
-            let object = &mut objects[id as usize];
-            object.pending = PendingChanges::default();
-            if object.viewable {
-                grid.forget_arrival(id, usize::from(object.layer));
-            }
+        let to = grid.coarse(usize::from(layer), grid.home(id));
+        let from = from.map(|from| grid.coarse(usize::from(layer), from));
+        let crossed = from.filter(|&from| from != to);
+        if let Some(from) = crossed {
+            far.remove(layer, from, id);
+        }
+        if pending.target || crossed.is_some() {
+            far.insert(layer, to, id);
+        }
+        if pending.target || crossed.is_some() || pending.traits {
+            let traits = pending.traits;
+            far_changes.push(FarChange { id, traits });
         }
     }
-}
 
-impl ViewShard {
-    /// Ends or re-ranks the links of an object that moved or whose traits changed, at both ends.
-    fn part(&mut self, shared: &Shared, change: &ObjectChange) {
-        let ObjectChange { id, moved, .. } = *change;
-        let object = &shared.objects[id as usize];
-        let pending = object.pending;
-        if !moved && !pending.traits {
+    fn settle_row(
+        &mut self,
+        object: &TrackedObject,
+        cell: u32,
+        from: Option<GridCell>,
+        looks_left: &mut u32,
+    ) {
+        let (id, pending) = (object.traits.id, object.pending);
+        let old = self.shared.place(id);
+        let mut tasks = 0;
+        if old.row == NONE {
+            let state = RowState {
+                caps: object.caps,
+                ..RowState::default()
+            };
+            let viewers = &mut self.viewers[cell as usize];
+            self.shared.places[id as usize].row = viewers.take(&object.traits, state, Vec::new());
+            tasks |= RowState::LOOKS | RowState::CHOOSES;
+        } else if let Some(from) = from {
+            self.move_row(object, cell, from);
+            tasks |= RowState::ARRIVED;
+            if !from.is_near(self.shared.grid.home(id)) {
+                tasks |= RowState::LOOKS | RowState::CHOOSES;
+            }
+        }
+        let Place { row, slot, .. } = self.shared.place(id);
+        let viewers = &mut self.viewers[cell as usize];
+        let state = &mut viewers.states[row as usize];
+        state.slot = slot;
+        if pending.viewer || pending.traits {
+            // Where sight is mutual others must be able to see it in the same way.
+            let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
+            let is_seen = has_layer && !object.traits.hidden || !self.shared.ranking.mutual;
+            let is_plain = object.sees_plainly() && is_seen;
+            state.tasks &= !RowState::IS_PLAIN;
+            if is_plain {
+                state.tasks |= RowState::IS_PLAIN;
+            }
+        }
+        if pending.traits {
+            viewers.ties.write(row as usize, &object.traits);
+            tasks |= RowState::REVISED | RowState::LOOKS;
+        }
+        if pending.caps {
+            viewers.states[row as usize].caps = object.caps;
+            tasks |= RowState::CAPS;
+        }
+        if tasks & !RowState::CAPS != 0 {
+            let state = &mut viewers.states[row as usize];
+            if *looks_left == 0 {
+                state.tasks |= RowState::WAITS;
+                self.queue.push(id);
+            } else {
+                *looks_left -= 1;
+                if state.is(RowState::WAITS) {
+                    state.tasks &= !RowState::WAITS;
+                    self.queue.remove(id);
+                    tasks |= RowState::LOOKS | RowState::CHOOSES;
+                }
+            }
+        }
+        if tasks != 0 {
+            viewers.ask(row, tasks);
+            self.stir(cell);
+        }
+    }
+
+    /// Lays the row of a viewer aside and gives it one in the cell where it is now.
+    fn move_row(&mut self, object: &TrackedObject, cell: u32, from: GridCell) {
+        let id = object.traits.id;
+        let old = self.shared.place(id);
+        let viewers = &mut self.viewers[old.cell as usize];
+        let bits = viewers.row_mut(old.row as usize);
+        let start = self.shared.moved_bits.len();
+        self.shared.moved_bits.extend_from_slice(bits);
+        bits.fill(0);
+        let (state, far) = viewers.free(old.row);
+        self.stir(old.cell);
+        let viewers = &mut self.viewers[cell as usize];
+        let row = viewers.take(&object.traits, state, far);
+        if state.hungry != 0 {
+            viewers.ask(row, RowState::FREED);
+        }
+        viewers.movers.push((row, self.shared.moved.len() as u32));
+        self.shared.moved.push(MovedRow {
+            from,
+            cell: old.cell,
+            start,
+        });
+        self.shared.places[id as usize].row = row;
+    }
+
+    /// The first of the queue get their look in this update.
+    fn serve(&mut self, looks_max: u32) {
+        for _ in 0..looks_max {
+            let Some(id) = self.queue.pop() else {
+                break;
+            };
+            self.counters.looks += 1;
+            let place = self.shared.place(id);
+            let viewers = &mut self.viewers[place.cell as usize];
+            viewers.states[place.row as usize].tasks &= !RowState::WAITS;
+            viewers.ask(place.row, RowState::LOOKS | RowState::CHOOSES);
+            self.stir(place.cell);
+        }
+    }
+
+    /// Says who is re-ranked in this update.
+    fn give_turns(&mut self) {
+        if self.rerank_ticks == 0 {
             return;
         }
-        let cell = shared.grid.cell(id);
-        let mut ending = std::mem::take(&mut self.scratch.ending);
-        if object.viewer && !pending.viewer && self.share.owns(id) {
-            for list in 0..LISTS {
-                // Targets of a capped list are all in the finest layer.
-                let is_revised = pending.traits || list == UNCAPPED;
-                let cells = shared.grid.cells();
-                let count = self.links.choose_seen(id, list, &mut ending, |key| {
-                    is_revised || !cell.is_near(cells[key.target() as usize])
-                });
-                if count == 0 {
-                    continue;
-                }
-                self.links.fetch_seen(id, list, &ending[..count]);
-                for &place in ending[..count].iter().rev() {
-                    let place = place as usize;
-                    if is_revised {
-                        self.revise(shared, id, list, place, pending.traits);
-                    } else {
-                        self.unlink(shared, id, list, place, LeaveReason::Range);
-                    }
-                }
-                self.refresh_gate(shared, id, list);
+        let ids = self.shared.objects.len() as u32;
+        let first = self.turn % self.rerank_ticks;
+        for id in (first..ids).step_by(self.rerank_ticks as usize) {
+            let place = self.shared.place(id);
+            if place.row == NONE {
+                continue;
             }
-            if pending.traits {
-                self.viewer_state_mut(id).bound = [UNKNOWN; LISTS];
+            let viewers = &mut self.viewers[place.cell as usize];
+            // Who has a place sees everybody anyway; who has none may lose somebody in this update still.
+            let state = &viewers.states[place.row as usize];
+            if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_place(list)) {
+                viewers.turns.push(place.row);
+                self.stir(place.cell);
             }
-            self.set_freed(id, true);
         }
-        if object.viewable && !pending.target {
-            let layer = usize::from(object.layer);
-            let cells = shared.grid.cells();
-            let count = if layer == 0 && !pending.traits {
-                self.links.choose_watchers(id, &mut ending, |viewer| {
-                    !cell.is_near(cells[viewer as usize])
-                })
+    }
+
+    /// Hands out what changed, piece by piece.
+    fn hand_out(&mut self, events: &mut Vec<ViewEvent>) {
+        for scratch in &mut self.scratch {
+            if events.is_empty() {
+                std::mem::swap(events, &mut scratch.events);
             } else {
-                self.links.choose_watchers(id, &mut ending, |viewer| {
-                    pending.traits || !shared.grid.in_range(layer, cells[viewer as usize], cell)
-                })
-            };
-            self.links.fetch_watchers(id, &ending[..count]);
-            for &place in ending[..count].iter().rev() {
-                let place = place as usize;
-                let (viewer, list) = if pending.traits {
-                    let Some(WatchedBy {
-                        viewer,
-                        list,
-                        place,
-                    }) = self.links.watcher_at(id, place)
-                    else {
-                        continue;
-                    };
-                    if !self.revise(shared, viewer, list, place, true) {
-                        continue;
-                    }
-                    (viewer, list)
-                } else {
-                    let Some(link) = self.links.remove_watcher(id, place) else {
-                        continue;
-                    };
-                    self.tell_left(link, id, LeaveReason::Range);
-                    (link.viewer, link.list)
-                };
-                self.refresh_gate(shared, viewer, list);
-                self.set_freed(viewer, true);
+                events.append(&mut scratch.events);
             }
-        }
-        self.scratch.ending = ending;
-    }
-
-    /// Ends a link that cannot be any more, or ranks it anew if the traits of either changed; true if anything changed.
-    fn revise(
-        &mut self,
-        shared: &Shared,
-        viewer: u32,
-        list: usize,
-        place: usize,
-        traits: bool,
-    ) -> bool {
-        let Some(key) = self.links.key_at(viewer, list, place) else {
-            return false;
-        };
-        let target = key.target();
-        let (a, b) = (
-            &shared.objects[viewer as usize],
-            &shared.objects[target as usize],
-        );
-        let reason = if !shared.grid.in_range(
-            usize::from(b.layer),
-            shared.grid.cell(viewer),
-            shared.grid.cell(target),
-        ) {
-            LeaveReason::Range
-        } else if traits && !shared.allows(a, b) {
-            LeaveReason::Hidden
-        } else {
-            let rank = if traits {
-                shared.ranking.rank_in_band(key.rank(), a, b)
-            } else {
-                key.rank()
-            };
-            return self.set_rank(shared, viewer, list, place, rank);
-        };
-        self.unlink(shared, viewer, list, place, reason);
-        true
-    }
-
-    /// Ranks a link anew; true if that changes it. The viewer's gate is the caller's to refresh.
-    pub(super) fn set_rank(
-        &mut self,
-        shared: &Shared,
-        viewer: u32,
-        list: usize,
-        place: usize,
-        rank: u8,
-    ) -> bool {
-        match self.links.key_at(viewer, list, place) {
-            Some(key) if key.rank() != rank => {
-                self.links.set_rank(viewer, list, place, rank);
-                if let Some((theirs, _)) = self.links.partner_at(viewer, list, place) {
-                    self.refresh_gate(shared, key.target(), theirs);
-                    self.set_freed(key.target(), true);
-                }
-                true
-            }
-            _ => false,
         }
     }
 
-    /// Evicts the lowest of a viewer's lists until no list is over its cap, if the caps changed.
-    fn trim(&mut self, shared: &Shared, viewer: u32) {
-        let object = &shared.objects[viewer as usize];
-        if !object.viewer || !object.pending.caps || !self.share.owns(viewer) {
-            return;
+    fn end_update(&mut self) {
+        for scratch in &mut self.scratch {
+            self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
         }
-        for list in 0..UNCAPPED {
-            let len = self.links.list_len(viewer, list);
-            let excess = len.saturating_sub(self.viewer_state(viewer).cap(list));
-            if excess > 0 {
-                let lowest = &mut self.scratch.entrants[list];
-                lowest.clear();
-                lowest.extend(self.links.keys(viewer, list));
-                let (_, &mut last, _) = lowest.select_nth_unstable(excess - 1);
-                lowest.clear();
-                for place in (0..len).rev() {
-                    if let Some(key) = self
-                        .links
-                        .key_at(viewer, list, place)
-                        .filter(|&key| key <= last)
-                    {
-                        self.evict(shared, viewer, list, place, key);
-                    }
-                }
-            }
-            self.refresh_gate(shared, viewer, list);
+        let mut active = std::mem::take(&mut self.active);
+        // Pairs may have stirred others.
+        active.sort_unstable();
+        for &cell in &active {
+            let viewers = &mut self.viewers[cell as usize];
+            self.freed.append(&mut viewers.freed);
+            viewers.end_update();
         }
-        self.set_freed(viewer, true);
+        for cell in self.touched.drain(..) {
+            self.shared.cells[cell as usize].end_update();
+        }
+        for cell in active.drain(..) {
+            self.fit_room(cell as usize);
+        }
+        self.active = active;
+        let first = (self.turn % ROOM_TICKS) as usize;
+        for cell in (first..self.viewers.len()).step_by(ROOM_TICKS as usize) {
+            self.fit_room(cell);
+        }
+        self.shared.has_revised = false;
+        self.enqueue_freed();
+        self.shared.moved.clear();
+        self.shared.moved_bits.clear();
+        self.shared.far_changes.clear();
+        if self.turn.is_multiple_of(ROOM_TICKS) {
+            self.drop_buffers();
+        }
+    }
+
+    /// Queues who may gain something that only a look finds.
+    pub(super) fn enqueue_freed(&mut self) {
+        self.freed.sort_unstable();
+        for viewer in self.freed.drain(..) {
+            self.queue.push(viewer);
+        }
     }
 }

@@ -86,20 +86,25 @@ fn equals_do_not_evict_each_other() {
 }
 
 #[test]
-fn a_free_place_goes_to_somebody_who_was_refused() {
+fn a_free_place_goes_to_somebody_who_was_left_out_in_the_same_tick() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 0);
-    assert_eq!(views.counters().refused, 1);
+    assert_eq!(seen(&views), [1, 2]);
     views.remove(1, Removal::Despawn);
     step(&mut views, 0);
-    assert_eq!(
-        (seen(&views), views.queue_len()),
-        (vec![2], 1),
-        "it waits while there are no looks"
-    );
-    step(&mut views, 1);
     assert_eq!((seen(&views), views.queue_len()), (vec![2, 3], 0));
-    assert_eq!(views.counters().refills, 1);
+    assert_eq!(views.counters().refills, 3, "two when it came, one now");
+}
+
+#[test]
+fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
+    let mut views = crowd(2, &[1, 2, 2, 1, 1, 1]);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [3, 4]);
+    assert_eq!(views.counters().refused, 1);
+    views.remove(3, Removal::Despawn);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [4, 5]);
 }
 
 #[test]
@@ -213,14 +218,27 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
 
 #[test]
 fn the_check_finds_a_forgotten_refusal() {
-    let mut views = crowd(1, &[1, 2, 2]);
+    let mut views = crowd(1, &[1, 1, 1]);
     step(&mut views, 9);
-    views.shards[0].viewer_state_mut(0).bound = [0; 4];
-    assert!(
-        views
-            .validate()
-            .is_err_and(|fault| fault.to_string().contains("forgotten"))
-    );
+    views.viewers[0].states[0].refused = 0;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("forgotten"), "{fault}");
+}
+
+#[test]
+fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 9);
+    let whole = views.clone();
+    views.viewers[0].bits[0] |= 1 << 3;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("its cap is 2"), "{fault}");
+    let mut views = whole;
+    views.viewers[0].bits[0] &= !(1 << 2);
+    views.viewers[0].states[0].count[0] -= 1;
+    views.counters.leaves += 1;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("has a place for"), "{fault}");
 }
 
 #[test]
@@ -248,23 +266,6 @@ fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
     assert_eq!(views.queue_len(), 0);
     views.teleport(0, vec2(65.0, 5.0));
     assert_eq!(step(&mut views, 0).len(), 2 * 8, "leaving is never put off");
-}
-
-#[test]
-fn only_large_scenes_with_full_cells_are_divided() {
-    let shards = |side_m: f32, objects_max, sight| {
-        let views = SceneViews::with_size((side_m, side_m), 50.0, 0.0, objects_max);
-        views
-            .expect("a legal scene")
-            .with_sight(sight)
-            .shard_count()
-    };
-    assert_eq!(shards(1_000.0, 10_000, Sight::Directed), 1);
-    assert_eq!(shards(1_000.0, 50_000, Sight::Directed), 4);
-    assert_eq!(shards(1_000.0, 1 << 20, Sight::Directed), 16);
-    assert_eq!(shards(4_000.0, 100_000, Sight::Directed), 2);
-    assert_eq!(shards(16_000.0, 100_000, Sight::Directed), 1);
-    assert_eq!(shards(1_000.0, 50_000, Sight::Mutual), 1);
 }
 
 #[test]
@@ -298,4 +299,104 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
     step(&mut views, 1_000);
     let seen: Vec<u32> = views.seen_by(61).map(|(target, _)| target).collect();
     assert!(seen.contains(&60) && seen.len() == 10, "{seen:?}");
+}
+
+#[test]
+fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
+    let mut views = crowd(1, &[1, 2, 2]);
+    let target = u32::MAX;
+    let traits = ViewTraits {
+        target,
+        ..ViewTraits::default()
+    };
+    views.set_traits(0, traits);
+    views.set_rerank_ticks(1);
+    step(&mut views, 9);
+    step(&mut views, 9);
+    assert_eq!(seen(&views), [1]);
+}
+
+#[test]
+fn the_check_finds_a_bit_of_a_slot_that_nobody_has() {
+    let mut views = crowd(2, &[1, 2]);
+    step(&mut views, 9);
+    views.viewers[0].bits[0] |= 1 << 9;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("that nobody has"), "{fault}");
+}
+
+/// A scene in which sight is mutual, with one of each of these classes and caps, as scenery or not.
+fn peers(cast: &[(KindClass, Option<ViewCaps>, bool)]) -> SceneViews {
+    let (_, mut views) = scene(Sight::Mutual);
+    for (id, &(class, caps, scenery)) in (0..).zip(cast) {
+        let traits = ViewTraits {
+            scenery,
+            team: 1,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        views
+            .insert(id, vec2(35.0, 25.0), profile, caps)
+            .expect("a free id");
+        step(&mut views, 9);
+    }
+    views
+}
+
+#[test]
+fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
+    let one = (KindClass::Player, Some(ViewCaps::all(1)), false);
+    let mut views = peers(&[one; 3]);
+    assert!(views.visible(0, 1) && !views.visible(2, 0));
+    views.viewers[0].states[0].refused = 0;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("forgotten"), "{fault}");
+}
+
+#[test]
+fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
+    let caps = Some(ViewCaps::all(1));
+    let of_npcs = Some(ViewCaps {
+        players: 0,
+        ..ViewCaps::all(1)
+    });
+    let (player, npc) = (KindClass::Player, KindClass::Npc);
+    let mut views = peers(&[
+        (player, caps, false),
+        (npc, caps, false),
+        (npc, None, true),
+        (player, of_npcs, false),
+    ]);
+    // Nobody is tied to anybody.
+    for id in 0..4 {
+        let traits = views.traits(id).expect("it was inserted");
+        views.set_traits(id, ViewTraits { team: 0, ..traits });
+    }
+    step(&mut views, 9);
+    assert!(views.visible(0, 1) && views.visible(3, 2) && !views.visible(3, 1));
+    views.remove(0, Removal::Despawn);
+    step(&mut views, 9);
+    assert!(views.visible(3, 1) && views.visible(1, 3) && !views.visible(3, 2));
+}
+
+/// Where all are compared, who lost somebody waits for its look: so many looks a tick, however many saw the one that left.
+#[test]
+fn places_of_a_ranking_of_ones_own_are_filled_by_looks() {
+    let mut views = crowd(2, &[1; 9]);
+    let caps = Some(ViewCaps::all(2));
+    (1..8).for_each(|id| views.set_caps(id, caps));
+    views.set_rules(None, Some(|_, b| if b.id == 8 { 9 } else { 1 }));
+    step(&mut views, 0);
+    assert_eq!(views.watchers_len(8), 8);
+    views.remove(8, Removal::Despawn);
+    assert_eq!(step(&mut views, 9).len(), 8, "all lose it");
+    assert!(views.queued().eq(0..8));
+    assert_eq!(step(&mut views, 3).len(), 3);
+    assert_eq!(step(&mut views, 9).len(), 5);
+    assert_eq!(views.queue_len(), 0);
 }

@@ -12,6 +12,7 @@ pub(super) enum Op {
         visibility: u8,
         team: u32,
         viewable: bool,
+        scenery: bool,
         caps: Option<[u16; 3]>,
     },
     Remove {
@@ -143,6 +144,7 @@ impl Model {
             visibility,
             team,
             viewable,
+            scenery,
             caps,
         } = *op
         else {
@@ -158,6 +160,7 @@ impl Model {
         let traits = ViewTraits {
             id,
             team,
+            scenery: scenery && self.has_scenery,
             ..ViewTraits::default()
         };
         let profile = Profile {
@@ -299,20 +302,24 @@ pub(super) fn insert() -> impl Strategy<Value = Op> {
         0u8..9,
         0u32..3,
         prop::bool::weighted(0.9),
+        prop::bool::weighted(0.4),
         caps(),
     )
-        .prop_map(|(id, at, class, visibility, team, viewable, caps)| {
-            // Mostly players, so that caps bite.
-            Op::Insert {
-                id,
-                at,
-                class: class / 2,
-                visibility,
-                team,
-                viewable,
-                caps,
-            }
-        })
+        .prop_map(
+            |(id, at, class, visibility, team, viewable, scenery, caps)| {
+                // Mostly players, so that caps bite.
+                Op::Insert {
+                    id,
+                    at,
+                    class: class / 2,
+                    visibility,
+                    team,
+                    viewable,
+                    scenery,
+                    caps,
+                }
+            },
+        )
 }
 
 pub(super) fn op() -> impl Strategy<Value = Op> {

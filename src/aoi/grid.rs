@@ -1,49 +1,40 @@
-//! The interest grid of a scene: which cell an object is in, and who is in a cell.
+//! The interest grid of a scene: which cell an object is in, and which cells are in range of each other.
 //!
 //! ```text
-//! position ──locate──▶ sticky GridCell ──settle──▶ member arrays: targets by layer
+//! position ──locate──▶ sticky GridCell ──settle──▶ home, the cell in whose slots and rows it stands
 //! ```
 //! Cells are *sticky*: each axis of an object's cell changes only when its position leaves `[c·s − m, (c +
 //! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So whoever walks along a border does not
 //! flicker, and what is in range is a function of the reported cells alone.
 //!
-//! Targets live in *layers*: layer 0 has the grid's own cells; another layer's cells are `scale` grid cells
-//! wide (`Visibility::Far`), up to one cell for the whole scene (`Visibility::Scene`). In range means at most
-//! one cell apart on both axes in the layer of the target. Viewers are kept elsewhere (viewer_index.rs).
+//! Who is seen from afar lives in a coarser *layer*, whose cells are `scale` grid cells wide (`Visibility::Far`), up to
+//! one cell for the whole scene (`Visibility::Scene`). In range means at most one cell apart on both axes in the layer of
+//! the target.
 //!
-//! [`locate`](SceneGrid::locate) changes the reported cell at once but the arrays only at
-//! [`settle`](SceneGrid::settle), so that the order in which objects were located cannot reach game state.
+//! [`locate`](SceneGrid::locate) changes the reported cell at once and the home only at [`settle`](SceneGrid::settle), so
+//! that the order in which objects were located cannot reach game state. Positions outside the scene, also NaN and the
+//! infinities, count for the border cells.
 //!
-//! The arrays themselves are in target_index.rs. Positions outside the scene, also NaN and the infinities, count for
-//! the border cells.
-//!
-//! Invariant: a member's place is `members[places[id]] == id`.
-//! Cost: insert, remove, move O(1); 19 bytes an object, and 24 more for what a target's ties are found by,
-//! before slack; 32 bytes a cell, layer and list in use, and 12 a cell.
+//! Cost: O(1) each; 8 bytes an object.
 
 use glam::Vec2;
 use thiserror::Error;
 
-use super::members::Members;
-use crate::aoi::links::{LISTS, UNCAPPED};
 use crate::world::Visibility;
 
 /// The most cells a grid may have.
 pub const CELLS_MAX: u64 = 1 << 20;
 
-/// No member, no place, no further arrival.
-pub(super) const NONE: u32 = u32::MAX;
-
-/// The nine cells around one, itself first, those at its corners last.
-const AROUND: [(i32, i32); 9] = [
-    (0, 0),
-    (0, -1),
-    (-1, 0),
-    (1, 0),
-    (0, 1),
+/// The steps to the nine cells around one, itself among them, row by row.
+pub(super) const AROUND: [(i32, i32); 9] = [
     (-1, -1),
+    (0, -1),
     (1, -1),
+    (-1, 0),
+    (0, 0),
+    (1, 0),
     (-1, 1),
+    (0, 1),
     (1, 1),
 ];
 
@@ -64,6 +55,34 @@ impl GridCell {
         // Without a branch, as in sweeps either answer is likely; the widest grid is too narrow to wrap around.
         (self.x.wrapping_sub(other.x).wrapping_add(1) <= 2)
             & (self.y.wrapping_sub(other.y).wrapping_add(1) <= 2)
+    }
+
+    /// Which of the nine cells around this one another is, counted row by row; `None` if it is farther.
+    #[must_use]
+    #[inline]
+    pub(super) const fn direction_of(self, other: Self) -> Option<usize> {
+        let dx = other.x.wrapping_sub(self.x).wrapping_add(1);
+        let dy = other.y.wrapping_sub(self.y).wrapping_add(1);
+        if dx <= 2 && dy <= 2 {
+            Some((dy * 3 + dx) as usize)
+        } else {
+            None
+        }
+    }
+
+    /// The cell at this place of the nine around one, of a grid of this size.
+    #[must_use]
+    pub(super) fn neighbour(self, direction: usize, (columns, rows): (u16, u16)) -> Option<Self> {
+        let (dx, dy) = AROUND[direction];
+        let axis = |at: u16, step: i32, count: u16| {
+            u16::try_from(i32::from(at) + step)
+                .ok()
+                .filter(|&at| at < count)
+        };
+        Some(Self {
+            x: axis(self.x, dx, columns)?,
+            y: axis(self.y, dy, rows)?,
+        })
     }
 }
 
@@ -115,39 +134,26 @@ pub fn cell_m_for_screen(width_m: f32, height_m: f32) -> f32 {
     (1.5 * width_m * height_m).sqrt() / 3.0
 }
 
-/// One layer of targets: dense member arrays by cell.
-#[derive(Clone, Debug)]
-pub(super) struct Layer {
-    /// How many grid cells wide a cell of this layer is.
-    pub(super) scale: u32,
-    pub(super) columns: u16,
-    pub(super) rows: u16,
-    /// By list, then by cell; no cells of a list in which nobody ever was.
-    pub(super) members: [Vec<Members>; LISTS],
-    /// For each cell the first of those that arrived in this update; the others follow through
-    /// `next_arrival`.
-    pub(super) arrivals: Vec<u32>,
-    pub(super) arrival_count: usize,
+/// A layer of cells: how wide they are in grid cells, and how many there are.
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    scale: u32,
+    columns: u16,
+    rows: u16,
 }
 
-/// Cells and their members; objects are named by dense ids that index its arrays.
+/// Where everybody is; objects are named by dense ids that index its arrays.
 #[derive(Clone, Debug)]
 pub struct SceneGrid {
-    pub(super) cell_m: f32,
-    pub(super) margin_m: f32,
-    pub(super) columns: u16,
-    pub(super) rows: u16,
-    pub(super) layers: Vec<Layer>,
-    /// The layer and list of each id that is a target, and whether it counts as sightless.
-    pub(super) target_lists: Vec<(u8, u8, bool)>,
-    /// How many targets of each capped list and cell of the finest layer are no viewers.
-    pub(super) sightless: [Vec<u32>; UNCAPPED],
+    cell_m: f32,
+    margin_m: f32,
+    columns: u16,
+    rows: u16,
+    layers: Vec<Layer>,
     /// The reported cell of each id.
-    pub(super) cells: Vec<GridCell>,
-    /// The cell in whose arrays each id stands.
-    pub(super) homes: Vec<GridCell>,
-    pub(super) target_places: Vec<u32>,
-    pub(super) next_arrival: Vec<u32>,
+    cells: Vec<GridCell>,
+    /// The cell of each id as of the last update.
+    homes: Vec<GridCell>,
 }
 
 impl SceneGrid {
@@ -157,19 +163,14 @@ impl SceneGrid {
     /// See [`GridError`].
     pub fn new(width_m: f32, height_m: f32, cell_m: f32, margin_m: f32) -> Result<Self, GridError> {
         let (columns, rows) = Self::columns_and_rows(width_m, height_m, cell_m, margin_m)?;
-        let cell_count = usize::from(columns) * usize::from(rows);
         let mut grid = Self {
             cell_m,
             margin_m,
             columns,
             rows,
             layers: Vec::new(),
-            target_lists: Vec::new(),
-            sightless: std::array::from_fn(|_| vec![0; cell_count]),
             cells: Vec::new(),
             homes: Vec::new(),
-            target_places: Vec::new(),
-            next_arrival: Vec::new(),
         };
         grid.layer_of_scale(1);
         Ok(grid)
@@ -227,9 +228,6 @@ impl SceneGrid {
         if ids > self.cells.len() {
             self.cells.resize(ids, GridCell::default());
             self.homes.resize(ids, GridCell::default());
-            self.target_places.resize(ids, NONE);
-            self.next_arrival.resize(ids, NONE);
-            self.target_lists.resize(ids, (0, 0, false));
         }
     }
 
@@ -239,15 +237,9 @@ impl SceneGrid {
         self.cells.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// The reported cells of all ids.
+    /// The cell in which an id stands: its reported cell as of the last [`settle`](Self::settle).
     #[must_use]
     #[inline]
-    pub fn cells(&self) -> &[GridCell] {
-        &self.cells
-    }
-
-    /// The cell in whose arrays an id stands: its reported cell as of the last [`settle`](Self::settle).
-    #[must_use]
     pub fn home(&self, id: u32) -> GridCell {
         self.homes.get(id as usize).copied().unwrap_or_default()
     }
@@ -296,6 +288,17 @@ impl SceneGrid {
         cell != self.homes[id as usize]
     }
 
+    /// Makes an id's reported cell its home.
+    pub fn settle(&mut self, id: u32) {
+        self.homes[id as usize] = self.cells[id as usize];
+    }
+
+    /// The number of a cell, row by row.
+    #[must_use]
+    pub fn number(&self, cell: GridCell) -> usize {
+        usize::from(cell.y) * usize::from(self.columns) + usize::from(cell.x)
+    }
+
     /// The layer in which targets of this visibility live; made when first asked for.
     pub fn layer_of(&mut self, visibility: Visibility) -> usize {
         let whole = u32::from(self.columns.max(self.rows));
@@ -310,16 +313,6 @@ impl SceneGrid {
     #[must_use]
     pub fn layer_count(&self) -> usize {
         self.layers.len()
-    }
-
-    /// The lists in which targets of a layer may stand: of the coarser ones only that outside caps.
-    #[must_use]
-    pub const fn lists(&self, layer: usize) -> core::ops::Range<usize> {
-        if layer == 0 {
-            0..LISTS
-        } else {
-            UNCAPPED..LISTS
-        }
     }
 
     /// The cell of a layer that a grid cell lies in.
@@ -342,106 +335,28 @@ impl SceneGrid {
         self.coarse(layer, a).is_near(self.coarse(layer, b))
     }
 
-    /// The cells of a layer around one of it, that one first, those outside the scene left out.
+    /// The cells of a layer around one of it, those outside the scene left out.
     pub fn around(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
         let Layer { columns, rows, .. } = self.layers[layer];
-        AROUND.iter().filter_map(move |&(dx, dy)| {
-            let x = u16::try_from(i32::from(coarse.x) + dx)
-                .ok()
-                .filter(|&x| x < columns)?;
-            let y = u16::try_from(i32::from(coarse.y) + dy)
-                .ok()
-                .filter(|&y| y < rows)?;
-            Some(GridCell { x, y })
-        })
+        (0..AROUND.len()).filter_map(move |nth| coarse.neighbour(nth, (columns, rows)))
     }
 
-    /// The grid cells from which a target in this cell of a layer is in range, row by row.
-    pub fn around_fine(
-        &self,
-        layer: usize,
-        coarse: GridCell,
-    ) -> impl Iterator<Item = GridCell> + use<> {
-        let scale = self.layers[layer].scale;
-        let span = |c: u16, count: u16| {
-            let start = u32::from(c).saturating_sub(1) * scale;
-            let end = ((u32::from(c) + 2) * scale).min(u32::from(count));
-            start as u16..end as u16
-        };
-        let (columns, rows) = (span(coarse.x, self.columns), span(coarse.y, self.rows));
-        rows.flat_map(move |y| columns.clone().map(move |x| GridCell { x, y }))
-    }
-
-    /// The place of an id among the targets of its cell, for state hashes: sweeps read the members in this
-    /// order.
+    /// The cells that a circle touches, by the corners of the rectangle around it: whoever is in the circle stands in one
+    /// of them, however its cell came about.
     #[must_use]
-    pub fn place_of(&self, id: u32) -> u32 {
-        self.target_places[id as usize]
-    }
-
-    /// The targets of all layers in cells that a circle touches (margin included), each once. A superset of
-    /// the targets in the circle; cost: the cells touched plus the targets found.
-    pub fn targets_near(&self, centre: Vec2, radius_m: f32) -> impl Iterator<Item = u32> + '_ {
+    pub fn corners(&self, centre: Vec2, radius_m: f32) -> (GridCell, GridCell) {
         // An object may stray from its cell by the margin, and rounding may add a hair.
         let reach = Vec2::splat(radius_m + self.margin_m + self.cell_m * 1e-3);
-        let (low, high) = (
+        (
             self.floor_cell(centre - reach),
             self.floor_cell(centre + reach),
-        );
-        (0..self.layers.len()).flat_map(move |layer| {
-            let (low, high) = (self.coarse(layer, low), self.coarse(layer, high));
-            (low.y..=high.y)
-                .flat_map(move |y| (low.x..=high.x).map(move |x| GridCell { x, y }))
-                .flat_map(move |cell| {
-                    (0..LISTS).flat_map(move |list| self.targets(layer, list, cell).ids())
-                })
-                .copied()
-        })
+        )
     }
 
     /// The bytes that the grid holds, slack included.
     #[must_use]
-    pub fn allocated_bytes(&self) -> usize {
-        let members =
-            |cells: &[Members]| -> usize { cells.iter().map(Members::allocated_bytes).sum() };
-        let layers: usize = self
-            .layers
-            .iter()
-            .map(|layer| {
-                let lists = layer.members.iter();
-                lists.map(|cells| members(cells)).sum::<usize>() + layer.arrivals.len() * 4
-            })
-            .sum();
-        let object = 2 * size_of::<GridCell>() + 2 * size_of::<u32>() + size_of::<(u8, u8, bool)>();
-        let sightless = self
-            .sightless
-            .iter()
-            .map(|cells| cells.len() * size_of::<u32>());
-        layers + sightless.sum::<usize>() + self.cells.capacity() * object
-    }
-
-    /// Checks that a target stands where its home and list say, and nobody else. O(1).
-    ///
-    /// # Errors
-    /// Says what is wrong.
-    pub fn validate(&self, id: u32, layer: usize, is_target: bool) -> Result<(), String> {
-        let home = self.home(id);
-        let place = self.place_of(id);
-        let list = usize::from(self.target_lists[id as usize].1);
-        let targets = self.targets(layer, list, self.coarse(layer, home)).ids();
-        if is_target != (place != NONE) || is_target && targets.get(place as usize) != Some(&id) {
-            return Err(format!(
-                "target {id} is not at its place in layer {layer}, cell {home:?}"
-            ));
-        }
-        Ok(())
-    }
-
-    /// How many targets all arrays have. O(cells).
-    #[must_use]
-    pub fn target_count(&self) -> usize {
-        let targets = self.layers.iter().flat_map(|layer| &layer.members);
-        targets.flatten().map(Members::len).sum()
+    pub const fn allocated_bytes(&self) -> usize {
+        (self.cells.capacity() + self.homes.capacity()) * size_of::<GridCell>()
     }
 
     fn layer_of_scale(&mut self, scale: u32) -> usize {
@@ -450,14 +365,10 @@ impl SceneGrid {
         }
         let columns = u32::from(self.columns).div_ceil(scale);
         let rows = u32::from(self.rows).div_ceil(scale);
-        let cells = (columns * rows) as usize;
         self.layers.push(Layer {
             scale,
             columns: columns as u16,
             rows: rows as u16,
-            members: Default::default(),
-            arrivals: vec![NONE; cells],
-            arrival_count: 0,
         });
         self.layers.len() - 1
     }
@@ -470,18 +381,12 @@ fn floor_axis(p: f32, cell_m: f32, count: u16) -> u16 {
     ((p / cell_m).floor() as i64).clamp(0, i64::from(count) - 1) as u16
 }
 
-#[inline]
-pub(super) fn index(cell: GridCell, columns: u16) -> usize {
-    usize::from(cell.y) * usize::from(columns) + usize::from(cell.x)
-}
-
 #[cfg(test)]
 mod tests {
     use glam::vec2;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::aoi::priority::ViewTraits;
 
     fn grid() -> SceneGrid {
         let mut grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
@@ -569,7 +474,8 @@ mod tests {
         let everyone = grid.layer_of(Visibility::Scene);
         assert_eq!(grid.layer_of(Visibility::Far(200)), everyone);
         assert_eq!(grid.layer_of(Visibility::Far(0)), 0);
-        assert_eq!(grid.around_fine(everyone, GridCell::default()).count(), 60);
+        let corner = GridCell { x: 9, y: 5 };
+        assert!(grid.in_range(everyone, GridCell::default(), corner));
         let far = grid.layer_of(Visibility::Far(4));
         assert!(grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 7, y: 5 }));
         assert!(!grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 8, y: 0 }));
@@ -587,26 +493,28 @@ mod tests {
     proptest! {
         #![proptest_config(draws!())]
 
-        /// For each layer and each pair of cells, the two ways round a cell agree with `in_range`.
+        /// For each layer and each pair of cells, the ways round a cell agree with `in_range`.
         #[test]
-        fn both_ways_round_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
+        fn the_ways_round_a_cell_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
             let mut grid = grid();
             let layer = grid.layer_of(Visibility::Far(far));
             let here = GridCell { x, y };
             let coarse: Vec<_> = grid.around(layer, grid.coarse(layer, here)).collect();
-            let fine: Vec<_> = grid.around_fine(layer, grid.coarse(layer, here)).collect();
             for y in 0..6 {
                 for x in 0..10 {
                     let there = GridCell { x, y };
                     let near = grid.in_range(layer, here, there);
                     prop_assert_eq!(coarse.contains(&grid.coarse(layer, there)), near);
-                    prop_assert_eq!(fine.contains(&there), near);
+                    let direction = here.direction_of(there);
+                    prop_assert_eq!(direction.is_some(), here.is_near(there));
+                    if let Some(direction) = direction {
+                        prop_assert_eq!(here.neighbour(direction, (10, 6)), Some(there));
+                    }
                 }
             }
         }
 
-        /// Whoever is within the radius stands in a cell that the circle touches, however its cell came
-        /// about.
+        /// Whoever is within the radius stands in a cell that the circle touches, however its cell came about.
         #[test]
         fn a_circle_misses_nobody(
             walk in prop::collection::vec((-20f32..120.0, -20f32..80.0), 1..6),
@@ -619,9 +527,10 @@ mod tests {
             for step in &walk {
                 grid.locate(0, at(step));
             }
-            grid.add_target(0, 0, 0, &ViewTraits::default());
             let distance = at(&walk[walk.len() - 1]).distance(at(&centre));
-            prop_assert!(grid.targets_near(at(&centre), distance + slack).any(|id| id == 0));
+            let (low, high) = grid.corners(at(&centre), distance + slack);
+            let GridCell { x, y } = grid.cell(0);
+            prop_assert!((low.x..=high.x).contains(&x) && (low.y..=high.y).contains(&y));
         }
     }
 }

@@ -1,0 +1,597 @@
+//! The cells of a scene in use: who is in them to be seen, and to see, and who sees whom.
+//!
+//! ```text
+//! TargetCell   slots  0 1 2 … 63 │ 64 …      ids and ties by slot; masks: population by class, vacated, arrived
+//! ViewerCell   rows   ┌ words of the first cell around │ of the second │ … │ of the ninth ┐
+//!                row 0│ 0110…                          │ 0100…         │   │              │  a bit for each slot:
+//!                row 1│ 1010…                          │               │   │              │  "is seen"
+//! ```
+//! An object that can be seen near has a slot of its cell, one that sees has a row. While cells work side by side each
+//! writes its own rows, and reads the slots of the nine cells around it, which nobody writes then.
+//!
+//! Nobody notes who watches a slot: whoever asks goes through its bit in the rows of nine cells.
+//!
+//! Cells are made when first used and stay; slots and rows that nobody needs are given back (room.rs).
+//! Invariant: a row's bit is set only at a slot that is taken; a slot vacated in an update is not taken again in it.
+//! Cost: a row has as many bits as nine cells have slots, so rows are quadratic in who is in nine cells: 72 bytes a viewer
+//! where no cell has more than 64 slots, 6 kB for each of 50,000 viewers in nine cells (300 MB); 100 to 120 bytes an object
+//! beside them.
+
+use glam::Vec2;
+
+use super::object::{LISTS, NONE, UNCAPPED};
+use super::ties::TieColumns;
+use crate::aoi::grid::{GridCell, SceneGrid};
+use crate::aoi::priority::ViewTraits;
+
+/// How many cells are around one, itself among them.
+pub(super) const AROUND: usize = 9;
+
+/// The place of a cell among those around it.
+pub(super) const OWN_CELL: usize = 4;
+
+/// The cells around one by the quarter of it in which a viewer stands, the nearest first: its own, the two beside the
+/// quarter, the one at its corner, the others.
+pub(super) const ORDERS: [[usize; AROUND]; 4] = orders();
+
+const fn orders() -> [[usize; AROUND]; 4] {
+    let mut orders = [[0; AROUND]; 4];
+    let mut quarter = 0;
+    while quarter < 4 {
+        // Towards the quarter, and away from it.
+        let x: i32 = if quarter & 1 == 0 { -1 } else { 1 };
+        let y: i32 = if quarter & 2 == 0 { -1 } else { 1 };
+        let steps = [
+            (0, 0),
+            (x, 0),
+            (0, y),
+            (x, y),
+            (-x, 0),
+            (0, -y),
+            (-x, y),
+            (x, -y),
+            (-x, -y),
+        ];
+        let mut nth = 0;
+        while nth < AROUND {
+            let (dx, dy) = steps[nth];
+            orders[quarter][nth] = ((dy + 1) * 3 + dx + 1) as usize;
+            nth += 1;
+        }
+        quarter += 1;
+    }
+    orders
+}
+
+/// In which quarter of a cell a position lies.
+#[inline]
+pub(super) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usize {
+    let half = |p: f32, cell: u16| usize::from(p >= (f32::from(cell) + 0.5) * grid.cell_m());
+    half(position.x, cell.x) | half(position.y, cell.y) << 1
+}
+
+/// The bit of a place in its word.
+#[inline]
+pub(super) const fn bit(place: usize) -> u64 {
+    1 << (place % 64)
+}
+
+/// The places of the bits that are set in a word.
+#[inline]
+pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (place < 64).then_some(place)
+    })
+}
+
+/// A target that is new to those around it, or counts differently.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TargetArrival {
+    pub(super) slot: u32,
+    /// Where it was.
+    pub(super) from: GridCell,
+    /// It is new to everybody, or all pairs with it are judged anew.
+    pub(super) everywhere: bool,
+    /// Somebody may see it already and must not any more, or in another class.
+    pub(super) is_revised: bool,
+    /// It is a viewer as well.
+    pub(super) sees: bool,
+}
+
+/// Who is in a cell to be seen.
+#[derive(Clone, Debug)]
+pub(super) struct TargetCell {
+    pub(super) at: GridCell,
+    /// The cells around it that are in use, by direction.
+    pub(super) near: [u32; AROUND],
+    /// Where the words of each begin in the rows of this cell, and how many there are.
+    pub(super) first: [u32; AROUND + 1],
+    pub(super) words: usize,
+    pub(super) ties: TieColumns,
+    /// Slots of somebody, also of who just left.
+    taken: Vec<u64>,
+    /// The list of its viewers in which each stands, or stood.
+    lists: Vec<u8>,
+    /// Who may be seen, by class. Who hides is in none.
+    pub(super) population: [Vec<u64>; UNCAPPED],
+    /// Who has to be asked whether it may be seen even by those who see the ordinary layer: because of its layers, or of
+    /// whom it sees where sight is mutual.
+    pub(super) odd: Vec<u64>,
+    /// Where sight is mutual, by the list of who asks: those who may have a place, and all who need not agree.
+    pub(super) open: [Vec<u64>; UNCAPPED],
+    /// Who left in this update.
+    pub(super) vacated: Vec<u64>,
+    pub(super) left: Vec<u32>,
+    pub(super) arrivals: Vec<TargetArrival>,
+    /// How many will come in this update.
+    pub(super) coming: u32,
+}
+
+impl TargetCell {
+    pub(super) fn new(at: GridCell) -> Self {
+        Self {
+            at,
+            near: [NONE; AROUND],
+            first: [0; AROUND + 1],
+            words: 0,
+            ties: TieColumns::default(),
+            taken: Vec::new(),
+            lists: Vec::new(),
+            population: Default::default(),
+            odd: Vec::new(),
+            open: Default::default(),
+            vacated: Vec::new(),
+            left: Vec::new(),
+            arrivals: Vec::new(),
+            coming: 0,
+        }
+    }
+
+    /// How many words a row of this cell has.
+    #[inline]
+    pub(super) const fn stride(&self) -> usize {
+        self.first[AROUND] as usize
+    }
+
+    /// The word of a row in which a slot of the cell in a direction stands.
+    #[inline]
+    pub(super) const fn word(&self, direction: usize, slot: usize) -> usize {
+        self.first[direction] as usize + slot / 64
+    }
+
+    pub(super) fn is_touched(&self) -> bool {
+        !self.left.is_empty() || !self.arrivals.is_empty()
+    }
+
+    /// The id in a slot.
+    #[inline]
+    pub(super) fn id(&self, slot: usize) -> u32 {
+        self.ties.ids()[slot]
+    }
+
+    /// The list in which whoever is in a slot stands, or stood.
+    #[inline]
+    pub(super) fn list(&self, slot: usize) -> usize {
+        usize::from(self.lists[slot])
+    }
+
+    /// Whether somebody in a slot may be seen, by the list in which it would stand.
+    #[inline]
+    pub(super) fn has(&self, list: usize, slot: usize) -> bool {
+        let word = self.population[list].get(slot / 64);
+        word.is_some_and(|word| word & bit(slot) != 0)
+    }
+
+    /// Whether somebody in a slot has to be asked whether it may be seen.
+    #[inline]
+    pub(super) fn is_odd(&self, slot: usize) -> bool {
+        self.odd[slot / 64] & bit(slot) != 0
+    }
+
+    /// How many slots somebody has.
+    pub(super) fn taken_slots(&self) -> u32 {
+        self.taken.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The words of slots that nobody has.
+    pub(super) fn free_words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.taken.iter().map(|word| !word)
+    }
+
+    /// Gives the cell so many words of slots.
+    pub(super) fn resize(&mut self, words: usize) {
+        self.words = words;
+        self.ties.shrink(words * 64);
+        self.lists.truncate(words * 64);
+        let masks = self.population.iter_mut().filter(|mask| !mask.is_empty());
+        let masks = masks.chain(&mut self.open);
+        for mask in masks.chain([&mut self.taken, &mut self.odd, &mut self.vacated]) {
+            mask.resize(words, 0);
+            mask.shrink_to_fit();
+        }
+        self.lists.shrink_to_fit();
+    }
+
+    /// Gives those beyond so many words of slots lower ones, for whom there is room, and notes from where to where each goes.
+    pub(super) fn compact(&mut self, words: usize, moves: &mut Vec<(u32, u32)>) {
+        for word in words..self.words {
+            for place in ones(self.taken[word]) {
+                let (from, to) = (word * 64 + place, self.lowest_free());
+                self.ties.relocate(from, to);
+                self.lists[to] = self.lists[from];
+                let masks = self.population.iter_mut().filter(|mask| !mask.is_empty());
+                let masks = masks.chain(&mut self.open);
+                for mask in masks.chain([&mut self.taken, &mut self.odd]) {
+                    let is_set = mask[word] >> place & 1;
+                    mask[to / 64] = mask[to / 64] & !bit(to) | is_set << (to % 64);
+                    mask[word] &= !bit(place);
+                }
+                moves.push((from as u32, to as u32));
+            }
+        }
+        self.resize(words);
+    }
+
+    fn lowest_free(&self) -> usize {
+        let word = self.taken.iter().position(|&word| word != u64::MAX);
+        let word = word.expect("cells grow before slots are taken");
+        word * 64 + self.taken[word].trailing_ones() as usize
+    }
+
+    /// The lowest slot that is free; the cell has grown enough.
+    pub(super) fn take(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
+        let slot = self.lowest_free();
+        self.taken[slot / 64] |= bit(slot);
+        if slot >= self.lists.len() {
+            let slots = (slot + 1 + slot / 4).next_multiple_of(8);
+            self.ties.grow(slots);
+            self.lists.resize(slots, 0);
+        }
+        self.write(slot, list, traits, is_odd);
+        slot as u32
+    }
+
+    /// What is in a slot counts as these traits say.
+    pub(super) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits, is_odd: bool) {
+        self.ties.write(slot, traits);
+        self.set_open(slot);
+        self.lists[slot] = list as u8;
+        let population = &mut self.population[list];
+        population.resize(self.words, 0);
+        let set = |mask: &mut u64, is_set: bool| {
+            *mask = *mask & !bit(slot) | u64::from(is_set) << (slot % 64);
+        };
+        set(&mut population[slot / 64], !traits.hidden);
+        set(&mut self.odd[slot / 64], is_odd);
+    }
+
+    /// Whoever is in a slot may have a place from now on.
+    pub(super) fn set_open(&mut self, slot: usize) {
+        for mask in &mut self.open {
+            mask[slot / 64] |= bit(slot);
+        }
+    }
+
+    /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
+    pub(super) fn vacate(&mut self, slot: usize, list: usize) {
+        self.ties.untie(slot);
+        self.population[list][slot / 64] &= !bit(slot);
+        self.vacated[slot / 64] |= bit(slot);
+        self.left.push(slot as u32);
+    }
+
+    /// Slots that were vacated are free from now on.
+    pub(super) fn end_update(&mut self) {
+        self.arrivals.clear();
+        let mut left = std::mem::take(&mut self.left);
+        for slot in left.drain(..) {
+            self.free(slot as usize);
+        }
+        self.left = left;
+    }
+
+    /// Gives back the buffers of an update, which are empty between updates.
+    pub(super) fn drop_buffers(&mut self) {
+        self.left = Vec::new();
+        self.arrivals = Vec::new();
+    }
+
+    fn free(&mut self, slot: usize) {
+        self.vacated[slot / 64] &= !bit(slot);
+        self.taken[slot / 64] &= !bit(slot);
+        self.ties.free(slot);
+    }
+
+    /// Who is in a slot is gone, also its id. Its bits in all rows are clear.
+    pub(super) fn clear(&mut self, slot: usize, list: usize) {
+        self.population[list][slot / 64] &= !bit(slot);
+        self.free(slot);
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let masks = self.population.iter().chain(&self.open);
+        let masks = masks.map(Vec::capacity).sum::<usize>()
+            + self.taken.capacity()
+            + self.odd.capacity()
+            + self.vacated.capacity();
+        let lists = self.lists.capacity()
+            + self.left.capacity() * size_of::<u32>()
+            + self.arrivals.capacity() * size_of::<TargetArrival>();
+        size_of::<Self>() + self.ties.allocated_bytes() + lists + masks * size_of::<u64>()
+    }
+}
+
+/// What is known of a viewer beside its row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RowState {
+    pub(super) caps: [u16; UNCAPPED],
+    pub(super) count: [u16; UNCAPPED],
+    /// No member of a list is of a lower class.
+    pub(super) low: [u8; UNCAPPED],
+    /// A bit for each list that may have refused somebody who goes before strangers, or evicted it.
+    pub(super) refused: u8,
+    /// A bit for each list with a place that fell free in this update, or that is to be filled; 4 bits higher, for each of these
+    /// of which all have to be compared.
+    pub(super) hungry: u8,
+    pub(super) tasks: u8,
+    /// Where sight is mutual: no member of a list was of a lower rank in the viewer's last turn, nor came since.
+    pub(super) lowest: [u8; UNCAPPED],
+    /// Its own slot, if it can be seen.
+    pub(super) slot: u32,
+}
+
+impl RowState {
+    /// It came into this cell in this update.
+    pub(super) const ARRIVED: u8 = 1;
+    /// Its members are judged anew.
+    pub(super) const REVISED: u8 = 2;
+    /// It looks at everybody in range.
+    pub(super) const LOOKS: u8 = 4;
+    /// It chooses the nearest where it has a choice.
+    pub(super) const CHOOSES: u8 = 8;
+    pub(super) const CAPS: u8 = 16;
+    /// It lost somebody since the last update.
+    pub(super) const FREED: u8 = 64;
+    /// It sees nobody new until its look. This stays from update to update.
+    pub(super) const WAITS: u8 = 32;
+    /// It sees the ordinary layer and has no exceptions. This stays, too.
+    pub(super) const IS_PLAIN: u8 = 128;
+    /// What is not forgotten after an update.
+    pub(super) const KEPT: u8 = Self::WAITS | Self::IS_PLAIN;
+
+    #[inline]
+    pub(super) const fn is(&self, task: u8) -> bool {
+        self.tasks & task != 0
+    }
+
+    #[inline]
+    pub(super) const fn has_place(&self, list: usize) -> bool {
+        self.count[list] < self.caps[list]
+    }
+
+    /// Somebody may take a place of a list now who could not before.
+    #[inline]
+    pub(super) const fn hunger(&mut self, list: usize, is_ranked: bool) {
+        self.hungry |= (1 | (is_ranked as u8) << 4) << list;
+    }
+
+    /// Whether it has to look at all who are in a list of which all have to be compared.
+    #[inline]
+    pub(super) const fn owes_look(&self) -> bool {
+        self.hungry >> 4 != 0 && !self.is(Self::LOOKS)
+    }
+}
+
+/// Who is in a cell to see, and whom.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ViewerCell {
+    /// The index of the cell.
+    pub(super) cell: u32,
+    pub(super) stride: usize,
+    pub(super) bits: Vec<u64>,
+    pub(super) ties: TieColumns,
+    pub(super) states: Vec<RowState>,
+    /// Whom each sees outside caps, ascending, up to the last who sees anybody.
+    far: Vec<Vec<u32>>,
+    free: Vec<u32>,
+    pub(super) used: usize,
+    /// Whether there was anything to do in this update.
+    pub(super) is_active: bool,
+    /// A bit for each direction in which somebody took or left a slot in this update.
+    pub(super) touched: u16,
+    /// The rows with tasks in this update, and for each that arrived how.
+    pub(super) asked: Vec<u32>,
+    pub(super) movers: Vec<(u32, u32)>,
+    /// The rows that are re-ranked in this update.
+    pub(super) turns: Vec<u32>,
+    /// Who had a full list and has a place now, where somebody else has to agree.
+    pub(super) freed: Vec<u32>,
+}
+
+impl ViewerCell {
+    pub(super) fn new(cell: u32) -> Self {
+        Self {
+            cell,
+            ..Self::default()
+        }
+    }
+
+    /// How many rows there are, those that are free among them.
+    pub(super) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Who has a row; [`NONE`] for one that is free.
+    #[inline]
+    pub(super) fn id(&self, row: usize) -> u32 {
+        self.ties.ids()[row]
+    }
+
+    #[inline]
+    pub(super) fn row(&self, row: usize) -> &[u64] {
+        &self.bits[row * self.stride..][..self.stride]
+    }
+
+    #[inline]
+    pub(super) fn row_mut(&mut self, row: usize) -> &mut [u64] {
+        &mut self.bits[row * self.stride..][..self.stride]
+    }
+
+    /// Whom a viewer sees outside caps, ascending.
+    #[inline]
+    pub(super) fn far(&self, row: usize) -> &[u32] {
+        self.far.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn far_mut(&mut self, row: usize) -> &mut Vec<u32> {
+        if row >= self.far.len() {
+            self.far.resize_with(row + 1, Vec::new);
+        }
+        &mut self.far[row]
+    }
+
+    /// A row without a bit.
+    pub(super) fn take(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
+        let row = self.free.pop().unwrap_or(self.states.len() as u32);
+        let place = row as usize;
+        if place == self.states.len() {
+            if place == self.states.capacity() {
+                self.states.reserve_exact(1 + place / 4);
+            }
+            self.states.push(RowState::default());
+            let words = self.states.len() * self.stride;
+            if words > self.bits.capacity() {
+                // A quarter more rather than twice as much: this is most of the memory of a crowd.
+                self.bits
+                    .reserve_exact((words + words / 4).saturating_sub(self.bits.len()));
+            }
+            self.bits.resize(words, 0);
+            if place >= self.ties.ids().len() {
+                self.ties.grow(place + 1 + place / 4);
+            }
+        }
+        self.ties.write(place, traits);
+        let was_asked = self.states[place].tasks & RowState::FREED;
+        self.states[place] = state;
+        self.states[place].tasks |= was_asked;
+        if !far.is_empty() {
+            *self.far_mut(place) = far;
+        }
+        self.used += 1;
+        row
+    }
+
+    /// Frees a row, which has no bit any more; gives what was known of its viewer.
+    pub(super) fn free(&mut self, row: u32) -> (RowState, Vec<u32>) {
+        let place = row as usize;
+        debug_assert!(self.row(place).iter().all(|&word| word == 0));
+        self.ties.free(place);
+        self.free.push(row);
+        self.used -= 1;
+        let mut state = std::mem::take(&mut self.states[place]);
+        // It stays among those that were asked, which whoever takes it next has to know.
+        if state.tasks & !RowState::KEPT != 0 {
+            self.states[place].tasks = RowState::FREED;
+        }
+        state.tasks &= RowState::KEPT;
+        let far = self.far.get_mut(place);
+        (state, far.map_or_else(Vec::new, std::mem::take))
+    }
+
+    /// The rows that are free, the next to be taken last.
+    pub(super) fn free_rows(&self) -> &[u32] {
+        &self.free
+    }
+
+    /// Gives those in the last rows the free ones before them, so that no row is free, and tells who is where.
+    pub(super) fn compact(&mut self, mut told: impl FnMut(u32, u32)) {
+        debug_assert!(self.asked.is_empty());
+        let used = self.used;
+        let mut free = std::mem::take(&mut self.free);
+        free.sort_unstable();
+        let beyond = (used..self.len()).filter(|&row| self.ties.ids()[row] != NONE);
+        for (from, &to) in beyond.collect::<Vec<_>>().into_iter().zip(&free) {
+            let to = to as usize;
+            told(self.id(from), to as u32);
+            self.ties.relocate(from, to);
+            self.states[to] = self.states[from];
+            if from < self.far.len() {
+                self.far.swap(from, to);
+            }
+            let words = from * self.stride..(from + 1) * self.stride;
+            self.bits.copy_within(words, to * self.stride);
+        }
+        self.states.truncate(used);
+        self.far.truncate(used);
+        self.bits.truncate(used * self.stride);
+        self.states.shrink_to_fit();
+        self.far.shrink_to_fit();
+        self.bits.shrink_to_fit();
+        self.ties.shrink(used);
+    }
+
+    /// Gives back the buffers of an update, which are empty between updates.
+    pub(super) fn drop_buffers(&mut self) {
+        self.asked = Vec::new();
+        self.movers = Vec::new();
+        self.turns = Vec::new();
+        self.freed = Vec::new();
+    }
+
+    /// Gives a row a task for this update.
+    pub(super) fn ask(&mut self, row: u32, tasks: u8) {
+        let state = &mut self.states[row as usize];
+        if state.tasks & !RowState::KEPT == 0 {
+            self.asked.push(row);
+        }
+        state.tasks |= tasks;
+    }
+
+    /// Lays the rows out anew, from where the words of each cell began to where they begin now.
+    pub(super) fn lay_out(&mut self, old: &[u32; AROUND + 1], new: &[u32; AROUND + 1]) {
+        let (from, to) = (old[AROUND] as usize, new[AROUND] as usize);
+        let mut bits = vec![0; self.len() * to];
+        if from > 0 && to > 0 {
+            let rows = bits.chunks_exact_mut(to).zip(self.bits.chunks_exact(from));
+            for (to, from) in rows {
+                for direction in 0..AROUND {
+                    let from = &from[old[direction] as usize..old[direction + 1] as usize];
+                    let to = &mut to[new[direction] as usize..new[direction + 1] as usize];
+                    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+                }
+            }
+        }
+        (self.bits, self.stride) = (bits, to);
+    }
+
+    /// What was told is told, and what was asked for done.
+    pub(super) fn end_update(&mut self) {
+        for row in self.asked.drain(..) {
+            self.states[row as usize].tasks &= RowState::KEPT;
+        }
+        self.movers.clear();
+        self.turns.clear();
+        self.is_active = false;
+        self.touched = 0;
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let far = self.far.iter().map(Vec::capacity).sum::<usize>() * size_of::<u32>();
+        let numbers = self.free.capacity()
+            + self.asked.capacity()
+            + 2 * self.movers.capacity()
+            + self.turns.capacity()
+            + self.freed.capacity();
+        size_of::<Self>()
+            + numbers * size_of::<u32>()
+            + self.bits.capacity() * size_of::<u64>()
+            + self.ties.allocated_bytes()
+            + self.states.capacity() * size_of::<RowState>()
+            + self.far.capacity() * size_of::<Vec<u32>>()
+            + far
+    }
+}
+
+const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 28);

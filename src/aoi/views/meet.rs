@@ -1,0 +1,422 @@
+//! Those who go before strangers meet: they are let into full lists by eviction, the highest rank first.
+//!
+//! ```text
+//! who came      cells new to it, by columns of ties; of the others who came there at the same time
+//! who stayed    those who came, by columns of ties
+//! who lost somebody, or looks, and may have refused somebody: all cells
+//! ```
+//! Where a scene has a ranking of its own anybody may go before anybody, so all are compared.
+//!
+//! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
+//! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
+
+use super::cells::{AROUND, ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant};
+use super::events::{LeaveReason, ViewEvent};
+use super::object::{NONE, UNCAPPED};
+use super::pass::CellPass;
+use super::ties::TieQuery;
+use crate::aoi::priority::{CLASS_MAX, TEAM, class_of, rank_of};
+
+/// Of those who arrive so many pairs are collected at once.
+pub(super) const CANDIDATES_MAX: usize = 1 << 16;
+
+/// Somebody who may be let in: the row, the rank with the highest first, the direction of its cell and its slot.
+#[derive(Clone, Copy)]
+struct Candidate(u64);
+
+impl Candidate {
+    const fn new(row: usize, rank: u8, direction: usize, slot: usize) -> Self {
+        Self((row as u64) << 36 | (!rank as u64) << 28 | (direction as u64) << 24 | slot as u64)
+    }
+
+    const fn row(self) -> usize {
+        (self.0 >> 36) as usize
+    }
+
+    const fn rank(self) -> u8 {
+        !((self.0 >> 28) as u8)
+    }
+
+    const fn direction(self) -> usize {
+        (self.0 >> 24 & 15) as usize
+    }
+
+    const fn slot(self) -> usize {
+        (self.0 & ((1 << 24) - 1)) as usize
+    }
+}
+
+/// A member of a list: its word and place in the row, who it is, and its class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListedTarget {
+    pub(super) word: usize,
+    pub(super) place: usize,
+    pub(super) target: u32,
+    pub(super) class: u8,
+}
+
+impl CellPass<'_> {
+    /// Lets in all who may be let in, each viewer's from the top.
+    pub(super) fn meet(&mut self) {
+        for nth in 0..self.viewers.asked.len() {
+            self.look_around(self.viewers.asked[nth] as usize);
+            self.admit_all();
+        }
+        for nth in 0..self.scratch.hungry.len() {
+            let row = self.scratch.hungry[nth] as usize;
+            let state = self.viewers.states[row];
+            // Those with tasks had their turn.
+            if state.tasks & !RowState::IS_PLAIN == 0 && self.may_gain(row) {
+                self.seek(row, false);
+                self.admit_all();
+            }
+        }
+        let mut welcomed = (0, 0);
+        while self.welcome_from(&mut welcomed) {
+            self.admit_all();
+        }
+        self.admit_all();
+    }
+
+    /// Finds those whom a viewer that has a task may let in.
+    pub(super) fn look_around(&mut self, row: usize) {
+        let state = self.viewers.states[row];
+        if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
+            return;
+        }
+        if state.is(RowState::LOOKS) {
+            self.seek(row, true);
+            return;
+        }
+        let may_gain = self.may_gain(row);
+        if may_gain {
+            self.seek(row, false);
+        }
+        if state.is(RowState::ARRIVED) && (!may_gain || self.is_any_ranked()) {
+            self.come(row);
+        }
+    }
+
+    /// Finds whom arrivals meet, from a direction and an arrival on; true if there were so many that the rest is left for
+    /// later.
+    pub(super) fn welcome_from(&mut self, (direction, arrival): &mut (usize, usize)) -> bool {
+        let shared = self.shared;
+        while *direction < AROUND {
+            let is_touched = self.viewers.touched >> *direction & 1 != 0;
+            let near = is_touched.then(|| &shared.cells[self.cell.near[*direction] as usize]);
+            let arrivals = near.map_or(&[][..], |near| &near.arrivals);
+            if let (Some(near), Some(next)) = (near, arrivals.get(*arrival)) {
+                self.welcome(*direction, near, next);
+                *arrival += 1;
+            } else {
+                (*direction, *arrival) = (*direction + 1, 0);
+            }
+            if self.scratch.candidates.len() > CANDIDATES_MAX {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_any_ranked(&self) -> bool {
+        (0..UNCAPPED).any(|list| self.shared.is_ranked(list))
+    }
+
+    /// Those who were found: the row, the rank, and who it is.
+    pub(super) fn take_found(&mut self) -> Vec<(usize, u8, u32)> {
+        let found = self.scratch.candidates.drain(..).map(|candidate| {
+            let candidate = Candidate(candidate);
+            let near = &self.shared.cells[self.cell.near[candidate.direction()] as usize];
+            (candidate.row(), candidate.rank(), near.id(candidate.slot()))
+        });
+        found.collect()
+    }
+
+    /// Whether somebody who was refused by a list might be let in now.
+    fn may_gain(&self, row: usize) -> bool {
+        let state = &self.viewers.states[row];
+        (0..UNCAPPED).any(|list| {
+            let is_hungry = state.hungry >> list & 1 != 0;
+            let is_refused = state.refused >> list & 1 != 0 && !self.shared.is_ranked(list);
+            is_hungry && is_refused && self.shared.has_list(list)
+        })
+    }
+
+    /// Collects all around that may go before strangers; those in lists of which all have to be compared only if asked to.
+    pub(super) fn seek(&mut self, row: usize, of_ranked: bool) {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let lists = (0..UNCAPPED).filter(|&list| of_ranked || !shared.is_ranked(list));
+        let sought = lists.fold(0, |lists, list| lists | 1 << list);
+        self.viewers.states[row].refused &= !sought;
+        let query = TieQuery::of(&shared.object(viewer).traits, 0);
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            self.collect(row, direction, near, &query, sought);
+        }
+    }
+
+    /// The same for one that came: in the cells that are new to it, and among the arrivals of the others.
+    fn come(&mut self, row: usize) {
+        let shared = self.shared;
+        let (viewer, from) = (self.viewers.id(row), self.came_from(row));
+        let above = self.lowest_gate(row);
+        if above >= TEAM {
+            // Ties that are no higher are passed over, and so count as refused.
+            self.viewers.states[row].refused = 0b111;
+        }
+        let query = TieQuery::of(&shared.object(viewer).traits, above);
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            if from.is_some_and(|from| from.is_near(near.at)) {
+                for arrival in &near.arrivals {
+                    self.consider(row, direction, near, arrival.slot as usize);
+                }
+            } else {
+                self.collect(row, direction, near, &query, 0b111);
+            }
+        }
+    }
+
+    /// No list lets in anybody of this class or a lower one.
+    fn lowest_gate(&self, row: usize) -> u8 {
+        let state = &self.viewers.states[row];
+        let lists = (0..UNCAPPED).filter(|&list| self.shared.has_list(list));
+        let gates = lists.map(|list| {
+            if state.has_place(list) || self.shared.is_ranked(list) {
+                0
+            } else {
+                state.low[list]
+            }
+        });
+        gates.min().unwrap_or(0)
+    }
+
+    fn collect(
+        &mut self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        query: &TieQuery,
+        lists: u8,
+    ) {
+        let mut hits = std::mem::take(&mut self.scratch.hits);
+        hits.clear();
+        let ranked = (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list));
+        for list in ranked.filter(|&list| lists >> list & 1 != 0) {
+            let first = self.cell.first[direction] as usize;
+            for (nth, &word) in near.population[list].iter().enumerate() {
+                let unseen = word & !self.viewers.row(row)[first + nth];
+                hits.extend(ones(unseen).map(|slot| (nth * 64 + slot) as u32));
+            }
+        }
+        near.ties.find(query, |slot| hits.push(slot as u32));
+        for &slot in &hits {
+            self.consider(row, direction, near, slot as usize);
+        }
+        self.scratch.hits = hits;
+    }
+
+    /// An arrival meets those who were here before.
+    fn welcome(&mut self, direction: usize, near: &TargetCell, arrival: &TargetArrival) {
+        const LOOK_THEMSELVES: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::WAITS;
+        if !super::shared::Shared::is_new_to(arrival, self.cell.at) {
+            return;
+        }
+        let slot = arrival.slot as usize;
+        let object = self.shared.object(near.id(slot));
+        let mut hits = std::mem::take(&mut self.scratch.hits);
+        hits.clear();
+        if self.shared.is_ranked(object.list()) {
+            hits.extend(0..self.viewers.len() as u32);
+        } else {
+            let query = TieQuery::of(&object.traits, 0);
+            self.viewers.ties.find(&query, |row| hits.push(row as u32));
+        }
+        for &row in &hits {
+            let row = row as usize;
+            if self.viewers.id(row) != NONE && !self.viewers.states[row].is(LOOK_THEMSELVES) {
+                self.consider(row, direction, near, slot);
+            }
+        }
+        self.scratch.hits = hits;
+    }
+
+    /// Collects one that is not seen yet, if it may be and goes before strangers.
+    fn consider(&mut self, row: usize, direction: usize, near: &TargetCell, slot: usize) {
+        let shared = self.shared;
+        let (viewer, target) = (self.viewers.id(row), near.id(slot));
+        if target == NONE || viewer == target {
+            return;
+        }
+        let (list, word) = (near.list(slot), self.cell.word(direction, slot));
+        if self.viewers.row(row)[word] & bit(slot) != 0 || !near.has(list, slot) {
+            return;
+        }
+        let (a, b) = (shared.object(viewer), shared.object(target));
+        if !shared.allows(a, b) {
+            return;
+        }
+        let class = shared.ranking.class(a, b);
+        if shared.goes_first(list, class) {
+            let rank = rank_of(class, shared.nearness(viewer, target));
+            let candidate = Candidate::new(row, rank, direction, slot);
+            self.scratch.candidates.push(candidate.0);
+        }
+    }
+
+    fn admit_all(&mut self) {
+        let mut candidates = std::mem::take(&mut self.scratch.candidates);
+        candidates.sort_unstable();
+        candidates.dedup();
+        for &candidate in &candidates {
+            let candidate = Candidate(candidate);
+            let (row, direction, slot) = (candidate.row(), candidate.direction(), candidate.slot());
+            let near = &self.shared.cells[self.cell.near[direction] as usize];
+            let entrant = ListedTarget {
+                word: self.cell.word(direction, slot),
+                place: slot % 64,
+                target: near.id(slot),
+                class: class_of(candidate.rank()),
+            };
+            self.admit(row, entrant);
+        }
+        candidates.clear();
+        self.scratch.candidates = candidates;
+    }
+
+    /// Links an entrant if there is a place for it, or one of a lower class to evict.
+    fn admit(&mut self, row: usize, entrant: ListedTarget) {
+        let list = self.shared.object(entrant.target).list();
+        let state = &self.viewers.states[row];
+        if !state.has_place(list) {
+            let is_beyond = entrant.class <= state.low[list];
+            let victim = if is_beyond {
+                None
+            } else {
+                self.lowest(row, list)
+            };
+            match victim {
+                Some(victim) if victim.class < entrant.class => self.evict(row, list, victim),
+                _ => {
+                    self.viewers.states[row].refused |= 1 << list;
+                    self.scratch.counters.refused += 1;
+                    return;
+                }
+            }
+        }
+        self.link(row, list, entrant);
+    }
+
+    /// The one to evict first: of the lowest class, in the farthest cell. What it learns of the lowest class it remembers.
+    pub(super) fn lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let floor = if shared.is_ranked(list) {
+            0
+        } else {
+            shared.stranger_class(list)
+        };
+        let mut lowest: Option<ListedTarget> = None;
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
+        'cells: for &direction in ORDERS[quadrant].iter().rev() {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            for (nth, &population) in near.population[list].iter().enumerate().rev() {
+                let mut members = self.viewers.row(row)[first + nth] & population;
+                while members != 0 {
+                    let place = 63 - members.leading_zeros() as usize;
+                    members &= !(1 << place);
+                    let target = near.id(nth * 64 + place);
+                    let class = shared.class(viewer, target);
+                    if lowest.is_none_or(|lowest| class < lowest.class) {
+                        lowest = Some(ListedTarget {
+                            word: first + nth,
+                            place,
+                            target,
+                            class,
+                        });
+                    }
+                    if class <= floor {
+                        break 'cells;
+                    }
+                }
+            }
+        }
+        let class = lowest.map_or(CLASS_MAX, |lowest| lowest.class);
+        self.viewers.states[row].low[list] = class;
+        lowest
+    }
+
+    /// The member of the lowest rank, bands included, with its rank.
+    pub(super) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let here = shared.position(viewer);
+        // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
+        let low = self.viewers.states[row].low[list];
+        let mut lowest: Option<(u8, ListedTarget)> = None;
+        let quadrant = quadrant(&shared.grid, self.cell.at, here);
+        for &direction in ORDERS[quadrant].iter().rev() {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            for (nth, &population) in near.population[list].iter().enumerate() {
+                for place in ones(self.viewers.row(row)[first + nth] & population) {
+                    let target = near.id(nth * 64 + place);
+                    let there = shared.position(target);
+                    let nearness = shared.ranking.bands.nearness_of_member(here, there);
+                    let is_lower = |rank| lowest.is_none_or(|lowest| rank < lowest.0);
+                    if !is_lower(rank_of(low, nearness)) {
+                        continue;
+                    }
+                    let class = shared.class(viewer, target);
+                    let rank = rank_of(class, nearness);
+                    if is_lower(rank) {
+                        let word = first + nth;
+                        let member = ListedTarget {
+                            word,
+                            place,
+                            target,
+                            class,
+                        };
+                        lowest = Some((rank, member));
+                    }
+                }
+            }
+        }
+        lowest
+    }
+
+    pub(super) fn evict(&mut self, row: usize, list: usize, victim: ListedTarget) {
+        self.viewers.row_mut(row)[victim.word] &= !(1 << victim.place);
+        let state = &mut self.viewers.states[row];
+        state.count[list] -= 1;
+        state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;
+        self.scratch.counters.leaves += 1;
+        self.scratch.counters.evictions += 1;
+        self.scratch.events.push(ViewEvent::Leave {
+            viewer: self.viewers.id(row),
+            target: victim.target,
+            reason: LeaveReason::Evicted,
+            list: list as u8,
+        });
+    }
+
+    pub(super) fn link(&mut self, row: usize, list: usize, entrant: ListedTarget) {
+        self.viewers.row_mut(row)[entrant.word] |= 1 << entrant.place;
+        let state = &mut self.viewers.states[row];
+        state.count[list] += 1;
+        state.low[list] = state.low[list].min(entrant.class);
+        let longest = &mut self.scratch.counters.max_list;
+        *longest = (*longest).max(usize::from(state.count[list]));
+        self.scratch.counters.enters += 1;
+        self.scratch.events.push(ViewEvent::Enter {
+            viewer: self.viewers.id(row),
+            target: entrant.target,
+            priority: entrant.class,
+            list: list as u8,
+        });
+    }
+}

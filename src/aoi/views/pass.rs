@@ -1,0 +1,362 @@
+//! The pass over one cell: its viewers' rows are brought up to date with the slots of the nine cells around.
+//!
+//! ```text
+//! follow   who left a slot: the bit moves along, or the viewer loses it
+//! bring    who came here brings its row along
+//! revise   links of those whose traits changed that cannot be any more end
+//! far      lists outside caps (far.rs)
+//! trim     lists above a lowered cap lose their lowest
+//! meet     those who go before strangers are let in, by eviction where a list is full (meet.rs)
+//! offer    arrivals, to who has a place
+//! fill     who has a place that was taken before, or came: from its own cell outwards (fill.rs)
+//! rerank   whose turn it is: the nearer for the farther of its class (rerank.rs)
+//! ```
+//! All leave before anybody enters, so that two who walk together over a border never lose each other for a tick. Where
+//! sight is mutual, trimming and what follows is done for all cells together (mutual.rs).
+//!
+//! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
+
+use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, bit, ones};
+use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::object::{NONE, UNCAPPED};
+use super::shared::Shared;
+use crate::aoi::grid::GridCell;
+use crate::aoi::priority::BANDS;
+
+/// Buffers of a pass, kept between updates.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CellScratch {
+    /// Rows, or slots, that were found.
+    pub(super) hits: Vec<u32>,
+    /// Rows with a place to fill.
+    pub(super) hungry: Vec<u32>,
+    pub(super) candidates: Vec<u64>,
+    /// A bit for each that is tied to the viewer in hand.
+    pub(super) tied: Vec<u64>,
+    /// By nearness: bits of a row, counted from its first.
+    pub(super) members: [Vec<u32>; BANDS as usize],
+    pub(super) outsiders: [Vec<u32>; BANDS as usize],
+    /// How far, and who.
+    pub(super) strangers: Vec<(u8, u32)>,
+    pub(super) counters: ViewCounters,
+    /// What changed in this update.
+    pub(super) events: Vec<ViewEvent>,
+}
+
+impl CellScratch {
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let by_band = self.members.iter().chain(&self.outsiders);
+        let numbers = by_band.map(Vec::capacity).sum::<usize>()
+            + self.hits.capacity()
+            + self.hungry.capacity();
+        size_of::<Self>()
+            + numbers * size_of::<u32>()
+            + (self.candidates.capacity() + self.tied.capacity()) * size_of::<u64>()
+            + self.events.capacity() * size_of::<ViewEvent>()
+            + self.strangers.capacity() * size_of::<(u8, u32)>()
+    }
+}
+
+/// One cell in work.
+pub(super) struct CellPass<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) cell: &'a TargetCell,
+    pub(super) viewers: &'a mut ViewerCell,
+    pub(super) scratch: &'a mut CellScratch,
+}
+
+impl<'a> CellPass<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        viewers: &'a mut ViewerCell,
+        scratch: &'a mut CellScratch,
+    ) -> Self {
+        Self {
+            shared,
+            cell: &shared.cells[viewers.cell as usize],
+            viewers,
+            scratch,
+        }
+    }
+
+    /// Brings the rows of the cell up to date.
+    pub(super) fn run(&mut self) {
+        let is_mutual = self.shared.ranking.mutual;
+        if self.viewers.used == 0 {
+            return;
+        }
+        self.scratch.hungry.clear();
+        self.viewers.movers.sort_unstable();
+        self.follow_targets();
+        self.bring_rows();
+        self.revise();
+        self.follow_far();
+        if is_mutual {
+            self.tell_freed();
+            return;
+        }
+        self.trim();
+        self.note_hungry();
+        self.meet();
+        self.offer();
+        self.fill();
+        self.rerank();
+        for &row in &self.scratch.hungry {
+            let state = &mut self.viewers.states[row as usize];
+            let (owes_look, id) = (state.owes_look(), self.viewers.ties.ids()[row as usize]);
+            state.hungry = 0;
+            if owes_look && id != NONE {
+                self.viewers.freed.push(id);
+            }
+        }
+    }
+
+    /// Where a viewer that arrived in this update was.
+    pub(super) fn came_from(&self, row: usize) -> Option<GridCell> {
+        let movers = &self.viewers.movers;
+        let found = movers.binary_search_by_key(&(row as u32), |mover| mover.0);
+        found
+            .ok()
+            .map(|nth| self.shared.moved[movers[nth].1 as usize].from)
+    }
+
+    /// The cells around in which somebody took or left a slot in this update, with their directions.
+    #[inline]
+    pub(super) fn touched_around(&self) -> impl Iterator<Item = (usize, &'a TargetCell)> + use<'a> {
+        let (shared, near) = (self.shared, self.cell.near);
+        let touched = ones(self.viewers.touched.into());
+        touched.map(move |direction| (direction, &shared.cells[near[direction] as usize]))
+    }
+
+    /// Whoever left a slot is seen where it is now, or no more.
+    fn follow_targets(&mut self) {
+        let (shared, cell) = (self.shared, self.cell);
+        let stride = self.viewers.stride;
+        for (direction, near) in self.touched_around() {
+            for &slot in &near.left {
+                let (word, place) = (cell.word(direction, slot as usize), slot % 64);
+                let rows = self.viewers.len();
+                let hits = &mut self.scratch.hits;
+                hits.resize(hits.len().max(rows + 1), 0);
+                let mut count = 0;
+                // Without a branch that depends on who sees it.
+                let words = self.viewers.bits.get(word..).unwrap_or(&[]);
+                for (row, word) in (0..).zip(words.iter().step_by(stride)) {
+                    hits[count] = row;
+                    count += (word >> place & 1) as usize;
+                }
+                if count == 0 {
+                    continue;
+                }
+                let (target, list) = (near.id(slot as usize), near.list(slot as usize));
+                let hits = std::mem::take(&mut self.scratch.hits);
+                if let Some((to_word, to_place)) = shared.bit_of(cell, target) {
+                    for &row in &hits[..count] {
+                        let bits = self.viewers.row_mut(row as usize);
+                        bits[word] &= !(1 << place);
+                        bits[to_word] |= 1 << to_place;
+                    }
+                } else {
+                    self.scratch.events.reserve(count);
+                    for &row in &hits[..count] {
+                        self.viewers.row_mut(row as usize)[word] &= !(1 << place);
+                        self.lose(row as usize, target, list, LeaveReason::Range);
+                    }
+                }
+                self.scratch.hits = hits;
+            }
+        }
+    }
+
+    /// Whoever came here sees those whom it saw where it was, if they are still in range.
+    fn bring_rows(&mut self) {
+        let shared = self.shared;
+        for nth in 0..self.viewers.movers.len() {
+            let (row, mover) = self.viewers.movers[nth];
+            let (row, mover) = (row as usize, shared.moved[mover as usize]);
+            let old = &shared.cells[mover.cell as usize];
+            let words = &shared.moved_bits[mover.start..][..old.stride()];
+            for (direction, near) in shared.around(mover.cell as usize) {
+                let to = self.cell.at.direction_of(near.at);
+                let first = old.first[direction] as usize;
+                for (nth, &word) in words[first..][..near.words].iter().enumerate() {
+                    if word == 0 {
+                        continue;
+                    }
+                    // Whoever stayed in a cell is in range with it.
+                    let stayed = word & !near.vacated[nth];
+                    if let Some(to) = to {
+                        let first = self.cell.first[to] as usize;
+                        self.viewers.row_mut(row)[first + nth] |= stayed;
+                    } else {
+                        for slot in ones(stayed) {
+                            let slot = nth * 64 + slot;
+                            let (target, list) = (near.id(slot), near.list(slot));
+                            self.lose(row, target, list, LeaveReason::Range);
+                        }
+                    }
+                    for slot in ones(word & near.vacated[nth]) {
+                        let slot = nth * 64 + slot;
+                        let (target, list) = (near.id(slot), near.list(slot));
+                        match shared.bit_of(self.cell, target) {
+                            Some((word, place)) => self.viewers.row_mut(row)[word] |= 1 << place,
+                            None => self.lose(row, target, list, LeaveReason::Range),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends links of those whose traits changed that cannot be any more.
+    fn revise(&mut self) {
+        let shared = self.shared;
+        for (direction, near) in self.touched_around().filter(|_| shared.has_revised) {
+            for arrival in near.arrivals.iter().filter(|arrival| arrival.is_revised) {
+                let word = self.cell.word(direction, arrival.slot as usize);
+                for row in 0..self.viewers.len() {
+                    if self.viewers.row(row)[word] & bit(arrival.slot as usize) != 0 {
+                        self.revise_link(row, word, arrival);
+                    }
+                }
+            }
+        }
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth] as usize;
+            if !self.viewers.states[row].is(RowState::REVISED) {
+                continue;
+            }
+            let viewer = self.viewers.id(row);
+            self.viewers.states[row].low = Default::default();
+            self.viewers.states[row].lowest = Default::default();
+            for (direction, near) in shared.around(self.viewers.cell as usize) {
+                let first = self.cell.first[direction] as usize;
+                for nth in 0..near.words {
+                    for slot in ones(self.viewers.row(row)[first + nth]) {
+                        let target = near.id(nth * 64 + slot);
+                        let other = shared.object(target);
+                        if !shared.allows(shared.object(viewer), other) {
+                            self.viewers.row_mut(row)[first + nth] &= !(1 << slot);
+                            self.lose(row, target, other.list(), LeaveReason::Hidden);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn revise_link(&mut self, row: usize, word: usize, arrival: &TargetArrival) {
+        let viewer = self.viewers.id(row);
+        let shared = self.shared;
+        let place = arrival.slot as usize % 64;
+        let target = self.target_at(word, place);
+        let (a, b) = (shared.object(viewer), shared.object(target));
+        if !shared.allows(a, b) {
+            self.viewers.row_mut(row)[word] &= !(1 << place);
+            self.lose(row, target, b.list(), LeaveReason::Hidden);
+            return;
+        }
+        let (list, class) = (b.list(), shared.ranking.class(a, b));
+        let state = &mut self.viewers.states[row];
+        state.low[list] = state.low[list].min(class);
+        state.lowest[list] = 0;
+        // Somebody who was refused may go before it now.
+        if state.refused >> list & 1 != 0 {
+            if state.hungry == 0 {
+                self.scratch.hungry.push(row as u32);
+            }
+            state.hunger(list, shared.is_ranked(list));
+        }
+    }
+
+    /// Who stands at a bit of the rows of this cell.
+    pub(super) fn target_at(&self, word: usize, place: usize) -> u32 {
+        let first = &self.cell.first;
+        let direction = (0..first.len() - 1).rfind(|&nth| first[nth] as usize <= word);
+        let direction = direction.unwrap_or(OWN_CELL);
+        let near = &self.shared.cells[self.cell.near[direction] as usize];
+        near.id((word - first[direction] as usize) * 64 + place)
+    }
+
+    /// A viewer lost a target, whose bit is clear. If its list was full it has a place for another.
+    #[inline]
+    fn lose(&mut self, row: usize, target: u32, list: usize, reason: LeaveReason) {
+        let state = &mut self.viewers.states[row];
+        if !state.has_place(list) {
+            if state.hungry == 0 {
+                self.scratch.hungry.push(row as u32);
+            }
+            state.hunger(list, self.shared.is_ranked(list));
+        }
+        state.count[list] -= 1;
+        self.scratch.counters.leaves += 1;
+        self.scratch.events.push(ViewEvent::Leave {
+            viewer: self.viewers.id(row),
+            target,
+            reason,
+            list: list as u8,
+        });
+    }
+
+    /// Evicts from lists that are above their cap.
+    fn trim(&mut self) {
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth] as usize;
+            for list in 0..UNCAPPED {
+                while {
+                    let state = &self.viewers.states[row];
+                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                } {
+                    let Some(victim) = self.lowest(row, list) else {
+                        break;
+                    };
+                    self.evict(row, list, victim);
+                }
+            }
+        }
+    }
+
+    /// Whoever came, looks or has another cap may have places to fill.
+    pub(super) fn note_hungry(&mut self) {
+        const TASKS: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth];
+            let state = &mut self.viewers.states[row as usize];
+            if state.is(TASKS) {
+                let is_raised = state.is(RowState::CAPS);
+                for list in (0..UNCAPPED).filter(|&list| self.shared.has_list(list)) {
+                    if state.has_place(list) {
+                        // Who came finds the others of whom all have to be compared by itself.
+                        state.hunger(list, is_raised && self.shared.is_ranked(list));
+                    }
+                }
+            }
+            if state.hungry != 0 {
+                self.scratch.hungry.push(row);
+            }
+        }
+        let hungry = &mut self.scratch.hungry;
+        hungry.sort_unstable();
+        hungry.dedup();
+    }
+
+    /// Who had a full list and has a place now is to be told of, where somebody else has to agree.
+    fn tell_freed(&mut self) {
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth];
+            let state = &self.viewers.states[row as usize];
+            let any_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
+            if state.is(RowState::FREED) || state.is(RowState::CAPS) && any_ranked {
+                self.scratch.hungry.push(row);
+            }
+        }
+        for row in self.scratch.hungry.drain(..) {
+            let state = &mut self.viewers.states[row as usize];
+            state.hungry = 0;
+            let id = self.viewers.ties.ids()[row as usize];
+            if id != NONE {
+                self.viewers.freed.push(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What ties objects to each other, in columns, so that a search for ties reads memory in order and compares eight at once.
+//!
+//! ```text
+//! id     [ a  b  c  …      ]
+//! team   [ .  .  .  …      ]   one column for each kind of tie, all in one allocation
+//! party  [ .  .  .  …      ]
+//! …
+//! ```
+//! Most who meet have no tie, and the default ranking puts nobody but ties above strangers: so whoever meets a full list is
+//! compared by columns, and its object is read only on a hit.
+//!
+//! Invariant: a line holds what its traits said when it was written last; a line that is free matches nothing.
+//! Cost: a search is a few instructions for eight lines and a kind of tie that somebody here has; 24 bytes a line.
+
+use super::object::NONE;
+use crate::aoi::priority::ViewTraits;
+use crate::aoi::priority::{GUILD as GUILD_CLASS, PARTY as PARTY_CLASS, TEAM as TEAM_CLASS};
+
+/// How many lines a search compares at once.
+const LANES: usize = 8;
+
+const COLUMNS: usize = 6;
+const ID: usize = 0;
+const TEAM: usize = 1;
+const PARTY: usize = 2;
+const GUILD: usize = 3;
+const TARGET: usize = 4;
+const OWNER: usize = 5;
+
+/// What somebody's ties are found by: columns, and what stands in them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TieQuery {
+    wanted: [(usize, u32); 7],
+    len: usize,
+}
+
+impl TieQuery {
+    /// Those of somebody of these traits whose class may be above this one, in either direction.
+    pub(super) fn of(traits: &ViewTraits, above: u8) -> Self {
+        let asked = [
+            (TEAM, traits.team, TEAM_CLASS),
+            (GUILD, traits.guild, GUILD_CLASS),
+            (PARTY, traits.party, PARTY_CLASS),
+            (ID, traits.target, u8::MAX),
+            (ID, traits.owner, u8::MAX),
+            (TARGET, traits.id, u8::MAX),
+            (OWNER, traits.id, u8::MAX),
+        ];
+        let mut ties = Self::default();
+        for (column, value, class) in asked {
+            // Nobody is tied by having nothing.
+            if value != 0 && class > above {
+                ties.wanted[ties.len] = (column, value);
+                ties.len += 1;
+            }
+        }
+        ties
+    }
+}
+
+/// Lines of ties, by place.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TieColumns {
+    /// One column after the other, each of `capacity` numbers.
+    columns: Vec<u32>,
+    /// A multiple of the lanes.
+    capacity: usize,
+    /// A bit for each column in which anything ever stood.
+    used: u8,
+}
+
+impl TieColumns {
+    /// The ids by place, [`NONE`] where there is nobody.
+    #[inline]
+    pub(super) fn ids(&self) -> &[u32] {
+        &self.columns[..self.capacity]
+    }
+
+    /// Makes room for so many places.
+    pub(super) fn grow(&mut self, places: usize) {
+        if places > self.capacity {
+            self.resize(places.next_multiple_of(LANES));
+        }
+    }
+
+    /// Gives back the room for more places than so many, at which there is nobody.
+    pub(super) fn shrink(&mut self, places: usize) {
+        let places = places.next_multiple_of(LANES);
+        if places < self.capacity {
+            self.resize(places);
+        }
+    }
+
+    fn resize(&mut self, new: usize) {
+        let old = self.capacity;
+        let mut columns = vec![0; new * COLUMNS];
+        columns[..new].fill(NONE);
+        let both = old.min(new);
+        if both > 0 {
+            let lines = self.columns.chunks_exact(old);
+            for (to, from) in columns.chunks_exact_mut(new).zip(lines) {
+                to[..both].copy_from_slice(&from[..both]);
+            }
+        }
+        (self.columns, self.capacity) = (columns, new);
+    }
+
+    /// Whoever is at a place stands at another, which is free, from now on.
+    pub(super) fn relocate(&mut self, from: usize, to: usize) {
+        for column in self.columns.chunks_exact_mut(self.capacity) {
+            column[to] = column[from];
+        }
+        self.free(from);
+    }
+
+    /// Writes what ties the one at a place to others.
+    pub(super) fn write(&mut self, place: usize, traits: &ViewTraits) {
+        let line = [
+            traits.id,
+            traits.team,
+            traits.party,
+            traits.guild,
+            traits.target,
+            traits.owner,
+        ];
+        for (column, value) in line.into_iter().enumerate() {
+            self.columns[column * self.capacity + place] = value;
+            self.used |= u8::from(value != 0) << column;
+        }
+        self.used |= 1 << ID;
+    }
+
+    /// Nobody at a place is tied to anybody from now on; its id stays.
+    pub(super) fn untie(&mut self, place: usize) {
+        for column in ID + 1..COLUMNS {
+            self.columns[column * self.capacity + place] = 0;
+        }
+    }
+
+    /// Nobody is at a place from now on.
+    pub(super) fn free(&mut self, place: usize) {
+        self.untie(place);
+        self.columns[place] = NONE;
+    }
+
+    /// Calls with the places of those that the default ranking may put above strangers, ascending. Some of them may have no
+    /// tie that counts; nobody who has is missed.
+    pub(super) fn find(&self, asked: &TieQuery, mut found: impl FnMut(usize)) {
+        let mut wanted = [(0, 0); 7];
+        let mut len = 0;
+        for &(column, value) in &asked.wanted[..asked.len] {
+            wanted[len] = (column * self.capacity, value);
+            len += usize::from(self.used >> column & 1);
+        }
+        if len == 0 {
+            return;
+        }
+        for first in (0..self.capacity).step_by(LANES) {
+            let mut hits = [0_u32; LANES];
+            // Mostly one kind of tie is asked for.
+            let (column, value) = wanted[0];
+            let lanes = &self.columns[column + first..][..LANES];
+            for (hit, &lane) in hits.iter_mut().zip(lanes) {
+                *hit = u32::from(lane == value);
+            }
+            for &(column, value) in &wanted[1..len] {
+                let lanes = &self.columns[column + first..][..LANES];
+                for (hit, &lane) in hits.iter_mut().zip(lanes) {
+                    *hit |= u32::from(lane == value);
+                }
+            }
+            if hits.iter().fold(0, |any, hit| any | hit) == 0 {
+                continue;
+            }
+            for (lane, &hit) in hits.iter().enumerate() {
+                if hit != 0 {
+                    found(first + lane);
+                }
+            }
+        }
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.columns.capacity() * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn traits(id: u32, ties: [u32; 5]) -> ViewTraits {
+        let [team, party, guild, target, owner] = ties;
+        ViewTraits {
+            id,
+            team,
+            party,
+            guild,
+            target,
+            owner,
+            ..ViewTraits::default()
+        }
+    }
+
+    /// The higher class of the two directions.
+    fn class(a: &ViewTraits, b: &ViewTraits) -> u8 {
+        use crate::aoi::priority::by_relationship;
+        by_relationship(a, b).max(by_relationship(b, a))
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn ties_are_found_among_lines_that_come_go_and_change(
+            ops in prop::collection::vec((0usize..40, 0u8..4, prop::array::uniform5(0u32..6)), 0..120),
+            me in (0u32..40, prop::array::uniform5(0u32..6)),
+            above in 1u8..6,
+        ) {
+            let mut lines = TieColumns::default();
+            let mut model: [Option<ViewTraits>; 40] = [None; 40];
+            for (place, what, ties) in ops {
+                let line = traits(place as u32, ties);
+                lines.grow(place + 1);
+                match what {
+                    0 => lines.free(place),
+                    1 => lines.untie(place),
+                    _ => lines.write(place, &line),
+                }
+                model[place] = (what > 1).then_some(line);
+                // Somebody from the end takes its place, and what is beyond the last is given back.
+                let last = model.iter().rposition(Option::is_some);
+                if let Some(last) = last.filter(|&last| what == 0 && place < last) {
+                    lines.relocate(last, place);
+                    model.swap(last, place);
+                }
+                if what == 0 {
+                    lines.shrink(model.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
+                }
+            }
+            let me = traits(me.0, me.1);
+            let mut found = Vec::new();
+            lines.find(&TieQuery::of(&me, above), |place| found.push(place));
+            prop_assert!(found.is_sorted());
+            for (place, line) in model.iter().enumerate() {
+                if let Some(line) = line {
+                    prop_assert!(found.contains(&place) || class(&me, line) <= above);
+                }
+            }
+        }
+    }
+}
