@@ -30,10 +30,10 @@ pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    Authentication, Claims, ClientMessageAppExt, ClientMessageType, Connected, ControlledBy,
+    Authentication, ClientMessageAppExt, ClientMessageType, Connected, ControlledBy,
     DisconnectReason, FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, LogoutReason,
     PlayerAsked, PlayerInput, PlayerRequest, Resumed, SessionKey, SessionPlugin, SessionSettings,
-    SessionState, Sessions, TransportHandle, connect, control, disconnect,
+    SessionState, Sessions, TransportClaims, TransportHandle, connect, control, disconnect,
 };
 pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, RandomStreams, SimPlugin, SimSettings, SimSystems,

@@ -10,7 +10,7 @@ use crate::world::PlayerId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connected {
     /// What the transport has proof of.
-    pub claims: Claims,
+    pub claims: TransportClaims,
     /// Where it comes from, if from anywhere.
     pub address: Option<SocketAddr>,
     /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
@@ -24,7 +24,7 @@ impl Connected {
     #[must_use]
     pub const fn unknown() -> Self {
         Self {
-            claims: Claims { player: None },
+            claims: TransportClaims { player: None },
             address: None,
             receives: true,
             loads: true,
@@ -35,7 +35,7 @@ impl Connected {
     #[must_use]
     pub const fn player(player: u64) -> Self {
         Self {
-            claims: Claims {
+            claims: TransportClaims {
                 player: Some(PlayerId(player)),
             },
             ..Self::unknown()
@@ -63,7 +63,7 @@ impl Connected {
 
 /// What a transport has proof of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct TransportClaims {
     /// The player that it is: by a token that the transport checked, or because it is the server's own process.
     pub player: Option<PlayerId>,
 }

@@ -10,6 +10,7 @@
 //! | `budget` | how much of a tick goes to messages |
 //! | `intake` | connections and messages behind a lock: where transports and the tick meet |
 //! | `plugin` | the intake as a resource, with settings |
+//! | `reference` | what it is measured beside |
 //!
 //! Invariants: what a client sends delays and displaces nobody but itself; nothing is kept of who has no session; of one client
 //! messages are handled in the order of their arrival, but for inputs that gave way to newer ones; whatever is not handled is
@@ -22,14 +23,16 @@ mod intake;
 mod plugin;
 mod queue;
 mod quota;
+#[cfg(any(test, feature = "bench"))]
+pub mod reference;
 
 pub use budget::{BacklogLength, BudgetRule, MessageCosts, WorkBudget, WorkSpan};
 pub(crate) use intake::Intake;
-pub use intake::{Claims, Connected, TransportEvent};
+pub use intake::{Connected, TransportClaims, TransportEvent};
 pub(crate) use plugin::lock;
 pub use plugin::{Inbox, InboxPlugin, InboxSettings};
 pub use queue::{
-    DisconnectReason, InboundMessage, InboxCounters, InboxLimits, MessageQueue, PLAYERS_A_NEWCOMER,
-    Refused,
+    DisconnectReason, InboundMessage, InboxCounters, InboxLimits, LANE_BYTES, MessageQueue,
+    PLAYERS_A_NEWCOMER, Refused,
 };
 pub use quota::ClientQuota;

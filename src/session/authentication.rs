@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bevy_ecs::prelude::*;
 
-use crate::inbox::Claims;
+use crate::inbox::TransportClaims;
 use crate::wire::ClientId;
 use crate::world::PlayerId;
 
@@ -33,7 +33,7 @@ pub struct LoginAsked<'a> {
     /// What is to prove it, as the game defines it; at most 512 bytes, and as hostile as any.
     pub credential: &'a [u8],
     /// What its transport has proof of.
-    pub claims: Claims,
+    pub claims: TransportClaims,
     /// Where it comes from.
     pub address: Option<SocketAddr>,
 }

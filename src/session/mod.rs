@@ -9,11 +9,13 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `transport` | the handle that transports call, and the contract for who writes one |
-//! | `sessions` | the list of sessions, and their life |
+//! | `sessions`, `life` | the list of sessions; one of them, and where it is in its life |
+//! | `rules`, `reasons` | their limits; why they end |
 //! | `admission` | who goes in next |
 //! | `authentication` | the hook that says who a client is |
 //! | `token` | how a client proves that a session is its own |
 //! | `plugin` | sessions in the tick; control; what clients send |
+//! | `model` | what the list of sessions is tested beside |
 //!
 //! Invariants: nobody is a player by saying so; a player has at most one session, the newest; a client controls at most one
 //! object, and an object has at most one client; what a client sends before its login, or what does not decode, is counted and
@@ -21,19 +23,26 @@
 
 mod admission;
 mod authentication;
+mod life;
+#[cfg(test)]
+mod model;
 mod plugin;
+mod reasons;
+mod rules;
 mod sessions;
 mod token;
 pub mod transport;
 
-pub use crate::inbox::{Claims, Connected, DisconnectReason, TransportEvent};
+pub use crate::inbox::{Connected, DisconnectReason, TransportClaims, TransportEvent};
 pub use authentication::{AdmissionClass, Authentication, Authenticator, LoginAnswer, LoginAsked};
+pub use life::{SESSION_BYTES, Session, SessionState};
 pub use plugin::{
     ClientMessageAppExt, ClientMessageError, ClientMessageType, ClientTold, ControlledBy,
     FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, PlayerAsked, PlayerInput, PlayerRequest,
     Resumed, SessionClosed, SessionPlugin, SessionSettings, SessionStats, connect, control,
     disconnect,
 };
-pub use sessions::{LogoutReason, Session, SessionRefused, SessionState, Sessions};
+pub use reasons::{LogoutReason, SessionRefused};
+pub use sessions::Sessions;
 pub use token::SessionKey;
 pub use transport::TransportHandle;

@@ -83,7 +83,7 @@ impl Plugin for SessionPlugin {
             .add_systems(FixedUpdate, despawn_uncontrolled.in_set(SimSystems::Last))
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
-                    Sessions::digest(client, session, |word| hasher.write_u64(word));
+                    session.digest(client, |word| hasher.write_u64(word));
                     let object = session
                         .controls
                         .and_then(|entity| world.get::<Object>(entity));

@@ -18,197 +18,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
-use super::admission::{AdmissionQueue, QueueKey};
+use super::admission::AdmissionQueue;
 use super::authentication::AdmissionClass;
+use super::life::{Session, SessionState};
+use super::reasons::LogoutReason;
+use super::rules::SessionRules;
 use super::token::SessionKey;
-use crate::inbox::{Claims, Connected};
-use crate::outbox::CloseReason;
+use crate::inbox::Connected;
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
-
-/// Where a session is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum SessionState {
-    /// The client is connected, and has not said who it is.
-    #[default]
-    Connecting,
-    /// It said so, and the hook is asked.
-    Authenticating,
-    /// The hook knows it; it goes in this tick or joins the line.
-    Authenticated,
-    /// It stands in the line, and was told where.
-    Queued,
-    /// Its player is logged in and controls nothing yet, or nothing any more.
-    Entering,
-    /// It controls an object of a scene for which it is not ready.
-    Loading,
-    /// It is told what its object sees.
-    InWorld,
-    /// Its connection is lost; its object stays for a while, and it may come back.
-    LinkDead,
-}
-
-/// A client's session: who plays, and which object it controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// Who plays; `None` before the player is logged in.
-    pub player: Option<PlayerId>,
-    /// The object that this client controls, or watches through.
-    pub controls: Option<Entity>,
-    /// The number of its newest message that was handled or refused, modulo 65,536: packets say so, and a client that counts
-    /// what it sent knows what the server has seen. Every message that came from it counts, whatever became of it. From its
-    /// first `Input` on it is the number of the newest of those.
-    pub inputs: u16,
-    /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
-    pub receives: bool,
-    /// Where it is in its life.
-    pub state: SessionState,
-    /// Where it comes from.
-    pub address: Option<SocketAddr>,
-    /// What its transport has proof of.
-    pub claims: Claims,
-    /// The session that it goes on with, if it resumed one.
-    pub resumed_from: Option<ClientId>,
-    loads: bool,
-    class: AdmissionClass,
-    /// Who it is by the hook.
-    is_player: Option<PlayerId>,
-    line: Option<QueueKey>,
-    /// The place in the line that it was told.
-    place: u32,
-    token: ResumeToken,
-    /// The scene that it was told to load, and whether it is ready for it.
-    loading: Option<(SceneId, bool)>,
-    numbers_inputs: bool,
-    since: u64,
-    heard: u64,
-    due: u64,
-}
-
-const _: () = assert!(size_of::<Session>() <= 400);
-
-impl Session {
-    /// Whether it may be told of a scene.
-    #[must_use]
-    pub fn is_ready_for(&self, scene: SceneId) -> bool {
-        self.state != SessionState::LinkDead && (!self.loads || self.loading == Some((scene, true)))
-    }
-
-    const fn is_newcomer(&self) -> bool {
-        use SessionState::{Authenticated, Authenticating, Connecting, Queued};
-        matches!(
-            self.state,
-            Connecting | Authenticating | Authenticated | Queued
-        )
-    }
-}
-
-/// Why a session ended, or a client was turned away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LogoutReason {
-    /// The client said so.
-    Requested,
-    /// The connection ended, and nobody came back in time.
-    Disconnected,
-    /// The same player logged in elsewhere.
-    Replaced,
-    /// It took too little of what was sent to it.
-    Behind,
-    /// The game threw it out.
-    Kicked,
-    /// Its address is banned.
-    Banned,
-    /// It did nothing for too long.
-    Idle,
-    /// It sent far more than it may.
-    Flooding,
-    /// It could not say who it is.
-    Refused,
-    /// It took too long to log in or to load.
-    Late,
-    /// There is no room.
-    Full,
-    /// The server stops.
-    Stopping,
-    /// The session goes on over another connection.
-    Resumed,
-}
-
-impl LogoutReason {
-    /// The reason's name in event files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Disconnected => "disconnected",
-            Self::Replaced => "replaced",
-            Self::Behind => "behind",
-            Self::Kicked => "kicked",
-            Self::Banned => "banned",
-            Self::Idle => "idle",
-            Self::Flooding => "flooding",
-            Self::Refused => "refused",
-            Self::Late => "late",
-            Self::Full => "full",
-            Self::Stopping => "stopping",
-            Self::Resumed => "resumed",
-        }
-    }
-
-    /// What the client is told.
-    #[must_use]
-    pub const fn close_reason(self) -> CloseReason {
-        match self {
-            Self::Requested | Self::Disconnected => CloseReason::Ended,
-            Self::Replaced => CloseReason::Replaced,
-            Self::Behind => CloseReason::Behind,
-            Self::Kicked => CloseReason::Kicked,
-            Self::Banned => CloseReason::Banned,
-            Self::Idle => CloseReason::Idle,
-            Self::Flooding => CloseReason::Flooding,
-            Self::Refused => CloseReason::Refused,
-            Self::Late => CloseReason::Late,
-            Self::Full => CloseReason::Full,
-            Self::Stopping => CloseReason::Stopping,
-            Self::Resumed => CloseReason::Resumed,
-        }
-    }
-}
-
-/// Why a connection was refused.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum SessionRefused {
-    /// As many as there may be.
-    #[error("the server is full: {0} sessions are open")]
-    Full(usize),
-    /// Too many connected since the last tick.
-    #[error("{0} connections wait for the next tick already")]
-    Crowded(usize),
-}
-
-/// The limits of sessions, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SessionRules {
-    pub sessions_max: usize,
-    pub players_max: u32,
-    pub queue_max: usize,
-    pub newcomers_per_address_max: u32,
-    pub admitted_per_tick_max: u32,
-    pub kept: [u32; AdmissionClass::COUNT],
-    /// Ticks without a login after which a session makes room for another.
-    pub grace_ticks: u64,
-    pub login_ticks: u64,
-    pub authentication_ticks: u64,
-    pub loading_ticks: u64,
-    pub keep_ticks: u64,
-    /// 0 for no limit.
-    pub idle_ticks: u64,
-    /// Ticks between two looks at who moved up in the line.
-    pub place_ticks: u64,
-}
 
 /// What a change means for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -439,7 +258,8 @@ impl Sessions {
         if let Some(&before) = self.by_player.get(&player)
             && let Some(&other) = self.open.get(&before)
         {
-            if other.state == SessionState::LinkDead {
+            let controls = self.get(client).and_then(|session| session.controls);
+            if other.state == SessionState::LinkDead && controls.is_none() {
                 self.take_over(client, before, key);
                 return true;
             }
@@ -543,12 +363,14 @@ impl Sessions {
         token: ResumeToken,
         key: &mut SessionKey,
     ) -> bool {
-        let state = self.get(client).map(|session| session.state);
+        let is_new = |session: &Session| {
+            session.state == SessionState::Connecting && session.controls.is_none()
+        };
         let before = self.of(player);
         let has_token = |session: &Session| session.token == token;
         match before {
             Some(before)
-                if state == Some(SessionState::Connecting)
+                if self.get(client).is_some_and(is_new)
                     && !self.is_draining
                     && self.get(before).is_some_and(has_token) =>
             {
@@ -713,15 +535,18 @@ impl Sessions {
         }
         let now = self.now;
         self.change(client, |session| {
-            use SessionState::{Entering, InWorld, Loading};
+            use SessionState::{Connecting, Entering, InWorld, Loading};
             session.controls = entity;
-            session.state = match (session.state, entity) {
+            let before = session.state;
+            session.state = match (before, entity) {
                 (Entering, Some(_)) if session.loads => Loading,
                 (Entering, Some(_)) => InWorld,
                 (Loading | InWorld, None) => Entering,
                 (state, _) => state,
             };
-            session.since = now;
+            if session.state != before || before == Connecting {
+                session.since = now;
+            }
         });
         true
     }
@@ -804,21 +629,5 @@ impl Sessions {
                 .saturating_add(rules.idle_ticks),
             _ => NEVER,
         }
-    }
-
-    /// A session as words, for a hash; the object is the plugin's to say.
-    pub(super) fn digest(client: ClientId, session: &Session, mut word: impl FnMut(u64)) {
-        word(u64::from(client.0) << 16 | u64::from(session.inputs));
-        word(session.player.map_or(u64::MAX, |player| player.0));
-        let flags = [session.receives, session.loads, session.numbers_inputs];
-        let flags = flags
-            .iter()
-            .fold(0, |all, &flag| all << 1 | u64::from(flag));
-        word(flags << 32 | (session.state as u64) << 16 | session.class as u64);
-        word(session.due);
-        let loading = session.loading.map_or(0, |(scene, is_ready)| {
-            u64::from(scene.0) << 2 | 2 | u64::from(is_ready)
-        });
-        word(loading);
     }
 }

@@ -26,7 +26,7 @@
 //! over at the transport's end, and what was accepted before it is still handled. The tick takes notice of all of it in its
 //! next `Ingest`.
 //!
-//! **What is proved.** [`Claims`](crate::inbox::Claims) are what the transport itself has proof of. A transport that checked a
+//! **What is proved.** [`TransportClaims`](crate::inbox::TransportClaims) are what the transport itself has proof of. A transport that checked a
 //! token vouches for the player in it; one that checked nothing claims nothing, and then the *Login* has to convince the game's
 //! [`Authenticator`](super::Authenticator). Nobody is a player by saying so.
 //!
@@ -58,7 +58,7 @@ use std::sync::{Arc, Mutex};
 
 use bevy_ecs::prelude::*;
 
-use super::sessions::SessionRefused;
+use super::reasons::SessionRefused;
 use crate::inbox::{Connected, DisconnectReason, Inbox, Intake, Refused, TransportEvent, lock};
 use crate::wire::ClientId;
 

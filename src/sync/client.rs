@@ -100,6 +100,9 @@ pub struct ClientState {
     notices: ClientNotices,
 }
 
+/// The bytes of what replication keeps of a client, without its lists.
+pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
+
 /// An announcement that waits for its object's snapshot, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Held {

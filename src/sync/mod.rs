@@ -56,6 +56,7 @@ mod remotes;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
+pub use client::CLIENT_STATE_BYTES;
 pub use counters::{SentCount, SentCounters};
 #[cfg(feature = "bench")]
 pub use masks::{SlotMasks, bits};

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 
-use crate::inbox::Claims;
+use crate::inbox::TransportClaims;
 use crate::session::LogoutReason;
 use crate::wire::{ClientId, ClientInput, SayScope, SessionNotice};
 use crate::world::PlayerId;
@@ -61,7 +61,7 @@ pub struct SessionClosed {
     /// Whether packets were made for it.
     pub receives: bool,
     /// What its transport had proof of.
-    pub claims: Claims,
+    pub claims: TransportClaims,
     /// What ended it.
     pub reason: LogoutReason,
 }

@@ -5,7 +5,8 @@ use bevy_ecs::prelude::*;
 use super::effects::{tell, with_key};
 use super::settings::SessionStats;
 use crate::session::authentication::{AdmissionClass, Authentication, LoginAnswered, LoginAsked};
-use crate::session::sessions::{Session, SessionEffect, SessionState, Sessions};
+use crate::session::life::{Session, SessionState};
+use crate::session::sessions::{SessionEffect, Sessions};
 use crate::wire::{ClientId, ResumeToken};
 use crate::world::{Parties, PlayerId};
 

@@ -7,7 +7,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use super::checks::{Fault, named_object};
+use super::checks::{MessageFault, named_object};
 use super::facts::{ClientTold, FromClient, PlayerAsked, PlayerInput, PlayerRequest};
 use super::logins::{begin_login, resume};
 use crate::inbox::InboundMessage;
@@ -76,7 +76,7 @@ impl ClientMessageAppExt for App {
 }
 
 /// Acts on a message, or says why not; then nothing has changed.
-pub(super) fn handle(world: &mut World, inbound: &InboundMessage) -> Result<(), Fault> {
+pub(super) fn handle(world: &mut World, inbound: &InboundMessage) -> Result<(), MessageFault> {
     let client = inbound.client;
     let message = ClientMessage::decode(&inbound.bytes).map_err(|_| "does not decode")?;
     let sessions = world.resource::<Sessions>();
@@ -133,7 +133,7 @@ fn act(
     player: PlayerId,
     entity: Entity,
     message: ClientMessage,
-) -> Result<(), Fault> {
+) -> Result<(), MessageFault> {
     let what = match message {
         ClientMessage::Move { to, heading } => {
             let to = Some(to.metres());
@@ -185,7 +185,7 @@ fn take_input(
     client: ClientId,
     entity: Entity,
     input: ClientInput,
-) -> Result<(), Fault> {
+) -> Result<(), MessageFault> {
     let mut sessions = world.resource_mut::<Sessions>();
     if !sessions.take_input(client, input.seq) {
         return Err("an input that is no newer than the last");

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::session::authentication::AdmissionClass;
-use crate::session::sessions::SessionRules;
+use crate::session::rules::SessionRules;
 
 /// How many sessions there may be, and how long each part of their life may take. Times are counted in whole ticks.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]

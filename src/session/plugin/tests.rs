@@ -7,6 +7,7 @@ use bevy_app::App;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
+use super::connect as connect_client;
 use super::*;
 use crate::inbox::{Connected, DisconnectReason, Inbox, InboxSettings, Refused};
 use crate::outbox::ClientBehind;
@@ -30,7 +31,7 @@ fn connect(app: &mut App) -> ClientId {
 }
 
 fn connect_as(app: &mut App, player: u64) -> ClientId {
-    super::connect(app.world_mut(), Connected::player(player).ready()).unwrap()
+    connect_client(app.world_mut(), Connected::player(player).ready()).unwrap()
 }
 
 fn send(app: &mut App, client: ClientId, message: ClientMessage) {

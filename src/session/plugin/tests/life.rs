@@ -34,13 +34,15 @@ fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
 }
 
 fn token(app: &App, client: ClientId) -> ResumeToken {
-    let welcomes = told(app, client)
+    let mut welcomes = told(app, client)
         .into_iter()
         .filter_map(|notice| match notice {
             SessionNotice::Welcome { token, .. } => Some(token),
             _ => None,
         });
-    welcomes.last().expect("it was welcomed in the last tick")
+    welcomes
+        .next_back()
+        .expect("it was welcomed in the last tick")
 }
 
 fn lose(app: &mut App, client: ClientId) {
@@ -206,7 +208,7 @@ fn so_many_are_admitted_a_tick_and_the_rest_in_the_ticks_that_follow() {
 #[test]
 fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
     let (mut app, scene) = welcomed();
-    let client = super::super::connect(app.world_mut(), Connected::player(7)).unwrap();
+    let client = connect_client(app.world_mut(), Connected::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
     app.update();
     let id = app.world().get::<crate::world::Scene>(scene).unwrap().id();
@@ -244,7 +246,7 @@ fn who_loads_or_idles_for_too_long_is_let_go() {
         settings.loading_s_max = 1.0;
         settings.idle_s_max = 2.0;
     });
-    let slow = super::super::connect(app.world_mut(), Connected::player(1)).unwrap();
+    let slow = connect_client(app.world_mut(), Connected::player(1)).unwrap();
     send(&mut app, slow, ClientMessage::login(1));
     let idle = log_in(&mut app, 2);
     let mut reasons = Vec::new();
@@ -275,7 +277,7 @@ fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
     send(&mut app, waiting, ClientMessage::login(3));
     let mut ended = Vec::new();
     for _ in 0..4 {
-        assert!(super::super::connect(app.world_mut(), Connected::player(4)).is_err());
+        assert!(connect_client(app.world_mut(), Connected::player(4)).is_err());
         app.update();
         ended.extend(
             written::<SessionClosed>(&app)

@@ -9,7 +9,7 @@ use crate::session::{
 };
 
 fn unknown(app: &mut App) -> ClientId {
-    super::super::connect(app.world_mut(), Connected::unknown().ready()).unwrap()
+    connect_client(app.world_mut(), Connected::unknown().ready()).unwrap()
 }
 
 fn state(app: &App, client: ClientId) -> Option<SessionState> {
@@ -131,7 +131,7 @@ fn sessions_that_never_log_in_end_and_make_room_before_that() {
         ..SessionSettings::default()
     });
     let silent: Vec<ClientId> = (0..50).map(|_| unknown(&mut app)).collect();
-    let refused = super::super::connect(app.world_mut(), Connected::player(1).ready());
+    let refused = connect_client(app.world_mut(), Connected::player(1).ready());
     assert!(refused.is_err(), "they have just come");
     // A second later each of them makes room for one.
     (0..65).for_each(|_| app.update());
@@ -161,10 +161,9 @@ fn one_address_cannot_take_all_places() {
         let address = std::net::SocketAddr::from(([10, 0, 0, host], port));
         Connected::unknown().ready().from(address)
     };
-    let opened =
-        (1..9).filter(|&port| super::super::connect(app.world_mut(), from(1, port)).is_ok());
+    let opened = (1..9).filter(|&port| connect_client(app.world_mut(), from(1, port)).is_ok());
     assert_eq!(opened.count(), 3);
-    assert!(super::super::connect(app.world_mut(), from(2, 1)).is_ok());
+    assert!(connect_client(app.world_mut(), from(2, 1)).is_ok());
 }
 
 #[test]
