@@ -81,6 +81,7 @@ pub fn add_load(world: &mut World, players: u32) -> Result<Entity, LoadError> {
     let mut sessions = world.resource_mut::<SessionSettings>();
     sessions.sessions_max = sessions.sessions_max.max(players);
     sessions.players_max = sessions.players_max.max(players);
+    sessions.opened_per_tick_max = sessions.opened_per_tick_max.max(players);
     sessions.admitted_per_tick_max = sessions.admitted_per_tick_max.max(players);
     let mut inbox = world.resource_mut::<InboxSettings>();
     inbox.messages_per_tick_max = inbox.messages_per_tick_max.max(2 * players);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::queue::{DisconnectReason, InboxLimits, MessageQueue, Refused};
-use crate::wire::ClientId;
+use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 use crate::world::PlayerId;
 
 /// What a transport knows of a client at its other end when it connects.
@@ -114,7 +114,9 @@ impl Intake {
     }
 
     pub fn receive(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
-        self.note(|| TransportEvent::Received(client, bytes.to_vec()));
+        // Of one that is too long as much as says so.
+        let noted = &bytes[..bytes.len().min(CLIENT_MESSAGE_BYTES_MAX + 1)];
+        self.note(|| TransportEvent::Received(client, noted.to_vec()));
         self.queue.offer(client, bytes)
     }
 
@@ -135,9 +137,13 @@ impl Intake {
         self.queue.begin_tick(tick, limits);
     }
 
-    /// Takes who connected since the last time, and how many were refused.
-    pub fn take_new(&mut self, into: &mut Vec<(ClientId, Connected)>) -> u64 {
-        into.append(&mut self.new);
+    /// Takes who connected since the last time, in their order and at most so many, and how many were refused. What they sent
+    /// may be taken from now on, and not before.
+    pub fn take_new(&mut self, max: usize, into: &mut Vec<(ClientId, Connected)>) -> u64 {
+        for (client, connected) in self.new.drain(..max.min(self.new.len())) {
+            self.queue.acknowledge(client);
+            into.push((client, connected));
+        }
         std::mem::take(&mut self.refused)
     }
 
@@ -149,5 +155,38 @@ impl Intake {
     /// Takes what was kept since the last time.
     pub fn take_record(&mut self) -> Vec<TransportEvent> {
         self.record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_of_a_client_waits_until_the_tick_knows_it() {
+        let mut intake = Intake::default();
+        let mut new = Vec::new();
+        intake.take_new(9, &mut new);
+        // It connects, speaks and goes while the tick is at work.
+        let client = intake.connect(Connected::unknown()).unwrap();
+        intake.receive(client, &[1, 7]).unwrap();
+        let silent = intake.connect(Connected::unknown()).unwrap();
+        intake.disconnect(client, DisconnectReason::Closed);
+        intake.disconnect(silent, DisconnectReason::Lost);
+        let mut ended = Vec::new();
+        intake.queue.take_ended(&mut ended);
+        assert!(intake.queue.take(1).is_none() && ended.is_empty());
+        // In the next tick it is all there, in its order.
+        intake.take_new(1, &mut new);
+        assert_eq!(new.len(), 1);
+        assert_eq!(
+            intake.queue.take(2).map(|message| message.client),
+            Some(client)
+        );
+        intake.queue.take_ended(&mut ended);
+        assert_eq!(ended, [(client, DisconnectReason::Closed)]);
+        intake.take_new(1, &mut new);
+        intake.queue.take_ended(&mut ended);
+        assert_eq!(ended[1], (silent, DisconnectReason::Lost));
     }
 }

@@ -146,6 +146,8 @@ struct Lane {
     /// How many came, modulo 65,536.
     came: u16,
     is_player: bool,
+    /// Whether the tick took notice of its connection: nothing of it is taken before.
+    is_known: bool,
     /// Whether it stands in the ring of those for which something waits.
     is_in_ring: bool,
     /// Whether it stands in the list of those of which one was refused.
@@ -175,6 +177,8 @@ pub struct MessageQueue {
     turn: u32,
     waiting: usize,
     newcomers_waiting: usize,
+    /// Messages of clients of whose connection the tick has not taken notice.
+    unknown_waiting: usize,
     /// Clients of which a message was refused while none waited.
     refused: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
@@ -204,6 +208,7 @@ impl MessageQueue {
             turn: 0,
             waiting: 0,
             newcomers_waiting: 0,
+            unknown_waiting: 0,
             refused: Vec::new(),
             ended: Vec::new(),
             flooding: Vec::new(),
@@ -228,6 +233,7 @@ impl MessageQueue {
             waiting: 0,
             came: 0,
             is_player: false,
+            is_known: false,
             is_in_ring: false,
             is_listed: false,
             is_flooding: false,
@@ -238,8 +244,28 @@ impl MessageQueue {
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
 
+    /// The tick took notice of a client's connection: what waits in its lane may be taken from now on.
+    pub fn acknowledge(&mut self, client: ClientId) {
+        let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_known) else {
+            return;
+        };
+        lane.is_known = true;
+        self.newcomers_waiting += lane.waiting as usize;
+        self.unknown_waiting -= lane.waiting as usize;
+        if lane.waiting > 0 {
+            lane.is_in_ring = true;
+            self.newcomers.push_back(client);
+        } else {
+            self.ended.extend(lane.ended.map(|reason| (client, reason)));
+        }
+        if lane.is_flooding {
+            self.flooding.push(client);
+        }
+    }
+
     /// A client logged in: more of it may wait, and it is served before newcomers.
     pub fn promote(&mut self, client: ClientId) {
+        self.acknowledge(client);
         let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_player) else {
             return;
         };
@@ -258,7 +284,7 @@ impl MessageQueue {
         };
         if lane.ended.is_none() {
             lane.ended = Some(reason);
-            if lane.waiting == 0 {
+            if lane.waiting == 0 && lane.is_known {
                 self.ended.push((client, reason));
             }
         }
@@ -276,7 +302,9 @@ impl MessageQueue {
             at = next;
         }
         self.waiting -= lane.waiting as usize;
-        if !lane.is_player {
+        if !lane.is_known {
+            self.unknown_waiting -= lane.waiting as usize;
+        } else if !lane.is_player {
             self.newcomers_waiting -= lane.waiting as usize;
         }
         self.counters.refused += u64::from(lane.waiting);
@@ -307,7 +335,8 @@ impl MessageQueue {
         };
         lane.came = lane.came.wrapping_add(1);
         if let Err(reason) = self.make_room(client, bytes) {
-            self.refuse(client);
+            // That others have too much waiting is no fault of this one.
+            self.refuse(client, !matches!(reason, Refused::Full(_)));
             return Err(reason);
         }
         let Some(lane) = self.lanes.get_mut(&client) else {
@@ -340,8 +369,12 @@ impl MessageQueue {
         lane.tail = place;
         lane.waiting += 1;
         self.waiting += 1;
-        self.newcomers_waiting += usize::from(!lane.is_player);
-        if !std::mem::replace(&mut lane.is_in_ring, true) {
+        if !lane.is_known {
+            self.unknown_waiting += 1;
+        } else if !lane.is_player {
+            self.newcomers_waiting += 1;
+        }
+        if lane.is_known && !std::mem::replace(&mut lane.is_in_ring, true) {
             let ring = if lane.is_player {
                 &mut self.players
             } else {
@@ -372,10 +405,13 @@ impl MessageQueue {
             (limits.client_backlog_max, self.waiting, limits.backlog_max)
         } else {
             let max = limits.newcomers_backlog_max.min(limits.backlog_max);
-            (limits.newcomer_backlog_max, self.newcomers_waiting, max)
+            let all = self.newcomers_waiting + self.unknown_waiting;
+            (limits.newcomer_backlog_max, all, max)
         };
         let is_lane_full = waiting >= lane_max;
-        let is_full = all >= all_max || self.waiting >= limits.backlog_max;
+        // However much others have waiting, a player's next message goes in: that is one a player more than may wait in all.
+        let is_first = is_player && waiting == 0;
+        let is_full = !is_first && (all >= all_max || self.waiting >= limits.backlog_max);
         if !is_lane_full && !is_full {
             return Ok(());
         }
@@ -410,7 +446,11 @@ impl MessageQueue {
                 }
                 lane.waiting -= 1;
                 self.waiting -= 1;
-                self.newcomers_waiting -= usize::from(!lane.is_player);
+                if !lane.is_known {
+                    self.unknown_waiting -= 1;
+                } else if !lane.is_player {
+                    self.newcomers_waiting -= 1;
+                }
                 self.counters.refused += 1;
                 self.counters.stale += 1;
                 self.release(at);
@@ -422,18 +462,20 @@ impl MessageQueue {
     }
 
     /// A message of this client is refused.
-    fn refuse(&mut self, client: ClientId) {
+    fn refuse(&mut self, client: ClientId, is_offence: bool) {
         let Some(lane) = self.lanes.get_mut(&client) else {
             return;
         };
-        if lane.waiting == 0 && !lane.is_listed {
+        if lane.waiting == 0 && !lane.is_listed && !lane.is_flooding {
             lane.is_listed = true;
             self.refused.push(client);
         }
-        if lane.tokens.offend(&self.quota) && !lane.is_flooding {
+        if is_offence && lane.tokens.offend(&self.quota) && !lane.is_flooding {
             lane.is_flooding = true;
             self.counters.floods += 1;
-            self.flooding.push(client);
+            if lane.is_known {
+                self.flooding.push(client);
+            }
         }
     }
 
@@ -447,7 +489,7 @@ impl MessageQueue {
 
     /// Takes the next message, at tick `now`: the oldest of the client whose turn it is.
     pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
-        let players_waiting = self.waiting - self.newcomers_waiting;
+        let players_waiting = self.waiting - self.newcomers_waiting - self.unknown_waiting;
         let is_newcomers =
             self.newcomers_waiting > 0 && (players_waiting == 0 || self.turn >= PLAYERS_A_NEWCOMER);
         if !is_newcomers && players_waiting == 0 {
@@ -499,19 +541,17 @@ impl MessageQueue {
         }
     }
 
-    /// Takes a client of which a message was refused while none of it waited, with the number of the last that came: since
-    /// that it has nothing to wait for. None when there is none.
-    pub fn take_refused(&mut self) -> Option<(ClientId, u16)> {
-        while let Some(client) = self.refused.pop() {
-            let Some(lane) = self.lanes.get_mut(&client) else {
-                continue;
-            };
-            lane.is_listed = false;
-            if lane.waiting == 0 {
-                return Some((client, lane.came));
+    /// Takes the clients of which a message was refused while none waited, with the number of the last that came: since that
+    /// they have nothing to wait for.
+    pub fn take_refused(&mut self, into: &mut Vec<(ClientId, u16)>) {
+        for client in self.refused.drain(..) {
+            if let Some(lane) = self.lanes.get_mut(&client) {
+                lane.is_listed = false;
+                if lane.waiting == 0 {
+                    into.push((client, lane.came));
+                }
             }
         }
-        None
     }
 
     /// Takes the clients whose connection ended and of which nothing waits any more.
@@ -579,7 +619,8 @@ impl MessageQueue {
                 | u64::from(lane.is_player) << 3
                 | u64::from(lane.is_flooding) << 2
                 | u64::from(lane.is_listed) << 1
-                | u64::from(lane.ended.is_some());
+                | u64::from(lane.ended.is_some())
+                | u64::from(lane.is_known) << 63;
             for word in lane.tokens.words() {
                 mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 mixed ^= mixed >> 29;

@@ -338,6 +338,7 @@ pub(super) fn set_up(
     world.insert_resource(SessionKey::seeded(seed));
     // A cast comes on at once: how a server lets in a crowd is not what most scenarios are about.
     world.insert_resource(SessionSettings {
+        opened_per_tick_max: u32::MAX,
         admitted_per_tick_max: u32::MAX,
         ..SessionSettings::default()
     });

@@ -98,6 +98,8 @@ impl Session {
             .iter()
             .fold(0, |all, &flag| all << 1 | u64::from(flag));
         word(flags << 32 | (self.state as u64) << 16 | self.class as u64);
+        word(self.is_player.map_or(u64::MAX, |player| player.0));
+        word(self.since);
         word(self.due);
         let loading = self.loading.map_or(0, |(scene, is_ready)| {
             u64::from(scene.0) << 2 | 2 | u64::from(is_ready)

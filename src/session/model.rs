@@ -118,9 +118,15 @@ impl LifeModel {
 
     fn connect(&mut self, client: u32, loads: bool) {
         if self.sessions.len() >= RULES.sessions_max {
-            let silent = |of: &&Expected| of.state == Connecting && !of.controls;
-            let oldest = self.sessions.iter().find(silent).cloned();
-            match oldest.filter(|of| self.now - of.since >= RULES.grace_ticks) {
+            let first = |state| {
+                let silent = |of: &&Expected| of.state == state && !of.controls;
+                self.sessions.iter().find(silent).cloned()
+            };
+            let firsts = [first(Connecting), first(Authenticating)]
+                .into_iter()
+                .flatten();
+            let is_old = |of: &Expected| self.now - of.since >= RULES.grace_ticks;
+            match firsts.into_iter().find(is_old) {
                 Some(of) => self.end(of.client),
                 None => return,
             }
@@ -153,15 +159,19 @@ impl LifeModel {
             .find(|of| of.known == Some(player))
             .cloned()
         {
-            if other.state == LinkDead && self.get(client).is_some_and(|of| !of.controls) {
+            let is_free = self.get(client).is_some_and(|of| !of.controls);
+            if other.state == LinkDead && other.controls && is_free {
                 return self.take_over(client, other.client);
             }
             self.end(other.client);
-            place = if other.is_in {
-                AdmissionClass::Staff
-            } else {
-                class.max(other.class)
-            };
+            place = class.max(other.class);
+            if other.is_in {
+                let now = self.now;
+                let of = self.get(client).unwrap();
+                (of.class, of.known, of.is_in, of.since) = (other.class, Some(player), true, now);
+                of.state = inside(of);
+                return;
+            }
         }
         if self.line.len() >= RULES.queue_max && !self.has_room(class) {
             return self.end(client);
@@ -351,7 +361,11 @@ impl LifeRun {
                 .resume(ClientId(client), PlayerId(player), token, &mut self.key);
         let is_new = |of: &mut Expected| of.state == Connecting && !of.controls;
         let connecting = self.model.get(client).is_some_and(is_new);
-        let mut inside = self.model.sessions.iter().filter(|of| of.is_in);
+        let mut inside = self
+            .model
+            .sessions
+            .iter()
+            .filter(|of| of.is_in && of.controls);
         let before = inside
             .find(|of| of.known == Some(player))
             .map(|of| of.client);
@@ -369,6 +383,7 @@ impl LifeRun {
         let now = self.model.now;
         if let Some(of) = self.model.get(client) {
             of.controls = on;
+            of.loading = of.loading.filter(|_| on);
             let before = of.state;
             of.state = match before {
                 Entering if on => inside(of),

@@ -89,6 +89,8 @@ impl Plugin for SessionPlugin {
                         .and_then(|entity| world.get::<Object>(entity));
                     hasher.write_u64(object.map_or(u64::MAX, Object::key));
                 }
+                let sessions = world.resource::<Sessions>();
+                sessions.digest(|word| hasher.write_u64(word));
                 world.resource::<IngestState>().hash(hasher);
             });
     }

@@ -15,7 +15,7 @@
 //! Cost: O(log sessions) a change; a session is less than 400 bytes here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use bevy_ecs::prelude::*;
 
@@ -57,8 +57,9 @@ pub struct Sessions {
     line: AdmissionQueue,
     /// Whether somebody in the line was not told its place.
     has_unplaced: bool,
-    /// Who has not asked to log in and controls nothing; the oldest first.
-    newcomers: BTreeSet<ClientId>,
+    /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
+    /// oldest first.
+    newcomers: BTreeSet<(bool, ClientId)>,
     /// Sessions without a player, by address.
     by_address: BTreeMap<IpAddr, u32>,
     deadlines: BTreeSet<(u64, ClientId)>,
@@ -174,20 +175,27 @@ impl Sessions {
 
     /// Whether there is room for one more; who has not said who it is for a while makes it.
     fn make_room(&mut self, address: Option<SocketAddr>) -> bool {
-        let of_address = address.and_then(|address| self.by_address.get(&address.ip()));
+        let of_address = address.and_then(|address| self.by_address.get(&network(address)));
         if of_address.is_some_and(|&count| count >= self.rules.newcomers_per_address_max) {
             return false;
         }
         if self.open.len() < self.rules.sessions_max {
             return true;
         }
-        let oldest = self.newcomers.first().copied().filter(|oldest| {
+        let is_old = |client: &ClientId| {
             let since = self
                 .open
-                .get(oldest)
+                .get(client)
                 .map_or(self.now, |session| session.since);
             self.now.saturating_sub(since) >= self.rules.grace_ticks
-        });
+        };
+        let first_of = |is_asked: bool| {
+            let mut all = self.newcomers.range((is_asked, ClientId(0))..);
+            all.next()
+                .filter(|first| first.0 == is_asked)
+                .map(|first| first.1)
+        };
+        let oldest = [false, true].into_iter().filter_map(first_of).find(is_old);
         match oldest {
             Some(oldest) => {
                 self.end(oldest, LogoutReason::Late);
@@ -255,21 +263,28 @@ impl Sessions {
             return true;
         }
         let mut place = class;
+        let mut takes_over = None;
         if let Some(&before) = self.by_player.get(&player)
             && let Some(&other) = self.open.get(&before)
         {
             let controls = self.get(client).and_then(|session| session.controls);
-            if other.state == SessionState::LinkDead && controls.is_none() {
+            let has_object = other.controls.is_some();
+            if other.state == SessionState::LinkDead && has_object && controls.is_none() {
                 self.take_over(client, before, key);
                 return true;
             }
             self.end(before, LogoutReason::Replaced);
-            // It has a place already, or had been waiting for one for as long.
-            place = if other.player.is_some() {
-                AdmissionClass::Staff
-            } else {
-                class.max(other.class)
-            };
+            // Who waited for a place waits on in its class, and who had one has it: nobody is let in by that.
+            place = class.max(other.class);
+            takes_over = other.player.map(|_| other.class);
+        }
+        if let Some(class) = takes_over {
+            self.by_player.insert(player, client);
+            self.change(client, |session| {
+                (session.class, session.is_player) = (class, Some(player));
+            });
+            self.let_in(client, player, key);
+            return true;
         }
         let is_full = self.line.len() >= self.rules.queue_max;
         if is_full
@@ -299,31 +314,46 @@ impl Sessions {
             && let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept)
         {
             self.line.remove(line);
-            let Some(session) = self.open.get(&client).copied() else {
-                debug_assert!(false, "who stands in the line has a session");
-                continue;
-            };
-            let Some(player) = session.is_player else {
+            let known = self.get(client).and_then(|session| session.is_player);
+            let Some(player) = known else {
+                debug_assert!(
+                    false,
+                    "who stands in the line has a session, and is somebody"
+                );
                 continue;
             };
             self.admitted += 1;
-            self.line.enter(session.class);
-            let token = key.make(client);
-            let now = self.now;
-            self.change(client, |session| {
-                session.player = Some(player);
-                session.line = None;
-                session.token = token;
-                session.state = match session.controls {
-                    Some(_) if session.loads => SessionState::Loading,
-                    Some(_) => SessionState::InWorld,
-                    None => SessionState::Entering,
-                };
-                session.since = now;
-            });
-            self.welcome(client, player, token);
-            self.effects.push(SessionEffect::LoggedIn(client, player));
+            self.let_in(client, player, key);
         }
+    }
+
+    /// A player is inside.
+    fn let_in(&mut self, client: ClientId, player: PlayerId, key: &mut SessionKey) {
+        let class = self.get(client).map(|session| session.class);
+        self.line.enter(class.unwrap_or_default());
+        let token = key.make(client);
+        let now = self.now;
+        self.change(client, |session| {
+            session.player = Some(player);
+            session.line = None;
+            session.token = token;
+            session.state = match session.controls {
+                Some(_) if session.loads => SessionState::Loading,
+                Some(_) => SessionState::InWorld,
+                None => SessionState::Entering,
+            };
+            session.since = now;
+        });
+        self.welcome(client, player, token);
+        self.effects.push(SessionEffect::LoggedIn(client, player));
+    }
+
+    /// What of all sessions together reaches later ticks, as words, for a hash.
+    pub(super) fn digest(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.is_draining) << 1 | u64::from(self.has_unplaced));
+        self.line
+            .iter()
+            .for_each(|client| word(u64::from(client.0)));
     }
 
     fn welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
@@ -367,7 +397,8 @@ impl Sessions {
             session.state == SessionState::Connecting && session.controls.is_none()
         };
         let before = self.of(player);
-        let has_token = |session: &Session| session.token == token;
+        // Of one that controls nothing yet the game has an answer under way that names the old connection.
+        let has_token = |session: &Session| session.token == token && session.controls.is_some();
         match before {
             Some(before)
                 if self.get(client).is_some_and(is_new)
@@ -537,6 +568,10 @@ impl Sessions {
         self.change(client, |session| {
             use SessionState::{Connecting, Entering, InWorld, Loading};
             session.controls = entity;
+            if entity.is_none() {
+                // For what it controls next it has to be ready anew.
+                session.loading = None;
+            }
             let before = session.state;
             session.state = match (before, entity) {
                 (Entering, Some(_)) if session.loads => Loading,
@@ -571,13 +606,14 @@ impl Sessions {
         let Some(&session) = self.open.get(&client) else {
             return;
         };
-        if session.state == SessionState::Connecting && session.controls.is_none() {
-            self.newcomers.insert(client);
+        let is_asked = session.state == SessionState::Authenticating;
+        if (is_asked || session.state == SessionState::Connecting) && session.controls.is_none() {
+            self.newcomers.insert((is_asked, client));
         }
         if session.is_newcomer()
             && let Some(address) = session.address
         {
-            *self.by_address.entry(address.ip()).or_default() += 1;
+            *self.by_address.entry(network(address)).or_default() += 1;
         }
         if session.loads
             && session.controls.is_some()
@@ -598,16 +634,17 @@ impl Sessions {
         let Some(&session) = self.open.get(&client) else {
             return;
         };
-        self.newcomers.remove(&client);
+        self.newcomers.remove(&(false, client));
+        self.newcomers.remove(&(true, client));
         self.loaders.remove(&client);
         self.deadlines.remove(&(session.due, client));
         if session.is_newcomer()
             && let Some(address) = session.address
-            && let Some(count) = self.by_address.get_mut(&address.ip())
+            && let Some(count) = self.by_address.get_mut(&network(address))
         {
             *count -= 1;
             if *count == 0 {
-                self.by_address.remove(&address.ip());
+                self.by_address.remove(&network(address));
             }
         }
     }
@@ -629,5 +666,13 @@ impl Sessions {
                 .saturating_add(rules.idle_ticks),
             _ => NEVER,
         }
+    }
+}
+
+/// What counts as one address: of IPv6 the network of 64 bits, which is what one household has; IPv4 is the same in either form.
+fn network(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
+        ip @ IpAddr::V4(_) => ip,
     }
 }

@@ -22,7 +22,10 @@
 //!
 //! **The order of things.** [`connect`](TransportHandle::connect) gives the client's number, which is never given again. With
 //! it the transport hands over each message as [`wire`](crate::wire) has it, whole and decrypted, in the order of its reliable
-//! channel; unreliable ones whenever they come. [`disconnect`](TransportHandle::disconnect) is said once, when the connection is
+//! channel; unreliable ones whenever they come: one call a message, and the calls for one client one after the other. A message of
+//! the reliable channel that is refused is a hole in it, which the transport does not mend; the number of inputs counts it. With
+//! sender threads the sink may be called for a number before `connect` has returned it: keep such packets, or make the number
+//! known to the sink under a lock that is held around the call to `connect`. [`disconnect`](TransportHandle::disconnect) is said once, when the connection is
 //! over at the transport's end, and what was accepted before it is still handled. The tick takes notice of all of it in its
 //! next `Ingest`.
 //!
@@ -39,14 +42,14 @@
 //!
 //! | bound | what happens |
 //! |---|---|
-//! | connections that no tick has seen yet: 65,536 | `connect` is refused |
+//! | connections that no tick has seen yet: 65,536 | `connect` is refused; a tick opens [`opened_per_tick_max`](super::SessionSettings::opened_per_tick_max) in their order |
 //! | [`sessions_max`](super::SessionSettings::sessions_max) | who has not asked to log in for a while makes room; if nobody has, the new one is closed as `Full` |
-//! | sessions without a login from one address | the new one is closed as `Full` |
+//! | sessions without a login from one address (of IPv6: a network of 64 bits) | the new one is closed as `Full` |
 //! | the time to log in | closed as `Late` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
 //! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; who goes on is closed as `Flooding` |
 //! | a client's [`client_backlog_max`](crate::inbox::InboxSettings::client_backlog_max) | a new input takes the place of the oldest; anything else is refused |
-//! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, whoever sends it |
+//! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, unless it is a player's only one |
 //! | a number that no client has | the message is refused, and nothing is kept of it |
 //!
 //! A refusal is a value and a counter; a transport need do nothing about it, and may slow down who caused it. None of it grows
@@ -102,7 +105,8 @@ impl TransportHandle {
     }
 
     /// Keeps what comes in from now on, to be taken with [`take_record`](Self::take_record) and fed to another server; or
-    /// forgets it. What is not taken is kept up to a million events; what comes after those is not.
+    /// forgets it. What is not taken is kept up to a million events; what comes after those is not,
+    /// and nothing tells.
     pub fn set_recording(&self, is_on: bool) {
         lock(&self.intake).set_recording(is_on);
     }

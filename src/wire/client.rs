@@ -15,8 +15,15 @@ pub const CREDENTIAL_BYTES_MAX: usize = 512;
 pub const SAY_BYTES_MAX: usize = 512;
 
 /// What proves that a session is its client's: 16 bytes that nobody can guess.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResumeToken(pub [u8; 16]);
+
+impl std::fmt::Debug for ResumeToken {
+    /// Nothing of it: what is printed is read by others.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("ResumeToken(…)")
+    }
+}
 
 /// A message from a client. The table in the [module's page](super) has its bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -89,7 +89,7 @@
 //! | 13 | *Queued* | place: varint; 1 is next |
 //! | 14 | *Welcome* | player: varint (64 bits); token for *Resume*: 16 bytes |
 //! | 15 | *Loading* | scene: varint; width, height: varints, in 1/64 m; what is in it is told after *Ready* |
-//! | 16 | *Closed* | reason: 1 byte; nothing follows |
+//! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere; nothing follows |
 //! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
 //!
 //! Kinds 13 to 17 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of

@@ -66,7 +66,7 @@ fn nothing_is_kept_of_numbers_that_no_client_has() {
     queue.close(ClientId(1));
     assert!(queue.offer(ClientId(1), &SAY).is_err());
     assert_eq!((queue.len(), queue.clients()), (0, 0));
-    assert!(queue.take(9).is_none() && queue.take_refused().is_none());
+    assert!(queue.take(9).is_none() && queue.iter().next().is_none());
     assert_eq!(queue.counters().strangers, 4_999);
 }
 
@@ -82,8 +82,10 @@ fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
     // The second and the last were refused; the last counts with the one before it, since nothing else waits.
     assert_eq!(numbers.collect::<Vec<_>>(), [1, 3, 4, 6]);
     assert!(queue.offer(client, &long).is_err());
-    assert_eq!(queue.take_refused(), Some((client, 7)));
-    assert_eq!(queue.take_refused(), None);
+    let mut refused = Vec::new();
+    queue.take_refused(&mut refused);
+    queue.take_refused(&mut refused);
+    assert_eq!(refused, [(client, 7)]);
 }
 
 #[test]
@@ -128,6 +130,7 @@ fn newcomers_take_a_ninth_where_players_wait_and_all_where_none_does() {
     };
     let mut queue = of_players(limits, 1);
     queue.open(ClientId(2));
+    queue.acknowledge(ClientId(2));
     for _ in 0..40 {
         queue.offer(ClientId(1), &SAY).unwrap();
         queue.offer(ClientId(2), &SAY).unwrap();
@@ -143,6 +146,7 @@ fn what_newcomers_may_queue_is_bounded_apart_from_players() {
     let mut queue = of_players(LIMITS, 1);
     for client in 2..8 {
         queue.open(ClientId(client));
+        queue.acknowledge(ClientId(client));
     }
     let accepted = (2..8)
         .flat_map(|client| [client; 4])
@@ -225,6 +229,7 @@ proptest! {
                 0 | 1 if known.is_none() => {
                     made += 1;
                     queue.open(ClientId(made));
+                    queue.acknowledge(ClientId(made));
                     model.insert(place, (made, false, VecDeque::new()));
                 }
                 1 => {
@@ -254,8 +259,9 @@ proptest! {
                     };
                     let (players, newcomers) = (sum(true), sum(false));
                     let has_room = model.get(&place).is_some_and(|lane| {
+                        let is_first = lane.1 && lane.2.is_empty();
                         let (max, all) = if lane.1 { (4, 0) } else { (2, newcomers) };
-                        lane.2.len() < max && all < 5 && players + newcomers < 10
+                        is_first || (lane.2.len() < max && all < 5 && players + newcomers < 10)
                     });
                     let accepted = queue.offer(id, &[2, stamp]).is_ok();
                     prop_assert_eq!(accepted, has_room);
@@ -270,5 +276,22 @@ proptest! {
             let counters = queue.counters();
             prop_assert_eq!(counters.received, counters.handled + counters.refused + queue.len() as u64);
         }
+    }
+}
+
+#[test]
+fn a_player_with_nothing_waiting_gets_in_however_much_others_have_waiting() {
+    let mut queue = of_players(LIMITS, 5);
+    for client in [1, 2, 3].map(ClientId) {
+        let sent = (0..4).filter(|_| queue.offer(client, &SAY).is_ok());
+        assert!(sent.count() >= 2);
+    }
+    assert_eq!(queue.len(), 10);
+    for client in [4, 5].map(ClientId) {
+        assert_eq!(queue.offer(client, &SAY), Ok(()));
+        assert_eq!(
+            queue.offer(client, &SAY),
+            Err(Refused::Full(11 + client.0 as usize - 4))
+        );
     }
 }

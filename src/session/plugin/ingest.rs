@@ -34,6 +34,7 @@ pub(super) struct IngestState {
     taken: Vec<InboundMessage>,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
+    refused: Vec<(ClientId, u16)>,
     answered: Vec<LoginAnswered>,
     effects: Vec<SessionEffect>,
     behind: MessageCursor<ClientBehind>,
@@ -89,7 +90,11 @@ fn begin(world: &mut World) {
 
 /// Opens sessions for those who connected.
 fn open_new(world: &mut World, state: &mut IngestState) {
-    let refused = world.resource::<Inbox>().intake().take_new(&mut state.new);
+    let max = world.resource::<SessionSettings>().opened_per_tick_max as usize;
+    let refused = world
+        .resource::<Inbox>()
+        .intake()
+        .take_new(max, &mut state.new);
     world.resource_mut::<SessionStats>().refused += refused;
     for (client, connected) in state.new.drain(..) {
         let is_banned = connected.address.is_some_and(|address| {
@@ -153,12 +158,11 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
             None => spent_ns + reckoned_ns,
         };
     }
-    loop {
-        let refused = world.resource::<Inbox>().intake().queue.take_refused();
-        let Some((client, number)) = refused else {
-            break;
-        };
-        world.resource_mut::<Sessions>().settle(client, number);
+    let inbox = world.resource::<Inbox>();
+    inbox.intake().queue.take_refused(&mut state.refused);
+    let mut sessions = world.resource_mut::<Sessions>();
+    for (client, number) in state.refused.drain(..) {
+        sessions.settle(client, number);
     }
 }
 

@@ -20,6 +20,8 @@ pub struct SessionSettings {
     pub queue_max: u32,
     /// Of `players_max`, the places that are kept for each class of [`AdmissionClass`], from `Anybody` on.
     pub places_kept: [u32; AdmissionClass::COUNT],
+    /// Connections that a tick opens sessions for, in their order; the rest waits for the next.
+    pub opened_per_tick_max: u32,
     /// Players let in a tick; the rest waits in the line, and is told so.
     pub admitted_per_tick_max: u32,
     /// Sessions without a login from one address; further ones are closed.
@@ -47,6 +49,7 @@ impl Default for SessionSettings {
             players_max: 20_000,
             queue_max: 10_000,
             places_kept: [0; AdmissionClass::COUNT],
+            opened_per_tick_max: 10_000,
             admitted_per_tick_max: 2_500,
             newcomers_per_address_max: 256,
             login_grace_s: 1.0,

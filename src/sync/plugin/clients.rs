@@ -36,7 +36,10 @@ pub(super) fn follow_sessions(
     let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
     clients.extend(new.map(|client| {
         let before = sessions.get(client).and_then(|new| new.resumed_from);
-        let before = before.and_then(|before| gone.iter().find(|gone| gone.client == before));
+        let before = before.and_then(|before| {
+            let place = gone.binary_search_by_key(&before, |gone| gone.client);
+            Some(&gone[place.ok()?])
+        });
         match before {
             Some(before) => ClientState::resuming(client, before.epoch),
             None => ClientState::new(client),

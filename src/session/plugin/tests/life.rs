@@ -241,6 +241,42 @@ fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
 }
 
 #[test]
+fn who_gets_another_object_in_the_same_scene_is_asked_to_be_ready_again_and_plays_on() {
+    let (mut app, scene) = welcomed();
+    let client = connect_client(app.world_mut(), Connected::player(7)).unwrap();
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    let asks = |app: &App| {
+        let mut told = told(app, client).into_iter();
+        told.find_map(|notice| match notice {
+            SessionNotice::Loading { scene, .. } => Some(scene),
+            _ => None,
+        })
+    };
+    let id = asks(&app).unwrap();
+    let ready = ClientMessage::Ready { scene: id };
+    send(&mut app, client, ready);
+    app.update();
+    // It dies, and its next life begins where the last one was.
+    let entity = controls(&app, client).unwrap();
+    app.world_mut().despawn(entity);
+    app.update();
+    assert_eq!(state(&app, client), Some(SessionState::Entering));
+    let next = spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, ()).unwrap();
+    assert!(control(app.world_mut(), client, next));
+    app.update();
+    assert_eq!(
+        (asks(&app), state(&app, client)),
+        (Some(id), Some(SessionState::Loading))
+    );
+    send(&mut app, client, ready);
+    send(&mut app, client, ClientMessage::Face { heading: 5 });
+    app.update();
+    assert_eq!(state(&app, client), Some(SessionState::InWorld));
+    assert_eq!(written::<MoveInput>(&app).len(), 1);
+}
+
+#[test]
 fn who_loads_or_idles_for_too_long_is_let_go() {
     let (mut app, _) = settings(|settings| {
         settings.loading_s_max = 1.0;
