@@ -10,16 +10,12 @@ use glam::Vec2;
 use throng::prelude::*;
 
 const GATE: Vec2 = Vec2::new(50.0, 30.0);
-
 #[derive(Component)]
 struct Gold(u16); // Stored, and known to nobody but its owner.
-
 #[derive(Component)]
 struct Wolf(u64); // The tick from which it may rob again.
-
 #[derive(Resource)]
 struct Town(Entity);
-
 #[derive(Resource, Default)]
 struct Store(BTreeMap<PlayerId, u16>); // In a real game a database.
 
@@ -31,8 +27,8 @@ fn game(app: &mut App) {
     app.replicate_field(gold.persistent(), |gold: &Gold| u64::from(gold.0))
         .expect("no other attribute has this name or number");
     let modes = vec![QueueMode::groups("duel", 1)];
-    app.insert_resource(MatchmakingSettings { modes })
-        .init_resource::<Store>();
+    app.insert_resource(MatchmakingSettings { modes });
+    app.init_resource::<Store>();
     let think = (welcome, hunt, queue, reward).chain();
     app.add_systems(FixedUpdate, think.in_set(SimSystems::Think));
     app.add_systems(FixedUpdate, save.in_set(SimSystems::Last));
@@ -50,7 +46,6 @@ fn welcome(
             continue;
         }
         let gold = store.0.get(&player).copied().unwrap_or(5);
-        println!("player {} logs in with {gold} gold", player.0);
         let at = Position(Vec2::new(10.0, 20.0 + 5.0 * player.0 as f32));
         let place = (Object::in_scene(town.0), at, ControlledBy::new(client));
         commands.spawn((Player, player, place, Speed(6.0), Gold(gold)));
@@ -99,19 +94,15 @@ fn reward(mut home: MessageReader<PlayerReturned>, mut purses: Query<&mut Gold>)
 fn save(mut requests: MessageReader<SaveRequest>, mut store: ResMut<Store>) {
     for SaveRequest { player, values, .. } in requests.read() {
         if let (&Some(player), [(_, gold)]) = (player, &values[..]) {
-            let gold = u16_of(gold);
-            println!("saved: player {} has {gold} gold", player.0);
-            store.0.insert(player, gold);
+            println!("saved: player {} has {} gold", player.0, u16_of(gold));
+            store.0.insert(player, u16_of(gold));
         }
     }
 }
 
 /// As `Encoding::U16` writes it: two bytes, the low one first.
 fn u16_of(bytes: &[u8]) -> u16 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |sum, &byte| sum << 8 | u16::from(byte))
+    bytes.try_into().map_or(0, u16::from_le_bytes)
 }
 
 /// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
@@ -123,7 +114,7 @@ fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
     }
     let at = mirror.position(own, mirror.tick())?;
     let step = (GATE - at).clamp_length_max(0.3);
-    (step != Vec2::ZERO).then(|| ClientMessage::move_to(at + step, 0))
+    (at != GATE).then(|| ClientMessage::move_to(at + step, 0))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -16,6 +16,7 @@
 //! | `scenario` | scenarios in RON: load, check, play, report; with `crowd` |
 //! | `png` | maps in PNG files |
 //! | `bench` | what the systems are measured with and beside |
+//! | `sqlite` | players in a file |
 //! | `cli` | the program, with all of the above |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
@@ -62,6 +63,7 @@
 //! | [`matchmaking`] | *Heartbeat*: parties into matches |
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
+//! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
 //! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
 //! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
@@ -89,6 +91,7 @@ pub mod cli;
 pub mod crowd;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
+pub mod directory;
 pub mod guide;
 pub mod inbox;
 pub mod instance;

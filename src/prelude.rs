@@ -11,6 +11,10 @@ pub use crate::aoi::{
 };
 #[cfg(feature = "crowd")]
 pub use crate::crowd::{Behave, Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
+pub use crate::directory::{
+    Directory, DirectoryPlugin, DirectorySettings, LeaseLost, PlayerLoaded, PlayerRefused,
+    PlayersSaved, Transfer,
+};
 pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 pub use crate::instance::{
     InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlugin, InstanceRules,
@@ -20,6 +24,7 @@ pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect
 pub use crate::matchmaking::{
     BackfillRequest, CancelRequest, MatchFilled, MatchFormed, Matchmaker, MatchmakingPlugin,
     MatchmakingSettings, ModeId, QueueMode, QueueRequest, Ticket, TicketParty, TicketPlayer,
+    TicketRefused,
 };
 pub use crate::movement::{Arrived, MoveRefused, MovementPlugin, MovementSettings, Speed, Walker};
 pub use crate::nav::{
@@ -41,7 +46,7 @@ pub use crate::sim::{
 };
 pub use crate::sync::{
     Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,
-    MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveRequest, SyncPlugin,
+    MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin,
     SyncSettings,
 };
 pub use crate::wire::{Channel, ClientId, ClientMessage, Encoding, Value};

@@ -125,7 +125,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds plugins beside [`ThrongPlugins`], such as [`CrowdPlugin`](crate::crowd::CrowdPlugin) and the game's own. They
+    /// Adds plugins beside [`ThrongPlugins`], such as `CrowdPlugin` and the game's own. They
     /// are added in the order of these calls.
     #[must_use]
     pub fn plugins<M>(mut self, plugins: impl Plugins<M> + 'static) -> Self {
@@ -144,8 +144,16 @@ impl ServerBuilder {
     }
 
     /// Builds and starts the server: plugins are finished and cleaned up, start-up systems have run, and no tick has.
+    ///
+    /// # Panics
+    /// When [`tick_hz`](Self::tick_hz) is not finite or not more than 0.
     #[must_use]
     pub fn build(self) -> Server {
+        let tick_hz = self.tick_hz;
+        assert!(
+            tick_hz > 0.0 && tick_hz.is_finite(),
+            "expected a number of ticks a second that is finite and more than 0, found {tick_hz}"
+        );
         let mut app = App::new();
         app.add_plugins((
             TaskPoolPlugin {

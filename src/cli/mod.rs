@@ -10,6 +10,7 @@
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `color.rs` | what is broken, in red on a terminal |
+//! | `db.rs` | `throng db`: a store of players, for its operator |
 //! | `escape.rs` | names from outside, made fit to be shown |
 //! | `image.rs` | pictures |
 //! | `manual.rs` | `throng completions`, `throng man` |
@@ -21,6 +22,7 @@
 //! | `run.rs` | `throng run`: plays a scenario |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
 //! | `set.rs` | values for parameters of scenarios |
+//! | `store.rs` | the store that a run keeps its players in |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
@@ -31,6 +33,7 @@
 mod bench;
 mod check;
 mod color;
+mod db;
 mod escape;
 mod image;
 mod manual;
@@ -42,11 +45,13 @@ mod report;
 mod run;
 mod scenario;
 mod set;
+mod store;
 mod terminal;
 
 use std::process::ExitCode;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
@@ -55,7 +60,8 @@ use report::no_color;
 pub use report::{Failure, Printer};
 pub use terminal::ExitStatus;
 use terminal::{
-    cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress, threads,
+    WIDTH, cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress,
+    threads, wrapped,
 };
 
 /// Simulates crowds of players and NPCs without a screen.
@@ -102,6 +108,8 @@ enum Command {
     Map(map::Map),
     /// Find paths, time the algorithms, compare with known lengths
     Path(path::Paths),
+    /// Bring a store of players up to date, check it, print it
+    Db(db::Db),
     /// List, show or begin scenarios
     Scenario(scenario::Scenarios),
     /// Print what a shell needs to complete arguments: bash, zsh, fish, …
@@ -135,9 +143,10 @@ pub fn main() -> ExitCode {
     } else {
         ColorChoice::Auto
     };
-    let matches = match Arguments::command().color(choice).try_get_matches() {
+    let command = taking_negative_numbers(Arguments::command());
+    let matches = match command.color(choice).try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => error.exit(),
+        Err(error) => with_tip(error).exit(),
     };
     let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
@@ -150,6 +159,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
         Some(Command::Map(map)) => map.run(arguments.output.quiet),
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
+        Some(Command::Db(db)) => db.run(),
         Some(Command::Scenario(scenarios)) => scenarios.run(),
         Some(Command::Completions(completions)) => completions.run(Arguments::command()),
         Some(Command::Man(man)) => man.run(Arguments::command()),
@@ -162,6 +172,54 @@ pub fn main() -> ExitCode {
             ExitStatus::Bad.into()
         }
     }
+}
+
+/// With `-1` as a value of an option, which then says what it expects, in place of a flag that nobody knows.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let is_option = !arg.is_positional() && arg.get_action().takes_values();
+        if is_option {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
+        }
+    });
+    command.mut_subcommands(taking_negative_numbers)
+}
+
+/// A scenario in the place of a subcommand is told how it is played.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && is_scenario(name)
+    {
+        let tip = format!(
+            "a scenario is played by `throng run {}`",
+            escape::escaped(name)
+        );
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
+}
+
+/// Whether a name is that of a scenario rather than of a subcommand.
+fn is_scenario(name: &str) -> bool {
+    let extension = std::path::Path::new(name).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ron"))
+        || crate::scenario::BUILT_IN
+            .iter()
+            .any(|built_in| built_in.name == name)
+}
+
+/// Any whole number that is not negative.
+fn whole_number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 /// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.

@@ -65,6 +65,25 @@ pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), Failure> {
     opened.map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
 }
 
+/// Checks that a file can be written which is made only at the end, so that no work is done in vain. Nothing is left
+/// behind; what is no file, such as a pipe, is not touched.
+///
+/// # Errors
+/// With the path.
+pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
+    let found = fs::metadata(path);
+    if found.is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
+    let is_new = fs::symlink_metadata(path).is_err();
+    open(path)?;
+    if is_new {
+        // An empty file that stays is no reason not to begin.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
 /// Empties what was [opened](open); what is no file, such as a pipe, holds nothing.
 pub(super) fn empty(files: &[File]) -> Result<(), Failure> {
     let is_file = |file: &&File| file.metadata().is_ok_and(|found| found.is_file());
@@ -134,6 +153,22 @@ mod tests {
             .collect();
         let name = "the scenario";
         check_outputs(&[RunFile { name, path: input }], &outputs)
+    }
+
+    #[test]
+    fn what_can_be_written_is_left_as_it_is_and_what_cannot_is_told() {
+        let folder = std::env::temp_dir().join(format!("throng-writable-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (new, there) = (folder.join("new"), folder.join("there"));
+        fs::write(&there, "kept").unwrap();
+        assert!(check_writable(&new).is_ok() && !new.exists());
+        assert!(check_writable(&there).is_ok());
+        assert_eq!(fs::read_to_string(&there).unwrap(), "kept");
+        assert!(check_writable(&folder.join("absent/new")).is_err());
+        assert!(check_writable(&folder).is_err(), "a folder is no file");
+        #[cfg(unix)]
+        assert!(check_writable(Path::new("/dev/null")).is_ok());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -3,21 +3,23 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use super::color::broken_text;
 use super::escape::escaped;
-use super::outputs::{RunFile, check_outputs, empty, open};
+use super::outputs::{RunFile, check_outputs, check_writable, empty, open};
 use super::picture::draw_crowd;
 use super::set::Set;
+use super::store::RunStore;
 use super::{
-    ExitStatus, Failure, Printer, cores, image, interrupted, is_interrupted, listen_for_interrupt,
-    print, print_wrong, progress, threads,
+    ExitStatus, Failure, Printer, WIDTH, cores, image, interrupted, is_interrupted,
+    listen_for_interrupt, print, print_wrong, progress, threads, whole_number, wrapped,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
 use crate::scenario::{
-    self, Behaviours, Judged, Loaded, Mistake, Report, RunOptions, ScenarioRun as Playing,
-    TimeJudging, Verdict,
+    self, Behaviours, Expectation, Judged, Loaded, Mistake, Report, RunOptions, Scenario,
+    ScenarioRun as Playing, TimeJudging, Verdict,
 };
 use crate::server::Pace;
 
@@ -31,16 +33,16 @@ pub(super) struct Run {
     #[command(flatten)]
     set: Set,
     /// Seed, in place of the scenario's
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     seed: Option<u64>,
     /// Map, in place of the first scene's
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
     /// Ticks, in place of the duration
-    #[arg(long, value_name = "N", conflicts_with = "duration")]
+    #[arg(long, value_name = "N", value_parser = whole_number, conflicts_with = "duration")]
     ticks: Option<u64>,
     /// Simulated time, in place of the scenario's: 90s, 5m, 1h
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     duration: Option<f64>,
     /// Threads; all cores by default
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -76,16 +78,26 @@ pub(super) struct Run {
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
-    /// Refuse a scenario of which there is something to warn
+    #[command(flatten)]
+    store: RunStore,
+    /// Refuse a scenario of which there is something to warn; exit code 1 when a
+    /// cue of its script did nothing
     #[arg(long)]
     strict: bool,
 }
+
+/// Where figures begin in the table, and their lines go on.
+const FIGURES_INDENT: usize = 12;
+
+/// Where what was found goes on in the next line.
+const VERDICT_INDENT: usize = 8;
 
 const EXAMPLES: &str = "Examples:
   throng run
   throng run siege --seed 7 --threads 1
   throng run my.ron --duration 5m --events events.jsonl
   throng run my.ron --quiet --strict --judge-time
+  throng run town --store players.db
 
 Exit codes: 0 every expectation holds; 1 one is broken or was not exercised, or
 a cue of the script could not do what it says; 2 bad usage or bad input; 130 and
@@ -130,8 +142,13 @@ impl Run {
             return Ok(ExitStatus::Bad);
         }
         let is_sound = self.warn(&printer, &review.warnings, quiet);
+        let Scenario { script, expect, .. } = &mut loaded.scenario;
+        if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
+            expect.push(Expectation::NoIdleCues);
+        }
         let mut files = Vec::new();
-        let options = self.options(&mut files)?;
+        let mut options = self.options(&mut files)?;
+        let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
             return Ok(ExitStatus::Bad);
@@ -140,15 +157,15 @@ impl Run {
         tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
         listen_for_interrupt();
         let all_ticks = playing.ticks();
-        play(&mut playing, quiet).map_err(|error| unwritten(&error))?;
+        let played = play(&mut playing, quiet);
         // A picture that cannot be drawn is told after the report of the run.
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
             draw_crowd(playing.server().world(), &title, file)
         });
-        let report = playing
-            .finish_unless(is_interrupted)
-            .map_err(|error| unwritten(&error))?;
+        // A run whose output cannot be written ends like any other, so that its players are saved.
+        let report = playing.finish_unless(|| played.is_err() || is_interrupted());
+        let report = played.and(report).map_err(|error| unwritten(&error))?;
         if self.json {
             let text = serde_json::to_string_pretty(&report);
             print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
@@ -161,6 +178,11 @@ impl Run {
                 .for_each(|line| print_wrong(line));
         }
         drawn?;
+        if is_unsaved.load(Ordering::Relaxed) {
+            let message =
+                "--store: not all players could be saved; what is on disk is whole, and older";
+            return Err(Failure::new(message));
+        }
         Ok(match report.interrupted {
             Some(_) => interrupted(),
             None if report.is_ok() => ExitStatus::Done,
@@ -180,9 +202,11 @@ impl Run {
         warnings.is_empty() || !self.strict
     }
 
-    /// Checks that nothing is overwritten that is read, or written otherwise.
+    /// Checks that nothing is overwritten that is read, or written otherwise, and that there is a place for the picture, which
+    /// is drawn last.
     fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
+        let store = self.store.files();
         let named = |name, path| RunFile { name, path };
         let inputs: Vec<RunFile> = (loaded.path.iter().map(|path| named("the scenario", path)))
             .chain(self.map.iter().map(|path| named("--map", path)))
@@ -193,18 +217,21 @@ impl Run {
                     .map(|path| named("a file of the scenario", path)),
             )
             .chain(maps.iter().map(|path| named("a map of the scenario", path)))
+            .chain(store.iter().map(|path| named("--store", path)))
             .collect();
         let outputs: Vec<RunFile> = [
             ("--events", &self.events),
             ("--hashes", &self.hashes),
             ("--capture", &self.capture),
             ("--picture", &self.picture),
+            ("--acknowledged", &self.store.acknowledged),
         ]
         .into_iter()
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
         .collect();
         self.picture.as_deref().map_or(Ok(()), image::check_name)?;
-        check_outputs(&inputs, &outputs)
+        check_outputs(&inputs, &outputs)?;
+        self.picture.as_deref().map_or(Ok(()), check_writable)
     }
 
     /// How the scenario is to be played. Opens the files of the outputs; what they hold stays until they are emptied.
@@ -238,6 +265,7 @@ impl Run {
             },
             memory: Some(rss_bytes),
             configure: Vec::new(),
+            at_end: Vec::new(),
         })
     }
 }
@@ -277,7 +305,16 @@ fn table(report: &Report, all_ticks: u64) -> String {
         Some(tick) => writeln!(text, "\n{}", interrupted_line(tick, all_ticks)),
         None => Ok(()),
     });
-    String::from_utf8_lossy(&text).trim_end().to_owned()
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.trim_end().lines().map(|line| {
+        // What is broken is coloured, and fits already.
+        if line.chars().count() <= WIDTH || line.contains('\u{1b}') {
+            line.to_owned()
+        } else {
+            wrapped(line, FIGURES_INDENT)
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -289,6 +326,13 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         report.seed,
         threads(report.threads)
     )?;
+    if !report.parameters.is_empty() {
+        let values = report.parameters.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{} = {}", escaped(name), escaped(value)))
+            .collect();
+        writeln!(to, "parameters  {}", values.join(", "))?;
+    }
     writeln!(
         to,
         "time        {} ticks, {:.1} s simulated in {:.1} s: {speed:.1} × real time",
@@ -420,18 +464,19 @@ fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// What the script could not do, and what was expected.
 fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.script_fault_count > 0 {
+    let lines = [fault_lines(report), idle_lines(report)].concat();
+    if !lines.is_empty() {
         writeln!(to)?;
     }
-    for line in fault_lines(report) {
+    for line in lines {
         writeln!(to, "{line}")?;
     }
     if !report.expectations.is_empty() {
         writeln!(to)?;
-        report
-            .expectations
-            .iter()
-            .try_for_each(|judged| writeln!(to, "{}", judged_line(judged)))?;
+        report.expectations.iter().try_for_each(|judged| {
+            let lines = wrapped(&judged_line(judged), VERDICT_INDENT);
+            writeln!(to, "{}", marked(judged, &lines))
+        })?;
     }
     Ok(())
 }
@@ -451,15 +496,19 @@ fn judged_line(judged: &Judged) -> String {
         Verdict::NotJudged => "not judged:",
         Verdict::SlowHere => "slow here:",
     };
-    let line = format!(
+    format!(
         "{mark:<7} {}: {}",
         escaped(&judged.text),
         escaped(&judged.found)
-    );
+    )
+}
+
+/// In colour when it is broken.
+fn marked(judged: &Judged, line: &str) -> String {
     if judged.verdict.fails() {
-        broken_text(&line)
+        broken_text(line)
     } else {
-        line
+        line.to_owned()
     }
 }
 
@@ -468,6 +517,13 @@ fn fault_lines(report: &Report) -> Vec<String> {
     let faults = report.script_faults.iter();
     faults
         .map(|fault| format!("script fault  {}", escaped(fault)))
+        .collect()
+}
+
+/// Cues that did nothing, which is probably not what was meant.
+fn idle_lines(report: &Report) -> Vec<String> {
+    let idle = report.script_idle_cues.iter();
+    idle.map(|cue| format!("idle cue      {}", escaped(cue)))
         .collect()
 }
 
@@ -482,7 +538,9 @@ fn wrong_lines(report: &Report, all_ticks: u64) -> Vec<String> {
     }
     let fails = |judged: &&Judged| judged.verdict.fails();
     let broken = report.expectations.iter().filter(fails);
-    let lines: Vec<String> = broken.map(judged_line).collect();
+    let lines: Vec<String> = broken
+        .map(|judged| marked(judged, &judged_line(judged)))
+        .collect();
     let faults = if lines.is_empty() {
         Vec::new()
     } else {

@@ -92,6 +92,31 @@ pub(super) fn threads(count: usize) -> String {
     format!("{count} thread{}", if count == 1 { "" } else { "s" })
 }
 
+/// The widest line that is printed.
+pub(super) const WIDTH: usize = 80;
+
+/// A line in lines of at most 80 columns, of which all but the first are set in; one that fits stays as it is. A word that is
+/// longer than a line stays whole.
+pub(super) fn wrapped(line: &str, indent: usize) -> String {
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    let mut text = String::new();
+    let mut columns = 0;
+    for word in line.split_inclusive(' ') {
+        let wide = word.trim_end().chars().count();
+        if columns + wide > WIDTH && columns > indent {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.push_str(&" ".repeat(indent));
+            columns = indent;
+        }
+        text.push_str(word);
+        columns += word.chars().count();
+    }
+    text
+}
+
 /// A bar on a terminal; nothing elsewhere.
 pub(super) fn progress(count: u64, what: &str, quiet: bool) -> ProgressBar {
     let target = if quiet || !std::io::stderr().is_terminal() {
@@ -163,6 +188,29 @@ mod tests {
         fn flush(&self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_long_line_goes_on_set_in_and_loses_no_word() {
+        let line = format!("ok      {}", "a pair of words ".repeat(20));
+        let line = line.trim_end();
+        let text = wrapped(line, 8);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        let is_set_in = |line: &str| line.starts_with("        ") && !line.starts_with("         ");
+        assert!(text.lines().skip(1).all(is_set_in), "{text}");
+        assert!(text.lines().count() == 5 && text.starts_with("ok      a pair"));
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words(&text), words(line));
+        assert_eq!(wrapped("ok      short", 8), "ok      short");
+        let long = "x".repeat(100);
+        assert_eq!(wrapped(&long, 8), long);
     }
 
     #[test]

@@ -29,6 +29,7 @@
 //! | `plugin.rs` | all that in the tick |
 //! | `spawn.rs` | adding crowds, spawning individuals |
 //! | `tickets.rs` | the tickets of synthetic parties |
+//! | `trades.rs` | players that persist, and deal with each other |
 //!
 //! Invariant: what an individual draws depends on the seed, its id and the tick alone, so that the order in which the ECS
 //! stores individuals cannot show.
@@ -49,6 +50,7 @@ mod place;
 mod plugin;
 mod spawn;
 mod tickets;
+mod trades;
 
 pub use arrivals::{Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
 pub use attributes::{
@@ -77,3 +79,4 @@ pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::{ArrivalSpec, REGIONS_MAX};
+pub use trades::{Belongings, COINS, TradePlugin, WARES};

@@ -1,6 +1,7 @@
 //! Crowds in the tick.
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugin};
+use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 
 use super::activity::act;
@@ -12,6 +13,7 @@ use super::crowds::{CrowdId, Crowds, Member};
 use super::line::LineSpec;
 use super::lobby::queue_up;
 use super::spawn::spawn_member;
+use crate::directory::{Directory, PlayerLoaded};
 use crate::instance::InstanceSystems;
 use crate::map::SceneMap;
 use crate::movement::{MoveRefused, MovementPlugin, Walker};
@@ -108,13 +110,21 @@ fn follow_members(
     }
 }
 
-/// Gives every player that logged in a character.
-fn welcome(world: &mut World, mut cursor: Local<bevy_ecs::message::MessageCursor<LoggedIn>>) {
-    let new: Vec<LoggedIn> = cursor
-        .read(world.resource::<Messages<LoggedIn>>())
-        .copied()
-        .collect();
-    for LoggedIn { client, player } in new {
+/// Gives every player that logged in a character: once its record is here, if players persist.
+fn welcome(
+    world: &mut World,
+    mut logged_in: Local<MessageCursor<LoggedIn>>,
+    mut loaded: Local<MessageCursor<PlayerLoaded>>,
+) {
+    let new = logged_in.read(world.resource::<Messages<LoggedIn>>());
+    let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
+    let directory = world.get_resource::<Directory>();
+    if directory.is_some_and(Directory::has_store) {
+        let records = loaded.read(world.resource::<Messages<PlayerLoaded>>());
+        new.clear();
+        new.extend(records.map(|new| (new.client, new.record.player)));
+    }
+    for (client, player) in new {
         let Some(crowd) = world.resource::<SyntheticClients>().crowd_of(client) else {
             continue;
         };

@@ -30,6 +30,7 @@
 //!   with acknowledgements is to come.
 //! * **Who they are**: nobody is a player by saying so. Give the server an
 //!   [`Authenticator`](crate::session::Authenticator), or have the transport check a token.
+//! * **Warnings** go to `tracing`; without a subscriber (`tracing_subscriber::fmt::init()`) nobody sees them.
 //! * **Whoever falls behind** is logged out with `LogoutReason::Behind`, so that one bad line costs bounded memory.
 //! * **Not deterministic in real time**: `budget_ms`, `wait_for_builds: false` and the arrival of messages depend on the clock.
 //!   Scenarios leave them as they are, and are.

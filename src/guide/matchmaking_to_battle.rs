@@ -44,4 +44,7 @@
 //!   [`end_instance`](crate::instance::end_instance).
 //! * Who logs out keeps a seat for a while; for who leaves for good matchmaking is asked for others.
 //! * Scenes that differ from match to match: implement [`InstanceHost`](crate::instance::InstanceHost).
+//! * A request that is refused (a mode that is not open, a player who waits already) is answered by
+//!   [`TicketRefused`](crate::matchmaking::TicketRefused). Modes are opened when the app starts; later a new
+//!   [`Matchmaker`](crate::matchmaking::Matchmaker) replaces them.
 //! * Why a party still waits: [`Matcher::wait_reason`](crate::matchmaking::Matcher::wait_reason).

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`first_server`] | run a server with a player in it |
 //! | [`own_attribute`] | tell clients of a component of the game's own, and have it saved |
+//! | [`players_that_persist`] | keep players in a file, and let them deal without a coin lost |
 //! | [`own_view_rule`] | say who may be seen: stealth, phases, fog |
 //! | [`matchmaking_to_battle`] | turn waiting parties into a battle, and bring its players home |
 //! | `own_behaviour` | write what NPCs do, and name it in scenarios |
@@ -26,6 +27,7 @@ pub mod own_attribute;
 #[cfg(feature = "scenario")]
 pub mod own_behaviour;
 pub mod own_view_rule;
+pub mod players_that_persist;
 pub mod reading_a_report;
 #[cfg(feature = "scenario")]
 pub mod regression_test;

@@ -42,8 +42,11 @@
 //! * **Audiences** can be joined (`Audience::OWNER.or(Audience::PARTY)`), and an embedder has up to four of its own
 //!   ([`AudienceAppExt`](crate::sync::AudienceAppExt)). Viewers and team mates learn of what they see; a party of its
 //!   members wherever they are; `SCENE` reaches all in the scene.
-//! * **Saving**: what is `persistent()` comes back as [`SaveRequest`](crate::sync::SaveRequest) when it changed, and of an
-//!   object that goes away; a store that could not keep it answers with [`SaveFailed`](crate::sync::SaveFailed).
+//! * **Saving**: what is `persistent()` comes back as [`SaveRequest`](crate::sync::SaveRequest) when it changed, looked at
+//!   every [`save_every_ticks`](crate::sync::SyncSettings), and of an object that goes away. Before a server ends, despawn
+//!   its objects and do one more tick: that asks for whatever is left. A store that could not keep it answers with
+//!   [`SaveFailed`](crate::sync::SaveFailed). For one that is there already: [players that
+//!   persist](super::players_that_persist).
 //! * **Thousands of writes a tick**: mark them in [`DirtyMasks`](crate::sync::DirtyMasks) by hand, and nothing is scanned.
 //! * **Said once**, such as damage or chat: [`Announce`](crate::sync::Announce).
 //! * **In the state hash**: whatever the next tick depends on. Two servers that should be the same and differ in it are found

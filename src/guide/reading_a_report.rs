@@ -2,6 +2,7 @@
 //!
 //! | line | says | look at it when |
 //! |---|---|---|
+//! | `parameters` | the values that the scenario was played with, those of `--set` among them | it has any |
 //! | `time` | ticks, and how many times faster than real time they went | it nears 1: a server in real time would be late |
 //! | `paths` | found, unreachable, capped | many are capped: `npc_nodes_max` is too small for the ways that NPCs go |
 //! | `views` | links now, enters, evictions, the longest list | evictions are many times the enters: the cap is small for the crowd |
@@ -17,5 +18,21 @@
 //! The sets are those of [`SimSystems`](crate::sim::SimSystems), in the order of the tick. Of the columns, `p99` is the time
 //! below which 99 of 100 ticks stay. Ticks of the start are shown apart: maps are prepared and everybody appears.
 //!
+//! A line that is longer than 80 columns goes on in the next one, set in.
+//!
 //! `--json` has every figure, under the names that `Counter` expectations use; `--events` every event a line; `--hashes` the
 //! state after each tick, with which the first differing tick of two runs is found by `cmp`.
+//!
+//! # What `throng bench` prints
+//!
+//! | figure | says |
+//! |---|---|
+//! | value, least, most | the median of repeats, and how far they lie apart: on a busy machine only the least says much |
+//! | ratio | how many times as much the reference took in the same run: above 1, throng is better |
+//! | `baseline:` | the figure of the run that `--baseline` names, and how much more or less it is now, at its best repeat, too |
+//! | within the spread | a change no larger than the repeats of one of the two runs lie apart: measure again before you believe it |
+//! | `ok`, `MISSED` | with `--judge`: a target of the machine that it was set on |
+//!
+//! In `--json` a row's `ratio`, `baseline_ratio` and `baseline_best_ratio` go the same way: above 1, throng is better, or is
+//! better now than then. `interrupted` is `null` unless the run was stopped; then rows may be missing of the system that it
+//! names, and none of them is judged.

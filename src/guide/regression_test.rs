@@ -30,8 +30,10 @@
 //! * **Exact**: `ViewsStable`, `MirrorsEqual` and `PathsExact` compare with brute force, not with what was seen last time.
 //! * **The same**: `HashIs("…")` pins the state after the last tick. The hash does not depend on threads or on the build; it
 //!   changes with everything that matters, so pin few of them.
-//! * **In numbers**: `Counter(name: "paths.found", at_least: 100)` names any figure of the JSON report;
-//!   `After(t_s: 30, expect: …)` and `Between(…)` look at a part of the run.
+//! * **In numbers**: `Counter(name: "paths.found", at_least: 100)` names any figure of the JSON report, and
+//!   `Counter(name: "tags.wolves", at_most: 0)` the objects of a tag; `After(t_s: 30, expect: …)` and `Between(…)` look at a part of the run.
+//! * **Something happened**: a `When` whose time never came, or a cue that was about nobody, is listed as an *idle cue*;
+//!   `NoIdleCues` in the file, or `--strict`, refuses it.
 //! * **Time** is not judged unless asked for, since a busy machine is slow.
 //!
 //! The types of [`scenario`](crate::scenario) say every field with its default; `throng scenario schema` prints them as JSON

@@ -13,7 +13,7 @@ mod instances;
 mod messages;
 mod play;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate, Plugin, PostStartup};
 use bevy_ecs::prelude::*;
 
 pub use host::{InstanceHost, InstanceModes, PlayerHome};
@@ -61,6 +61,7 @@ impl Plugin for InstancePlugin {
             .add_message::<PlayerSeatedElsewhere>()
             .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
+            .add_systems(PostStartup, play::tell_unknown_modes)
             .add_systems(
                 FixedUpdate,
                 play::run_instances

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use glam::{IVec2, Vec2};
+use tracing::warn;
 
 use super::{MapError, TileEdit, TileMap, TileRect};
 use crate::sim::{self, HashAppExt, SimSystems};
@@ -34,6 +35,7 @@ impl Plugin for MapPlugin {
             return;
         }
         app.add_message::<MapEdited>()
+            .add_observer(tell_misfit)
             .add_systems(
                 FixedUpdate,
                 settle_maps
@@ -59,6 +61,19 @@ impl Plugin for MapPlugin {
 
     fn finish(&self, app: &mut App) {
         sim::finish(app);
+    }
+}
+
+/// A map that does not reach as far as its scene: nobody finds a path where there are no tiles.
+fn tell_misfit(inserted: On<Insert<SceneMap>>, scenes: Query<(&Scene, &SceneMap)>) {
+    let Ok((scene, map)) = scenes.get(inserted.entity) else {
+        return;
+    };
+    let (scene_m, map_m) = (scene.size_m(), map.size_m());
+    // Sides that are no whole number of tiles leave less than one over.
+    if (scene_m - map_m).cmpge(Vec2::splat(map.tile_m)).any() {
+        let scene = scene.id().0;
+        warn!(scene, %scene_m, %map_m, "the map is smaller than its scene: there is no path beyond it");
     }
 }
 

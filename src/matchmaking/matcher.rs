@@ -372,15 +372,15 @@ impl Matcher {
         }
     }
 
-    /// Why a party has no match yet; `None` when it does not wait. O(n) in the parties of its mode.
+    /// Why a party has no match yet, as of the latest heartbeat; `None` when it does not wait. O(n) in the parties of its mode.
     #[must_use]
-    pub fn wait_reason(&self, party: impl Into<TicketParty>, now_tick: u64) -> Option<WaitReason> {
+    pub fn wait_reason(&self, party: impl Into<TicketParty>) -> Option<WaitReason> {
         let party = party.into();
         match *self.parties.get(&party)? {
             TicketLocation::Waiting { mode, slot } => self
                 .modes
                 .get(usize::from(mode.0))?
-                .wait_reason(slot, now_tick),
+                .wait_reason(slot, self.now_tick),
             TicketLocation::Proposed { id } => {
                 let missing = self.proposals.get(id)?.missing.len();
                 Some(WaitReason::Proposed { id, missing })

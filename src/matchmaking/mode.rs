@@ -26,6 +26,7 @@ pub const OPEN: u32 = u32::MAX;
 
 /// How parties are gathered into groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub enum Packing {
     /// Parties of close skill together, inside windows that widen with waiting.
     #[default]
@@ -37,6 +38,7 @@ pub enum Packing {
 /// Settings of a mode that makes battles between two groups of exactly K players.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct ModeSettings {
     /// The mode's name, by which scenarios and statistics know it; unique.
     pub name: String,

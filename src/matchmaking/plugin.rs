@@ -54,6 +54,9 @@ impl Plugin for MatchmakingPlugin {
         if !sim::begin::<Self, _>(app, ()) {
             return;
         }
+        #[cfg(feature = "reflect")]
+        app.register_type::<MatchmakingSettings>()
+            .register_type::<MatchmakingStats>();
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()
             .init_resource::<MatchmakingStats>()
@@ -105,6 +108,7 @@ impl Plugin for MatchmakingPlugin {
 /// later, insert a new [`Matchmaker`].
 #[derive(Resource, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MatchmakingSettings {
     /// The modes; their ids are their places, from 0.
     pub modes: Vec<QueueMode>,
@@ -112,6 +116,7 @@ pub struct MatchmakingSettings {
 
 /// What is counted beside the statistics of each mode ([`Matcher::stats`]).
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MatchmakingStats {
     /// Requests to queue that were refused, for whatever reason.
     pub queue_refused: u64,

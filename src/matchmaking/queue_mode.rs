@@ -7,6 +7,7 @@ use super::rooms::settings::RoomSettings;
 
 /// A way of making battles out of waiting parties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 #[non_exhaustive]
 pub enum QueueMode {
     /// Battles between two groups of exactly K players.

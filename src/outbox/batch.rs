@@ -119,10 +119,12 @@ pub enum CloseReason {
     Full,
     /// Its session goes on over another connection.
     Resumed,
+    /// What is kept of its player cannot be had.
+    Unavailable,
 }
 
 impl CloseReason {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Ended,
         Self::Replaced,
         Self::Behind,
@@ -135,6 +137,7 @@ impl CloseReason {
         Self::Late,
         Self::Full,
         Self::Resumed,
+        Self::Unavailable,
     ];
 
     /// The reason's name.
@@ -153,6 +156,7 @@ impl CloseReason {
             Self::Late => "late",
             Self::Full => "full",
             Self::Resumed => "resumed",
+            Self::Unavailable => "unavailable",
         }
     }
 

@@ -255,6 +255,7 @@ fn find(
             }
         },
         Expectation::NoScriptFaults => no_script_faults(report),
+        Expectation::NoIdleCues => no_idle_cues(report),
         // Left out above, and refused by validation within a window.
         Expectation::ScriptFaultsAllowed
         | Expectation::After { .. }
@@ -317,6 +318,14 @@ fn no_script_faults(report: &Report) -> Finding {
         0 => Finding::of(true, ran),
         1 => Finding::of(false, format!("1 fault, {ran}")),
         _ => Finding::of(false, format!("{faults} faults, {ran}")),
+    }
+}
+
+fn no_idle_cues(report: &Report) -> Finding {
+    match &report.script_idle_cues[..] {
+        [] if report.script_cues_run == 0 => Finding::unused("no cue ran"),
+        [] => Finding::of(true, "all did something".to_owned()),
+        [first, ..] => Finding::of(false, first.clone()),
     }
 }
 

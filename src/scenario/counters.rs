@@ -1,5 +1,6 @@
 //! The figures of a report by their names, as expectations use them: `paths.found` is what the JSON report has at
-//! `"paths": {"found": …}`. A mode of matchmaking goes by its name: `matchmaking.modes.arena.matches`.
+//! `"paths": {"found": …}`. A mode of matchmaking goes by its name, `matchmaking.modes.arena.matches`, and so do the objects
+//! of a tag, `tags.wolves`.
 //!
 //! Invariant: the names are those of the report, which a test compares.
 
@@ -15,6 +16,9 @@ const TIMES: &str = "mean_ms p50_ms p99_ms max_ms";
 
 /// In front of the name of a mode.
 const MODES: &str = "matchmaking.modes.";
+
+/// In front of a tag.
+const TAGS: &str = "tags.";
 
 /// What is known of each mode.
 const OF_MODES: FigureGroup = (
@@ -78,8 +82,11 @@ const GROUPS: [FigureGroup; 13] = [
 /// Figures that are the process's.
 const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes");
 
-/// The names of all figures of a run with these modes of matchmaking.
-pub(super) fn names<'a>(modes: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+/// The names of all figures of a run with these modes of matchmaking and these tags.
+pub(super) fn names<'a>(
+    modes: impl IntoIterator<Item = &'a str>,
+    tags: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
     let groups = GROUPS.iter().chain([&OF_THE_PROCESS]);
     let plain = groups.flat_map(|&(group, growing, others)| {
         let names = growing.split_whitespace().chain(others.split_whitespace());
@@ -94,7 +101,8 @@ pub(super) fn names<'a>(modes: impl IntoIterator<Item = &'a str>) -> Vec<String>
         let names = growing.split(' ').chain(others.split(' '));
         names.map(move |name| format!("{MODES}{mode}.{name}"))
     });
-    plain.chain(sets).chain(of_modes).collect()
+    let of_tags = tags.into_iter().map(|tag| format!("{TAGS}{tag}"));
+    plain.chain(sets).chain(of_modes).chain(of_tags).collect()
 }
 
 /// Whether a figure only grows, so that what happened in a window of time is the difference of its ends.
@@ -125,6 +133,9 @@ pub(super) fn value(report: &Value, name: &str) -> Option<f64> {
         let mut modes = report["matchmaking"]["modes"].as_array()?.iter();
         return modes.find(|found| found["name"] == mode)?[figure].as_f64();
     }
+    if let Some(tag) = name.strip_prefix(TAGS) {
+        return report["tags"].get(tag)?.as_f64();
+    }
     name.split('.')
         .try_fold(report, |at, step| at.get(step))?
         .as_f64()
@@ -139,8 +150,7 @@ mod tests {
 
     /// The report of a run of 1.5 s with one mode of matchmaking.
     fn report() -> Value {
-        let text =
-            r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")])"#;
+        let text = r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")], cast: [Crowd(tag: "t.u", count: 3)])"#;
         let loaded = Loaded::from_text("x.ron", text).unwrap();
         let options = RunOptions {
             ticks: Some(30),
@@ -175,7 +185,7 @@ mod tests {
         numbers(&report, "", &mut found);
         // What a run was asked for is no figure of it.
         assert!(found.remove("seed") && found.remove("threads"));
-        let names: BTreeSet<String> = names(["q.r"]).into_iter().collect();
+        let names: BTreeSet<String> = names(["q.r"], ["t.u"]).into_iter().collect();
         let differ: Vec<_> = names.symmetric_difference(&found).collect();
         assert!(differ.is_empty(), "{differ:#?}");
         for name in &names {
@@ -183,6 +193,7 @@ mod tests {
         }
         assert_eq!(value(&report, "ticks"), Some(30.0));
         assert_eq!(value(&report, "memory.rss_bytes"), Some(7.0));
+        assert_eq!(value(&report, "tags.t.u"), Some(3.0));
         assert_eq!(value(&report, "matchmaking.modes.q.matches"), None);
     }
 

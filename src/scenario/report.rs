@@ -43,6 +43,8 @@ pub struct Report {
     pub start_up: Option<StartUp>,
     pub systems: BTreeMap<&'static str, SystemMilliseconds>,
     pub objects: ObjectFigures,
+    /// Objects of each tag of the scenario at the end.
+    pub tags: BTreeMap<String, u64>,
     pub clients: Clients,
     pub paths: PathFigures,
     pub views: ViewFigures,
@@ -58,6 +60,8 @@ pub struct Report {
     pub script_fault_count: u64,
     /// Cues that could not do what they say: where they stand, and why, the first time.
     pub script_faults: Vec<String>,
+    /// Cues that never ran, or were about nobody whenever they did, where they stand. Of a run that ended early only the latter.
+    pub script_idle_cues: Vec<String>,
 }
 
 /// Times of whole ticks at the start of a run.

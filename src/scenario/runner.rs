@@ -16,12 +16,12 @@ use super::faults::ScriptFault;
 use super::load::Loaded;
 use super::report::{self, Memory, ObjectFigures, Report, StartUp};
 use super::schema::Scenario;
-use super::script::{ScenarioScript, run_script};
+use super::script::{CueDeeds, ScenarioScript, run_script};
 use super::stage::{self, Stage};
 use super::text::{Mistake, Problem, ScenarioError, ValuePath};
 use super::validate::limits::TICK_HZ_MAX;
 use super::watch::{self, Watch};
-use crate::crowd::{ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
+use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
 use crate::instance::InstanceSystems;
 use crate::map::TileMap;
 use crate::outbox::Outbox;
@@ -70,6 +70,8 @@ pub struct RunOptions {
     pub memory: Option<fn() -> Option<u64>>,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
+    /// Called with the world when all is judged, before it goes: for what has to be closed.
+    pub at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
 /// A scenario that plays.
@@ -92,6 +94,7 @@ pub struct ScenarioRun {
     peak_objects: u64,
     client_ticks: u64,
     seed: u64,
+    at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
 
 impl ScenarioRun {
@@ -163,6 +166,7 @@ impl ScenarioRun {
             peak_objects: 0,
             client_ticks: 0,
             seed,
+            at_end: options.at_end,
             server,
             loaded,
             ticks,
@@ -256,6 +260,13 @@ impl ScenarioRun {
     /// # Errors
     /// When events, hashes or packets could not be written.
     pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
+        let report = self.judge_unless(is_interrupted);
+        let world = self.server.world_mut();
+        self.at_end.into_iter().for_each(|end| end(world));
+        report
+    }
+
+    fn judge_unless(&mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
         if let Some(to) = &mut self.hashes {
             to.flush()?;
         }
@@ -306,12 +317,18 @@ impl ScenarioRun {
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;
         let script_faults = self.script_faults();
+        let script_idle_cues = self.idle_cues();
         let parameters = self.loaded.sources.parameters().iter();
         let parameters = parameters
             .map(|own| (own.name.clone(), own.value.clone()))
             .collect();
         let world = self.server.world_mut();
         let counted = report::count_objects(world);
+        let tags = scenario.tags().map(|tag| {
+            let bearers = crowd::members(world, tag, None);
+            (tag.to_owned(), bearers.len() as u64)
+        });
+        let tags = tags.collect();
         let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
         let script = world.resource::<ScenarioScript>();
         let (cues_run, (_, fault_count)) = (script.cues_run(), script.faults());
@@ -332,6 +349,7 @@ impl ScenarioRun {
                 peak: self.peak_objects.max(counted.peak),
                 ..counted
             },
+            tags,
             clients: report::clients(world, mirror_seconds),
             paths: report::paths(world),
             views: report::views(
@@ -351,7 +369,39 @@ impl ScenarioRun {
             script_cues_run: cues_run,
             script_fault_count: fault_count,
             script_faults,
+            script_idle_cues,
         }
+    }
+
+    /// Where a cue stands: file, line and column.
+    fn place_of(&self, cue: usize) -> String {
+        let place = ValuePath::root().field("script").item(cue).field("run");
+        let mistake = self.loaded.mistake(Problem::new(place, ""));
+        format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
+    }
+
+    /// The cues that did nothing, each with its place.
+    fn idle_cues(&self) -> Vec<String> {
+        let scenario = &self.loaded.scenario;
+        let is_whole = self.tick() as f64 >= (scenario.duration_s * scenario.tick_hz).round();
+        let script = self.server.world().resource::<ScenarioScript>();
+        let told = |(cue, deeds): (usize, &CueDeeds)| {
+            let why = match deeds {
+                CueDeeds { ran: 0, .. } if is_whole => "it never ran".to_owned(),
+                CueDeeds { ran: 0, .. } => return None,
+                CueDeeds {
+                    ran: 1,
+                    about: Some(0),
+                } => "it ran once, about nobody".to_owned(),
+                CueDeeds {
+                    ran,
+                    about: Some(0),
+                } => format!("it ran {ran} times, about nobody"),
+                _ => return None,
+            };
+            Some(format!("{}: {why}", self.place_of(cue)))
+        };
+        script.deeds().iter().enumerate().filter_map(told).collect()
     }
 
     /// What the script could not do, each with the place of its cue.
@@ -361,11 +411,9 @@ impl ScenarioRun {
             let ScriptFault {
                 tick, what, count, ..
             } = fault;
-            let place = fault.cue.map_or_else(String::new, |cue| {
-                let place = ValuePath::root().field("script").item(cue).field("run");
-                let mistake = self.loaded.mistake(Problem::new(place, ""));
-                format!("{}:{}:{}: ", mistake.file(), mistake.line, mistake.column)
-            });
+            let place = fault
+                .cue
+                .map_or_else(String::new, |cue| format!("{}: ", self.place_of(cue)));
             let often = match count {
                 1 => String::new(),
                 _ => format!(" ({count} times)"),

@@ -23,8 +23,18 @@ use crate::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 #[derive(Resource, Debug, Default)]
 pub struct ScenarioScript {
     cues: Vec<TimedCue>,
+    /// What came of each of them.
+    deeds: Vec<CueDeeds>,
     /// What could not be done, and why; the run goes on.
     faults: ScriptFaults,
+}
+
+/// How often a cue ran, and about how many objects in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CueDeeds {
+    pub ran: u64,
+    /// `None` for one that is about no objects.
+    pub about: Option<u64>,
 }
 
 impl ScenarioScript {
@@ -33,6 +43,7 @@ impl ScenarioScript {
         let timed = |cue| TimedCue::new(cue, ticks);
         Self {
             cues: scenario.script.iter().map(timed).collect(),
+            deeds: vec![CueDeeds::default(); scenario.script.len()],
             ..Self::default()
         }
     }
@@ -54,6 +65,11 @@ impl ScenarioScript {
         self.faults.cues_run
     }
 
+    /// What came of each cue, in their order.
+    pub(super) fn deeds(&self) -> &[CueDeeds] {
+        &self.deeds
+    }
+
     /// Takes note of something that no cue did.
     pub(super) fn fault(&mut self, tick: u64, what: String) {
         self.faults.add(None, tick, what);
@@ -68,9 +84,13 @@ pub(super) fn run_script(world: &mut World) {
             let Some(action) = script.cues[nth].due(world, tick) else {
                 continue;
             };
-            let about = action
-                .who()
-                .map_or_else(Vec::new, |who| choose::chosen(world, who));
+            let chosen = action.who().map(|who| choose::chosen(world, who));
+            let deeds = &mut script.deeds[nth];
+            deeds.ran += 1;
+            if let Some(chosen) = &chosen {
+                *deeds.about.get_or_insert(0) += chosen.len() as u64;
+            }
+            let about = chosen.unwrap_or_default();
             let foresight = foresee(world, &action, &about);
             let done = perform(world, &action, &about);
             script.faults.cues_run += 1;

@@ -34,6 +34,8 @@ pub enum LogoutReason {
     Stopping,
     /// The session goes on over another connection.
     Resumed,
+    /// What is kept of the player cannot be had, or is another server's by now.
+    Unavailable,
 }
 
 impl LogoutReason {
@@ -54,6 +56,7 @@ impl LogoutReason {
             Self::Full => "full",
             Self::Stopping => "stopping",
             Self::Resumed => "resumed",
+            Self::Unavailable => "unavailable",
         }
     }
 
@@ -73,6 +76,7 @@ impl LogoutReason {
             Self::Full => CloseReason::Full,
             Self::Stopping => CloseReason::Stopping,
             Self::Resumed => CloseReason::Resumed,
+            Self::Unavailable => CloseReason::Unavailable,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! up by at most two ticks at once and then lets the schedule slip, so that lateness never grows into a burst.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bevy_app::App;
 use bevy_time::{Fixed, Time, TimeUpdateStrategy, Virtual};
@@ -23,6 +23,14 @@ pub fn one_tick_an_update(app: &mut App) {
         .resource_mut::<Time<Virtual>>()
         .set_max_delta(timestep.max(Duration::from_millis(250)));
     app.update();
+}
+
+/// Milliseconds since 1970 by the system's clock; 0 where that is set to an earlier time. For what several servers share, such
+/// as leases, and never for the state of a simulation.
+#[must_use]
+pub fn unix_ms() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Measures how long something took.

@@ -66,5 +66,5 @@ pub use plugin::{
     Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, AudienceAppExt,
     AudienceError, Cadence, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
     SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
-    compare_mirror_exactly,
+    compare_mirror_exactly, request_all_saves,
 };

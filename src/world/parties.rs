@@ -8,6 +8,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use tracing::warn;
 
 use super::unplaced::Unplaced;
 
@@ -236,7 +237,12 @@ fn player_came(mut world: DeferredWorld, context: HookContext) {
         return;
     }
     if let Some(mut players) = world.get_resource_mut::<Players>() {
-        players.0.insert(player, context.entity);
+        let entity = context.entity;
+        let before = players.0.insert(player, entity);
+        if let Some(before) = before.filter(|&before| before != entity) {
+            let player = player.0;
+            warn!(player, %before, now = %entity, "two objects bear the id of one player: the later is taken for the player");
+        }
     }
     if let Some(party) = world
         .get_resource::<Parties>()

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::rig::{Folder, throng};
 
 /// What every row has, whatever it is.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 19] = [
     "system",
     "case",
     "about",
@@ -22,7 +22,11 @@ const FIELDS: [&str; 15] = [
     "agrees",
     "target",
     "meets",
+    "more_is_better",
     "baseline_ratio",
+    "baseline_spread",
+    "baseline_best_ratio",
+    "is_within_spread",
 ];
 
 /// The rows of a run, each once, with a sentence.
@@ -48,6 +52,7 @@ fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand()
     let first = throng(&["bench", "outbox", "--quick", "--json"]);
     assert_eq!((first.code, first.err.as_str()), (0, ""));
     let mut findings = first.json();
+    assert!(findings["interrupted"].is_null());
     let machine = &findings["machine"];
     for field in ["throng", "cpu", "os", "date"] {
         assert!(
@@ -98,8 +103,16 @@ fn a_run_tells_its_machine_is_held_against_an_earlier_one_and_judged_on_demand()
     let missed = told.out.contains("MISSED");
     assert_eq!(told.code, i32::from(missed), "{}", told.out);
     assert!(missed || told.out.contains("    ok      "), "{}", told.out);
+    assert_eq!(
+        missed,
+        told.out.contains("Misses its target: `"),
+        "{}",
+        told.out
+    );
     assert!(told.out.contains("`abacus` in the"), "{}", told.out);
-    assert!(told.out.contains("; baseline: "), "{}", told.out);
+    let words: Vec<&str> = told.out.split_whitespace().collect();
+    assert!(words.join(" ").contains("; baseline: "), "{}", told.out);
+    assert!(told.out.contains(" less") || told.out.contains(" more"));
     for line in told.out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -139,6 +152,10 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
         (
             vec!["outbox", "--baseline", &page, "--report", &page],
             "which is --baseline as well",
+        ),
+        (
+            vec!["outbox", "--report", "absent/now.html"],
+            "could not create `absent/now.html`",
         ),
         (vec!["otubox"], "a similar value exists: 'outbox'"),
         (vec!["tick", "--players", "0"], "--players"),

@@ -1,7 +1,8 @@
-//! Promise: a run that was stopped says so, with what it has, and judges nothing.
+//! Promise: a run or a bench that was stopped says so, with what it has, and judges nothing.
 #![cfg(unix)]
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,54 @@ fn stopped_by(signal: &str, arguments: &[&str]) -> Told {
     let written = fs::read_to_string(&hashes).unwrap();
     assert!(written.ends_with('\n') && written.lines().count() > 100);
     told
+}
+
+/// Starts to measure the tick, and stops it by Ctrl-C.
+fn stopped_bench(arguments: &[&str]) -> Told {
+    let mut command = program(&[&["bench", "tick", "nav", "-v"], arguments].concat());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut err = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    // What it measures is told when it listens already.
+    while !said.contains("measuring tick") {
+        let read = err.read_line(&mut said).expect("it is UTF-8");
+        assert!(read > 0, "it ended: {said}");
+    }
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.expect("kill is there").success());
+    let mut told = Told::from(child.wait_with_output().expect("the program ends"));
+    err.read_to_string(&mut said).expect("it is UTF-8");
+    told.err = said;
+    told
+}
+
+#[test]
+fn an_interrupted_bench_says_so_and_knows_no_largest_crowd() {
+    let told = stopped_bench(&["--threads", "1"]);
+    assert_eq!(told.code, 130, "{}", told.err);
+    assert!(!told.out.contains("largest crowd"), "{}", told.out);
+    assert_eq!(
+        told.out.lines().last(),
+        Some("interrupted after 0 of 2 systems: nothing of `tick` was judged")
+    );
+    let told = stopped_bench(&["--threads", "1", "--json"]);
+    assert_eq!(told.code, 130, "{}", told.err);
+    let findings = told.json();
+    let stopped = &findings["interrupted"];
+    assert_eq!(
+        (
+            &stopped["system"],
+            &stopped["systems_done"],
+            &stopped["systems"]
+        ),
+        (&Value::from("tick"), &Value::from(0), &Value::from(2))
+    );
+    let rows = findings["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["system"] != "nav"), "{rows:?}");
+    assert!(rows.iter().all(|row| row["case"] != "largest crowd"));
 }
 
 #[test]

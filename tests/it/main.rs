@@ -27,12 +27,14 @@ mod outputs;
 mod packets;
 mod path_command;
 mod pictures;
+mod players_kept;
 mod plugins;
 mod program;
 mod rig;
 mod scenario_files;
 mod scenarios;
 mod tidy;
+mod usage;
 mod verdicts;
 mod views;
 

@@ -21,7 +21,7 @@ const TABLES: [&str; 1] = ["numbers_must_be_finite_and_in_range"];
 const TIERS: [&[&str]; 10] = [
     &["sim", "world", "map", "wire"],
     &["nav", "aoi", "inbox", "outbox"],
-    &["movement", "session", "sync", "matchmaking"],
+    &["movement", "session", "sync", "matchmaking", "directory"],
     &["instance"],
     &["crowd"],
     &["server"],
@@ -32,13 +32,15 @@ const TIERS: [&[&str]; 10] = [
 ];
 
 /// Who may import whom within a tier. Sessions say to which client what an object sees is sent, and
-/// matchmaking reads who logged out.
-const BESIDE: [(&str, &str); 5] = [
+/// matchmaking reads who logged out; the directory loads who logs in, and keeps what is to be saved.
+const BESIDE: [(&str, &str); 7] = [
     ("world", "sim"),
     ("map", "sim"),
     ("map", "world"),
     ("sync", "session"),
     ("matchmaking", "session"),
+    ("directory", "session"),
+    ("directory", "sync"),
 ];
 
 /// From here up, the group of all plugins at the crate's root may be named.
@@ -67,7 +69,13 @@ const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "cli/"];
 
 /// Where files may be opened.
-const FILES: [&str; 4] = ["map/io.rs", "outbox/", "scenario/read.rs", "cli/"];
+const FILES: [&str; 5] = [
+    "map/io.rs",
+    "outbox/",
+    "directory/sqlite/",
+    "scenario/read.rs",
+    "cli/",
+];
 
 /// A file below `src`.
 #[derive(Clone)]

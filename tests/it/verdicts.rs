@@ -188,6 +188,7 @@ fn an_expectation_with_nothing_to_judge_is_no_pass() {
         "WaitUnderS(5)",
         "Conserved",
         "NoScriptFaults",
+        "NoIdleCues",
         "TicksUnderMs(ms: 1e9, warm_up_s: 5)",
         "BytesPerClientUnder(1e9)",
         "Counter(name: \"memory.peak_rss_bytes\", at_least: 0)",
@@ -218,6 +219,63 @@ fn an_expectation_with_nothing_to_judge_is_no_pass() {
         (&judged["verdict"], &judged["holds"]),
         (&Value::from("not_exercised"), &Value::Null)
     );
+}
+
+#[test]
+fn cues_that_did_nothing_are_listed_and_break_what_expects_none() {
+    let never = "When(tag: \"rats\", attribute: \"health\", below: 1, run: Despawn(tag: \"rats\"))";
+    let nobody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 1, only: [Within(Ring(center_m: (1, 1), radius_m: 0.01))]))";
+    let somebody = "Every(t_s: 0.5, run: SetTeam(tag: \"rats\", team: 2))";
+    let script = format!("{somebody},\n{never},\n{nobody}");
+    let report = played(&yard(&script, "NoIdleCues, ScriptFaultsAllowed"));
+    let idle = [
+        format!("{}:{}: it never ran", SCRIPT_LINE + 1, column(never)),
+        format!(
+            "{}:{}: it ran 3 times, about nobody",
+            SCRIPT_LINE + 2,
+            column(nobody)
+        ),
+    ];
+    assert_eq!(
+        report.script_idle_cues.len(),
+        2,
+        "{:#?}",
+        report.script_idle_cues
+    );
+    for (found, idle) in report.script_idle_cues.iter().zip(&idle) {
+        assert!(found.ends_with(idle), "{found}, expected {idle}");
+    }
+    assert_eq!(verdicts(&report), [Verdict::Broken]);
+    let report = played(&yard(somebody, "NoIdleCues"));
+    assert_eq!(report.script_idle_cues, Vec::<String>::new());
+    assert_eq!(verdicts(&report), [Verdict::Holds, Verdict::Holds]);
+    let tagged = |tag: &str| report.tags[tag];
+    assert_eq!(
+        (tagged("people"), tagged("rats"), tagged("late")),
+        (10, 5, 1)
+    );
+
+    let folder = Folder::new();
+    let file = folder.write(
+        "idle.ron",
+        yard(
+            &script,
+            "ScriptFaultsAllowed, Counter(name: \"tags.rats\", at_least: 5)",
+        ),
+    );
+    let told = throng(&["run", &file]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.out.contains("idle cue      "), "{}", told.out);
+    let told = throng(&["run", &file, "--strict"]);
+    assert_eq!(told.code, 1, "{}{}", told.out, told.err);
+    // Of a run that is cut short nobody knows what would still have run.
+    let told = throng(&["run", &file, "--ticks", "5"]);
+    assert!(!told.out.contains("never ran"), "{}", told.out);
+}
+
+/// Where the action of a cue stands in its line.
+fn column(cue: &str) -> usize {
+    cue.find("run: ").expect("cues have actions") + "run: ".len() + 1
 }
 
 #[test]

@@ -13,7 +13,8 @@ use crate::aoi::priority::ViewTraits;
 use crate::aoi::views::{Profile, Removal};
 use crate::world::{
     AffiliationChanged, Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef,
-    ObjectRequest, PartyId, Position, SceneChanged, SceneObjects, Spawned, TeamId, Teleported,
+    ObjectRequest, PartyId, Position, Scene, SceneChanged, SceneObjects, Spawned, TeamId,
+    Teleported,
 };
 
 type Profiled = (
@@ -272,11 +273,13 @@ fn set_exceptions(interest: &mut SceneInterest, viewer: ObjectId, wanted: &ViewE
     }
 }
 
-/// Positions that changed become cells.
+/// Positions that changed become cells. Those outside of their scene are seen in the cell of the border next to them; the first is
+/// named, all are counted.
 pub(super) fn locate(
     moved: Query<(&Object, &Position), Changed<Position>>,
-    mut scenes: Query<&mut SceneInterest>,
+    mut scenes: Query<(&Scene, &mut SceneInterest)>,
     mut by_scene: Local<Vec<(Entity, u32, Vec2)>>,
+    mut stats: ResMut<AoiStats>,
 ) {
     by_scene.clear();
     by_scene.extend(
@@ -285,10 +288,23 @@ pub(super) fn locate(
             .map(|(object, position)| (object.scene_entity(), object.id().0, position.0)),
     );
     for run in by_scene.chunk_by(|a, b| a.0 == b.0) {
-        let Ok(mut interest) = scenes.get_mut(run[0].0) else {
+        let Ok((scene, mut interest)) = scenes.get_mut(run[0].0) else {
             continue;
         };
         for &(_, id, position) in run {
+            // True of numbers alone, not of what is none.
+            let is_inside =
+                position.cmpge(Vec2::ZERO).all() && position.cmple(scene.size_m()).all();
+            if !is_inside {
+                if stats.outside == 0 {
+                    let (scene, size_m) = (scene.id().0, scene.size_m());
+                    warn!(
+                        "object {id} of scene {scene} is at {position} m, outside of it: expected from (0, 0) to {size_m} m; of \
+                         further ones `AoiStats::outside` tells"
+                    );
+                }
+                stats.outside += 1;
+            }
             interest.views.locate(id, position);
         }
     }

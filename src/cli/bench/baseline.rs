@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::calibration;
 use super::machine::BenchMachine;
-use super::rows::BenchRow;
+use super::rows::{BenchRow, RepeatSpread};
 use super::table::number;
 use crate::cli::Failure;
 
@@ -24,6 +24,8 @@ struct BaselineRow {
     case: String,
     unit: String,
     value: f64,
+    #[serde(default)]
+    spread: Option<RepeatSpread>,
 }
 
 impl BenchBaseline {
@@ -46,23 +48,23 @@ impl BenchBaseline {
         })
     }
 
-    fn value(&self, row: &BenchRow) -> Option<f64> {
+    fn same(&self, row: &BenchRow) -> Option<&BaselineRow> {
         let mut rows = self.rows.iter();
-        let same = rows.find(|old| {
+        rows.find(|old| {
             (old.system.as_str(), old.case.as_str(), old.unit.as_str())
                 == (row.system, row.case.as_str(), row.unit)
-        });
-        same.map(|old| old.value)
+        })
     }
 
-    /// A row with its value in the baseline, if it has one there.
+    fn value(&self, row: &BenchRow) -> Option<f64> {
+        self.same(row).map(|old| old.value)
+    }
+
+    /// A row with what it was in the baseline, if it is there.
     pub(super) fn beside(&self, row: BenchRow) -> BenchRow {
-        let value = self.value(&row);
-        let ratio = value.filter(|old| *old > 0.0).map(|old| row.value / old);
-        BenchRow {
-            baseline_value: value,
-            baseline_ratio: ratio,
-            ..row
+        match self.same(&row) {
+            Some(old) => row.since(old.value, old.spread),
+            None => row,
         }
     }
 
@@ -135,7 +137,7 @@ mod tests {
         let row = baseline.beside(BenchRow::new("nav", "town", 5.0, "us"));
         assert_eq!(
             (row.baseline_value, row.baseline_ratio),
-            (Some(4.0), Some(1.25))
+            (Some(4.0), Some(0.8))
         );
         for other in [
             BenchRow::new("nav", "city", 5.0, "us"),

@@ -37,8 +37,10 @@ impl Tries {
 pub(super) struct CrowdRange {
     /// The most players that held in every try, without a miss below them; 0 when none did.
     pub held: u32,
+    pub held_tries: u32,
     /// The fewest that were missed in every try, without one that held above them.
     pub missed: Option<u32>,
+    pub missed_tries: u32,
 }
 
 impl CrowdSearch {
@@ -69,7 +71,9 @@ impl CrowdSearch {
         let above = self.tried.range(held_max + 1..).next();
         CrowdRange {
             held: below.map_or(0, |(&players, _)| players),
+            held_tries: below.map_or(0, |(_, tries)| tries.count()),
             missed: above.map(|(&players, _)| players),
+            missed_tries: above.map_or(0, |(_, tries)| tries.count()),
         }
     }
 
@@ -90,7 +94,7 @@ impl CrowdSearch {
             return None;
         }
         let (held_max, missed_min) = self.mixed();
-        let CrowdRange { held, missed } = self.range();
+        let CrowdRange { held, missed, .. } = self.range();
         match missed {
             None if held_max == 0 => return Some(self.first),
             None if held_max < self.players_max => {
@@ -151,8 +155,9 @@ mod tests {
                 "{limit}: {range:?}"
             );
             assert!(tried.len() < 25, "{limit}: {tried:?}");
-            for end in [range.held, missed] {
+            for (end, told) in [(range.held, range.held_tries), (missed, range.missed_tries)] {
                 let tries = tried.iter().filter(|&&players| players == end).count();
+                assert_eq!(told as usize, tries, "{limit}: {range:?}");
                 assert!(end == 0 || tries == TRIES as usize, "{limit}: {tried:?}");
             }
         }

@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `inbox`, `matchmaking`, `outbox`, `session`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `directory`, `inbox`, `matchmaking`, `outbox`, `session`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `machine` | what the figures were measured on, and when |
@@ -22,6 +22,7 @@ mod aoi;
 mod baseline;
 mod calibration;
 mod crowd_search;
+mod directory;
 mod inbox;
 mod machine;
 mod matchmaking;
@@ -41,9 +42,10 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::color::broken_text;
-use super::outputs::{RunFile, check_outputs};
+use super::outputs::{RunFile, check_outputs, check_writable};
 use super::{
-    ExitStatus, Failure, cores, interrupted, is_interrupted, listen_for_interrupt, print, progress,
+    ExitStatus, Failure, cores, interrupted, is_interrupted, listen_for_interrupt, print,
+    print_wrong, progress,
 };
 use crate::server::pools;
 use baseline::BenchBaseline;
@@ -82,6 +84,9 @@ pub(super) struct Bench {
     report: Option<PathBuf>,
 }
 
+/// Rows that differ or miss their target, of which each is named at the end.
+const BROKEN_MAX: usize = 8;
+
 const EXAMPLES: &str = "Examples:
   throng bench nav matchmaking --quick
   throng bench tick --players 2000,10000
@@ -92,6 +97,14 @@ A row is the median of repeats with the least and the most of them; a ratio of
 2 says that the reference takes twice as much. Results are compared: where they
 differ, the row says so, and the exit code is 1. Two rows of calibration tell
 what a core and the memory of this machine took meanwhile.
+
+With --baseline a row tells what it was then and how much more or less it is
+now; so does its best repeat, which other work of the machine disturbs least.
+`Within the spread` is a change no larger than repeats of one run lie apart. In
+JSON both ratios go the same way: above 1, throng is better, or better now.
+
+What Ctrl-C stops says so, keeps the rows that it has, and judges none of the
+system that it was in: exit code 130, in JSON `interrupted`.
 
 `tick` plays a crowd in a town of 2,500 players a km²: 80 % walk along paths,
 10 % gather in the square, the rest potters about or stands; a quarter as many
@@ -127,6 +140,8 @@ enum System {
     Session,
     /// Dirty masks beside flags and sets; a walking crowd
     Sync,
+    /// Players saved to a file, and loaded
+    Directory,
     /// The whole tick under a crowd
     Tick,
 }
@@ -137,11 +152,41 @@ enum System {
 struct BenchFindings {
     machine: BenchMachine,
     is_quick: bool,
+    /// Where it was stopped, if it was.
+    interrupted: Option<Interruption>,
     /// Why the figures may be worse than the machine is.
     busy: Vec<String>,
     /// What keeps the figures from being compared with the baseline's as they are.
     baseline_warnings: Vec<String>,
     rows: Vec<BenchRow>,
+}
+
+/// A bench that was stopped.
+#[derive(Serialize)]
+struct Interruption {
+    /// In which it was, and of which rows may be missing; none is judged.
+    system: String,
+    /// How many were measured before.
+    systems_done: usize,
+    /// How many were to be measured.
+    systems: usize,
+}
+
+/// What was measured.
+struct Measured {
+    rows: Vec<BenchRow>,
+    calibration: Calibration,
+    interrupted: Option<Interruption>,
+}
+
+impl Interruption {
+    fn line(&self) -> String {
+        let plural = if self.systems == 1 { "" } else { "s" };
+        format!(
+            "interrupted after {} of {} system{plural}: nothing of `{}` was judged",
+            self.systems_done, self.systems, self.system
+        )
+    }
 }
 
 impl System {
@@ -176,8 +221,13 @@ impl Bench {
         if shows_tables {
             print(&machine.lines().join("\n"))?;
         }
-        let (rows, calibration) = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
+        let Measured {
+            rows,
+            calibration,
+            interrupted: stopped,
+        } = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
         let findings = BenchFindings {
+            interrupted: stopped,
             busy: calibration.busy(machine.load_average),
             baseline_warnings: baseline.map_or_else(Vec::new, |baseline| {
                 baseline.warnings(&machine, self.quick, &rows)
@@ -196,11 +246,14 @@ impl Bench {
                 let lines = table::wrapped(&note);
                 print(&format!("\n{}", broken_text(&lines.join("\n"))))?;
             }
+            if let Some(stopped) = &findings.interrupted {
+                print(&format!("\n{}", stopped.line()))?;
+            }
         }
         if let Some(file) = &self.report {
             page::write(file, &findings)?;
         }
-        if is_interrupted() {
+        if findings.interrupted.is_some() {
             return Ok(interrupted());
         }
         let is_broken = findings.rows.iter().any(BenchRow::is_broken);
@@ -248,7 +301,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Checks that the page is not written over the baseline, and ends in .html.
+    /// Checks that the page ends in .html, is not written over the baseline, and can be written.
     fn check_files(&self) -> Result<(), Failure> {
         let Some(path) = self.report.as_deref() else {
             return Ok(());
@@ -276,7 +329,8 @@ impl Bench {
                 name: "--report",
                 path,
             }],
-        )
+        )?;
+        check_writable(path)
     }
 
     /// All rows, those of the calibration last; each system's are printed as they come, if tables are wanted.
@@ -286,7 +340,7 @@ impl Bench {
         threads: usize,
         baseline: Option<&BenchBaseline>,
         quiet: bool,
-    ) -> Result<(Vec<BenchRow>, Calibration), Failure> {
+    ) -> Result<Measured, Failure> {
         let shows_tables = !self.json && !quiet;
         let finish = |row: BenchRow| {
             let row = if self.judge { row } else { row.unjudged() };
@@ -302,7 +356,7 @@ impl Bench {
             Ok::<_, Failure>(())
         };
         let mut calibration = Calibration::new();
-        let mut rows = Vec::new();
+        let (mut rows, mut stopped) = (Vec::new(), None);
         for (nth, system) in systems.iter().enumerate() {
             calibration.take();
             tracing::info!("measuring {}", system.name());
@@ -313,13 +367,21 @@ impl Bench {
             }
             let new = self.measure_system(*system, threads, quiet);
             bar.finish_and_clear();
-            let new: Vec<BenchRow> = new?.into_iter().map(finish).collect();
+            let mut new: Vec<BenchRow> = new?.into_iter().map(finish).collect();
+            if is_interrupted() {
+                new = new.into_iter().map(BenchRow::unjudged).collect();
+                stopped = Some(Interruption {
+                    system: system.name(),
+                    systems_done: nth,
+                    systems: systems.len(),
+                });
+            }
             // The tick has tables of its own, too, but for the baseline.
             if *system != System::Tick || baseline.is_some() {
                 show(&new)?;
             }
             rows.extend(new);
-            if is_interrupted() {
+            if stopped.is_some() {
                 break;
             }
         }
@@ -327,7 +389,11 @@ impl Bench {
         let last: Vec<BenchRow> = calibration.rows().into_iter().map(finish).collect();
         show(&last)?;
         rows.extend(last);
-        Ok((rows, calibration))
+        Ok(Measured {
+            rows,
+            calibration,
+            interrupted: stopped,
+        })
     }
 
     fn measure_system(
@@ -344,6 +410,7 @@ impl Bench {
             System::Outbox => outbox::measure(self.quick),
             System::Session => session::measure(self.quick),
             System::Sync => sync::measure(self.quick),
+            System::Directory => directory::measure(self.quick),
             System::Tick => tick::TickBench {
                 threads,
                 quick: self.quick,
@@ -371,17 +438,24 @@ impl BenchFindings {
         }));
         let warnings = self.baseline_warnings.iter();
         notes.extend(warnings.map(|warning| format!("Beside the baseline: {warning}.")));
-        let broken = self.rows.iter().filter(|row| row.is_broken()).count();
-        if broken > 0 {
-            let all = self.rows.len();
-            notes.push(format!(
-                "{broken} of {all} rows differ or miss their target."
-            ));
+        let mut broken = self.rows.iter().filter(|row| row.is_broken());
+        notes.extend(broken.by_ref().take(BROKEN_MAX).map(|row| {
+            let (word, what) = if row.agrees == Some(false) {
+                ("Differs", &row.compared)
+            } else {
+                ("Misses its target", &row.target)
+            };
+            let what = what.as_deref().unwrap_or_default();
+            format!("{word}: `{}` of {}: {what}.", row.case, row.system)
+        }));
+        let more = broken.count();
+        if more > 0 {
+            notes.push(format!("{more} more differ or miss their target."));
         }
         notes
     }
 
-    /// Says on stderr what is broken, and nothing else.
+    /// Says on stderr what is broken and whether it was stopped, and nothing else.
     fn tell_broken(&self) {
         let broken: Vec<BenchRow> = self
             .rows
@@ -396,6 +470,9 @@ impl BenchFindings {
                 "{}",
                 table::table(&broken, str::to_owned)
             );
+        }
+        if let Some(stopped) = &self.interrupted {
+            print_wrong(&stopped.line());
         }
     }
 }

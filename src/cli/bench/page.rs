@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::BenchFindings;
 use super::rows::BenchRow;
-use super::table::number;
+use super::table::{number, since_baseline};
+use super::{BenchFindings, Interruption};
 use crate::cli::Failure;
 
 const HEAD: &str = r#"<!DOCTYPE html>
@@ -16,12 +16,17 @@ body { font: 15px/1.45 system-ui, sans-serif; max-width: 66rem; margin: 2rem aut
 table { border-collapse: collapse; width: 100%; }
 th, td { padding: .3rem .5rem; text-align: right; vertical-align: top; border-top: 1px solid #8884; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; }
+td:last-child { white-space: normal; min-width: 9rem; }
 td small { color: #777; display: block; max-width: 34rem; }
 .bar { background: #0072b2; height: .45rem; margin-top: .2rem; margin-left: auto; }
 .broken { color: #d55e00; font-weight: bold; }
 dt { float: left; width: 8rem; color: #777; } dd { margin: 0 0 0 8rem; }
 </style></head><body><h1>throng bench</h1>
 "#;
+
+const LEGEND: &str = "A value is the median of repeats. The ratio is how many times as much the reference takes as \
+                      throng: above 1, throng is better. The baseline is an earlier run: what the figure was then, and \
+                      how much more or less it is now; within the spread: by no more than its repeats lie apart.";
 
 /// Writes the page.
 ///
@@ -67,9 +72,11 @@ fn write_body(to: &mut String, findings: &BenchFindings) -> std::fmt::Result {
         writeln!(to, "<dt>{name}</dt><dd>{}</dd>", escaped(&fact))?;
     }
     writeln!(to, "</dl>")?;
-    for note in findings.notes() {
+    let stopped = findings.interrupted.iter().map(Interruption::line);
+    for note in findings.notes().into_iter().chain(stopped) {
         writeln!(to, "<p class=\"broken\">{}</p>", escaped(&note))?;
     }
+    writeln!(to, "<p>{}</p>", escaped(LEGEND))?;
     let mut system = "";
     for row in &findings.rows {
         if row.system != system {
@@ -78,7 +85,7 @@ fn write_body(to: &mut String, findings: &BenchFindings) -> std::fmt::Result {
             writeln!(
                 to,
                 "{end}<h2>{system}</h2><table><tr><th></th><th>value</th><th>least to most</th>\
-                 <th>beside</th><th>ratio</th><th>baseline</th></tr>"
+                 <th>reference</th><th>ratio</th><th>baseline</th></tr>"
             )?;
         }
         write_row(to, row)?;
@@ -92,16 +99,14 @@ fn write_row(to: &mut String, row: &BenchRow) -> std::fmt::Result {
     let spread = row.spread;
     let spread = spread.map(|spread| format!("{} to {}", number(spread.min), number(spread.max)));
     let beside = row.reference.zip(row.reference_value);
-    let beside = beside.map(|(name, value)| format!("{}: {}", escaped(name), number(value)));
+    let beside = beside.map(|(name, value)| format!("{}: {} {unit}", escaped(name), number(value)));
     // A bar as long as the reference's on a scale of hundredfold, so that 10 times is in its middle.
     let bar = row.ratio.filter(|ratio| *ratio > 0.0).map(|ratio| {
         let share = (ratio.max(1.0).log10() / 2.0).min(1.0) * 100.0;
         let times = number(ratio);
         format!("{times}×<div class=\"bar\" style=\"width:{share:.0}%\"></div>")
     });
-    let baseline = row
-        .baseline_ratio
-        .map(|ratio| format!("{}×", number(ratio)));
+    let baseline = since_baseline(row).map(|since| escaped(&since));
     write!(
         to,
         "<tr><td>{}<small>{}</small>",
@@ -141,10 +146,12 @@ mod tests {
         let row = BenchRow::repeated("nav", "a <town>", &[1.0, 2.0, 3.0], "us")
             .beside("astar", 20.0)
             .about("A & B.")
-            .comparing("the lengths", false);
+            .comparing("the lengths", false)
+            .since(1.5, None);
         let findings = BenchFindings {
             machine: BenchMachine::here(1),
             is_quick: true,
+            interrupted: None,
             busy: vec!["load > 1".to_owned()],
             baseline_warnings: Vec::new(),
             rows: vec![row, BenchRow::new("aoi", "links", 5.0, "links")],
@@ -160,6 +167,8 @@ mod tests {
             "A &amp; B.",
             "1.00 to 3.00",
             "10.0×",
+            "astar: 20.0 us",
+            "1.50 us, now 33 % more",
             "load &gt; 1",
         ] {
             assert!(page.contains(text), "{text} in {page}");

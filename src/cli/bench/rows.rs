@@ -1,6 +1,6 @@
 //! What a bench finds: rows.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One piece of work, beside the reference's where there is one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -14,6 +14,8 @@ pub(super) struct BenchRow {
     /// What was found, in `unit`: the median where the work was repeated.
     pub value: f64,
     pub unit: &'static str,
+    /// Whether a larger value is a better one, as of bytes a second.
+    pub more_is_better: bool,
     /// How far the repeats lie apart; nothing where the same must come out every time.
     pub spread: Option<RepeatSpread>,
     /// What did the same work.
@@ -21,7 +23,7 @@ pub(super) struct BenchRow {
     /// What it took, in `unit`.
     pub reference_value: Option<f64>,
     pub reference_spread: Option<RepeatSpread>,
-    /// How many times as much the reference took: above 1, throng is better.
+    /// How many times as good as the reference's: above 1, throng is better.
     pub ratio: Option<f64>,
     /// What of the results was compared.
     pub compared: Option<String>,
@@ -32,12 +34,18 @@ pub(super) struct BenchRow {
     pub meets: Option<bool>,
     /// The value of the same row in the baseline.
     pub baseline_value: Option<f64>,
-    /// The value as a multiple of the baseline's.
+    /// How far the baseline's repeats lie apart.
+    pub baseline_spread: Option<RepeatSpread>,
+    /// How many times as good as the baseline's, the same way round as `ratio`: above 1, it is better now.
     pub baseline_ratio: Option<f64>,
+    /// The same of the best repeat of each, which other work of the machine disturbs the least.
+    pub baseline_best_ratio: Option<f64>,
+    /// Whether the change since the baseline is no larger than repeats of one of the two lie apart.
+    pub is_within_spread: Option<bool>,
 }
 
 /// How far repeats of the same work lie apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct RepeatSpread {
     pub repeats: usize,
     pub min: f64,
@@ -57,6 +65,10 @@ impl RepeatSpread {
             median: sorted[sorted.len() / 2],
             max,
         })
+    }
+
+    pub(super) fn width(&self) -> f64 {
+        self.max - self.min
     }
 }
 
@@ -93,6 +105,14 @@ impl BenchRow {
     pub(super) fn spreading(self, spread: Option<RepeatSpread>) -> Self {
         let spread = spread.filter(|spread| spread.repeats > 1);
         Self { spread, ..self }
+    }
+
+    /// A value of which more is better.
+    pub(super) fn more_is_better(self) -> Self {
+        Self {
+            more_is_better: true,
+            ..self
+        }
     }
 
     /// With a sentence that says what the figure is.
@@ -143,6 +163,12 @@ impl BenchRow {
         self.aiming(format!("{least} times as good or better"), meets)
     }
 
+    /// With the aim of at least so much.
+    pub(super) fn aiming_above(self, least: f64, unit: &str) -> Self {
+        let meets = self.value >= least;
+        self.aiming(format!(">= {least} {unit}"), meets)
+    }
+
     /// With a target, and whether it was met.
     pub(super) fn aiming(self, target: impl Into<String>, meets: bool) -> Self {
         Self {
@@ -157,6 +183,35 @@ impl BenchRow {
         Self {
             target: None,
             meets: None,
+            ..self
+        }
+    }
+
+    /// With the same row of an earlier run.
+    pub(super) fn since(self, value: f64, spread: Option<RepeatSpread>) -> Self {
+        let ratio = |now: f64, then: f64| {
+            let (more, less) = if self.more_is_better {
+                (now, then)
+            } else {
+                (then, now)
+            };
+            (less > 0.0).then_some(more / less)
+        };
+        let best = |spread: RepeatSpread| {
+            if self.more_is_better {
+                spread.max
+            } else {
+                spread.min
+            }
+        };
+        let both = self.spread.zip(spread);
+        let change = (self.value - value).abs();
+        Self {
+            baseline_value: Some(value),
+            baseline_spread: spread,
+            baseline_ratio: ratio(self.value, value),
+            baseline_best_ratio: both.and_then(|(now, then)| ratio(best(now), best(then))),
+            is_within_spread: both.map(|(now, then)| change <= now.width().max(then.width())),
             ..self
         }
     }
@@ -189,6 +244,32 @@ mod tests {
         assert_eq!((spread.min, spread.median, spread.max), (1.0, 2.0, 3.0));
         assert_eq!(BenchRow::repeated("nav", "town", &[1.0], "us").spread, None);
         assert_eq!(BenchRow::repeated("nav", "town", &[], "us").value, 0.0);
+    }
+
+    #[test]
+    fn a_change_is_held_against_the_best_repeats_and_against_how_far_repeats_lie_apart() {
+        // Eight times as long at the median, a fifth longer at the least: something else ran.
+        let then = RepeatSpread::of(&[1.2, 1.3, 1.9]);
+        let disturbed = BenchRow::repeated("a", "b", &[1.44, 10.4, 12.0], "ms").since(1.3, then);
+        assert_eq!(disturbed.baseline_ratio, Some(0.125));
+        let best = disturbed.baseline_best_ratio.unwrap();
+        assert!((best - 1.2 / 1.44).abs() < 1e-12, "{best}");
+        assert_eq!(disturbed.is_within_spread, Some(true));
+        let slower = BenchRow::repeated("a", "b", &[2.4, 2.6, 2.7], "ms").since(1.3, then);
+        assert_eq!(slower.baseline_ratio, Some(0.5));
+        assert_eq!(slower.is_within_spread, Some(false));
+        // A ratio above 1 is better now, whichever way the figure goes.
+        let rate = BenchRow::repeated("a", "b", &[4.0, 6.0, 9.0], "GB/s").more_is_better();
+        let rate = rate.since(2.0, RepeatSpread::of(&[1.0, 2.0, 3.0]));
+        assert_eq!(
+            (rate.baseline_ratio, rate.baseline_best_ratio),
+            (Some(3.0), Some(3.0))
+        );
+        let once = BenchRow::new("a", "b", 5.0, "ms").since(0.0, None);
+        assert_eq!(
+            (once.baseline_ratio, once.is_within_spread),
+            (Some(0.0), None)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rows for a person, in 80 columns: a line of figures, what they are, and what they are held against.
 
-use super::rows::BenchRow;
+use super::rows::{BenchRow, RepeatSpread};
 
 /// The widest line.
 const WIDTH: usize = 80;
@@ -75,11 +75,47 @@ fn held_against(row: &BenchRow) -> String {
         });
         parts.push(format!("{name}: {} {}{spread}", figure(value), row.unit));
     }
-    if let (Some(value), Some(ratio)) = (row.baseline_value, row.baseline_ratio) {
-        let value = number(value);
-        parts.push(format!("baseline: {value}, now {}×", number(ratio)));
-    }
+    parts.extend(since_baseline(row).map(|since| format!("baseline: {since}")));
     parts.join("; ")
+}
+
+/// What the figure was in the baseline and how it changed, in words that are the same whether more of it is better or worse.
+pub(super) fn since_baseline(row: &BenchRow) -> Option<String> {
+    let then = row.baseline_value?;
+    let mut text = format!("{} {}{}", figure(then), row.unit, change(row.value, then));
+    if row.is_within_spread == Some(true) {
+        text.push_str(", within the spread");
+    }
+    if let (Some(now), Some(then)) = (row.spread, row.baseline_spread) {
+        let (word, best): (_, fn(&RepeatSpread) -> f64) = if row.more_is_better {
+            ("most", |spread| spread.max)
+        } else {
+            ("least", |spread| spread.min)
+        };
+        let (now, then) = (best(&now), best(&then));
+        text.push_str(&format!(", {word} {}{}", number(then), change(now, then)));
+    }
+    Some(text)
+}
+
+/// How one figure differs from an earlier one; nothing where that was 0.
+fn change(now: f64, then: f64) -> String {
+    let times = now / then;
+    let percent = (times - 1.0).abs() * 100.0;
+    let shown = |percent: f64| {
+        if percent < 9.95 {
+            format!("{percent:.1}")
+        } else {
+            format!("{percent:.0}")
+        }
+    };
+    match times {
+        _ if !times.is_finite() => String::new(),
+        _ if percent < 0.05 => ", now the same".to_owned(),
+        2.0.. => format!(", now {} times as much", number(times)),
+        1.0.. => format!(", now {} % more", shown(percent)),
+        _ => format!(", now {} % less", shown(percent)),
+    }
 }
 
 /// What was compared, and the target; whether each is broken.
@@ -159,6 +195,22 @@ mod tests {
         }
         assert!(table.contains("MISSED  <= 4 ns"), "{table}");
         assert!(table.contains("DIFFERS every player"), "{table}");
+    }
+
+    #[test]
+    fn a_change_since_the_baseline_is_told_in_words_with_its_unit() {
+        let row = BenchRow::repeated("matchmaking", "heartbeat", &[1.4, 10.4, 12.0], "ms");
+        let then = RepeatSpread::of(&[1.2, 1.3, 1.9]);
+        assert_eq!(
+            since_baseline(&row.clone().since(1.3, then)).unwrap(),
+            "1.30 ms, now 8.00 times as much, within the spread, least 1.20, now 17 % more"
+        );
+        let once = BenchRow::new("tick", "packets/20", 75.0, "a second");
+        let since = |then| since_baseline(&once.clone().since(then, None)).unwrap();
+        assert_eq!(since(100.0), "100 a second, now 25 % less");
+        assert_eq!(since(75.01), "75.0 a second, now the same");
+        assert_eq!(since(0.0), "0 a second");
+        assert_eq!(since_baseline(&row), None);
     }
 
     #[test]

@@ -115,10 +115,14 @@ impl TickBench {
             self.tell(best)?;
             rows.extend(best.rows());
         }
-        if self.tables {
-            print(&format!("\n{}", told(range, tries, self.threads)))?;
+        // What was tried so far is no largest crowd.
+        if is_interrupted() {
+            return Ok(rows);
         }
-        rows.push(largest_crowd(range, tries));
+        if self.tables {
+            print(&format!("\n{}", told(range, self.threads)))?;
+        }
+        rows.push(largest_crowd(range));
         Ok(rows)
     }
 
@@ -183,7 +187,8 @@ impl TickBench {
 
     fn tell(&self, measured: &MeasuredTicks) -> Result<(), Failure> {
         if self.tables {
-            print(&measured.table(self.threads, self.judge))
+            // Fewer ticks than there were to be are not judged.
+            print(&measured.table(self.threads, self.judge && !is_interrupted()))
         } else {
             Ok(())
         }
@@ -198,33 +203,58 @@ impl TickBench {
 }
 
 /// What a search found, for a person.
-fn told(range: CrowdRange, tries: u32, thread_count: usize) -> String {
+fn told(range: CrowdRange, thread_count: usize) -> String {
     let threads = threads(thread_count);
-    let held = format!(
-        "largest crowd   {} players with {TARGET} in every try, on {threads}",
-        range.held
-    );
+    let held = match range.held {
+        0 => format!("largest crowd   none had {TARGET} in every try, on {threads}"),
+        held => format!(
+            "largest crowd   {held} players with {TARGET} in every try, on {threads}\n                \
+             {held} tried {}",
+            times(range.held_tries)
+        ),
+    };
     match range.missed {
         Some(missed) => format!(
-            "{held}\n                {missed} in none; each end of the range tried {tries} times"
+            "{held}\n                {missed} in none; tried {}",
+            times(range.missed_tries)
         ),
         None => held,
     }
 }
 
-fn largest_crowd(range: CrowdRange, tries: u32) -> BenchRow {
+fn times(count: u32) -> String {
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
+}
+
+fn largest_crowd(range: CrowdRange) -> BenchRow {
     let row = BenchRow::new("tick", "largest crowd", f64::from(range.held), "players");
     let spread = range.missed.map(|missed| RepeatSpread {
-        repeats: tries as usize,
+        repeats: (range.held_tries + range.missed_tries) as usize,
         min: f64::from(range.held),
         median: f64::from(range.held),
         max: f64::from(missed),
     });
+    let held = match range.held {
+        0 => format!("No crowd had {TARGET} in every try"),
+        _ => format!(
+            "The most players that had {TARGET} in every try, of which there were {}",
+            range.held_tries
+        ),
+    };
+    let missed = match range.missed {
+        Some(missed) => format!(
+            "{missed} players had it in none, of which there were {}",
+            range.missed_tries
+        ),
+        None => "no larger crowd missed it in every try".to_owned(),
+    };
     row.spreading(spread)
-        .about(format!(
-            "The most players whose {TARGET} in each of {tries} tries; the upper end of the range \
-             was missed in each of as many."
-        ))
+        .more_is_better()
+        .about(format!("{held}; {missed}."))
         .aiming(TARGET, range.held > 0)
 }
 
@@ -479,21 +509,33 @@ mod tests {
     fn a_range_is_told_with_both_its_ends() {
         let range = |missed| CrowdRange {
             held: 2_400,
+            held_tries: 3,
             missed,
+            missed_tries: missed.map_or(0, |_| 2),
         };
-        let both = told(range(Some(2_500)), 3, 1);
+        let both = told(range(Some(2_500)), 1);
         assert!(
-            both.contains("2400 players") && both.contains("2500 in none"),
+            both.contains("2400 tried 3 times") && both.contains("2500 in none; tried 2 times"),
             "{both}"
         );
         assert!(both.lines().all(|line| line.chars().count() <= 80));
-        assert_eq!(told(range(None), 3, 1).lines().count(), 1);
-        let row = largest_crowd(range(Some(2_500)), 3);
+        assert!(!told(range(None), 1).contains("in none"));
+        let row = largest_crowd(range(Some(2_500)));
         let spread = row.spread.unwrap();
         assert_eq!(
-            (row.value, spread.min, spread.max),
-            (2_400.0, 2_400.0, 2_500.0)
+            (row.value, spread.repeats, spread.min, spread.max),
+            (2_400.0, 5, 2_400.0, 2_500.0)
         );
+        assert!(row.about.contains("were 3; 2500 players"), "{}", row.about);
+        // An upper end that was not found is not claimed.
+        let open = largest_crowd(range(None));
+        assert!(open.spread.is_none() && open.about.contains("no larger crowd missed it"));
+        let nobody = largest_crowd(CrowdRange {
+            held: 0,
+            held_tries: 0,
+            ..range(Some(10))
+        });
+        assert!(nobody.is_broken() && nobody.about.starts_with("No crowd had"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::cli::escape::escaped;
-use crate::cli::{Failure, print};
+use crate::cli::{Failure, print, whole_number};
 use crate::map::{self, MapRecipe};
 
 /// Arguments of `throng map generate`.
@@ -26,7 +26,7 @@ pub(super) struct GenerateMap {
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<(u32, u32)>,
     /// The same recipe, size and seed give the same map
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number)]
     seed: u64,
     #[command(flatten)]
     fields: RecipeFields,

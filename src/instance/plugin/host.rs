@@ -110,6 +110,11 @@ impl InstanceModes {
         self.modes.is_empty()
     }
 
+    /// The modes that are hosted.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.modes.keys().map(String::as_str)
+    }
+
     /// The rules and the host of a mode.
     pub(super) fn get(&self, mode: &str) -> Option<(InstanceRules, Arc<dyn InstanceHost>)> {
         self.modes.get(mode).cloned()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::host::{InstanceHost, InstanceModes, PlayerHome};
 use super::instances::{Instance, InstanceSettings, InstanceStats, Instances, Seat, SeatState};
@@ -269,6 +269,20 @@ fn await_scenes(world: &mut World, instances: &mut Instances, formed: Vec<MatchF
             refuse(world, &found, InstanceError::TooMany { max });
         } else {
             instances.pending.push_back(found);
+        }
+    }
+}
+
+/// A host of a mode that is not open when the app has started never gets a match: a slip in the name, most likely.
+pub(super) fn tell_unknown_modes(hosts: Res<InstanceModes>, matchmaker: Res<Matchmaker>) {
+    let open = matchmaker.names();
+    for mode in hosts.names() {
+        if !open.iter().any(|open| open == mode) {
+            warn!(
+                mode,
+                ?open,
+                "hosted in instances, and not a mode of matchmaking"
+            );
         }
     }
 }

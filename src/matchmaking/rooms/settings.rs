@@ -14,6 +14,7 @@ pub const SIDE_SIZE_MAX: u8 = 3;
 /// running match of rooms is not filled up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct RoomSettings {
     /// The mode's name, by which scenarios and statistics know it; unique.
     pub name: String,

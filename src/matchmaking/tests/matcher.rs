@@ -144,10 +144,10 @@ fn a_waiting_party_can_be_asked_why() {
         ..mode(5)
     };
     let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
-    assert_eq!(matcher.wait_reason(1, 0), None);
+    assert_eq!(matcher.wait_reason(1), None);
     matcher.queue(ticket(1, 5, 0, 0)).unwrap();
     assert_eq!(
-        matcher.wait_reason(1, 0),
+        matcher.wait_reason(1),
         Some(WaitReason::TooFewPlayers {
             waiting: 5,
             needed: 10
@@ -155,7 +155,7 @@ fn a_waiting_party_can_be_asked_why() {
     );
     matcher.queue(ticket(2, 3, 0, 0)).unwrap();
     matcher.queue(ticket(3, 3, 0, 0)).unwrap();
-    assert_eq!(matcher.wait_reason(1, 0), Some(WaitReason::SizesDoNotFit));
+    assert_eq!(matcher.wait_reason(1), Some(WaitReason::SizesDoNotFit));
     matcher
         .queue(Ticket {
             power: 90,
@@ -166,7 +166,7 @@ fn a_waiting_party_can_be_asked_why() {
         window: 10,
         opens_in_ticks: 1200,
     };
-    assert_eq!(matcher.wait_reason(1, 0), Some(outside));
+    assert_eq!(matcher.wait_reason(1), Some(outside));
     matcher
         .queue(Ticket {
             power: 90,
@@ -179,14 +179,18 @@ fn a_waiting_party_can_be_asked_why() {
         limit: 5,
         opens_in_ticks: 1190,
     };
-    assert_eq!(matcher.wait_reason(1, 10), Some(uneven));
-    assert_eq!(
-        matcher.wait_reason(1, 1200),
-        Some(WaitReason::NextHeartbeat)
-    );
     let mut outcome = HeartbeatOutcome::default();
+    matcher.run(10, &mut outcome);
+    assert_eq!(matcher.wait_reason(1), Some(uneven));
+    for party in [6, 7] {
+        matcher.queue(ticket(party, 5, 500, 10)).unwrap();
+    }
+    assert_eq!(matcher.wait_reason(6), Some(WaitReason::NextHeartbeat));
+    for party in [6, 7] {
+        matcher.cancel(party).unwrap();
+    }
     matcher.run(1500, &mut outcome);
-    assert_eq!(matcher.wait_reason(1, 1500), None);
+    assert_eq!(matcher.wait_reason(1), None);
     assert_eq!(outcome.matches[0].groups[0][0].party, 1);
 }
 
@@ -215,17 +219,17 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     let disagree = WaitReason::WishesDisagree {
         opens_in_ticks: 1200,
     };
-    assert_eq!(matcher.wait_reason(1, 0), Some(disagree));
+    assert_eq!(matcher.wait_reason(1), Some(disagree));
     matcher.cancel(2).unwrap();
     matcher.queue(wishing(3, 90, Wishes::default())).unwrap();
     let levels = WaitReason::OutsideLevels {
         band: 5,
         opens_in_ticks: 1200,
     };
-    assert_eq!(matcher.wait_reason(1, 0), Some(levels));
+    assert_eq!(matcher.wait_reason(1), Some(levels));
     matcher.cancel(1).unwrap();
     matcher.cancel(3).unwrap();
     matcher.queue(wishing(4, 1, region(0b01))).unwrap();
     matcher.queue(wishing(5, 1, region(0b10))).unwrap();
-    assert_eq!(matcher.wait_reason(4, 0), Some(WaitReason::OutsideRegions));
+    assert_eq!(matcher.wait_reason(4), Some(WaitReason::OutsideRegions));
 }

@@ -27,7 +27,7 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
     assert!(found.matches.is_empty() && found.proposed.len() == 1);
     assert_eq!(matcher.waiting(), 2);
     assert_eq!(
-        matcher.wait_reason(1, 10),
+        matcher.wait_reason(1),
         Some(WaitReason::Proposed { id: 0, missing: 2 })
     );
     assert_eq!(

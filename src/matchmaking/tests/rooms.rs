@@ -53,7 +53,7 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
     assert!(run(&mut matcher, 10).0.is_empty());
     assert_eq!(room_mates(&matcher, 1), [1, 2, 3]);
     assert_eq!(
-        matcher.wait_reason(3, 10),
+        matcher.wait_reason(3),
         Some(WaitReason::InRoom {
             players: 4,
             missing: 2

@@ -51,6 +51,9 @@ pub enum Expectation {
     NoScriptFaults,
     /// Expects nothing: cues that cannot do what they say are listed and not judged.
     ScriptFaultsAllowed,
+    /// Every cue ran, and whichever is about objects was about one at least once: a `When` whose time never came, or an area
+    /// where nobody ever was, breaks it. Cues that did nothing are listed without it, too, and `--strict` refuses them.
+    NoIdleCues,
     /// 99 of 100 ticks took less wall time, milliseconds; the first second is left out. Judged when asked for
     /// (`--judge-time`), since a busy machine is slow.
     TickP99UnderMs(f64),
@@ -190,6 +193,7 @@ const NAMES: &[&str] = &[
     "Conserved",
     "NoScriptFaults",
     "ScriptFaultsAllowed",
+    "NoIdleCues",
     "TickP99UnderMs",
     "SetP99UnderMs",
     "TicksUnderMs",
@@ -243,6 +247,7 @@ impl fmt::Display for Expectation {
             Self::Conserved => f.write_str("parties conserved"),
             Self::NoScriptFaults => f.write_str("no script faults"),
             Self::ScriptFaultsAllowed => f.write_str("script faults allowed"),
+            Self::NoIdleCues => f.write_str("no idle cues"),
             Self::TickP99UnderMs(ms) => write!(f, "tick p99 under {ms} ms"),
             Self::SetP99UnderMs(set, ms) => write!(f, "{} p99 under {ms} ms", set.name()),
             Self::TicksUnderMs { ms, share, set, .. } => {

@@ -36,7 +36,7 @@ pub use who::{Only, Pick};
 
 pub(super) use script::Who;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -128,6 +128,21 @@ impl Scenario {
         let mut scenes = self.scenes.iter().chain(opened);
         let scene = scenes.find(|scene| home.is_none_or(|name| name == scene.name));
         scene.map_or(1, |scene| scene.copies)
+    }
+
+    /// The tags of all crowds, those that cues spawn included, each once.
+    pub(in crate::scenario) fn tags(&self) -> impl Iterator<Item = &str> {
+        let spawned = self.script.iter().filter_map(|cue| match cue.action() {
+            Action::Spawn(crowd) => Some(crowd),
+            _ => None,
+        });
+        let tags = self
+            .cast
+            .iter()
+            .chain(spawned)
+            .map(|crowd| crowd.tag.as_str());
+        let tags: BTreeSet<&str> = tags.filter(|tag| !tag.is_empty()).collect();
+        tags.into_iter()
     }
 
     /// Scenes and objects there from the start, copies counted.

@@ -34,6 +34,7 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
     for (index, cue) in scenario.script.iter().enumerate() {
         let place = root.field("script").item(index);
         problems.extend(past_the_end(&place, cue, scenario));
+        problems.extend(beyond_the_range(&place, cue, &names));
         let action = cue.action();
         problems.extend(beyond_the_crowd(
             &place.field("run"),
@@ -108,6 +109,28 @@ fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Pro
             format!("this cue never runs: the scenario ends at {end_s} s, found {first_s}");
         Problem::new(place.field(field), message)
     })
+}
+
+/// A condition on an attribute of the scenario's own that none of its values fulfils.
+fn beyond_the_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<Problem> {
+    let Cue::When {
+        attribute,
+        below,
+        at_least,
+        ..
+    } = cue
+    else {
+        return None;
+    };
+    let &(min, max) = names.ranges.get(attribute.as_str())?;
+    let (field, limit) = match (*below, *at_least) {
+        (Some(below), _) if below <= min => ("below", below),
+        (_, Some(at_least)) if at_least > max => ("at_least", at_least),
+        _ => return None,
+    };
+    let message =
+        format!("this cue never runs: `{attribute}` is {min} to {max}, found {field} {limit}");
+    Some(Problem::new(place.field(field), message))
 }
 
 /// How many can ever bear each tag; without end where a crowd is spawned again and again.
@@ -224,7 +247,9 @@ impl What {
                 self.players || self.queues || self.walkers,
                 "nobody is there",
             ),
-            Expectation::NoScriptFaults => (!scenario.script.is_empty(), "there is no script"),
+            Expectation::NoScriptFaults | Expectation::NoIdleCues => {
+                (!scenario.script.is_empty(), "there is no script")
+            }
             Expectation::TickP99UnderMs(_)
             | Expectation::SetP99UnderMs(..)
             | Expectation::TicksUnderMs { .. } => {
@@ -257,6 +282,10 @@ mod tests {
         let problems = dead_text(&scenario, &Behaviours::default());
         problems.iter().map(ToString::to_string).collect()
     }
+
+    /// An attribute of the scenario's own.
+    const OWN: &str =
+        "attributes: [Attribute(name: \"mana\", encoding: U8, range: (5, 9), start: 5)]";
 
     #[test]
     fn what_does_nothing_is_warned_of_at_its_place() {
@@ -293,6 +322,18 @@ mod tests {
                 at("1", "SetLine(loss: 0.5)"),
                 "script[0].run: expected a `share` above 0",
             ),
+            (
+                format!(
+                    "{OWN}, script: [When(tag: \"n\", attribute: \"mana\", below: 5, run: Despawn(tag: \"n\"))]"
+                ),
+                "script[0].below: this cue never runs: `mana` is 5 to 9, found below 5",
+            ),
+            (
+                format!(
+                    "{OWN}, script: [When(tag: \"n\", attribute: \"mana\", at_least: 10, run: Despawn(tag: \"n\"))]"
+                ),
+                "script[0].at_least: this cue never runs: `mana` is 5 to 9, found at_least 10",
+            ),
             ("line: (delay_ms: 5)".to_owned(), "line: expected a `share`"),
             (
                 "expect: [MatchesAtLeast(1)]".to_owned(),
@@ -325,6 +366,9 @@ mod tests {
     fn what_does_something_is_not_warned_of() {
         for fields in [
             "",
+            "attributes: [Attribute(name: \"mana\", encoding: U8, range: (5, 9), start: 5)], script: [
+                When(tag: \"n\", attribute: \"mana\", below: 6, run: Despawn(tag: \"n\")),
+                When(tag: \"n\", attribute: \"mana\", at_least: 9, run: Despawn(tag: \"n\"))]",
             "line: (loss: 0.5, share: 0.1)",
             "script: [At(t_s: 9.9, run: Despawn(tag: \"p\", count: 10)), Every(t_s: 9, run: Logout(tag: \"p\"))]",
             "script: [Every(t_s: 1, run: Spawn(tag: \"n\")), At(t_s: 9, run: Despawn(tag: \"n\", count: 9))]",

@@ -60,6 +60,7 @@ pub(super) fn check_expectation(
         | Expectation::MatchesAtLeast(_)
         | Expectation::Conserved
         | Expectation::NoScriptFaults
+        | Expectation::NoIdleCues
         | Expectation::ScriptFaultsAllowed => Ok(()),
     }
 }
@@ -76,7 +77,10 @@ fn check_hash(place: &ValuePath, hash: &str) -> Result<(), Problem> {
 fn check_counter(place: &ValuePath, name: &str, scenario: &Scenario) -> Result<(), Problem> {
     let queues = scenario.queues.iter().map(|queue| queue.mode.as_str());
     let others = scenario.settings.matchmaking.modes.iter();
-    let known = counters::names(queues.chain(others.map(|mode| mode.name())));
+    let known = counters::names(
+        queues.chain(others.map(|mode| mode.name())),
+        scenario.tags(),
+    );
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
@@ -121,7 +125,10 @@ fn check_bounds(
             place.clone(),
             "expected `at_least`, `at_most` or both, found neither",
         )),
-        (Some(least), Some(most)) => within(&place.field("at_most"), most, least..=f64::MAX),
+        (Some(least), Some(most)) if most < least => Err(Problem::new(
+            place.field("at_most"),
+            format!("expected `at_least`, which is {least}, or more, found {most}"),
+        )),
         _ => Ok(()),
     }
 }
@@ -138,9 +145,9 @@ fn check_watched(
         | Expectation::Conserved
         | Expectation::HashIs(_) => "which is judged at the end of a run alone",
         Expectation::WaitUnderS(_) => "which is known of the whole run alone",
-        Expectation::NoScriptFaults | Expectation::ScriptFaultsAllowed => {
-            "which is about the whole script"
-        }
+        Expectation::NoScriptFaults
+        | Expectation::NoIdleCues
+        | Expectation::ScriptFaultsAllowed => "which is about the whole script",
         Expectation::After { .. } | Expectation::Between { .. } => "which has a window of its own",
         Expectation::ViewsWithinCap
         | Expectation::PathsExact { .. }

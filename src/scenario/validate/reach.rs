@@ -8,7 +8,7 @@ use super::kinds_of;
 use crate::crowd::{Commute, CrowdArea, Gather, Patrol};
 use crate::map::TileRect;
 use crate::scenario::behaviours::{BehaviourSite, Behaviours, area_in_metres};
-use crate::scenario::schema::{Action, Area, BehaviourSpec, Crowd, Scenario, ScenarioScene};
+use crate::scenario::schema::{Action, Area, BehaviourSpec, Crowd, Only, Scenario, ScenarioScene};
 use crate::scenario::text::{Problem, ValuePath};
 use crate::world::ObjectKinds;
 
@@ -49,6 +49,9 @@ pub(in crate::scenario) fn areas_beyond(
     for (index, cue) in scenario.script.iter().enumerate() {
         // Most cues are about no area here, and there may be very many of both.
         let place = || root.field("script").item(index).field("run");
+        if let Some(who) = cue.action().who().filter(|who| stays_here(who.tag)) {
+            reach.only(place, who.only);
+        }
         match cue.action() {
             Action::Spawn(crowd) if is_here(crowd) => reach.crowd(&place(), crowd),
             Action::Teleport { tag, to, .. } if stays_here(tag) => {
@@ -80,6 +83,17 @@ impl MapReach<'_> {
     fn crowd(&mut self, place: &ValuePath, crowd: &Crowd) {
         self.area(&place.field("at"), &crowd.at);
         self.behaviour(place.field("behaviour"), &crowd.behaviour);
+    }
+
+    /// Whom a cue is about: somebody may be in an area that reaches beyond the map, but nobody in one that lies there.
+    fn only(&mut self, run: impl Fn() -> ValuePath, only: &[Only]) {
+        for (index, only) in only.iter().enumerate() {
+            let Only::Within(area) = only else { continue };
+            let (min, max) = extent(&area_in_metres(area, Vec2::ONE, self.size_m));
+            if max.cmplt(Vec2::ZERO).any() || min.cmpgt(self.size_m).any() {
+                self.beyond(run().field("only").item(index).item(0), (min, max));
+            }
+        }
     }
 
     fn area(&mut self, place: &ValuePath, area: &Area) {
@@ -115,12 +129,16 @@ impl MapReach<'_> {
         if min.cmpge(-slack).all() && max.cmple(self.size_m + slack).all() {
             return;
         }
+        self.beyond(place.clone(), (min, max));
+    }
+
+    fn beyond(&mut self, place: ValuePath, (min, max): (Vec2, Vec2)) {
         let (Vec2 { x, y }, name) = (self.size_m, &self.scene.name);
         let message = format!(
             "expected an area within the {x} m × {y} m of scene `{name}`, found one from ({}, {}) to ({}, {})",
             min.x, min.y, max.x, max.y
         );
-        self.problems.push(Problem::new(place.clone(), message));
+        self.problems.push(Problem::new(place, message));
     }
 }
 
@@ -195,6 +213,12 @@ mod tests {
                 "script[0].run.at",
             ),
             (
+                of_cue(
+                    "Despawn(tag: \"t\", only: [Within(Ring(center_m: (200, 1), radius_m: 99))])",
+                ),
+                "script[0].run.only[0][0]",
+            ),
+            (
                 of_cue("Spawn(at: Point(center_m: (200, 1)))"),
                 "script[0].run.at",
             ),
@@ -214,6 +238,8 @@ mod tests {
     fn areas_on_the_map_and_those_of_other_scenes_are_not() {
         for fields in [
             "cast: [Crowd(at: Rect(min_m: (0, 0), max_m: (100, 50))), Crowd(at: Ring(center_m: (50, 25), radius_m: 20, width_m: 5))]",
+            "cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: Despawn(tag: \"t\", only: [
+                Within(Ring(center_m: (200, 1), radius_m: 101)), Outside(Ring(center_m: (200, 1), radius_m: 9))]))]",
             "cast: [Crowd(scene: \"b\", at: Point(center_m: (200, 1)))]",
             "cast: [Crowd(tag: \"t\")], script: [At(t_s: 1, run: ChangeScene(tag: \"t\", to: \"b\")),
                 At(t_s: 2, run: Teleport(tag: \"t\", to: Point(center_m: (200, 1))))]",

@@ -6,8 +6,8 @@ use bevy_ecs::world::DeferredWorld;
 
 use super::save_request::save_last;
 use crate::sim::StateHasher;
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
-use crate::sync::masks::{SlotMasks, WORD_BITS};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
+use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct DirtyMasks {
     /// Who has each slot.
     bearers: Vec<Option<Entity>>,
     free: Vec<u32>,
+    /// Whom the store is asked to keep in this tick, whosever turn it is.
+    hastened: Vec<u32>,
 }
 
 impl DirtyMasks {
@@ -47,6 +49,29 @@ impl DirtyMasks {
     #[must_use]
     pub fn is_dirty(&self, slot: MaskSlot) -> bool {
         self.masks.is_dirty(slot.0)
+    }
+
+    /// Has the store asked to keep what changed of an object in this tick (the next one, after
+    /// [`SyncSystems::Save`](super::SyncSystems::Save)), and not when its turn comes.
+    pub fn save_now(&mut self, slot: MaskSlot) {
+        self.hastened.push(slot.0);
+    }
+
+    /// Whom [`save_now`](Self::save_now) named, with what of the attributes that are kept clients were not told or the store was not asked for.
+    /// It is asked again when their turn comes: a value that is what clients hold by then is no change to them, and is one to
+    /// the store.
+    pub(super) fn take_hastened(
+        &mut self,
+        persistent: AttributeSet,
+        mut take: impl FnMut(Entity, AttributeSet),
+    ) {
+        for slot in std::mem::take(&mut self.hastened) {
+            if let Some(&Some(entity)) = self.bearers.get(slot as usize) {
+                let set = both(self.of_both(MaskSlot(slot)), persistent);
+                bits(&set).for_each(|bit| self.unsaved.mark(slot, bit as u32));
+                take(entity, set);
+            }
+        }
     }
 
     pub(super) fn mark_unsaved(&mut self, slot: MaskSlot, bit: u32) {
@@ -105,6 +130,9 @@ impl DirtyMasks {
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for &slot in &self.hastened {
+            hasher.write_u64(u64::from(slot));
+        }
         for masks in [&self.masks, &self.unsaved] {
             for slot in (0..self.bearers.len() as u32).filter(|&slot| masks.is_dirty(slot)) {
                 hasher.write_u64(u64::from(slot));

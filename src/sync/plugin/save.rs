@@ -20,7 +20,7 @@ use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
-use crate::world::ObjectRef;
+use crate::world::{ObjectRef, PlayerId};
 
 /// The store could not take a request. Whoever stores writes it, and is asked again.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,12 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
                 due.push((object, entity, set));
             }
         });
+        let persistent = *world.resource::<Attributes>().persistent();
+        masks.take_hastened(persistent, |entity, set| {
+            if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
+                due.push((object, entity, set));
+            }
+        });
     });
     due.sort_unstable_by_key(|&(object, ..)| object);
     let mut requests = if tick.is_multiple_of(every) {
@@ -101,6 +107,26 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
         let object = world.get_entity(entity).ok();
         requests.extend(object.and_then(|object| request_of(object, attributes, &set, tick)));
     }
+    world.resource_mut::<SyncStats>().saves += requests.len() as u64;
+    world.write_message_batch(requests);
+}
+
+/// Asks for everything that is kept of every object with a player, whether it changed or not: for the end of an app, after its
+/// last tick.
+pub fn request_all_saves(world: &mut World) {
+    let tick = world.resource::<SimTick>().0;
+    let mut players: Vec<(ObjectRef, Entity)> = world
+        .query_filtered::<EntityRef, With<PlayerId>>()
+        .iter(world)
+        .filter_map(|entity| Some((bearer(entity)?, entity.id())))
+        .collect();
+    players.sort_unstable();
+    let attributes = world.resource::<Attributes>();
+    let requests = players.into_iter().filter_map(|(_, entity)| {
+        let object = world.get_entity(entity).ok()?;
+        request_of(object, attributes, attributes.persistent(), tick)
+    });
+    let requests: Vec<SaveRequest> = requests.collect();
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
 }

@@ -7,7 +7,7 @@ use super::attributes::Attributes;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
-use crate::sync::attribute_set::{AttributeSet, both, is_empty};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
 use crate::sync::masks::bits;
 use crate::world::{Object, ObjectRef, PlayerId, Scene};
 
@@ -37,11 +37,13 @@ pub(super) fn request_of(
 ) -> Option<SaveRequest> {
     let (mut values, mut removed) = (Vec::new(), Vec::new());
     let sent = object.get::<SentValues>();
+    // What a store has of a player may be from a time before this object.
+    let is_player = object.contains::<PlayerId>();
     for (bit, registered) in bits(set).map_while(|bit| Some((bit, attributes.get(bit)?))) {
         let mut value = Vec::new();
         if registered.encode(object, &mut value).is_some() {
             values.push((registered.spec.id, value));
-        } else if sent.is_some_and(|sent| sent.had(bit)) {
+        } else if is_player || sent.is_some_and(|sent| sent.had(bit)) {
             removed.push(registered.spec.id);
         }
     }
@@ -70,11 +72,18 @@ pub(super) fn save_last(world: &mut DeferredWorld, entity: Entity, unsaved: Attr
     ) else {
         return;
     };
+    let object = world.get_entity(entity).ok();
+    // What was written in this tick is not marked yet, and of a player nothing may be lost.
+    let is_player = object.is_some_and(|object| object.contains::<PlayerId>());
+    let unsaved = if is_player {
+        [!0; ATTRIBUTE_WORDS]
+    } else {
+        unsaved
+    };
     let set = both(unsaved, *attributes.persistent());
     if is_empty(&set) {
         return;
     }
-    let object = world.get_entity(entity).ok();
     let request = object.and_then(|object| request_of(object, attributes, &set, tick.0));
     if let Some(request) = request {
         if let Some(mut stats) = world.get_resource_mut::<SyncStats>() {

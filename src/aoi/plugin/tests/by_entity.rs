@@ -185,3 +185,20 @@ fn a_viewer_that_is_no_object_is_counted_and_one_that_waits_for_its_place_is_not
     app.update();
     assert_eq!(unplaced(&app), 3, "a player without a scene");
 }
+
+#[test]
+fn a_position_outside_of_its_scene_is_counted_each_time_it_is_set() {
+    let mut app = app();
+    let scene = scene(&mut app);
+    let player = player(&mut app, scene, 100.0);
+    let outside = |app: &App| app.world().resource::<AoiStats>().outside;
+    let mut put = |x: f32| {
+        app.world_mut().get_mut::<Position>(player).unwrap().0.x = x;
+        app.update();
+        outside(&app)
+    };
+    // A scene of 1 km; its far border belongs to it.
+    assert_eq!([0.0, 500.0, 1000.0].map(&mut put), [0; 3]);
+    assert_eq!([-0.1, 1e9, f32::NAN, f32::NAN].map(&mut put), [1, 2, 3, 4]);
+    assert_eq!(put(3.0), 4);
+}

@@ -66,6 +66,9 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
             }
         }
     }
+    if is_interrupted() {
+        return Ok(rows);
+    }
     rows.extend(edits::measure(quick)?);
     rows.push(one_goal::measure(if quick { 10 } else { 100 })?);
     rows.push(tick::measure(threads)?);

@@ -1,0 +1,182 @@
+//! `throng db`: a store of players, for its operator.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
+use crate::directory::{
+    ShownValue, StoreError, StoreFindings, StoredRow, dump_store, inspect_store, migrate_store,
+};
+use crate::sim::clock::unix_ms;
+
+/// Arguments of `throng db`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Db {
+    #[command(subcommand)]
+    action: DbAction,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng db migrate players.db
+  throng db check players.db
+  sqlite3 players.db \".backup backup.db\"
+  throng db dump players.db | jq 'select(.values.coins > 500)'
+  sqlite3 players.db \"SELECT * FROM player_value WHERE player = 7\"
+
+A store is an SQLite file, which a run makes, and brings up to date when it
+opens it. Its tables are meant to be read: `player` has a row for each, with the
+lease under which it is live somewhere; `player_value` its attributes by name;
+`held_lease` who is live where; `server` the last transaction of each process.
+A server that runs may be left to it: readers and it do not disturb each other.
+Copy it by `.backup` and not by `cp`: what was saved last may be in the file
+players.db-wal beside it.";
+
+#[derive(Debug, clap::Subcommand)]
+enum DbAction {
+    /// Make a store, or bring the tables of an older one up to date
+    #[command(after_help = "Example: throng db migrate players.db")]
+    Migrate {
+        /// The file; made if it is not there
+        file: PathBuf,
+    },
+    /// Read all of a store, and say what is wrong with it
+    #[command(after_help = "Example: throng db check players.db
+
+Exit codes: 0 nothing is wrong, 1 something is, 2 it cannot be read, or is none.")]
+    Check {
+        /// The file; it is not written
+        file: PathBuf,
+        /// Print one JSON object in place of lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print every player, a JSON object a line
+    #[command(after_help = "Example: throng db dump players.db | jq .values.coins")]
+    Dump {
+        /// The file; it is not written
+        file: PathBuf,
+    },
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl Db {
+    /// Does what is asked for.
+    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+        match self.action {
+            DbAction::Migrate { file } => {
+                let (before, now) = migrate_store(&file)?;
+                let file = file.display();
+                print(&if before == now {
+                    format!("{file}: schema {now}, up to date")
+                } else {
+                    format!("{file}: schema {before} → {now}")
+                })?;
+                Ok(ExitStatus::Done)
+            }
+            DbAction::Check { file, json } => {
+                let findings = inspect_store(&file)?;
+                if json {
+                    print(&as_json(&findings).to_string())?;
+                } else {
+                    let lines = lines(&findings, unix_ms());
+                    lines.iter().try_for_each(|line| print(line))?;
+                }
+                Ok(if findings.wrong.is_empty() {
+                    ExitStatus::Done
+                } else {
+                    ExitStatus::Unmet
+                })
+            }
+            DbAction::Dump { file } => {
+                listen_for_interrupt();
+                let mut printed = Ok(());
+                dump_store(&file, |row| {
+                    printed = print(&line_of(&row).to_string());
+                    printed.is_ok() && !is_interrupted()
+                })?;
+                printed?;
+                Ok(if is_interrupted() {
+                    super::interrupted()
+                } else {
+                    ExitStatus::Done
+                })
+            }
+        }
+    }
+}
+
+fn lines(findings: &StoreFindings, now_ms: u64) -> Vec<String> {
+    let mut lines = vec![
+        format!("schema      {}", findings.version),
+        format!("players     {}", findings.players),
+        format!(
+            "values      {} of {} attributes",
+            findings.values,
+            findings.attributes.len()
+        ),
+    ];
+    for (server, &(count, last_ms)) in &findings.leases {
+        let until = match last_ms.checked_sub(now_ms) {
+            Some(left_ms) => format!("the last for {} s more", left_ms / 1_000),
+            None => "all expired".to_owned(),
+        };
+        lines.push(format!(
+            "leases      {count} of server `{}`, {until}",
+            super::escape::escaped(server)
+        ));
+    }
+    let wrong = findings.wrong.iter();
+    lines.extend(wrong.map(|wrong| format!("WRONG       {}", super::escape::escaped(wrong))));
+    if findings.wrong.is_empty() {
+        lines.push("nothing is wrong".to_owned());
+    }
+    lines
+}
+
+fn as_json(findings: &StoreFindings) -> Value {
+    let leases = findings.leases.iter();
+    let leases: Map<String, Value> = leases
+        .map(|(server, (count, last_ms))| {
+            let lease = json!({ "count": count, "last_expires_ms": last_ms });
+            (server.clone(), lease)
+        })
+        .collect();
+    json!({
+        "schema": findings.version,
+        "players": findings.players,
+        "values": findings.values,
+        "attributes": findings.attributes.values().collect::<Vec<_>>(),
+        "leases": leases,
+        "wrong": findings.wrong,
+    })
+}
+
+fn line_of(row: &StoredRow) -> Value {
+    let values = row.values.iter().map(|(name, value)| {
+        let value = match value {
+            ShownValue::Integer(number) => json!(number),
+            ShownValue::Real(number) => json!(number),
+            ShownValue::Text(text) => json!(text),
+        };
+        (name.clone(), value)
+    });
+    let lease = row.lease.as_ref().map(|(server, incarnation, expires_ms)| {
+        json!({ "server": server, "incarnation": incarnation, "expires_ms": expires_ms })
+    });
+    json!({
+        "player": row.player.0,
+        "revision": row.revision,
+        "tick": row.tick,
+        "saved_ms": row.saved_ms,
+        "epoch": row.epoch,
+        "lease": lease,
+        "values": values.collect::<Map<_, _>>(),
+    })
+}

@@ -1,0 +1,101 @@
+//! What can go wrong between a game and what it keeps.
+
+use thiserror::Error;
+
+use crate::world::PlayerId;
+
+/// What a store failed of. Each asks something else of an operator.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
+pub enum StoreFault {
+    /// Somebody else holds it, longer than is waited for.
+    #[error("locked by another program")]
+    Locked,
+    /// It may be read and not written.
+    #[error("read-only")]
+    ReadOnly,
+    /// There is no room left.
+    #[error("no room left")]
+    Full,
+    /// What it holds cannot be right.
+    #[error("corrupted")]
+    Corrupt,
+    /// It is something else than a store of players.
+    #[error("expected a store of players, found something else")]
+    Foreign,
+    /// A later version of the program wrote it.
+    #[error("written by a newer version: its schema is {found}, at most {known} is known")]
+    Newer {
+        /// The number of its schema.
+        found: i64,
+        /// The newest one that is known here.
+        known: i64,
+    },
+    /// An attribute means something else in it than in the game.
+    #[error("an attribute means something else in it")]
+    Attributes,
+    /// It cannot be reached, or broke off in the middle.
+    #[error("out of reach")]
+    Unreachable,
+}
+
+/// A store could not do what it was asked for. What was asked is then done wholly or not at all, and which of them is open;
+/// saves are numbered for that, and done again.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("store {store}: {fault}: {cause}")]
+pub struct StoreError {
+    /// Its file or address.
+    pub store: String,
+    /// What it failed of.
+    pub fault: StoreFault,
+    /// What the store itself says.
+    pub cause: String,
+}
+
+/// Why a player's record cannot be had.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum DirectoryError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The player is live on another server, or was on one that ended without a word: then its lease runs out by itself.
+    #[error("player {} is live on server `{server}`, by a lease for {left_ms} ms more", player.0)]
+    Leased {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// Where it is live.
+        server: String,
+        /// After how many milliseconds it can be had at the latest, if that server does not renew.
+        left_ms: u64,
+    },
+    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms).
+    #[error("player {}: no answer from the store within {deadline_ms} ms", player.0)]
+    Late {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How long was waited.
+        deadline_ms: u64,
+    },
+    /// The store is behind by so many players that nobody else is let in.
+    #[error("player {}: {unsaved} players wait to be saved, at most {max} may", player.0)]
+    Behind {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many wait.
+        unsaved: usize,
+        /// How many may.
+        max: usize,
+    },
+    /// There are as many players as there may be.
+    #[error("player {}: {held} players are here or on their way, at most {max} may be", player.0)]
+    Full {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many are here, on their way in, or not yet saved on their way out.
+        held: usize,
+        /// How many may be.
+        max: usize,
+    },
+    /// No store was opened.
+    #[error("no store is open")]
+    NoStore,
+}

@@ -1,0 +1,161 @@
+//! Leases: a player is live on one server at a time, and a late writer changes nothing.
+//!
+//! ```text
+//! free ── claim: epoch + 1 ──▶ held until it expires ── renew ──▶ held for longer
+//!  ▲                              │        │
+//!  └────────── release ───────────┘        └─ expired, or its server came back: claim, epoch + 1 ──▶ held by another
+//! ```
+//! The epoch is the fencing token (Gray and Cheriton, *Leases*, 1989; Kleppmann, *How to do distributed locking*, 2016): every
+//! claim gets a higher one, every write carries the writer's, and the store refuses a write with any but the newest. So what
+//! is stored is right whatever clocks say.
+//!
+//! That no player is live on two servers at once rests on clocks, too: a holder stops when the lease has expired by its own
+//! clock, another server takes it when it has been expired for [`grace`](LeaseClaim::grace_ms) by the other's. That is right
+//! while no two clocks differ by more than the grace.
+
+use serde::{Deserialize, Serialize};
+
+/// A process that holds leases: the name that its operator gave it, and which process of that name it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ServerId {
+    /// Its name. Two processes that run at once must not share it: the newer one would take all from the older.
+    pub name: String,
+    /// Counts the processes of that name; the store gives it.
+    pub incarnation: u64,
+}
+
+/// Who asks for a lease, when, and for how long. Times in milliseconds of the Unix clock of whoever asks.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseClaim<'a> {
+    /// For whom.
+    pub by: &'a ServerId,
+    /// The time.
+    pub now_ms: u64,
+    /// When it is to expire.
+    pub until_ms: u64,
+    /// By how much the clocks of two servers may differ.
+    pub grace_ms: u64,
+}
+
+/// Somebody else holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRefused {
+    /// Who does.
+    pub holder: ServerId,
+    /// How much longer, if it is not renewed, by the clock of whoever asked; the grace included.
+    pub left_ms: u64,
+}
+
+/// The lease of a player, as a store keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseState {
+    /// Which claim was the last; 0 before the first.
+    pub epoch: u64,
+    /// Who holds it; `None` when it is free.
+    pub holder: Option<ServerId>,
+    /// When it expires.
+    pub expires_ms: u64,
+}
+
+impl LeaseState {
+    /// Gives it to whoever asks, if it can be had, and says its epoch. A server whose process is gone gets its own back at
+    /// once by its next process: the dead do not write, and if they do, they are fenced off.
+    ///
+    /// # Errors
+    /// [`LeaseRefused`], and nothing changes.
+    pub fn claim(&mut self, claim: LeaseClaim) -> Result<u64, LeaseRefused> {
+        let ends_ms = self.expires_ms.saturating_add(claim.grace_ms);
+        if let Some(holder) = &self.holder {
+            let is_own = holder.name == claim.by.name && holder.incarnation <= claim.by.incarnation;
+            if !is_own && claim.now_ms <= ends_ms {
+                return Err(LeaseRefused {
+                    holder: holder.clone(),
+                    left_ms: ends_ms - claim.now_ms,
+                });
+            }
+        }
+        // A number that somebody wrote by hand may be the last one.
+        self.epoch = self.epoch.saturating_add(1);
+        self.holder = Some(claim.by.clone());
+        self.expires_ms = claim.until_ms;
+        Ok(self.epoch)
+    }
+
+    /// Whether a writer of this epoch may write. One that released it may: what it wrote before is then written again.
+    #[must_use]
+    pub const fn admits(&self, epoch: u64) -> bool {
+        self.epoch == epoch
+    }
+
+    /// Lets it last longer, also when it has expired and nobody took it. `false` when it is another's, or was given back.
+    pub fn renew(&mut self, epoch: u64, until_ms: u64) -> bool {
+        let is_held = self.admits(epoch) && self.holder.is_some();
+        if is_held {
+            self.expires_ms = self.expires_ms.max(until_ms);
+        }
+        is_held
+    }
+
+    /// Gives it back. Nothing happens when it is another's.
+    pub fn release(&mut self, epoch: u64) {
+        if self.admits(epoch) {
+            self.holder = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(name: &str, incarnation: u64) -> ServerId {
+        ServerId {
+            name: name.to_owned(),
+            incarnation,
+        }
+    }
+
+    fn claim(lease: &mut LeaseState, by: &ServerId, now_ms: u64) -> Result<u64, LeaseRefused> {
+        lease.claim(LeaseClaim {
+            by,
+            now_ms,
+            until_ms: now_ms + 100,
+            grace_ms: 10,
+        })
+    }
+
+    #[test]
+    fn a_lease_is_one_servers_until_it_expired_for_longer_than_clocks_differ() {
+        let (a, b) = (server("a", 1), server("b", 1));
+        let mut lease = LeaseState::default();
+        assert_eq!(claim(&mut lease, &a, 1_000), Ok(1));
+        let refused = LeaseRefused {
+            holder: a.clone(),
+            left_ms: 0,
+        };
+        assert_eq!(claim(&mut lease, &b, 1_110), Err(refused));
+        assert!(lease.renew(1, 1_150));
+        assert!(claim(&mut lease, &b, 1_111).is_err());
+        assert_eq!(claim(&mut lease, &b, 1_161), Ok(2));
+        assert!(!lease.admits(1) && !lease.renew(1, 9_999), "it is b's now");
+        lease.release(1);
+        assert_eq!(lease.holder, Some(b), "a has nothing to give back");
+    }
+
+    #[test]
+    fn a_server_that_comes_back_has_its_leases_at_once_and_the_dead_process_none() {
+        let mut lease = LeaseState::default();
+        assert_eq!(claim(&mut lease, &server("a", 1), 0), Ok(1));
+        assert_eq!(claim(&mut lease, &server("a", 2), 1), Ok(2));
+        assert!(claim(&mut lease, &server("a", 1), 2).is_err());
+    }
+
+    #[test]
+    fn what_was_given_back_cannot_be_renewed_and_is_had_at_once() {
+        let mut lease = LeaseState::default();
+        assert_eq!(claim(&mut lease, &server("a", 1), 0), Ok(1));
+        lease.release(1);
+        assert!(!lease.renew(1, 500));
+        assert_eq!(claim(&mut lease, &server("b", 1), 1), Ok(2));
+    }
+}

@@ -1,0 +1,74 @@
+//! What came from the store, and who comes and goes.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+
+use super::directory::Directory;
+use super::events::happen;
+use super::hand_over::tie;
+use super::settings::DirectorySettings;
+use crate::directory::ledger::LedgerEvent;
+use crate::directory::record::StoredAttribute;
+use crate::session::{LoggedIn, LoggedOut, Sessions};
+use crate::sync::Attributes;
+
+/// Takes answers, sees to logins and logouts, and asks for what is needed next.
+pub(super) fn attend(world: &mut World) {
+    world.resource_scope(|world, mut directory: Mut<Directory>| {
+        let settings = world.resource::<DirectorySettings>();
+        directory.start(settings, || kept_attributes(world.resource::<Attributes>()));
+        if directory.open.is_none() {
+            return;
+        }
+        // Deals since the last tick tie their players before any of them is lost.
+        tie(world, &mut directory);
+        attend_to(world, &mut directory);
+    });
+}
+
+/// What the store is told of the attributes that are kept.
+fn kept_attributes(attributes: &Attributes) -> Vec<StoredAttribute> {
+    let kept = attributes.specs().filter(|spec| spec.persist);
+    let kept = kept.map(|spec| StoredAttribute {
+        id: spec.id,
+        name: spec.name.to_owned(),
+        encoding: spec.encoding,
+    });
+    kept.collect()
+}
+
+fn attend_to(world: &mut World, directory: &mut Directory) {
+    let Directory {
+        open,
+        logins,
+        logouts,
+        ..
+    } = directory;
+    let Some(open) = open else {
+        return;
+    };
+    let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
+    let mut events = Vec::new();
+    // All who left first: who logs in anew leaves before it comes.
+    for gone in logouts.read(world.resource::<Messages<LoggedOut>>()) {
+        open.ledger.release(gone.player);
+    }
+    let sessions = world.resource::<Sessions>();
+    for &LoggedIn { client, player } in logins.read(world.resource::<Messages<LoggedIn>>()) {
+        // It may have gone in the same tick.
+        if sessions.of(player) == Some(client)
+            && let Err(error) = open.ledger.claim(player, now_ms)
+        {
+            events.push(LedgerEvent::Refused(player, error));
+        }
+    }
+    // Behind those: what came for a session that was replaced in this tick is not for the new one.
+    open.take_reports(now_ms, &mut events);
+    open.ledger.expire(now_ms, |event| events.push(event));
+    open.order(now_ms, &mut events);
+    for event in events {
+        if let Some(unwanted) = happen(world, event) {
+            open.ledger.release(unwanted);
+        }
+    }
+}

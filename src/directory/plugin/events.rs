@@ -1,0 +1,76 @@
+//! What the ledger tells, told to the game.
+
+use bevy_ecs::prelude::*;
+use tracing::{error, warn};
+
+use super::messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved};
+use super::stats::DirectoryStats;
+use crate::directory::error::DirectoryError;
+use crate::directory::ledger::LedgerEvent;
+use crate::session::{LogoutReason, Sessions, disconnect};
+use crate::world::PlayerId;
+
+/// Tells what happened; gives the player whose lease nobody wants any more.
+pub(super) fn happen(world: &mut World, event: LedgerEvent) -> Option<PlayerId> {
+    let mut stats = world.resource_mut::<DirectoryStats>();
+    match event {
+        LedgerEvent::Loaded(record) => {
+            stats.loaded += 1;
+            let Some(client) = world.resource::<Sessions>().of(record.player) else {
+                return Some(record.player);
+            };
+            world.write_message(PlayerLoaded { client, record });
+        }
+        LedgerEvent::Refused(player, error) => {
+            stats.refused += 1;
+            match &error {
+                // Told by whoever keeps the store open.
+                DirectoryError::Store(_) => {}
+                DirectoryError::Leased { .. } => error!("{error}"),
+                _ => warn!("{error}"),
+            }
+            if let Some(client) = world.resource::<Sessions>().of(player) {
+                world.write_message(PlayerRefused {
+                    client,
+                    player,
+                    error,
+                });
+                disconnect(world, client, LogoutReason::Unavailable);
+            }
+        }
+        LedgerEvent::Lost { player, is_here } => {
+            stats.lost += 1;
+            // Who is not here may be on its way in again.
+            if is_here {
+                remove(world, player, false);
+            } else {
+                world.write_message(LeaseLost {
+                    player,
+                    is_saved: false,
+                });
+            }
+        }
+        LedgerEvent::Expired(player) => {
+            stats.expired += 1;
+            error!(
+                player = player.0,
+                "the player's lease ran out before the store renewed it: it has to leave"
+            );
+            remove(world, player, true);
+        }
+        LedgerEvent::Saved { tick, revisions } => {
+            stats.transactions += 1;
+            stats.players_saved += revisions.len() as u64;
+            world.write_message(PlayersSaved { tick, revisions });
+        }
+        LedgerEvent::Trouble(_) => stats.failures += 1,
+    }
+    None
+}
+
+fn remove(world: &mut World, player: PlayerId, is_saved: bool) {
+    world.write_message(LeaseLost { player, is_saved });
+    if let Some(client) = world.resource::<Sessions>().of(player) {
+        disconnect(world, client, LogoutReason::Unavailable);
+    }
+}

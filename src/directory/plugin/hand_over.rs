@@ -1,0 +1,86 @@
+//! What a tick saves.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use tracing::error;
+
+use super::directory::Directory;
+use super::events::happen;
+use super::messages::Transfer;
+use super::stats::DirectoryStats;
+use crate::sim::SimTick;
+use crate::sync::{DirtyMasks, MaskSlot, SaveRequest};
+use crate::world::Players;
+
+/// Marks those who dealt with each other to be saved in this tick, together.
+pub(super) fn hasten(world: &mut World) {
+    world.resource_scope(|world, mut directory: Mut<Directory>| tie(world, &mut directory));
+}
+
+/// Ties the players of all deals that were told since the last time.
+pub(super) fn tie(world: &mut World, directory: &mut Directory) {
+    let Directory {
+        open, transfers, ..
+    } = directory;
+    let deals = transfers.read(world.resource::<Messages<Transfer>>());
+    let deals: Vec<Transfer> = deals.copied().collect();
+    let Some(open) = open else {
+        return;
+    };
+    let tick = world.resource::<SimTick>().0;
+    for Transfer { players } in deals {
+        let [one, other] = players;
+        if !open.ledger.tie(one, other, tick) {
+            error!(
+                one = one.0,
+                other = other.0,
+                "two players dealt with each other of whom one is not this server's to save"
+            );
+            world.resource_mut::<DirectoryStats>().transfers_refused += 1;
+        }
+        for player in players {
+            let entity = world.resource::<Players>().entity(player);
+            let slot = entity.and_then(|entity| world.get::<MaskSlot>(entity).copied());
+            if let Some(slot) = slot {
+                world.resource_mut::<DirtyMasks>().save_now(slot);
+            }
+        }
+    }
+}
+
+/// Hands all saves of the tick over, as one transaction.
+pub(super) fn hand_over(world: &mut World) {
+    world.resource_scope(|world, mut directory: Mut<Directory>| {
+        let Directory { open, saves, .. } = &mut *directory;
+        let requests = saves.read(world.resource::<Messages<SaveRequest>>());
+        let Some(open) = open else {
+            // Read, so that what was before the store was opened is not saved later.
+            requests.for_each(drop);
+            return;
+        };
+        let mut not_ours = 0;
+        for request in requests {
+            // Objects without a player are not kept.
+            let Some(player) = request.player else {
+                continue;
+            };
+            let values = request.values.iter();
+            let values = values.map(|(id, value)| (*id, Some(value.as_slice())));
+            let removed = request.removed.iter().map(|&id| (id, None));
+            let is_ours = open
+                .ledger
+                .save(player, request.tick, values.chain(removed));
+            not_ours += u64::from(!is_ours);
+        }
+        let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
+        let mut events = Vec::new();
+        open.order_save(now_ms, &mut events);
+        let unsaved = open.ledger.unsaved();
+        let mut stats = world.resource_mut::<DirectoryStats>();
+        stats.not_ours += not_ours;
+        stats.unsaved_peak = stats.unsaved_peak.max(unsaved);
+        for event in events {
+            happen(world, event);
+        }
+    });
+}

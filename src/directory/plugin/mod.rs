@@ -1,0 +1,104 @@
+//! Players that persist, in the tick.
+//!
+//! ```text
+//! Ingest ─▶ [attend] answers of the store, logins, logouts ─▶ PlayerLoaded · PlayerRefused · LeaseLost · PlayersSaved ─▶ Think
+//! Replicate: Mark ─▶ [hasten] Transfer: both are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
+//! ```
+//! | file | what it holds |
+//! |---|---|
+//! | `settings`, `messages`, `stats` | what may be set, what is told and asked, what is counted |
+//! | `directory` | the resource: the ledger, the store's thread, the clock |
+//! | `events` | what the ledger tells, told to the game |
+//! | `attend` | what came from the store, and who comes and goes |
+//! | `hand_over` | what the tick saves |
+//! | `close` | the end: all is saved, all leases are given back |
+
+mod attend;
+mod close;
+mod directory;
+mod events;
+mod hand_over;
+mod messages;
+mod settings;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use close::close_directory;
+pub use directory::Directory;
+pub use messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved, Transfer};
+pub use settings::{DirectorySettings, StoreAnswers};
+pub use stats::DirectoryStats;
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+
+use crate::session::SessionPlugin;
+use crate::sim::{self, SimSystems};
+use crate::sync::{SyncPlugin, SyncSystems};
+
+/// Loads players that log in, saves what changes of them, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`]
+/// when they are missing. Does nothing before [`Directory::open`] was given a store; then a game spawns a player on
+/// [`PlayerLoaded`] in place of [`LoggedIn`](crate::session::LoggedIn).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DirectoryPlugin;
+
+/// What the directory does in a tick.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DirectorySystems {
+    /// Answers are taken, logins and logouts seen to: between `Ingest` and `Think`.
+    Attend,
+    /// Who dealt with each other is marked to be saved: between [`SyncSystems::Mark`] and [`SyncSystems::Save`].
+    Hasten,
+    /// The tick's saves are handed over: between `Send` and `Last`.
+    HandOver,
+}
+
+impl Plugin for DirectoryPlugin {
+    fn is_unique(&self) -> bool {
+        false
+    }
+
+    fn build(&self, app: &mut App) {
+        if !sim::begin::<Self, _>(app, (SessionPlugin, SyncPlugin)) {
+            return;
+        }
+        // It has the world between two sets, where others only take the time.
+        let attend = attend::attend
+            .in_set(DirectorySystems::Attend)
+            .ambiguous_with_all();
+        let hasten = hand_over::hasten.in_set(DirectorySystems::Hasten);
+        // It reads requests alone, and whoever has none of its own is no concern of those beside it.
+        let hand_over = hand_over::hand_over
+            .in_set(DirectorySystems::HandOver)
+            .ambiguous_with_all();
+        app.init_resource::<Directory>()
+            .init_resource::<DirectorySettings>()
+            .init_resource::<DirectoryStats>()
+            .add_message::<PlayerLoaded>()
+            .add_message::<PlayerRefused>()
+            .add_message::<LeaseLost>()
+            .add_message::<PlayersSaved>()
+            .add_message::<Transfer>()
+            .configure_sets(
+                FixedUpdate,
+                (
+                    DirectorySystems::Attend
+                        .after(SimSystems::Ingest)
+                        .before(SimSystems::Think),
+                    DirectorySystems::Hasten
+                        .after(SyncSystems::Mark)
+                        .before(SyncSystems::Follow)
+                        .in_set(SimSystems::Replicate),
+                    DirectorySystems::HandOver
+                        .after(SimSystems::Send)
+                        .before(SimSystems::Last),
+                ),
+            )
+            .add_systems(FixedUpdate, (attend, hasten, hand_over));
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
+    }
+}

@@ -1,0 +1,453 @@
+//! Players that log in, change and go, with a store that does what it should, and with one that does not.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use super::*;
+use crate::directory::{
+    ClaimTerms, Claimed, DirectoryError, FaultShares, FaultySource, LedgerSettings, MemoryDisk,
+    PlayerRecord, SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreSource,
+    StoredAttribute,
+};
+use crate::inbox::Connected;
+use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
+use crate::sim::clock;
+use crate::sync::{AttributeSpec, Audience, ReplicateAppExt, SyncSettings};
+use crate::wire::{ClientId, ClientMessage, Encoding};
+use crate::world::{Object, Player, PlayerId, Players, Position, SceneSpec, open_scene};
+
+#[derive(Component)]
+struct Purse(u32);
+
+const PURSE: u16 = 2;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A game whose players have a purse, in a scene; a store's answers come in the next tick.
+fn game(source: impl StoreSource + 'static) -> App {
+    game_with(
+        source,
+        DirectorySettings {
+            answers: StoreAnswers::NextTick,
+            ..DirectorySettings::default()
+        },
+    )
+}
+
+fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) -> App {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, DirectoryPlugin));
+    let purse = AttributeSpec::new("purse", PURSE, Encoding::Varint).to(Audience::OWNER);
+    app.replicate_field(purse.persistent(), |purse: &Purse| purse.0)
+        .unwrap();
+    // Nobody's turn comes by itself.
+    app.insert_resource(SyncSettings {
+        save_every_ticks: 1_000_000,
+        ..SyncSettings::default()
+    });
+    app.insert_resource(settings);
+    let scene = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
+    let welcome = move |mut loaded: MessageReader<PlayerLoaded>, mut commands: Commands| {
+        for PlayerLoaded { client, record } in loaded.read() {
+            let purse = record.count(PURSE, Encoding::Varint).unwrap_or(100) as u32;
+            let place = (Object::in_scene(scene), Position(Vec2::ONE));
+            let control = ControlledBy::new(*client);
+            commands.spawn((Player, record.player, control, place, Purse(purse)));
+        }
+    };
+    app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
+    app.world_mut().resource_mut::<Directory>().open(source);
+    app.finish();
+    app.cleanup();
+    clock::one_tick_an_update(&mut app);
+    app
+}
+
+fn log_in(app: &mut App, player: u64) -> ClientId {
+    let client = connect(app.world_mut(), Connected::player(player).ready()).unwrap();
+    send(app, client, ClientMessage::login(player));
+    client
+}
+
+/// Players 1 to so many.
+fn log_in_up_to(app: &mut App, last: u64) {
+    for player in 1..=last {
+        log_in(app, player);
+    }
+}
+
+fn send(app: &mut App, client: ClientId, message: ClientMessage) {
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    let transport = app.world().resource::<TransportHandle>();
+    transport.receive(client, &bytes).unwrap();
+}
+
+fn ticks(app: &mut App, count: u32) {
+    (0..count).for_each(|_| app.update());
+}
+
+fn purse(app: &mut App, player: u64) -> Option<Mut<'_, Purse>> {
+    let entity = app.world().resource::<Players>().entity(PlayerId(player))?;
+    app.world_mut().get_mut::<Purse>(entity)
+}
+
+/// One gives the other so many coins, and says so.
+fn deal(app: &mut App, from: u64, to: u64, coins: u32) {
+    purse(app, from).unwrap().0 -= coins;
+    purse(app, to).unwrap().0 += coins;
+    let players = [PlayerId(from), PlayerId(to)];
+    app.world_mut().write_message(Transfer { players });
+}
+
+/// What the disk has of a player: its coins and the tick.
+fn kept(disk: &MemoryDisk, player: u64) -> Option<(u64, u64)> {
+    let mut store = disk.clone().open().unwrap();
+    let record = store.look_up(&[PlayerId(player)]).unwrap().pop()?;
+    Some((record.count(PURSE, Encoding::Varint)?, record.tick))
+}
+
+fn told<M: Message + Clone>(app: &App) -> Vec<M> {
+    let messages = app.world().resource::<Messages<M>>();
+    messages.iter_current_update_messages().cloned().collect()
+}
+
+#[test]
+fn a_player_comes_with_what_it_had_and_leaves_with_what_it_has() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    let client = log_in(&mut app, 7);
+    app.update();
+    assert!(purse(&mut app, 7).is_none(), "its record is not here yet");
+    app.update();
+    let loaded = told::<PlayerLoaded>(&app);
+    assert!(loaded.len() == 1 && loaded[0].client == client && loaded[0].record.is_new());
+    purse(&mut app, 7).unwrap().0 = 42;
+    send(&mut app, client, ClientMessage::Logout);
+    ticks(&mut app, 2);
+    assert_eq!(kept(&disk, 7).map(|(coins, _)| coins), Some(42));
+    assert!(!app.world().resource::<Directory>().is_live(PlayerId(7)));
+    // Its lease was given back, so that another server has it at once.
+    let mut other = game_with(
+        disk.clone(),
+        DirectorySettings {
+            server: "other".to_owned(),
+            answers: StoreAnswers::NextTick,
+            ..DirectorySettings::default()
+        },
+    );
+    log_in(&mut other, 7);
+    ticks(&mut other, 2);
+    assert_eq!(purse(&mut other, 7).map(|purse| purse.0), Some(42));
+    // And the first one does not get it meanwhile.
+    log_in(&mut app, 7);
+    ticks(&mut app, 2);
+    let refused = told::<PlayerRefused>(&app);
+    let [
+        PlayerRefused {
+            error: DirectoryError::Leased { server, .. },
+            ..
+        },
+    ] = &refused[..]
+    else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(server, "other");
+    assert!(app.world().resource::<Sessions>().is_empty());
+}
+
+#[test]
+fn who_logs_in_again_at_once_has_what_it_left_with() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in(&mut app, 7);
+    ticks(&mut app, 2);
+    for coins in 1..20 {
+        purse(&mut app, 7).unwrap().0 = coins;
+        log_in(&mut app, 7);
+        ticks(&mut app, 4);
+        assert_eq!(purse(&mut app, 7).map(|purse| purse.0), Some(coins));
+    }
+}
+
+#[test]
+fn a_login_that_replaces_another_whose_record_just_came_gives_one_object() {
+    for wait in 0..4 {
+        let mut app = game(MemoryDisk::default());
+        log_in(&mut app, 7);
+        ticks(&mut app, wait);
+        log_in(&mut app, 7);
+        let mut most = 0;
+        for _ in 0..6 {
+            app.update();
+            let mut purses = app.world_mut().query::<&Purse>();
+            most = most.max(purses.iter(app.world()).count());
+        }
+        assert_eq!(most, 1, "{wait} ticks between them");
+        assert!(app.world().resource::<Directory>().is_live(PlayerId(7)));
+    }
+}
+
+#[test]
+fn what_a_deal_changed_and_a_later_change_restored_is_saved_as_it_is_in_the_end() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 2);
+    ticks(&mut app, 30);
+    app.insert_resource(SyncSettings {
+        save_every_ticks: 20,
+        ..SyncSettings::default()
+    });
+    deal(&mut app, 1, 2, 30);
+    app.update();
+    // Before clients were told: to them nothing has changed.
+    purse(&mut app, 1).unwrap().0 = 100;
+    ticks(&mut app, 60);
+    assert_eq!(kept(&disk, 1).map(|(coins, _)| coins), Some(100));
+}
+
+#[test]
+fn who_dealt_with_each_other_is_saved_in_one_transaction_and_in_the_tick_of_the_deal() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 3);
+    assert_eq!(kept(&disk, 1), None, "nothing was to be saved yet");
+    deal(&mut app, 1, 2, 30);
+    ticks(&mut app, 2);
+    let (one, other) = (kept(&disk, 1).unwrap(), kept(&disk, 2).unwrap());
+    assert_eq!((one.0, other.0, one.1), (70, 130, other.1));
+    assert_eq!(kept(&disk, 3), None);
+    // One of them goes in the very tick in which they deal.
+    deal(&mut app, 2, 3, 130);
+    let gone = app
+        .world()
+        .resource::<Players>()
+        .entity(PlayerId(2))
+        .unwrap();
+    app.world_mut().despawn(gone);
+    ticks(&mut app, 2);
+    let (one, other) = (kept(&disk, 2).unwrap(), kept(&disk, 3).unwrap());
+    assert_eq!((one.0, other.0), (0, 230));
+}
+
+#[test]
+fn a_fenced_player_and_who_dealt_with_it_go_unsaved_and_no_coin_is_doubled() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 3);
+    deal(&mut app, 1, 2, 10);
+    ticks(&mut app, 2);
+    // Another server takes one of them, as if this one's clock had stood still.
+    let mut store = disk.clone().open().unwrap();
+    let thief = store.enroll("thief").unwrap();
+    let terms = ClaimTerms {
+        now_ms: u64::MAX - 1,
+        until_ms: u64::MAX,
+        grace_ms: 0,
+    };
+    store.claim(&thief, &[PlayerId(1)], terms).unwrap();
+    deal(&mut app, 1, 2, 50);
+    app.update();
+    deal(&mut app, 2, 3, 5);
+    ticks(&mut app, 2);
+    for player in 1..=3 {
+        assert!(
+            purse(&mut app, player).is_none(),
+            "{player} has what 1 gave away"
+        );
+    }
+    assert_eq!(app.world().resource::<DirectoryStats>().lost, 3);
+    let coins = |player| kept(&disk, player).map(|(coins, _)| coins);
+    assert_eq!((coins(1), coins(2), coins(3)), (Some(90), Some(110), None));
+    log_in(&mut app, 2);
+    ticks(&mut app, 3);
+    assert_eq!(
+        purse(&mut app, 2).map(|purse| purse.0),
+        Some(110),
+        "it comes back"
+    );
+}
+
+#[test]
+fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
+    let disk = MemoryDisk::default();
+    let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
+    let mut app = game(source.clone());
+    log_in_up_to(&mut app, 2);
+    ticks(&mut app, 3);
+    source.set(FaultShares {
+        failing: 1.0,
+        closed: 1.0,
+        ..FaultShares::default()
+    });
+    for coins in 1..=50 {
+        deal(&mut app, 1, 2, 1);
+        app.update();
+        assert_eq!(purse(&mut app, 2).map(|purse| purse.0), Some(100 + coins));
+    }
+    log_in(&mut app, 3);
+    let mut refused = Vec::new();
+    while refused.is_empty() {
+        app.update();
+        refused = told::<PlayerRefused>(&app);
+    }
+    let DirectoryError::Store(error) = &refused[0].error else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(error.store, "with faults");
+    assert_eq!(
+        (
+            kept(&disk, 1),
+            app.world().resource::<Directory>().unsaved()
+        ),
+        (None, 4)
+    );
+    source.set(FaultShares::default());
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!(kept(&disk, 1).map(|(coins, _)| coins), Some(50));
+    assert_eq!(kept(&disk, 2).map(|(coins, _)| coins), Some(150));
+}
+
+#[test]
+fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() {
+    #[derive(Debug)]
+    struct NoStore;
+    impl StoreSource for NoStore {
+        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+            Err(StoreError {
+                store: "players.db".to_owned(),
+                fault: crate::directory::StoreFault::Foreign,
+                cause: "file is not a database".to_owned(),
+            })
+        }
+    }
+    let mut app = game(NoStore);
+    log_in(&mut app, 7);
+    ticks(&mut app, 2);
+    let refused = told::<PlayerRefused>(&app);
+    let error = refused[0].error.to_string();
+    assert!(
+        error.contains("players.db") && error.contains("not a database"),
+        "{error}"
+    );
+    assert!(app.world().resource::<Sessions>().is_empty());
+    ticks(&mut app, 10);
+}
+
+/// A store whose saves wait at a gate.
+#[derive(Clone, Debug)]
+struct Gated(MemoryDisk, Arc<Mutex<()>>);
+
+struct GatedStore(Box<dyn Store>, Arc<Mutex<()>>);
+
+impl StoreSource for Gated {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(GatedStore(self.0.open()?, self.1.clone())))
+    }
+}
+
+impl Store for GatedStore {
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.0.learn(attributes)
+    }
+
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+        self.0.enroll(name)
+    }
+
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.0.claim(by, players, terms)
+    }
+
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError> {
+        drop(self.1.lock());
+        self.0.save(by, batch, now_ms)
+    }
+
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until: u64,
+    ) -> Result<Vec<PlayerId>, StoreError> {
+        self.0.renew(leases, until)
+    }
+
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<PlayerRecord>, StoreError> {
+        self.0.look_up(players)
+    }
+}
+
+#[test]
+fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
+    let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
+    let settings = DirectorySettings {
+        ledger: LedgerSettings {
+            unsaved_players_max: 1,
+            ..LedgerSettings::default()
+        },
+        ..DirectorySettings::default()
+    };
+    let mut app = game_with(Gated(disk.clone(), gate.clone()), settings);
+    log_in_up_to(&mut app, 2);
+    while !(1..=2).all(|player| purse(&mut app, player).is_some()) {
+        app.update();
+    }
+    let closed = gate.lock().unwrap();
+    for _ in 0..100 {
+        deal(&mut app, 1, 2, 1);
+        // With a tick that waited for the store this would never end.
+        app.update();
+        assert!(app.world().resource::<Directory>().unsaved() <= 4);
+    }
+    log_in(&mut app, 3);
+    app.update();
+    let refused = told::<PlayerRefused>(&app);
+    assert!(
+        matches!(refused[0].error, DirectoryError::Behind { .. }),
+        "{refused:?}"
+    );
+    drop(closed);
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!(kept(&disk, 1).map(|(coins, _)| coins), Some(0));
+    assert_eq!(kept(&disk, 2).map(|(coins, _)| coins), Some(200));
+}
+
+#[test]
+fn an_end_saves_everybody_and_gives_their_leases_back() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 20);
+    ticks(&mut app, 2);
+    purse(&mut app, 20).unwrap().0 = 5;
+    // One more is on its way in.
+    log_in(&mut app, 21);
+    app.update();
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!(kept(&disk, 20).map(|(coins, _)| coins), Some(5));
+    let mut other = game_with(
+        disk,
+        DirectorySettings {
+            server: "other".to_owned(),
+            answers: StoreAnswers::NextTick,
+            ..DirectorySettings::default()
+        },
+    );
+    log_in_up_to(&mut other, 21);
+    ticks(&mut other, 2);
+    assert_eq!(told::<PlayerLoaded>(&other).len(), 21);
+}

@@ -1,0 +1,105 @@
+//! The tables of a store, and how a file comes to have them.
+//!
+//! A file says what it is by its `application_id`, and which tables it has by its `user_version`: the number of
+//! [`MIGRATIONS`] that it went through. All tables are strict, and what is in them can be read with `sqlite3`:
+//!
+//! ```sql
+//! SELECT * FROM player_value WHERE player = 7;   -- what is kept of a player, by the names of attributes
+//! SELECT * FROM held_lease;                      -- who is live where, and until when
+//! ```
+
+use rusqlite::{Connection, TransactionBehavior};
+
+/// `thrg`: a store of throng's.
+pub(super) const APPLICATION_ID: i64 = 0x7468_7267;
+
+/// Each brings a file from one version to the next, in a transaction of its own. Never changed once released: what is new is
+/// added at the end.
+pub(super) const MIGRATIONS: [&str; 2] = [
+    "
+CREATE TABLE attribute (
+    id INTEGER PRIMARY KEY,          -- its number in packets
+    name TEXT NOT NULL UNIQUE,
+    encoding TEXT NOT NULL           -- how its values are written in packets
+) STRICT;
+CREATE TABLE player (
+    player INTEGER PRIMARY KEY,      -- its id; those from 2^63 on are negative here
+    revision INTEGER NOT NULL DEFAULT 0,  -- how often it was saved; 0: it logged in and was not saved yet
+    tick INTEGER NOT NULL DEFAULT 0,      -- the server's tick of the last save
+    saved_ms INTEGER NOT NULL DEFAULT 0,  -- the server's Unix time of the last save
+    epoch INTEGER NOT NULL DEFAULT 0,     -- the last lease; a save with another one is refused
+    server TEXT,                          -- who holds the lease; NULL: nobody
+    incarnation INTEGER,                  -- which process of that server
+    expires_ms INTEGER NOT NULL DEFAULT 0 -- until when, Unix time
+) STRICT;
+CREATE TABLE value (
+    player INTEGER NOT NULL REFERENCES player,
+    attribute INTEGER NOT NULL REFERENCES attribute,
+    value ANY NOT NULL,              -- a number or text as it is; a blob is the bytes of the packet
+    PRIMARY KEY (player, attribute)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE server (
+    name TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,    -- counts the processes of that name
+    batch INTEGER NOT NULL DEFAULT 0,     -- its last transaction
+    tick INTEGER NOT NULL DEFAULT 0,      -- the tick that it saved with it
+    saved_ms INTEGER NOT NULL DEFAULT 0,
+    refused TEXT NOT NULL DEFAULT '',     -- the players that were refused in it
+    PRIMARY KEY (name, incarnation)
+) STRICT, WITHOUT ROWID;
+",
+    "
+CREATE VIEW player_value AS
+    SELECT value.player, attribute.name, value.value
+    FROM value JOIN attribute ON attribute.id = value.attribute;
+CREATE VIEW held_lease AS
+    SELECT player, server, incarnation, epoch, expires_ms,
+        datetime(expires_ms / 1000, 'unixepoch') AS expires
+    FROM player WHERE server IS NOT NULL;
+",
+];
+
+/// The version of a file that went through all migrations.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// What a file is, before anything is written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// It is empty: nothing was ever written.
+    Empty,
+    /// A store of this version.
+    Store(i64),
+    /// Somebody else's database.
+    Foreign,
+}
+
+/// Looks at a file's head.
+pub(super) fn kind_of(connection: &Connection) -> rusqlite::Result<FileKind> {
+    let pragma = |name: &str| {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))
+    };
+    let (id, version) = (pragma("application_id")?, pragma("user_version")?);
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0))?;
+    Ok(match (id, version, tables) {
+        (APPLICATION_ID, ..) => FileKind::Store(version),
+        (0, 0, 0) => FileKind::Empty,
+        _ => FileKind::Foreign,
+    })
+}
+
+/// Brings a file that is ours up to date, a step a transaction: what is killed in between goes on from there.
+pub(super) fn bring_up_to_date(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
+    for (step, migration) in MIGRATIONS.iter().enumerate().skip(from.max(0) as usize) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have been faster.
+        let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        if version == step as i64 {
+            transaction.execute_batch(migration)?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", step as i64 + 1)?;
+        }
+        transaction.commit()?;
+    }
+    Ok(())
+}

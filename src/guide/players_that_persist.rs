@@ -1,0 +1,96 @@
+//! Players that persist: loaded when they log in, saved while they play, and live on one server at a time.
+//!
+//! What is kept of a player are the attributes of its object that are [`persistent`](crate::sync::AttributeSpec::persistent).
+//! Add [`DirectoryPlugin`](crate::directory::DirectoryPlugin), open a store, and spawn players on
+//! [`PlayerLoaded`](crate::directory::PlayerLoaded) in place of [`LoggedIn`](crate::session::LoggedIn):
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use bevy_app::{App, FixedUpdate};
+//! use bevy_ecs::prelude::*;
+//! use glam::Vec2;
+//! use throng::directory::{MemoryDisk, StoreAnswers, close_directory};
+//! use throng::inbox::offer;
+//! use throng::prelude::*;
+//!
+//! #[derive(Component)]
+//! struct Gold(u32);
+//!
+//! const GOLD: AttributeSpec = AttributeSpec::new("gold", 40, Encoding::Varint);
+//!
+//! #[derive(Resource)]
+//! struct Town(Entity);
+//!
+//! fn welcome(mut new: MessageReader<PlayerLoaded>, town: Res<Town>, mut commands: Commands) {
+//!     for PlayerLoaded { client, record } in new.read() {
+//!         // A new player has nothing yet.
+//!         let gold = record.count(GOLD.id, GOLD.encoding).unwrap_or(5) as u32;
+//!         let place = (Object::in_scene(town.0), Position(Vec2::splat(10.0)));
+//!         let body = (Player, record.player, ControlledBy::new(*client), Gold(gold));
+//!         commands.spawn((body, place));
+//!     }
+//! }
+//!
+//! fn game(disk: MemoryDisk) -> Server {
+//!     let mut server = Server::builder()
+//!         .plugins((DirectoryPlugin, |app: &mut App| {
+//!             app.replicate_field(GOLD.to(Audience::OWNER).persistent(), |gold: &Gold| gold.0)
+//!                 .expect("the name and the number are free");
+//!             app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
+//!             app.insert_resource(DirectorySettings {
+//!                 server: "town-1".to_owned(),
+//!                 // A tick waits for what the last one asked; leave this out in real time.
+//!                 answers: StoreAnswers::NextTick,
+//!                 ..DirectorySettings::default()
+//!             });
+//!         }))
+//!         .build();
+//!     let world = server.world_mut();
+//!     let town = open_scene(world, SceneSpec::default(), ()).expect("there is room");
+//!     world.insert_resource(Town(town));
+//!     // With the feature `sqlite`: `SqliteSource::new("players.db")`.
+//!     world.resource_mut::<Directory>().open(disk);
+//!     server
+//! }
+//!
+//! fn log_in(server: &mut Server) -> Result<Entity, Box<dyn std::error::Error>> {
+//!     let client = connect(server.world_mut(), true)?;
+//!     offer(server.world_mut(), client, &ClientMessage::Login { player: 7 }.to_bytes())?;
+//!     server.step(2);
+//!     Ok(server.world().resource::<Players>().entity(PlayerId(7)).expect("it was loaded"))
+//! }
+//!
+//! let disk = MemoryDisk::default();
+//! let mut server = game(disk.clone());
+//! let player = log_in(&mut server)?;
+//! server.world_mut().get_mut::<Gold>(player).unwrap().0 += 37;
+//! server.step(1);
+//! // At the end: all is saved, and no other server has to wait for leases to run out.
+//! assert!(close_directory(server.world_mut(), Duration::from_secs(10)));
+//!
+//! let mut server = game(disk);
+//! let player = log_in(&mut server)?;
+//! assert_eq!(server.world().get::<Gold>(player).unwrap().0, 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! * **When it is saved**: every [`save_every_ticks`](crate::sync::SyncSettings::save_every_ticks), when the object goes, and
+//!   at once after a [`Transfer`](crate::directory::Transfer). All saves of a tick are one transaction;
+//!   [`PlayersSaved`](crate::directory::PlayersSaved) says which tick is on disk.
+//! * **Dealing**: change the components of both players, and write a [`Transfer`](crate::directory::Transfer) in the same tick.
+//!   Both are saved in one transaction or neither is, whenever the process is killed.
+//! * **One server at a time**: a player is live under a lease. Who is live elsewhere is refused
+//!   ([`PlayerRefused`](crate::directory::PlayerRefused)). A server that comes back under its name has its players at once;
+//!   those of one that does not are had by others when their leases ran out, a minute by default.
+//! * **A store that does not keep up** delays saves and never the tick: what waits is one copy of what changed of each player.
+//!   Then logins are refused, and in the end players have to leave as their leases run out
+//!   ([`LeaseLost`](crate::directory::LeaseLost)). What each error of a store means: [`StoreFault`](crate::directory::StoreFault).
+//! * **Your own store** implements [`Store`](crate::directory::Store), six calls that may wait, and is held to what they
+//!   promise by [`check_store`](crate::directory::conformance::check_store) in a test. The supervisor opens it again when it
+//!   fails ([`StoreSource`](crate::directory::StoreSource)).
+//! * **Limits of this version**: what a store cannot take of one player (an attribute that was registered after it was opened)
+//!   holds up the saves of all until it is mended; a run that is not in real time counts its leases in simulated time, so have
+//!   no other server beside it; [`close_directory`](crate::directory::close_directory) waits for a call under way, however
+//!   long the store takes.
+//! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`.

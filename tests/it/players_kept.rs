@@ -1,0 +1,344 @@
+//! Promise: what was acknowledged is on disk, and no coin or ware is doubled or lost, whenever the program is killed.
+//!
+//! With `THRONG_KILLS=200` the built-in `town` is killed so often, best with `THRONG_PROGRAM=target/release/throng`; without, a
+//! small scenario a few times.
+#![cfg(unix)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use throng::crowd::{COINS, WARES};
+use throng::directory::{ClaimTerms, Claimed, SqliteStore, Store};
+use throng::world::PlayerId;
+
+use crate::rig::{Folder, program, throng};
+
+/// A market whose players come and go.
+const MARKET: &str = r#"Scenario(name: "market", duration_s: 600000,
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
+    cast: [Crowd(kind: "player", count: 60, clients: 0.2, churn_per_s: 8, behaviour: Wander(radius_m: 10))])"#;
+
+/// Kills of a run without a switch.
+const KILLS: u64 = 6;
+
+/// What a file must hold, whatever happened: read with nothing but SQL.
+fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
+    let connection = Connection::open(file).unwrap();
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'player'";
+    let tables: i64 = connection.query_row(tables, [], |row| row.get(0)).unwrap();
+    if tables == 0 {
+        assert!(acknowledged.is_empty());
+        return 0;
+    }
+    let check = "PRAGMA integrity_check";
+    let check: String = connection.query_row(check, [], |row| row.get(0)).unwrap();
+    assert_eq!(check, "ok");
+    let mut players = connection
+        .prepare("SELECT player, revision FROM player")
+        .unwrap();
+    let players = players
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    let revisions: BTreeMap<i64, i64> = players.map(Result::unwrap).collect();
+    for (&player, &revision) in acknowledged {
+        let stored = revisions.get(&(player as i64)).copied();
+        assert!(
+            stored >= Some(revision as i64),
+            "player {player}: {revision} was acknowledged, found {stored:?}"
+        );
+    }
+    let saved: BTreeSet<i64> = revisions
+        .iter()
+        .filter(|(_, revision)| **revision > 0)
+        .map(|(player, _)| *player)
+        .collect();
+    let sum = "SELECT count(*), total(value) FROM value JOIN attribute ON attribute = id WHERE name = 'coins'";
+    let (owners, coins): (i64, f64) = connection
+        .query_row(sum, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap_or((0, 0.0));
+    assert_eq!(owners as usize, saved.len());
+    assert_eq!(
+        coins,
+        f64::from(COINS) * owners as f64,
+        "coins of {owners} players"
+    );
+    let wares = "SELECT value FROM value JOIN attribute ON attribute = id WHERE name = 'wares'";
+    let mut wares = connection.prepare(wares).unwrap();
+    let wares = wares.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let mut found: Vec<String> = Vec::new();
+    for owned in wares {
+        found.extend(owned.unwrap().split_whitespace().map(str::to_owned));
+    }
+    found.sort_unstable();
+    let ware = |&player: &i64| (0..WARES).map(move |nth| format!("{player:x}.{nth}"));
+    let mut expected: Vec<String> = saved.iter().flat_map(ware).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "every ware once, and none of nobody");
+    saved.len() as u64
+}
+
+/// Every lease of a file can be had: by the server that comes back at once, by another one when they have expired.
+fn leases_recover(file: &Path, folder: &Folder) {
+    let copy = folder.path("copy.db");
+    let source = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let _ = fs::remove_file(&copy);
+    source.execute("VACUUM INTO ?1", [&copy]).unwrap();
+    let players = "SELECT player FROM player WHERE server IS NOT NULL";
+    let mut players = source.prepare(players).unwrap();
+    let players = players.query_map([], |row| row.get::<_, i64>(0)).unwrap();
+    let players: Vec<PlayerId> = players
+        .map(|player| PlayerId(player.unwrap() as u64))
+        .collect();
+    let last = "SELECT coalesce(max(expires_ms), 0) FROM player";
+    let last_ms = source
+        .query_row(last, [], |row| row.get::<_, i64>(0))
+        .unwrap() as u64;
+    let mut store = SqliteStore::open(Path::new(&copy)).unwrap();
+    for (name, now_ms) in [("throng", 0), ("other", last_ms + 20_000)] {
+        let server = store.enroll(name).unwrap();
+        let terms = ClaimTerms {
+            now_ms,
+            until_ms: now_ms + 1_000,
+            grace_ms: 5_000,
+        };
+        let claimed = store.claim(&server, &players, terms).unwrap();
+        let granted = claimed
+            .iter()
+            .all(|claimed| matches!(claimed, Claimed::Granted { .. }));
+        assert!(
+            granted && claimed.len() == players.len(),
+            "{name}: {claimed:?}"
+        );
+    }
+}
+
+/// What lines of `--acknowledged` say, the last one left out if it is cut off.
+fn read_acknowledged(file: &str, into: &mut BTreeMap<u64, u64>) {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    for entry in whole.lines().flat_map(|line| line.split(' ').skip(1)) {
+        let (player, revision) = entry.split_once('=').unwrap();
+        let known = into.entry(player.parse().unwrap()).or_default();
+        *known = revision.parse::<u64>().unwrap().max(*known);
+    }
+}
+
+/// The program, or the one of another build that `THRONG_PROGRAM` names.
+fn killed_program(arguments: &[&str]) -> Command {
+    match std::env::var_os("THRONG_PROGRAM") {
+        Some(path) => {
+            let mut command = Command::new(path);
+            command.args(arguments).env("NO_COLOR", "1");
+            command
+        }
+        None => program(arguments),
+    }
+}
+
+#[test]
+fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
+    let kills = std::env::var("THRONG_KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok());
+    let folder = Folder::new();
+    let market = folder.write("market.ron", MARKET);
+    let scenario = if kills.is_some() { "town" } else { &market };
+    let (db, log) = (folder.path("players.db"), folder.path("acknowledged"));
+    let mut acknowledged = BTreeMap::new();
+    let (mut stored, mut random) = (0, 0x9e37_79b9_7f4a_7c15_u64);
+    let kills: u64 = kills.unwrap_or(KILLS);
+    for kill in 0..kills {
+        let _ = fs::remove_file(&log);
+        let run = [
+            "run",
+            scenario,
+            "--duration",
+            "100h",
+            "--store",
+            &db,
+            "--acknowledged",
+            &log,
+            "--threads",
+            "1",
+            "--quiet",
+        ];
+        let mut child = killed_program(&run)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let most_ms = if kill % 4 == 0 { 100 } else { 2_500 };
+        std::thread::sleep(Duration::from_millis((random >> 33) % most_ms));
+        let ended = child.try_wait().unwrap();
+        child.kill().unwrap();
+        let told = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&told.stderr);
+        assert!(ended.is_none() && errors.is_empty(), "{ended:?}: {errors}");
+        read_acknowledged(&log, &mut acknowledged);
+        if Path::new(&db).exists() {
+            let now = audit(Path::new(&db), &acknowledged);
+            assert!(now >= stored, "{stored} players were stored, then {now}");
+            stored = now;
+            if stored > 0 {
+                leases_recover(Path::new(&db), &folder);
+            }
+        }
+    }
+    assert!(
+        stored > 20 && acknowledged.len() > 20,
+        "{stored} stored, {} acknowledged",
+        acknowledged.len()
+    );
+    // It ends well, too: nobody is held any more.
+    let told = throng(&[
+        "run",
+        scenario,
+        "--ticks",
+        "60",
+        "--store",
+        &db,
+        "--quiet",
+        "--no-timing",
+    ]);
+    assert!(told.code < 2 && told.err.is_empty(), "{}", told.err);
+    let told = throng(&["db", "check", &db, "--json"]);
+    assert_eq!(told.code, 0, "{}", told.out);
+    assert_eq!(told.json()["leases"], serde_json::json!({}));
+    audit(Path::new(&db), &acknowledged);
+}
+
+#[test]
+fn the_auditor_sees_a_coin_too_many_a_ware_twice_and_a_save_that_is_gone() {
+    let folder = Folder::new();
+    let market = folder.write("market.ron", MARKET);
+    let db = folder.path("players.db");
+    let told = throng(&[
+        "run",
+        &market,
+        "--ticks",
+        "60",
+        "--store",
+        &db,
+        "--no-timing",
+    ]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let db = Path::new(&db);
+    assert!(audit(db, &BTreeMap::new()) >= 50);
+    let spoilt = |change: &str| {
+        let copy = folder.path("spoilt.db");
+        fs::copy(db, &copy).unwrap();
+        let connection = Connection::open(&copy).unwrap();
+        assert_eq!(connection.execute(change, []).unwrap(), 1, "{change}");
+        drop(connection);
+        let seen = std::panic::catch_unwind(|| {
+            audit(Path::new(&copy), &BTreeMap::from([(4_294_967_296, 1)]))
+        });
+        assert!(seen.is_err(), "{change}");
+    };
+    let one = "player = 4294967296";
+    spoilt(&format!(
+        "UPDATE value SET value = value + 1 WHERE {one} AND attribute = 900"
+    ));
+    spoilt(&format!(
+        "UPDATE value SET value = value || ' 100000000.0' WHERE {one} AND attribute = 901"
+    ));
+    spoilt(&format!("UPDATE player SET revision = 0 WHERE {one}"));
+}
+
+#[test]
+fn players_are_kept_from_run_to_run_and_runs_with_a_store_are_deterministic() {
+    let folder = Folder::new();
+    let market = folder.write("market.ron", MARKET);
+    let play = |name: &str, threads: &str| {
+        let (db, hashes) = (folder.path(&format!("{name}.db")), folder.path(name));
+        for _ in 0..2 {
+            let told = throng(&[
+                "run",
+                &market,
+                "--ticks",
+                "100",
+                "--store",
+                &db,
+                "--threads",
+                threads,
+                "--hashes",
+                &hashes,
+                "--no-timing",
+            ]);
+            assert_eq!(told.code, 0, "{}", told.err);
+        }
+        let told = throng(&["db", "dump", &db]);
+        assert_eq!(told.code, 0, "{}", told.err);
+        let players: Vec<serde_json::Value> = told
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let values: Vec<_> = players
+            .iter()
+            .map(|player| (player["player"].clone(), player["values"].clone()))
+            .collect();
+        assert!(values.len() == 60 && players.iter().all(|player| player["lease"].is_null()));
+        (fs::read_to_string(hashes).unwrap(), values)
+    };
+    assert_eq!(play("one", "1"), play("other", "3"));
+}
+
+#[test]
+fn what_is_no_store_is_refused_before_the_run_with_its_name() {
+    let folder = Folder::new();
+    let text = folder.write(
+        "notes.db",
+        "no database at all, but long enough to be read as one\n".repeat(40),
+    );
+    for arguments in [
+        &["run", "town", "--ticks", "1", "--store", &text][..],
+        &[
+            "run",
+            "town",
+            "--ticks",
+            "1",
+            "--store",
+            "postgres://localhost/a",
+        ],
+        &["run", "town", "--ticks", "1", "--server", "a"],
+        &["db", "check", &text],
+        &["db", "dump", &text],
+        &["db", "migrate", &text],
+        &["db", "check", "nowhere.db"],
+    ] {
+        let told = throng(arguments);
+        assert_eq!(
+            (told.code, told.out.as_str()),
+            (2, ""),
+            "{arguments:?}: {}",
+            told.err
+        );
+        let is_named = told.err.contains("notes.db")
+            || told.err.contains("nowhere.db")
+            || told.err.contains("--");
+        assert!(is_named, "{arguments:?}: {}", told.err);
+    }
+    let fresh = folder.path("fresh.db");
+    let told = throng(&["db", "migrate", &fresh]);
+    assert!(told.code == 0 && told.out.contains("0 → 2"), "{}", told.out);
+    let told = throng(&["db", "migrate", &fresh]);
+    assert!(
+        told.code == 0 && told.out.contains("up to date"),
+        "{}",
+        told.out
+    );
+    let told = throng(&["db", "check", &fresh]);
+    assert!(
+        told.code == 0 && told.out.ends_with("nothing is wrong\n"),
+        "{}",
+        told.out
+    );
+}

@@ -1,0 +1,77 @@
+//! The command line's small courtesies: what is meant is named, tables fit a terminal, and nothing is done in vain.
+
+use std::fs;
+
+use crate::rig::{Folder, throng};
+
+/// With parameters, and more parties than a line has room for.
+const CROWDED: &str = r#"Scenario(
+    name: "crowded", duration_s: 1, parameters: {"people": 40, "parties": 3000},
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
+    cast: [Crowd(kind: "player", count: people, clients: 0.5, messages_per_s: 2, behaviour: Wander(radius_m: 9))],
+    queues: [Queue(mode: "arena", rules: Groups(group_size: 2), parties: parties)],
+    expect: [Conserved],
+)"#;
+
+#[test]
+fn a_scenario_in_the_place_of_a_subcommand_is_told_how_it_is_played() {
+    for (name, is_scenario) in [("square.ron", true), ("siege", true), ("runn", false)] {
+        let told = throng(&[name]);
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{name}");
+        let tip = format!("tip: a scenario is played by `throng run {name}`");
+        assert_eq!(told.err.contains(&tip), is_scenario, "{}", told.err);
+    }
+    let told = throng(&["runn"]);
+    assert!(told.err.contains("'run'"), "{}", told.err);
+}
+
+#[test]
+fn a_negative_number_is_told_what_is_expected_and_not_how_to_hide_it() {
+    for (arguments, expected) in [
+        (["run", "--seed", "-1"], "expected a whole number from 0"),
+        (["run", "--ticks", "-1"], "expected a whole number from 0"),
+        (["run", "--duration", "-10s"], "expected a time of up to"),
+        (["run", "--threads", "-2"], "-2 is not in 1..=1024"),
+        (["bench", "--players", "-5"], "-5 is not in 1..="),
+    ] {
+        let told = throng(&arguments);
+        assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(told.err.contains(expected), "{}", told.err);
+        assert!(!told.err.contains("tip:"), "{}", told.err);
+    }
+}
+
+#[test]
+fn the_table_of_a_run_names_what_was_set_and_fits_eighty_columns() {
+    let folder = Folder::new();
+    let scenario = folder.write("crowded.ron", CROWDED);
+    let told = throng(&["run", &scenario, "--set", "people=300", "--threads", "1"]);
+    assert_eq!(told.code, 0, "{}\n{}", told.out, told.err);
+    let second = told.out.lines().nth(1).unwrap();
+    assert_eq!(second, "parameters  parties = 3000, people = 300");
+    for line in told.out.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let words: Vec<&str> = told.out.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(words.contains("ok parties conserved: "), "{words}");
+    assert!(words.ends_with("path requests"), "{words}");
+    let last = told.out.lines().last().unwrap();
+    assert!(last.starts_with("        "), "it goes on, set in: {last:?}");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_told_before_the_work() {
+    let folder = Folder::new();
+    let scenario = folder.write("crowded.ron", CROWDED);
+    let hashes = folder.path("hashes");
+    let lost = folder.path("absent/crowd.png");
+    let told = throng(&["run", &scenario, "--hashes", &hashes, "--picture", &lost]);
+    assert_eq!((told.code, told.out.as_str()), (2, ""), "{}", told.err);
+    assert!(told.err.contains("could not create `"), "{}", told.err);
+    assert!(fs::metadata(&hashes).is_err(), "no tick was done");
+    let kept = folder.write("kept.png", "kept");
+    let told = throng(&["run", &scenario, "--set", "nobody=1", "--picture", &kept]);
+    assert_eq!(told.code, 2, "{}", told.err);
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+}
