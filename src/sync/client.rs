@@ -22,10 +22,11 @@ use glam::Vec2;
 use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
 use super::motion::{MotionBase, Tier};
+use super::notices::ClientNotices;
 use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
-use crate::outbox::{BatchPart, MessageSpan};
-use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
+use crate::outbox::{BatchPart, CloseReason, MessageSpan};
+use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
 
 /// An object that a client knows.
@@ -95,7 +96,12 @@ pub struct ClientState {
     told_own: Option<(u32, u32)>,
     /// It was told which version this is.
     greeted: bool,
+    /// What it is told about its session with the next line.
+    notices: ClientNotices,
 }
+
+/// The bytes of what replication keeps of a client, without its lists.
+pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
 
 /// An announcement that waits for its object's snapshot, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,7 +177,38 @@ impl ClientState {
             begins: false,
             told_own: None,
             greeted: false,
+            notices: ClientNotices::default(),
         }
+    }
+
+    /// A client that goes on with a session that another connection had: what begins for it has the next epoch.
+    #[must_use]
+    pub fn resuming(client: ClientId, epoch: u8) -> Self {
+        Self {
+            epoch,
+            ..Self::new(client)
+        }
+    }
+
+    /// It is told something about its session with the next line.
+    pub fn tell(&mut self, notice: SessionNotice) {
+        self.notices.tell(notice);
+    }
+
+    /// Whether something about its session waits to be told.
+    #[must_use]
+    pub const fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    /// The last line of a client whose session ended, with what it is told of that.
+    pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: Hello) {
+        let number = reason.number();
+        self.tell(SessionNotice::Closed { reason: number });
+        part.begin(self.client, self.epoch, 0);
+        self.notices.fill(&mut self.greeted, part, hello);
+        part.close(reason);
+        part.end();
     }
 
     /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
@@ -331,10 +368,10 @@ impl ClientState {
             self.end();
         }
         if self.own.is_none() {
-            return self.fill_parting(part, around.input, counters);
+            return self.fill_parting(part, around.input, around.hello, counters);
         }
         part.begin(self.client, self.epoch, around.input);
-        let mut spent = 0;
+        let mut spent = self.notices.fill(&mut self.greeted, part, around.hello);
         if let Some(snapshot) = greeting {
             let bytes = self.greet(part, around, snapshot);
             counters.snapshots.one(bytes);
@@ -360,15 +397,29 @@ impl ClientState {
         part.end();
     }
 
-    /// The line of a client that controls nothing: once, that what it controlled is gone.
-    pub fn fill_parting(&mut self, part: &mut BatchPart, input: u16, counters: &mut SentCounters) {
-        let Some((id, generation)) = self.told_own.take() else {
-            return;
-        };
+    /// The line of a client that controls nothing: once, that what it controlled is gone; and what it is told about its
+    /// session.
+    pub fn fill_parting(
+        &mut self,
+        part: &mut BatchPart,
+        input: u16,
+        hello: Hello,
+        counters: &mut SentCounters,
+    ) {
         part.begin(self.client, self.epoch, input);
-        let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
-        counters.despawns.one(bytes);
+        if let Some((id, generation)) = self.told_own.take() {
+            let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
+            counters.despawns.one(bytes);
+        }
+        self.credit -= self.notices.fill(&mut self.greeted, part, hello) as i64;
         part.end();
+    }
+
+    /// Nobody takes what it is sent: it is told nothing, and begins anew when that changes.
+    pub fn cut(&mut self) {
+        self.end();
+        self.told_own = None;
+        self.notices.clear();
     }
 
     /// Those that come to be known; gives the bytes.

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::wire::{
     Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, RemoteId, ServerMessage,
-    WireError, widen,
+    SessionNotice, WireError, widen,
 };
 
 /// Why a packet does not follow from those before it.
@@ -102,7 +102,12 @@ pub struct Mirror {
     ignored: u64,
     announces: u64,
     last_announce: Option<(Option<(u32, u32)>, Vec<u8>)>,
+    notices: Vec<SessionNotice>,
+    input: u16,
 }
+
+/// Notices that a mirror keeps for whoever asks; older ones are forgotten.
+const NOTICES_MAX: usize = 64;
 
 impl Mirror {
     /// Takes a packet. O(its bytes).
@@ -131,6 +136,7 @@ impl Mirror {
                 });
             }
             self.sequence = Some(header.sequence);
+            self.input = header.input;
         }
         self.packets += 1;
         let mut reader = Reader::new(messages);
@@ -144,6 +150,14 @@ impl Mirror {
                 ServerMessage::Hello(hello) => {
                     self.tick = hello.tick;
                     self.tick_s = 1000.0 / hello.tick_millihertz.max(1) as f32;
+                    continue;
+                }
+                // About the session, and so of no epoch.
+                ServerMessage::Notice(notice) => {
+                    if self.notices.len() == NOTICES_MAX {
+                        self.notices.remove(0);
+                    }
+                    self.notices.push(notice);
                     continue;
                 }
                 ServerMessage::Scene { .. } => self.epoch = header.epoch,
@@ -172,7 +186,7 @@ impl Mirror {
         let held_at =
             |motion: Motion| tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)));
         match message {
-            ServerMessage::Hello(_) => {}
+            ServerMessage::Hello(_) | ServerMessage::Notice(_) => {}
             ServerMessage::Scene { scene, size } => {
                 self.forget();
                 (self.scene, self.size_m) = (Some(scene), size.metres());
@@ -320,6 +334,17 @@ impl Mirror {
     #[must_use]
     pub const fn own(&self) -> Option<(u32, u32)> {
         self.own
+    }
+
+    /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.
+    pub fn take_notices(&mut self) -> Vec<SessionNotice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// The number of the client's last input that the server had handled, by the newest packet on the reliable channel.
+    #[must_use]
+    pub const fn input(&self) -> u16 {
+        self.input
     }
 
     /// The scene that this client is in; none before the first one, and after its own object was despawned.

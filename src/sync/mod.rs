@@ -21,6 +21,7 @@
 //! | `motion`, `announce` | what clients reckon on from; what is said once |
 //! | `membership` | what an object is in audiences of an embedder's own |
 //! | `client`, `remotes` | what one client knows and is sent next; what of it that it does not see |
+//! | `notices` | what one client is told about its session |
 //! | `counters` | what was sent, by kind |
 //! | `mirror` | a client in memory |
 //! | `plugin` | all that in the tick |
@@ -46,6 +47,7 @@ mod masks;
 mod membership;
 mod mirror;
 mod motion;
+mod notices;
 mod plugin;
 mod records;
 #[cfg(any(test, feature = "bench"))]
@@ -54,6 +56,7 @@ mod remotes;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
+pub use client::CLIENT_STATE_BYTES;
 pub use counters::{SentCount, SentCounters};
 #[cfg(feature = "bench")]
 pub use masks::{SlotMasks, bits};

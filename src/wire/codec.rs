@@ -76,6 +76,12 @@ pub enum WireError {
         /// The most bytes that it may have.
         max: u32,
     },
+    /// Bytes that are no UTF-8 where a text is to be.
+    #[error("byte {at}: expected a text in UTF-8")]
+    Text {
+        /// The first byte that is none.
+        at: usize,
+    },
     /// Bytes behind the end of a message.
     #[error("byte {at}: {found} bytes behind the end of the message")]
     Trailing {

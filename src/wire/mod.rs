@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `codec` | varints and fixed numbers, read with the place of whatever does not fit |
 //! | `packet` | headers, packets made from messages, long messages in parts |
+//! | `position` | positions, as either direction has them |
 //! | `client`, `server` | the messages of either direction |
+//! | `notice` | what a server says about the session itself |
 //! | `value` | values of attributes, and how they are encoded |
 //!
 //! All integers are little endian. A *varint* is LEB128: seven bits a byte, lowest first, the high bit set on all bytes but
@@ -16,14 +18,27 @@
 //! square, so reading it is a division by 64, and it is off by at most 1/128 m on each axis.
 //!
 //! # Client to server
-//! One message a frame: a kind byte, then the body; bytes after it are an error. A message has at most 32 bytes.
+//! One message a frame: a kind byte, then the body; bytes after it are an error. A message has at most 1,024 bytes.
 //!
 //! | kind | message | body |
 //! |---|---|---|
-//! | 1 | [`Login`](ClientMessage::Login) | player: varint (64 bits) |
+//! | 1 | [`Login`](ClientMessage::Login) | player: varint (64 bits); credential: all bytes that follow, at most 512 |
 //! | 2 | [`Logout`](ClientMessage::Logout) | – |
 //! | 3 | [`Move`](ClientMessage::Move) | position where the own object now wants to be; heading: 1 byte |
 //! | 4 | [`Face`](ClientMessage::Face) | heading: 1 byte |
+//! | 5 | [`Resume`](ClientMessage::Resume) | player: varint (64 bits); token: 16 bytes |
+//! | 6 | [`Ready`](ClientMessage::Ready) | scene: varint |
+//! | 7 | [`Ping`](ClientMessage::Ping) | number: varint |
+//! | 8 | [`Input`](ClientMessage::Input) | its number, the client's tick: 2 bytes each; heading: 1 byte; buttons: varint; motion: 1 byte, 0 stands, 1 a position follows, 2 a direction (1 byte) follows |
+//! | 9 | [`MoveTo`](ClientMessage::MoveTo) | position |
+//! | 10 | [`Stop`](ClientMessage::Stop) | – |
+//! | 11 | [`ViewCap`](ClientMessage::ViewCap) | players: varint (16 bits) |
+//! | 12 | [`Interact`](ClientMessage::Interact) | id, generation: varints; verb: varint (16 bits) |
+//! | 13 | [`QueueFor`](ClientMessage::QueueFor) | mode: varint (16 bits) |
+//! | 14 | [`CancelQueue`](ClientMessage::CancelQueue) | – |
+//! | 15 | [`AnswerMatch`](ClientMessage::AnswerMatch) | 1 byte: 1 accepts, 0 does not |
+//! | 16 | [`Say`](ClientMessage::Say) | scope: 1 byte, 0 who sees the speaker, 1 its scene, 2 its party, 3 its team; text: all bytes that follow, at most 512 of UTF-8 |
+//! | 17 | [`User`](ClientMessage::User) | kind: varint (16 bits); all bytes that follow, as the game defines them |
 //!
 //! Every message is an *input* and has a number: the first that comes from a connection is 1, whatever it says, and each that
 //! comes after it is the next, modulo 65,536. Those count too that do not decode, come before the login or are refused because
@@ -71,6 +86,14 @@
 //! | 10 | *Remote* | scene, id, generation, kind: varints; number of attributes: varint; that many attributes. All that is told of an object that this client need not see; what was told of it by earlier ones is forgotten. Id 0 is the scene itself, of generation and kind 0 |
 //! | 11 | *RemoteDelta* | scene, id, generation: varints; number of attributes: varint; that many attributes |
 //! | 12 | *Forget* | scene, id, generation: varints; nothing more is told of a Remote |
+//! | 13 | *Queued* | place: varint; 1 is next |
+//! | 14 | *Welcome* | player: varint (64 bits); token for *Resume*: 16 bytes |
+//! | 15 | *Loading* | scene: varint; width, height: varints, in 1/64 m; what is in it is told after *Ready* |
+//! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere; nothing follows |
+//! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
+//!
+//! Kinds 13 to 17 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
+//! what is known of a scene.
 //!
 //! A *Despawn* of the client's own object says that the client controls nothing any more: the object is gone, its scene closed,
 //! or control of it was taken away. The client then forgets all objects and Remotes and is in no scene; the packet has the
@@ -98,22 +121,29 @@
 
 mod client;
 mod codec;
+mod notice;
 mod packet;
+mod position;
 mod server;
 mod value;
 
-pub use client::ClientMessage;
+pub use client::{
+    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientInput, ClientMessage, InputMotion,
+    MessageClass, ResumeToken, SAY_BYTES_MAX, SayScope,
+};
 pub use codec::{Reader, WireError, write_varint};
+pub use notice::SessionNotice;
 pub use packet::{
     Channel, ChannelState, HELLO, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, MTU_MAX_BYTES,
     MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketTotals, PacketWriter,
     Reassembler, Received, is_newer, widen,
 };
+pub use position::{PositionQuantum, quantise};
 pub use server::{
-    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, PositionQuantum,
-    RemoteId, ServerMessage, quantise, write_announce, write_attribute, write_delta_head,
-    write_despawn, write_forget, write_motion, write_own, write_remote_delta_head,
-    write_remote_head, write_removed_attribute, write_scene, write_snapshot_head,
+    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, RemoteId,
+    ServerMessage, write_announce, write_attribute, write_delta_head, write_despawn, write_forget,
+    write_motion, write_own, write_remote_delta_head, write_remote_head, write_removed_attribute,
+    write_scene, write_snapshot_head,
 };
 pub use value::{Encoding, Value};
 

@@ -5,7 +5,9 @@ use smallvec::SmallVec;
 
 use super::codec;
 use super::codec::{Reader, WireError, write_varint};
+use super::notice::SessionNotice;
 use super::packet::{HELLO, Hello};
+use super::position::{PositionQuantum, quantise, read_position, write_position};
 
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
@@ -13,39 +15,8 @@ pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
 /// What stands in place of a value's length, and for the value too, where the object has the attribute no more.
 pub const ATTRIBUTE_REMOVED: u32 = 256;
 
-/// Position units a metre.
-const UNITS_A_METRE: f32 = 64.0;
-
 /// Velocity units a metre a second.
 const VELOCITY_UNITS: f32 = 256.0;
-
-/// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PositionQuantum {
-    /// To the right, in 1/64 m.
-    pub x: u32,
-    /// Down, in 1/64 m.
-    pub y: u32,
-}
-
-impl PositionQuantum {
-    /// The point that it stands for, in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
-    #[must_use]
-    pub fn metres(self) -> Vec2 {
-        Vec2::new(self.x as f32, self.y as f32) / UNITS_A_METRE
-    }
-}
-
-/// The quantum nearest to a position in metres, of two that are as near the higher; what is negative or not a number becomes
-/// 0, and what is too large the largest there is.
-#[must_use]
-pub fn quantise(position: Vec2) -> PositionQuantum {
-    let units = (position * UNITS_A_METRE).round();
-    PositionQuantum {
-        x: units.x as u32,
-        y: units.y as u32,
-    }
-}
 
 /// Where an object was at a tick and how it moved then; where it is later follows from that until a newer one comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,6 +160,8 @@ impl RemoteId {
 pub enum ServerMessage<'a> {
     /// The first message that a client gets.
     Hello(Hello),
+    /// Something about the session itself.
+    Notice(SessionNotice),
     /// The client is in this scene from now on.
     Scene {
         /// The scene's number.
@@ -349,6 +322,9 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 motion: Motion::read(reader)?,
             },
+            kind if SessionNotice::is_notice(kind) => {
+                Self::Notice(SessionNotice::read(kind, reader)?)
+            }
             found => return Err(WireError::Kind { at, found }),
         })
     }
@@ -493,18 +469,6 @@ fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute
 fn read_u16(reader: &mut Reader) -> Result<u16, WireError> {
     let at = reader.at();
     u16::try_from(reader.varint_u32()?).map_err(|_| codec::WireError::Varint { at, bits: 16 })
-}
-
-pub(super) fn write_position(bytes: &mut Vec<u8>, position: PositionQuantum) {
-    write_varint(bytes, u64::from(position.x));
-    write_varint(bytes, u64::from(position.y));
-}
-
-pub(super) fn read_position(reader: &mut Reader) -> Result<PositionQuantum, WireError> {
-    Ok(PositionQuantum {
-        x: reader.varint_u32()?,
-        y: reader.varint_u32()?,
-    })
 }
 
 #[cfg(test)]
