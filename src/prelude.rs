@@ -41,7 +41,8 @@ pub use crate::session::{
     SessionState, Sessions, TransportClaims, TransportHandle, connect, control, disconnect,
 };
 pub use crate::sim::{
-    HashAppExt, Heartbeat, HeartbeatSystems, RandomStreams, SimPlugin, SimSettings, SimSystems,
+    HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
+    OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems,
     SimTick, StateHasher, Workers,
 };
 pub use crate::sync::{

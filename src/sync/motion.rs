@@ -178,6 +178,12 @@ impl Tier {
         self.0
     }
 
+    /// The tier whose turns come half as often, so many times over.
+    #[must_use]
+    pub const fn doubled(self, times: u8) -> Self {
+        Self(self.0 + times)
+    }
+
     /// Whether the tier's turn is in this tick; objects take turns by their id.
     #[must_use]
     pub const fn is_due(self, tick: u64, id: u32) -> bool {
