@@ -42,8 +42,8 @@ pub use crate::session::{
 };
 pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
-    OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems,
-    SimTick, StateHasher, Workers,
+    OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems, SimTick, StateHasher,
+    Workers,
 };
 pub use crate::sync::{
     Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,

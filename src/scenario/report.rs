@@ -532,7 +532,13 @@ pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
 pub(super) fn overload(world: &World) -> OverloadFigures {
     let overload = world.resource::<Overload>();
     let stats = world.resource::<OverloadStats>();
-    let [_, stretched_ticks, deferred_ticks, refused_ticks, dilated_ticks] = stats.ticks;
+    let [
+        _,
+        stretched_ticks,
+        deferred_ticks,
+        refused_ticks,
+        dilated_ticks,
+    ] = stats.ticks;
     OverloadFigures {
         level: overload.level().number() as u64,
         max_level: stats.highest.number() as u64,

@@ -451,7 +451,10 @@ impl ScenarioRun {
 
     /// How often the time in which clients learn something is doubled now.
     fn stretch(&self) -> u8 {
-        self.server.world().resource::<Overload>().update_doublings()
+        self.server
+            .world()
+            .resource::<Overload>()
+            .update_doublings()
     }
 }
 

@@ -95,7 +95,9 @@ impl Sessions {
     /// The sessions of clients that connected after one, or of all, by ascending number.
     pub(super) fn newer_than(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
         let from = client.map_or(Bound::Unbounded, Bound::Excluded);
-        self.open.range((from, Bound::Unbounded)).map(|(&new, _)| new)
+        self.open
+            .range((from, Bound::Unbounded))
+            .map(|(&new, _)| new)
     }
 
     /// How many are open.

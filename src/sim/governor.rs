@@ -55,7 +55,8 @@ pub struct OverloadSettings {
     pub rise_s: f32,
     /// How long a level lasts at least before it is left, in seconds.
     pub fall_s: f32,
-    /// How often the time between two updates of the same object doubles for a client, at most 3. Its own object is exempt.
+    /// How often the time between two updates of the same object doubles for a client, at most 3: motions, their repetitions and
+    /// attributes. How its own object moves it is told at once all the same.
     pub update_doublings: u8,
     /// What is left of the budgets of what can wait, as a share: enters and looks of views, objects told to a client anew,
     /// searches for paths. Of each at least one is left, and what waits keeps its order.
@@ -434,7 +435,11 @@ mod tests {
         assert_eq!(settings.rules(50_000_000).rise_at[3], 4_000_000);
         let defaults = OverloadSettings::default().rules(50_000_000);
         assert_eq!(
-            (defaults.smoothing_ticks, defaults.rise_ticks, defaults.fall_ticks),
+            (
+                defaults.smoothing_ticks,
+                defaults.rise_ticks,
+                defaults.fall_ticks
+            ),
             (10, 20, 100)
         );
         let all = OverloadThresholds {

@@ -152,7 +152,10 @@ impl Default for Overload {
 impl Overload {
     /// Takes what the last tick cost, in millionths of its budget. Call it once a tick. O(1).
     pub fn observe(&mut self, load: u32, rules: &OverloadRules) -> Option<OverloadChange> {
-        let (mean, ticks) = (i64::from(self.load), i64::from(rules.smoothing_ticks.max(1)));
+        let (mean, ticks) = (
+            i64::from(self.load),
+            i64::from(rules.smoothing_ticks.max(1)),
+        );
         let mean = mean + (i64::from(load.min(LOAD_MAX)) - mean) / ticks;
         self.load = u32::try_from(mean).unwrap_or(0);
         self.level_ticks = self.level_ticks.saturating_add(1);
@@ -551,7 +554,10 @@ mod tests {
         let of_levels: Vec<_> = (0..5).map(|n| [0, 1, 2, 3].map(|of| of < n)).collect();
         assert_eq!(seen[..5], of_levels);
         assert_eq!(overload.deferred(3), 1, "never nothing of something");
-        assert_eq!([0, u64::MAX].map(|all| overload.deferred(all) > 0), [false, true]);
+        assert_eq!(
+            [0, u64::MAX].map(|all| overload.deferred(all) > 0),
+            [false, true]
+        );
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::request::PathRequest;
 use super::settings::NavSettings;
 use super::waiting::Asking;
 use crate::map::SceneMap;
-use crate::sim::{Overload, Workers};
 use crate::sim::clock::Stopwatch;
+use crate::sim::{Overload, Workers};
 
 /// A chunk for another thread has at least this many searches.
 const CHUNK_SEARCHES_MIN: usize = 2;
