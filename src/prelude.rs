@@ -41,8 +41,9 @@ pub use crate::session::{
     SessionState, Sessions, TransportClaims, TransportHandle, connect, control, disconnect,
 };
 pub use crate::sim::{
-    HashAppExt, Heartbeat, HeartbeatSystems, RandomStreams, SimPlugin, SimSettings, SimSystems,
-    SimTick, StateHasher, Workers,
+    HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
+    OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems, SimTick, StateHasher,
+    Workers,
 };
 pub use crate::sync::{
     Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,

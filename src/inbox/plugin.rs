@@ -10,7 +10,7 @@ use super::budget::{BudgetRule, MessageCosts};
 use super::intake::Intake;
 use super::queue::{InboxCounters, InboxLimits};
 use super::quota::ClientQuota;
-use crate::sim::{self, HashAppExt};
+use crate::sim::{self, Growth, HashAppExt, WorkAppExt};
 
 /// The bounded queue of inbound messages; sessions drain it in `Ingest`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +29,13 @@ impl Plugin for InboxPlugin {
         app.register_type::<InboxSettings>();
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
+            .reckon_work({
+                let mut handled = Growth::default();
+                move |world, _| {
+                    let costs = world.resource::<InboxSettings>().costs;
+                    handled.to(world.resource::<Inbox>().counters().handled) * costs.of(false, 0)
+                }
+            })
             .hash_part("inbox", |world, hasher| {
                 let inbox = world.resource::<Inbox>();
                 let intake = inbox.intake();

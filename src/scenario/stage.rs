@@ -24,7 +24,7 @@ use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
 use crate::session::{SessionKey, SessionSettings};
-use crate::sim::{RandomStreams, SimSettings, StateHasher};
+use crate::sim::{LoadMeasure, RandomStreams, SimSettings, StateHasher};
 use crate::sync::Audience;
 use crate::world::{
     GuildId, KindId, Object, ObjectKinds, Scene, SceneSpec, TeamId, WorldError, open_scene,
@@ -333,6 +333,12 @@ pub(super) fn set_up(
         ..settings.nav.clone()
     });
     world.insert_resource(settings.inbox.clone());
+    let mut overload = settings.overload.clone();
+    if overload.measure == LoadMeasure::Auto {
+        // At any pace a run is the same.
+        overload.measure = LoadMeasure::Off;
+    }
+    world.insert_resource(overload);
     // What clients are told is the same in every run.
     let seed = world.resource::<RandomStreams>().seed();
     world.insert_resource(SessionKey::seeded(seed));

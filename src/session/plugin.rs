@@ -10,6 +10,7 @@ mod messages;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod time_rate;
 mod told;
 
 pub use control::{ControlledBy, control};
@@ -28,6 +29,7 @@ use bevy_ecs::prelude::*;
 use self::control::{UncontrolledObjects, control_when_placed, despawn_uncontrolled};
 use self::ingest::{IngestState, ingest};
 use self::messages::UserMessages;
+use self::time_rate::tell_time_rate;
 use self::told::ask_to_load;
 use super::authentication::Authentication;
 use super::sessions::Sessions;
@@ -76,7 +78,8 @@ impl Plugin for SessionPlugin {
             .add_systems(FixedUpdate, ingest.in_set(SimSystems::Ingest))
             .add_systems(
                 FixedUpdate,
-                ask_to_load
+                (ask_to_load, tell_time_rate)
+                    .chain()
                     .after(SimSystems::Heartbeat)
                     .before(SimSystems::Replicate),
             )

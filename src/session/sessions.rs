@@ -16,6 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::Bound;
 
 use bevy_ecs::prelude::*;
 
@@ -89,6 +90,14 @@ impl Sessions {
     /// All sessions by ascending number.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &Session)> {
         self.open.iter().map(|(&client, session)| (client, session))
+    }
+
+    /// The sessions of clients that connected after one, or of all, by ascending number.
+    pub(super) fn newer_than(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
+        let from = client.map_or(Bound::Unbounded, Bound::Excluded);
+        self.open
+            .range((from, Bound::Unbounded))
+            .map(|(&new, _)| new)
     }
 
     /// How many are open.
@@ -287,11 +296,12 @@ impl Sessions {
             return true;
         }
         let is_full = self.line.len() >= self.rules.queue_max;
-        if is_full
-            && !self
+        // Where nobody is let in for now, room inside makes none in the line.
+        let goes_on = self.rules.admitted_per_tick_max > 0
+            && self
                 .line
-                .has_room(class, self.rules.players_max, self.rules.kept)
-        {
+                .has_room(class, self.rules.players_max, self.rules.kept);
+        if is_full && !goes_on {
             self.end(client, LogoutReason::Full);
             return true;
         }

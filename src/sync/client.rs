@@ -156,6 +156,8 @@ pub struct Allowance {
     pub enters_per_tick: u32,
     /// Up to where an object is told of every tick, in metres.
     pub near_m: f32,
+    /// How often the time between two motions of an object doubles beyond what its distance says; never for its own.
+    pub update_doublings: u8,
 }
 
 impl ClientState {
@@ -476,6 +478,7 @@ impl ClientState {
         let Surroundings {
             records: scene,
             tick,
+            allowance,
             ..
         } = *around;
         let own = self.own.map_or(0, |(_, own, _)| own);
@@ -509,7 +512,9 @@ impl ClientState {
             }
             // Written always and counted if due: which it is no branch could foresee.
             behind[behind_count] = place as u32;
-            let is_due = (news.motion != link.motion) & link.tier.is_due(tick, link.id);
+            let doublings = allowance.update_doublings * u8::from(link.id != own);
+            let tier = link.tier.doubled(doublings);
+            let is_due = (news.motion != link.motion) & tier.is_due(tick, link.id);
             behind_count += usize::from(is_due);
         }
         for link in &self.links[known..] {

@@ -103,6 +103,8 @@ pub struct Mirror {
     announces: u64,
     last_announce: Option<(Option<(u32, u32)>, Vec<u8>)>,
     notices: Vec<SessionNotice>,
+    /// By how many percent simulated time is slower than real time.
+    slower_percent: u8,
     input: u16,
 }
 
@@ -154,6 +156,9 @@ impl Mirror {
                 }
                 // About the session, and so of no epoch.
                 ServerMessage::Notice(notice) => {
+                    if let SessionNotice::TimeRate { percent } = notice {
+                        self.slower_percent = 100 - percent.clamp(1, 100);
+                    }
                     if self.notices.len() == NOTICES_MAX {
                         self.notices.remove(0);
                     }
@@ -371,6 +376,23 @@ impl Mirror {
         let object = self.objects.get(&id)?;
         let ticks = tick.saturating_sub(object.motion_tick);
         Some(object.motion.after(ticks as f32 * self.tick_s))
+    }
+
+    /// How fast simulated time passes, in percent of real time.
+    #[must_use]
+    pub const fn time_percent(&self) -> u8 {
+        100 - self.slower_percent
+    }
+
+    /// Where an object is by now, in metres, as far as this client knows: so many real seconds after the latest tick that a
+    /// packet named. Reckoned at the pace that the server says simulated time has.
+    #[must_use]
+    pub fn position_after(&self, id: u32, real_s: f32) -> Option<Vec2> {
+        let object = self.objects.get(&id)?;
+        let ticks = self.tick.saturating_sub(object.motion_tick);
+        let since_s = real_s * f32::from(self.time_percent()) / 100.0;
+        let simulated_s = ticks as f32 * self.tick_s + since_s;
+        Some(object.motion.after(simulated_s))
     }
 
     /// How many announcements came.

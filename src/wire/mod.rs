@@ -91,8 +91,9 @@
 //! | 15 | *Loading* | scene: varint; width, height: varints, in 1/64 m; what is in it is told after *Ready* |
 //! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere; nothing follows |
 //! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
+//! | 18 | *TimeRate* | percent: 1 byte, 1 to 100; what lies beyond counts as the nearest. From the packet's tick on, as many ticks pass in a real second as *Hello* says times this. 100 until one comes |
 //!
-//! Kinds 13 to 17 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
+//! Kinds 13 to 18 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
 //! what is known of a scene.
 //!
 //! A *Despawn* of the client's own object says that the client controls nothing any more: the object is gone, its scene closed,

@@ -38,6 +38,11 @@ pub enum SessionNotice {
         /// The tick that answers.
         tick: u64,
     },
+    /// From the packet's tick on simulated time passes so fast: the server has more to do than it can.
+    TimeRate {
+        /// In percent of real time, 1 to 100. So many ticks less pass in a real second; what a tick is in simulated time stays.
+        percent: u8,
+    },
 }
 
 const QUEUED: u8 = 13;
@@ -45,12 +50,13 @@ const WELCOME: u8 = 14;
 const LOADING: u8 = 15;
 const CLOSED: u8 = 16;
 const PONG: u8 = 17;
+const TIME_RATE: u8 = 18;
 
 impl SessionNotice {
     /// Whether a message of this kind is a notice.
     #[must_use]
     pub(super) const fn is_notice(kind: u8) -> bool {
-        QUEUED <= kind && kind <= PONG
+        QUEUED <= kind && kind <= TIME_RATE
     }
 
     /// Appends the message's bytes.
@@ -71,6 +77,7 @@ impl SessionNotice {
                 write_position(bytes, size);
             }
             Self::Closed { reason } => bytes.extend([CLOSED, reason]),
+            Self::TimeRate { percent } => bytes.extend([TIME_RATE, percent]),
             Self::Pong { number, tick } => {
                 bytes.push(PONG);
                 write_varint(bytes, u64::from(number));
@@ -101,6 +108,9 @@ impl SessionNotice {
                 number: reader.varint_u32()?,
                 tick: reader.varint_u64()?,
             },
+            TIME_RATE => Self::TimeRate {
+                percent: reader.byte()?,
+            },
             found => return Err(WireError::Kind { at, found }),
         })
     }
@@ -124,6 +134,7 @@ mod tests {
                 SessionNotice::Loading { scene, size }
             }),
             any::<u8>().prop_map(|reason| SessionNotice::Closed { reason }),
+            any::<u8>().prop_map(|percent| SessionNotice::TimeRate { percent }),
             (any::<u32>(), any::<u64>())
                 .prop_map(|(number, tick)| SessionNotice::Pong { number, tick }),
         ]

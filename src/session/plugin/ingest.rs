@@ -20,7 +20,7 @@ use crate::session::reasons::{LogoutReason, SessionRefused};
 use crate::session::sessions::{SessionEffect, Sessions};
 use crate::session::transport::TransportHandle;
 use crate::sim::clock::Stopwatch;
-use crate::sim::{SimTick, StateHasher};
+use crate::sim::{Overload, SimTick, StateHasher};
 use crate::wire::{ClientId, MessageClass};
 
 /// Messages that are taken at once, with the intake locked.
@@ -79,12 +79,18 @@ pub(super) fn ingest(world: &mut World) {
 fn begin(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let timestep = world.resource::<Time<Fixed>>().timestep();
-    let rules = world
+    let overload = *world.resource::<Overload>();
+    let mut rules = world
         .resource::<SessionSettings>()
         .rules(timestep.as_secs_f64());
+    if !overload.admits_logins() {
+        rules.admitted_per_tick_max = 0;
+    }
     world.resource_mut::<Sessions>().begin_tick(tick, rules);
     let tick_ns = u64::try_from(timestep.as_nanos()).unwrap_or(u64::MAX);
-    let limits = world.resource::<InboxSettings>().limits(tick_ns);
+    // Clients send by real time, of which a tick has more while simulated time is dilated.
+    let real_ns = tick_ns.saturating_mul(100) / u64::from(overload.time_percent().max(1));
+    let limits = world.resource::<InboxSettings>().limits(real_ns);
     world.resource::<Inbox>().intake().begin_tick(tick, limits);
 }
 

@@ -16,7 +16,7 @@ use super::stats::SyncStats;
 use crate::aoi::SceneInterest;
 use crate::outbox::{BatchPart, Outbox, OutboxSettings};
 use crate::session::{ClientTold, SessionClosed, Sessions};
-use crate::sim::{SimTick, Workers};
+use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::client::{Allowance, ClientState, Link, Surroundings};
 use crate::sync::records::{SceneRecords, Variant};
 use crate::wire::{ClientId, Hello};
@@ -29,7 +29,7 @@ pub(super) fn write_lines(
     mut stats: ResMut<SyncStats>,
     (sessions, attributes): (Res<Sessions>, Res<Attributes>),
     (mut told, mut closed): (MessageReader<ClientTold>, MessageReader<SessionClosed>),
-    (settings, packing): (Res<SyncSettings>, Res<OutboxSettings>),
+    (settings, packing, overload): (Res<SyncSettings>, Res<OutboxSettings>, Res<Overload>),
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
     objects: Query<&Object>,
@@ -61,7 +61,7 @@ pub(super) fn write_lines(
     let news = TickNews {
         scenes: records,
         shared: &outbox.batch_mut().shared,
-        allowance: settings.allowance(tick_s),
+        allowance: settings.allowance(tick_s, &overload),
         hello,
         sessions: &sessions,
         attributes: &attributes,
