@@ -89,17 +89,23 @@ pub fn check_move(
     if !ground.is_free_at(to) {
         return Err(Refusal::Blocked);
     }
-    // The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then
-    // the line of the tiles says that there is nothing in the way.
-    let is_free = ground.is_step_free(from, to)
-        || ground
-            .tiles
-            .line_is_free(ground.tile_at(from), ground.tile_at(to));
-    if is_free {
+    if is_way_free(ground, from, to) {
         Ok(distance_m)
     } else {
         Err(Refusal::InTheWay)
     }
+}
+
+/// Whether a player comes from one point to another in a straight line.
+///
+/// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
+/// tiles says that there is nothing in the way.
+pub(super) fn is_way_free(ground: Ground, from: Vec2, to: Vec2) -> bool {
+    ground.is_step_free(from, to)
+        || ground.is_free_at(to)
+            && ground
+                .tiles
+                .line_is_free(ground.tile_at(from), ground.tile_at(to))
 }
 
 #[cfg(test)]

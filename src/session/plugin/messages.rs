@@ -14,7 +14,7 @@ use crate::inbox::InboundMessage;
 use crate::session::{LogoutReason, SessionState, Sessions};
 use crate::sim::SimTick;
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
-use crate::world::{MoveInput, PlayerId, SceneId};
+use crate::world::{MoveInput, PlayerId, PlayerMotion, SceneId};
 
 /// A message of the game's own, sent as `User`.
 pub trait ClientMessageType: Sized + Send + Sync + 'static {
@@ -136,19 +136,19 @@ fn act(
 ) -> Result<(), MessageFault> {
     let what = match message {
         ClientMessage::Move { to, heading } => {
-            let to = Some(to.metres());
+            let motion = PlayerMotion::To(to.metres());
             world.write_message(MoveInput {
                 entity,
-                to,
+                motion,
                 heading,
             });
             return Ok(());
         }
         ClientMessage::Face { heading } => {
-            let to = None;
+            let motion = PlayerMotion::Turn;
             world.write_message(MoveInput {
                 entity,
-                to,
+                motion,
                 heading,
             });
             return Ok(());
@@ -190,17 +190,15 @@ fn take_input(
     if !sessions.take_input(client, input.seq) {
         return Err("an input that is no newer than the last");
     }
-    let to = match input.motion {
-        InputMotion::Stand => None,
-        InputMotion::To(to) => Some(to.metres()),
-        InputMotion::Towards(_) => {
-            return Err("goes in a direction, which this server does not take");
-        }
+    let motion = match input.motion {
+        InputMotion::Stand => PlayerMotion::Stand,
+        InputMotion::To(to) => PlayerMotion::To(to.metres()),
+        InputMotion::Towards(direction) => PlayerMotion::Towards(direction),
     };
     let heading = input.heading;
     world.write_message(MoveInput {
         entity,
-        to,
+        motion,
         heading,
     });
     world.write_message(PlayerInput {
