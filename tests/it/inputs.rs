@@ -330,6 +330,7 @@ fn touch(world: &mut World, walker: &mut Walker, now: u64, chance: &mut Chance) 
         }
         1 => {
             let at = (world.position(entity) / TILE_M).as_uvec2();
+            let at = at.min(glam::UVec2::splat(78));
             let rect = TileRect::new(at.x, at.y, 2, 2);
             edit_map(world.server.world_mut(), scene, rect, &TileEdit::Block).unwrap();
             let map = world.server.world().get::<SceneMap>(scene).unwrap();
@@ -376,7 +377,7 @@ fn on_a_line_that_keeps_inputs_in_order_nothing_but_the_first_place_is_ever_corr
         (Line { lag: 9, ..CALM }, 64.0),
     ] {
         let walked = walk(line, Fate::Nothing, hz, 1_200, 3);
-        assert!(walked.acted > 1_100 && walked.told > 500, "{walked:?}");
+        assert!(walked.acted > 1_100 && walked.told > 400, "{walked:?}");
         assert!(walked.slid_or_stood > 100, "there are walls: {walked:?}");
         let [first] = walked.corrections[..] else {
             panic!("{walked:?}");

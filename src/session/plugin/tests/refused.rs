@@ -103,8 +103,8 @@ impl ClientMessageType for Heal {
     }
 }
 
-#[test]
-fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
+/// An app with views and a client that controls an object: itself, one near it, one far away, and one that left the scene.
+fn among_others() -> (App, ClientId, [(Entity, u32); 4]) {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, SessionPlugin, AoiPlugin));
     sim::clock::one_tick_an_update(&mut app);
@@ -115,26 +115,36 @@ fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
     };
     let scene = open_scene(app.world_mut(), spec(), ()).unwrap();
     let elsewhere = open_scene(app.world_mut(), spec(), ()).unwrap();
-    let mut spawn = |at: f32| {
+    let objects = [100.0, 110.0, 900.0, 120.0].map(|at| {
         let sight = (Viewer::new(ViewCaps::all(9)), Viewable::default());
-        spawn_object(app.world_mut(), scene, KindId(0), Vec2::splat(at), sight).unwrap()
-    };
-    let [own, near, far, moves] = [100.0, 110.0, 900.0, 120.0].map(&mut spawn);
+        let at = Vec2::splat(at);
+        let entity = spawn_object(app.world_mut(), scene, KindId(0), at, sight).unwrap();
+        let id = app.world().get::<Object>(entity).unwrap().id().0;
+        (entity, id)
+    });
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
     app.update();
-    assert!(control(app.world_mut(), client, own));
+    assert!(control(app.world_mut(), client, objects[0].0));
     app.update();
-    let of = |app: &App, entity| app.world().get::<Object>(entity).unwrap().id().0;
-    let [own_id, near_id, far_id, moves_id] = [own, near, far, moves].map(|it| of(&app, it));
-    change_scene(app.world_mut(), moves, elsewhere, Vec2::ONE).unwrap();
+    change_scene(app.world_mut(), objects[3].0, elsewhere, Vec2::ONE).unwrap();
     app.update();
+    (app, client, objects)
+}
+
+fn heal(id: &[u8; 1]) -> ClientMessage<'_> {
+    ClientMessage::User { kind: 3, bytes: id }
+}
+
+#[test]
+fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
+    let (mut app, client, [own, near, far, moved]) = among_others();
     let cases = [
-        (near_id, 0, Some(near)),
-        (own_id, 0, Some(own)),
-        (far_id, 0, None),
-        (near_id, 1, None),
-        (moves_id, 0, None),
+        (near.1, 0, Some(near.0)),
+        (own.1, 0, Some(own.0)),
+        (far.1, 0, None),
+        (near.1, 1, None),
+        (moved.1, 0, None),
         (999, 0, None),
         (u32::MAX, u32::MAX, None),
         (0, 0, None),
@@ -157,27 +167,24 @@ fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
             .collect();
         assert_eq!(targets, Vec::from_iter(target));
         // The same holds of what a game's own messages name.
-        if generation == 0 && id < 256 {
-            let heal = ClientMessage::User {
-                kind: 3,
-                bytes: &[id as u8],
-            };
-            let count = refused(&mut app, client, heal);
-            assert_eq!(count, u64::from(target.is_none()), "{id}");
-            let healed = app.world().resource::<Messages<FromClient<Heal>>>();
-            let healed = healed.iter_current_update_messages();
-            let healed: Vec<Entity> = healed.filter_map(|it| it.target).collect();
-            assert_eq!(healed, Vec::from_iter(target));
-        }
+        let Some(byte) = u8::try_from(id).ok().filter(|_| generation == 0) else {
+            continue;
+        };
+        let count = refused(&mut app, client, heal(&[byte]));
+        assert_eq!(count, u64::from(target.is_none()), "{id}");
+        let healed = app.world().resource::<Messages<FromClient<Heal>>>();
+        let healed = healed.iter_current_update_messages();
+        let healed: Vec<Entity> = healed.filter_map(|it| it.target).collect();
+        assert_eq!(healed, Vec::from_iter(target));
     }
-    // Who controls nothing names nothing, and moves nothing.
-    app.world_mut().entity_mut(own).remove::<ControlledBy>();
+}
+
+#[test]
+fn who_controls_nothing_names_nothing_and_moves_nothing() {
+    let (mut app, client, [own, near, ..]) = among_others();
+    app.world_mut().entity_mut(own.0).remove::<ControlledBy>();
     app.update();
-    let heal = ClientMessage::User {
-        kind: 3,
-        bytes: &[near_id as u8],
-    };
-    assert_eq!(refused(&mut app, client, heal), 1);
+    assert_eq!(refused(&mut app, client, heal(&[near.1 as u8])), 1);
     let unknown = ClientMessage::User {
         kind: 4,
         bytes: &[],
