@@ -47,8 +47,8 @@ pub use crate::sim::{
 };
 pub use crate::sync::{
     Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,
-    MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin,
-    SyncSettings,
+    MaskSlot, Membership, Mirror, Predictor, Replicate, ReplicateAppExt, SaveFailed, SaveRequest,
+    ServerClock, SyncPlugin, SyncSettings,
 };
 pub use crate::wire::{Channel, ClientId, ClientMessage, Encoding, Value};
 pub use crate::world::{

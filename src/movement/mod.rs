@@ -11,6 +11,7 @@
 //! | `ground` | tiles under positions in metres: which tile, whether a step is free |
 //! | `walk` | how far a walker comes along its waypoints, smoothing as it reaches them |
 //! | `check` | whether a player's move is allowed |
+//! | `step` | where a player's motion leads: the code that a client predicts by, too |
 //! | `plugin` | [`Walker`], [`Speed`], the settings, and the systems of the tick |
 //!
 //! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
@@ -27,6 +28,7 @@
 mod check;
 mod ground;
 mod plugin;
+mod step;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -37,4 +39,5 @@ pub use plugin::{
     Arrived, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
     MovementSystems, Speed, Walker,
 };
+pub use step::{PlayerStep, direction_of, step_m};
 pub use walk::{Walk, WalkEnd, advance};

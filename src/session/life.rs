@@ -81,6 +81,12 @@ impl Session {
         self.state != SessionState::LinkDead && (!self.loads || self.loading == Some((scene, true)))
     }
 
+    /// Whether [`inputs`](Self::inputs) is a number of the client's own, of an `Input`.
+    #[must_use]
+    pub const fn numbers_inputs(&self) -> bool {
+        self.numbers_inputs
+    }
+
     pub(super) const fn is_newcomer(&self) -> bool {
         use SessionState::{Authenticated, Authenticating, Connecting, Queued};
         matches!(

@@ -19,10 +19,12 @@ use std::collections::BTreeMap;
 
 use glam::Vec2;
 
+use super::allowance::Allowance;
 use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
 use super::motion::{MotionBase, Tier};
 use super::notices::ClientNotices;
+use super::own_position::OwnPositionTold;
 use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
 use crate::outbox::{BatchPart, CloseReason, MessageSpan};
@@ -98,6 +100,8 @@ pub struct ClientState {
     greeted: bool,
     /// What it is told about its session with the next line.
     notices: ClientNotices,
+    /// Where it was told that its own object is.
+    own_position: OwnPositionTold,
 }
 
 /// The bytes of what replication keeps of a client, without its lists.
@@ -125,6 +129,8 @@ pub struct Surroundings<'a, R, C> {
     pub tick: u64,
     /// The number of the client's last input that was handled or refused.
     pub input: u16,
+    /// Whether that is a number of the client's own.
+    pub is_numbered: bool,
     /// How much it may be told.
     pub allowance: Allowance,
     /// What it is told before anything else.
@@ -143,21 +149,6 @@ pub struct FillScratch {
     behind: Vec<u32>,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
     pub receivers: Vec<u32>,
-}
-
-/// How much a client may be told: its byte budget, and what the tiers of motions are measured by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Allowance {
-    /// Bytes a client and tick.
-    pub bytes_per_tick: u32,
-    /// The most bytes that a client can save up.
-    pub bytes_max: u32,
-    /// Objects that become known to a client in a tick, at most.
-    pub enters_per_tick: u32,
-    /// Up to where an object is told of every tick, in metres.
-    pub near_m: f32,
-    /// How often the time between two motions of an object doubles beyond what its distance says; never for its own.
-    pub update_doublings: u8,
 }
 
 impl ClientState {
@@ -180,6 +171,7 @@ impl ClientState {
             told_own: None,
             greeted: false,
             notices: ClientNotices::default(),
+            own_position: OwnPositionTold::default(),
         }
     }
 
@@ -259,6 +251,7 @@ impl ClientState {
         self.held.clear();
         self.announced.clear();
         self.remotes.clear();
+        self.own_position = OwnPositionTold::default();
     }
 
     /// Shows all of the state that reaches later ticks, as words. O(links).
@@ -288,6 +281,7 @@ impl ClientState {
         }
         word(self.held.len() as u64);
         self.remotes.digest(word);
+        self.own_position.digest(word);
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. O(links).
@@ -391,6 +385,7 @@ impl ClientState {
         let (bytes, behind_count) = self.fill_deltas(known, part, around, scratch, counters);
         spent += bytes;
         spent += self.announce(part, around, &mut scratch.receivers, counters);
+        spent += self.fill_own_position(part, around);
         let behind = &mut scratch.behind[..behind_count];
         spent += self.fill_motions(behind, spent, part, around, counters);
         // Whatever came at once, motions go on after a second.
@@ -574,6 +569,20 @@ impl ClientState {
             }
         }
         spent - spent_before
+    }
+
+    /// Where its own object stands, for who numbers its inputs; gives the bytes.
+    fn fill_own_position<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+    ) -> usize {
+        let own = self.own.filter(|_| around.is_numbered);
+        let base = own.and_then(|(_, id, _)| around.records.bases.get(id as usize));
+        base.map_or(0, |base| {
+            let told = &mut self.own_position;
+            told.fill(part, around.input, base.seen(), around.tick)
+        })
     }
 
     /// Announcements, each after the snapshot of whom it is about.

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::wire::{
     Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, RemoteId, ServerMessage,
-    SessionNotice, WireError, widen,
+    SessionNotice, WireError, told_tick_s, widen,
 };
 
 /// Why a packet does not follow from those before it.
@@ -82,6 +82,17 @@ pub struct MirrorRemote {
     pub attributes: AttributeValues,
 }
 
+/// Where a client's own object stood by the server, exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnPosition {
+    /// At the end of this tick.
+    pub tick: u64,
+    /// With this input handled, and all before it.
+    pub input: u16,
+    /// In metres.
+    pub position: Vec2,
+}
+
 /// Encoded values of attributes by ascending number.
 pub type AttributeValues = Vec<(u16, Vec<u8>)>;
 
@@ -106,6 +117,7 @@ pub struct Mirror {
     /// By how many percent simulated time is slower than real time.
     slower_percent: u8,
     input: u16,
+    own_position: Option<OwnPosition>,
 }
 
 /// Notices that a mirror keeps for whoever asks; older ones are forgotten.
@@ -151,7 +163,7 @@ impl Mirror {
             match message {
                 ServerMessage::Hello(hello) => {
                     self.tick = hello.tick;
-                    self.tick_s = 1000.0 / hello.tick_millihertz.max(1) as f32;
+                    self.tick_s = told_tick_s(hello.tick_millihertz);
                     continue;
                 }
                 // About the session, and so of no epoch.
@@ -175,6 +187,14 @@ impl Mirror {
                 _ => {}
             }
             let tick = widen(self.tick, header.tick);
+            if let ServerMessage::OwnPosition { position } = message {
+                self.stand_at(OwnPosition {
+                    tick,
+                    input: header.input,
+                    position,
+                });
+                continue;
+            }
             self.apply(message, tick, reliable)?;
         }
         self.tick = self.tick.max(widen(self.tick, header.tick));
@@ -191,7 +211,9 @@ impl Mirror {
         let held_at =
             |motion: Motion| tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)));
         match message {
-            ServerMessage::Hello(_) | ServerMessage::Notice(_) => {}
+            ServerMessage::Hello(_)
+            | ServerMessage::Notice(_)
+            | ServerMessage::OwnPosition { .. } => {}
             ServerMessage::Scene { scene, size } => {
                 self.forget();
                 (self.scene, self.size_m) = (Some(scene), size.metres());
@@ -260,6 +282,15 @@ impl Mirror {
         Ok(())
     }
 
+    /// Where the own object stood; what is older than what is known already came late.
+    fn stand_at(&mut self, told: OwnPosition) {
+        if self.own_position.is_some_and(|held| held.tick >= told.tick) {
+            self.ignored += 1;
+        } else {
+            self.own_position = Some(told);
+        }
+    }
+
     /// An object comes into sight.
     fn meet(
         &mut self,
@@ -306,6 +337,7 @@ impl Mirror {
         self.objects.clear();
         self.remotes.clear();
         (self.scene, self.size_m, self.own) = (None, Vec2::ZERO, None);
+        self.own_position = None;
     }
 
     fn known(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
@@ -339,6 +371,19 @@ impl Mirror {
     #[must_use]
     pub const fn own(&self) -> Option<(u32, u32)> {
         self.own
+    }
+
+    /// Where the own object stood by the newest packet that says so: none before the first input with a number of its own was
+    /// handled, and in a new scene.
+    #[must_use]
+    pub const fn own_position(&self) -> Option<OwnPosition> {
+        self.own_position
+    }
+
+    /// The length of a tick, in seconds; 0 before the greeting.
+    #[must_use]
+    pub const fn tick_s(&self) -> f32 {
+        self.tick_s
     }
 
     /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.

@@ -45,6 +45,13 @@
 //! too much waits; a message that is lost on its way counts not. Packets name the last input that was handled or refused
 //! with all before it: 0 before the first, and one that has to wait is not named before the tick that handles it.
 //!
+//! An [`Input`](ClientMessage::Input) has a number of its own, and from the first that is handled on packets name those instead: the
+//! newest that was handled. It must be newer than that, by at most 32,767 (modulo 65,536); what is as old or older came twice,
+//! late or out of order, and is refused. From then on, too, a client is told its *OwnPosition* in every tick in which an input was
+//! handled or its object was moved, on the unreliable channel, and once more reliably when that ends. A motion in a
+//! direction is one step: the speed of the object × the tick in seconds, which is 1,000 / the rate in *Hello* as `f32`. The client
+//! walks it at once, and again from *OwnPosition* on as many as that does not name: `sync::Predictor`.
+//!
 //! # Packets from the server
 //! What a client is told comes in packets of two channels. *Reliable*: every packet arrives, once and in order; the transport
 //! sees to that. *Unreliable*: a packet may get lost, come twice or late, and what is newest wins. A packet belongs to one
@@ -92,6 +99,7 @@
 //! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere; nothing follows |
 //! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
 //! | 18 | *TimeRate* | percent: 1 byte, 1 to 100; what lies beyond counts as the nearest. From the packet's tick on, as many ticks pass in a real second as *Hello* says times this. 100 until one comes |
+//! | 20 | *OwnPosition* | x, y: 4 bytes each, `f32` of IEEE 754, in metres; they are finite. Where the client's own object stood at the end of the packet's tick, exactly, with every input handled up to the one that the packet's header names. May come on either channel; the newest tick counts |
 //!
 //! Kinds 13 to 18 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
 //! what is known of a scene.
@@ -137,14 +145,14 @@ pub use notice::SessionNotice;
 pub use packet::{
     Channel, ChannelState, HELLO, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, MTU_MAX_BYTES,
     MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketTotals, PacketWriter,
-    Reassembler, Received, is_newer, widen,
+    Reassembler, Received, is_newer, tick_millihertz, told_tick_s, widen,
 };
 pub use position::{PositionQuantum, quantise};
 pub use server::{
     ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, RemoteId,
     ServerMessage, write_announce, write_attribute, write_delta_head, write_despawn, write_forget,
-    write_motion, write_own, write_remote_delta_head, write_remote_head, write_removed_attribute,
-    write_scene, write_snapshot_head,
+    write_motion, write_own, write_own_position, write_remote_delta_head, write_remote_head,
+    write_removed_attribute, write_scene, write_snapshot_head,
 };
 pub use value::{Encoding, Value};
 

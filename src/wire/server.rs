@@ -243,6 +243,11 @@ pub enum ServerMessage<'a> {
         /// Where it is now.
         motion: Motion,
     },
+    /// Where the client's own object stood at the end of the tick, after the input that the packet names.
+    OwnPosition {
+        /// As the server has it, in metres.
+        position: Vec2,
+    },
 }
 
 const SCENE: u8 = 1;
@@ -255,6 +260,7 @@ const ANNOUNCE: u8 = 9;
 const REMOTE: u8 = 10;
 const REMOTE_DELTA: u8 = 11;
 const FORGET: u8 = 12;
+const OWN_POSITION: u8 = 20;
 
 /// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
@@ -322,6 +328,9 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 motion: Motion::read(reader)?,
             },
+            OWN_POSITION => Self::OwnPosition {
+                position: Vec2::new(read_f32(reader)?, read_f32(reader)?),
+            },
             kind if SessionNotice::is_notice(kind) => {
                 Self::Notice(SessionNotice::read(kind, reader)?)
             }
@@ -361,6 +370,14 @@ pub fn write_announce(bytes: &mut Vec<u8>, from: Option<(u32, u32)>, text: &[u8]
 pub fn write_motion(bytes: &mut Vec<u8>, id: u32, generation: u32, motion: Motion) {
     write_named(bytes, MOTION, id, generation);
     motion.write(bytes);
+}
+
+/// Appends an *OwnPosition*.
+pub fn write_own_position(bytes: &mut Vec<u8>, position: Vec2) {
+    bytes.push(OWN_POSITION);
+    for metres in position.to_array() {
+        bytes.extend(metres.to_le_bytes());
+    }
 }
 
 /// Appends a *Snapshot* up to the number of its attributes, which the caller writes after it.
@@ -464,6 +481,16 @@ fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute
         id,
         value: Some(reader.take(found as usize)?),
     })
+}
+
+fn read_f32(reader: &mut Reader) -> Result<f32, WireError> {
+    let at = reader.at();
+    let number = f32::from_le_bytes(reader.array()?);
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err(WireError::NotFinite { at })
+    }
 }
 
 fn read_u16(reader: &mut Reader) -> Result<u16, WireError> {
@@ -575,6 +602,8 @@ mod tests {
             write_remote_delta_head(&mut bytes, of, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
             write_forget(&mut bytes, of);
+            let exact = Vec2::new(0.1 + id as f32, -1.0 / generation.max(1) as f32);
+            write_own_position(&mut bytes, exact);
 
             let mut reader = Reader::new(&bytes);
             let mut read = Vec::new();
@@ -593,7 +622,21 @@ mod tests {
                 ServerMessage::Remote { of, kind, attributes: attributes.clone() },
                 ServerMessage::RemoteDelta { of, attributes },
                 ServerMessage::Forget { of },
+                ServerMessage::OwnPosition { position: exact },
             ]);
+        }
+
+        #[test]
+        fn a_position_that_is_none_is_an_error(bits in any::<[u32; 2]>()) {
+            let position = Vec2::from(bits.map(f32::from_bits));
+            let mut bytes = Vec::new();
+            write_own_position(&mut bytes, position);
+            let read = ServerMessage::read(&mut Reader::new(&bytes));
+            let at = if position.x.is_finite() { 5 } else { 1 };
+            prop_assert_eq!(read, match position.is_finite() {
+                true => Ok(ServerMessage::OwnPosition { position }),
+                false => Err(WireError::NotFinite { at }),
+            });
         }
 
         #[test]

@@ -11,9 +11,10 @@ use super::rows::BenchRow;
 use crate::inbox::reference::{IntakeLoad, IntakePolicy, play};
 use crate::inbox::{InboxLimits, MessageQueue};
 use crate::map::{MapRecipe, TownRecipe, generate};
-use crate::movement::{Credit, Ground, MoveRules, check_move};
+use crate::movement::{Credit, Ground, MoveRules, PlayerStep};
 use crate::sim::clock::Stopwatch;
 use crate::wire::{ClientId, ClientMessage, quantise};
+use crate::world::PlayerMotion;
 
 const SYSTEM: &str = "inbox";
 
@@ -43,7 +44,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     ));
     let rounds = if quick { 9 } else { 31 };
     rows.push(messages(rounds));
-    rows.push(moves(rounds)?);
+    rows.extend(moves(rounds)?);
     Ok(rows)
 }
 
@@ -134,8 +135,8 @@ fn messages(rounds: usize) -> BenchRow {
         .aiming_below(100.0, "ns")
 }
 
-/// Players' moves on a map, checked.
-fn moves(rounds: usize) -> Result<BenchRow, Failure> {
+/// Players' moves on a map: to places, checked, and in directions, walked.
+fn moves(rounds: usize) -> Result<Vec<BenchRow>, Failure> {
     const MOVES: usize = 20_000;
     let recipe = TownRecipe {
         width_tiles: 1_000,
@@ -167,31 +168,49 @@ fn moves(rounds: usize) -> Result<BenchRow, Failure> {
     .filter(|(from, _)| ground.is_free_at(*from))
     .take(MOVES)
     .collect();
-    let (mut times, mut accepted) = (Vec::new(), 0);
-    for round in 0..rounds + 3 {
-        accepted = 0;
-        let watch = Stopwatch::start();
-        for &(from, to) in &pairs {
-            let moved = check_move(
-                Some(ground),
-                Vec2::splat(500.0),
-                from,
-                to,
-                Credit(0.3),
-                &rules,
-            );
-            accepted += usize::from(std::hint::black_box(moved).is_ok());
+    let on = PlayerStep {
+        ground: Some(ground),
+        size_m: Vec2::splat(500.0),
+        step_m: 0.2,
+    };
+    let places = |nth: usize| PlayerMotion::To(pairs[nth].1);
+    let directions = |nth: usize| PlayerMotion::Towards(nth as u8);
+    let mut rows = Vec::new();
+    for (case, about, motions) in [
+        (
+            "checked move",
+            "Checking a player's move of up to 0.3 m against speed and a town's walls.",
+            &places as &dyn Fn(usize) -> PlayerMotion,
+        ),
+        (
+            "direction step",
+            "Walking a player's step of 0.2 m in a direction, along a town's walls.",
+            &directions,
+        ),
+    ] {
+        let motions: Vec<_> = (0..pairs.len())
+            .map(|nth| (pairs[nth].0, motions(nth)))
+            .collect();
+        let (mut times, mut accepted) = (Vec::new(), 0);
+        for round in 0..rounds + 3 {
+            accepted = 0;
+            let watch = Stopwatch::start();
+            for &(from, motion) in &motions {
+                let moved = on.walk(from, motion, Credit(0.3), &rules);
+                accepted += usize::from(std::hint::black_box(moved).is_ok());
+            }
+            if round >= 3 {
+                times.push(watch.elapsed().as_secs_f64() * 1e9 / MOVES as f64);
+            }
         }
-        if round >= 3 {
-            times.push(watch.elapsed().as_secs_f64() * 1e9 / MOVES as f64);
-        }
+        rows.push(
+            BenchRow::repeated(SYSTEM, case, &times, "ns/move")
+                .about(about)
+                .comparing("most moves are accepted", accepted > MOVES / 2)
+                .aiming_below(150.0, "ns"),
+        );
     }
-    Ok(
-        BenchRow::repeated(SYSTEM, "checked move", &times, "ns/move")
-            .about("Checking a player's move of up to 0.3 m against speed and a town's walls.")
-            .comparing("most moves are accepted", accepted > MOVES / 2)
-            .aiming_below(150.0, "ns"),
-    )
+    Ok(rows)
 }
 
 #[cfg(test)]
@@ -211,5 +230,7 @@ mod tests {
                 .all(|row| !row.is_broken())
         );
         assert_eq!(messages(2).agrees, Some(true));
+        let rows = moves(2).unwrap();
+        assert!(rows.iter().all(|row| row.agrees == Some(true)));
     }
 }

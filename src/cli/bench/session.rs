@@ -1,5 +1,5 @@
-//! `throng bench session`: crowds that log in or come back at once, beside letting them all in in one tick; and what a session
-//! takes.
+//! `throng bench session`: crowds that log in or come back at once, beside letting them all in in one tick; what a message costs
+//! on its way to whom it concerns; and what a session takes.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -9,15 +9,16 @@ use glam::Vec2;
 use super::Failure;
 use super::rows::BenchRow;
 use crate::aoi::{ViewCaps, Viewable, Viewer};
+use crate::inbox::{Inbox, InboxSettings};
 use crate::outbox::{MemorySink, Outbox};
 use crate::session::{
-    Connected, ControlledBy, DisconnectReason, LoggedIn, SESSION_BYTES, SessionSettings,
-    SessionStats, TransportHandle,
+    Connected, ControlledBy, DisconnectReason, LoggedIn, SESSION_BYTES, SessionPlugin,
+    SessionSettings, SessionStats, TransportHandle, connect,
 };
 use crate::sim::clock::{Stopwatch, one_tick_an_update};
 use crate::sim::{SimSystems, single_threaded};
 use crate::sync::{CLIENT_STATE_BYTES, Mirror, SyncPlugin};
-use crate::wire::{ClientId, ClientMessage, ResumeToken, SessionNotice};
+use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, ResumeToken, SessionNotice};
 use crate::world::{Object, Player, PlayerId, Position, SceneSpec, open_scene};
 
 const SYSTEM: &str = "session";
@@ -28,6 +29,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     Ok(vec![
         burst(logins, rounds),
         comebacks(resumes, rounds),
+        dispatch(if quick { 9 } else { 31 }),
         size(),
     ])
 }
@@ -175,6 +177,73 @@ fn comebacks(players: u32, rounds: usize) -> BenchRow {
         .aiming_below(50.0, "ms")
 }
 
+/// A tick's messages through the whole of `Ingest`, less the same tick without them.
+fn dispatch(rounds: usize) -> BenchRow {
+    const CLIENTS: u32 = 1_000;
+    const EACH: u32 = 8;
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, SessionPlugin))
+        .insert_resource(Time::<Fixed>::from_hz(20.0))
+        // Everything that waits is handled in its tick.
+        .insert_resource(InboxSettings::reference());
+    one_tick_an_update(&mut app);
+    single_threaded(&mut app);
+    let clients = playing(&mut app, CLIENTS);
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let handled = |app: &App| app.world().resource::<Inbox>().counters().handled;
+    let tick_ns = |app: &mut App| {
+        let watch = Stopwatch::start();
+        app.update();
+        watch.elapsed().as_secs_f64() * 1e9
+    };
+    let (before, mut times, mut seq) = (handled(&app), Vec::new(), 0_u16);
+    for _ in 0..rounds {
+        let without_ns = tick_ns(&mut app);
+        for _ in 0..EACH {
+            seq = seq.wrapping_add(1);
+            let input = ClientInput {
+                seq,
+                motion: InputMotion::Towards(seq as u8),
+                ..ClientInput::default()
+            };
+            let bytes = ClientMessage::Input(input).to_bytes();
+            for &client in &clients {
+                let _ = transport.receive(client, &bytes);
+            }
+        }
+        let with_ns = tick_ns(&mut app);
+        times.push((with_ns - without_ns).max(0.0) / f64::from(CLIENTS * EACH));
+    }
+    let all = u64::from(CLIENTS * EACH) * rounds as u64;
+    BenchRow::repeated(SYSTEM, "decode and dispatch", &times, "ns/msg")
+        .about("Taking an input of each of 1,000 clients in turn, decoding it, checking its number and handing it on.")
+        .comparing("every message is handled", handled(&app) - before == all)
+        .aiming_below(100.0, "ns")
+}
+
+/// So many clients, each with an object.
+fn playing(app: &mut App, players: u32) -> Vec<ClientId> {
+    let spec = SceneSpec {
+        max_objects: 1 << 14,
+        ..SceneSpec::default()
+    };
+    let Ok(scene) = open_scene(app.world_mut(), spec, ()) else {
+        return Vec::new();
+    };
+    let clients = (0..u64::from(players)).filter_map(|player| {
+        let client = connect(app.world_mut(), Connected::player(player).ready()).ok()?;
+        let transport = app.world().resource::<TransportHandle>();
+        let login = ClientMessage::login(player).to_bytes();
+        transport.receive(client, &login).ok()?;
+        let place = (Object::in_scene(scene), Position(Vec2::ONE));
+        app.world_mut().spawn((ControlledBy::new(client), place));
+        Some(client)
+    });
+    let clients = clients.collect();
+    (0..60).for_each(|_| app.update());
+    clients
+}
+
 /// What each client was told to come back with.
 fn tokens(sink: &MemorySink, clients: &[ClientId]) -> Vec<(PlayerId, ResumeToken)> {
     let kept = sink.take();
@@ -201,6 +270,7 @@ mod tests {
     fn everybody_gets_in_and_comes_back() {
         assert_eq!(burst(50, 1).agrees, Some(true));
         assert_eq!(comebacks(20, 1).agrees, Some(true));
+        assert_eq!(dispatch(2).agrees, Some(true));
         assert!(!size().is_broken());
     }
 }

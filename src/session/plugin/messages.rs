@@ -14,12 +14,18 @@ use crate::inbox::InboundMessage;
 use crate::session::{LogoutReason, SessionState, Sessions};
 use crate::sim::SimTick;
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
-use crate::world::{MoveInput, PlayerId, SceneId};
+use crate::world::{MoveInput, PlayerId, PlayerMotion, SceneId};
 
 /// A message of the game's own, sent as `User`.
 pub trait ClientMessageType: Sized + Send + Sync + 'static {
     /// Reads a message, which must fill the bytes: what a client sends is as hostile as any. `None` is counted as a bad message.
     fn read(bytes: &[u8]) -> Option<Self>;
+
+    /// The object that it names, if it names one: number and generation, as clients know them. It is looked up as that of an
+    /// *Interact* is: where the sender neither sees it nor controls it, the message is refused and counted, and never written.
+    fn named(&self) -> Option<(u32, u32)> {
+        None
+    }
 }
 
 /// Registers messages of the game's own.
@@ -42,8 +48,11 @@ pub enum ClientMessageError {
     Taken(u16),
 }
 
-type ReadUser =
-    Arc<dyn Fn(&mut World, (ClientId, PlayerId, Option<Entity>), &[u8]) -> bool + Send + Sync>;
+type ReadUser = Arc<
+    dyn Fn(&mut World, (ClientId, PlayerId, Option<Entity>), &[u8]) -> Result<(), MessageFault>
+        + Send
+        + Sync,
+>;
 
 /// The game's own messages by kind.
 #[derive(Resource, Default)]
@@ -59,16 +68,22 @@ impl ClientMessageAppExt for App {
             return Err(ClientMessageError::Taken(kind));
         }
         let read: ReadUser = Arc::new(|world, (client, player, entity), bytes| {
-            let Some(message) = T::read(bytes) else {
-                return false;
+            let message = T::read(bytes).ok_or("does not decode")?;
+            let target = match (message.named(), entity) {
+                (None, _) => None,
+                (Some((id, generation)), Some(own)) => {
+                    Some(named_object(world, own, id, generation)?)
+                }
+                (Some(_), None) => return Err("controls nothing, and names an object"),
             };
             world.write_message(FromClient {
                 client,
                 player,
                 entity,
+                target,
                 message,
             });
-            true
+            Ok(())
         });
         kinds.0.insert(kind, read);
         Ok(self.add_message::<FromClient<T>>())
@@ -114,8 +129,6 @@ pub(super) fn handle(world: &mut World, inbound: &InboundMessage) -> Result<(), 
             let read = read.ok_or("a kind of message that the game has not")?;
             let sender = (client, player, session.controls);
             read(world, sender, bytes)
-                .then_some(())
-                .ok_or("does not decode")
         }
         _ if session.state == SessionState::Loading => Err("is not ready"),
         // Between login and spawn a client has nothing to move; that is nobody's mistake.
@@ -136,19 +149,19 @@ fn act(
 ) -> Result<(), MessageFault> {
     let what = match message {
         ClientMessage::Move { to, heading } => {
-            let to = Some(to.metres());
+            let motion = PlayerMotion::To(to.metres());
             world.write_message(MoveInput {
                 entity,
-                to,
+                motion,
                 heading,
             });
             return Ok(());
         }
         ClientMessage::Face { heading } => {
-            let to = None;
+            let motion = PlayerMotion::Turn;
             world.write_message(MoveInput {
                 entity,
-                to,
+                motion,
                 heading,
             });
             return Ok(());
@@ -190,17 +203,15 @@ fn take_input(
     if !sessions.take_input(client, input.seq) {
         return Err("an input that is no newer than the last");
     }
-    let to = match input.motion {
-        InputMotion::Stand => None,
-        InputMotion::To(to) => Some(to.metres()),
-        InputMotion::Towards(_) => {
-            return Err("goes in a direction, which this server does not take");
-        }
+    let motion = match input.motion {
+        InputMotion::Stand => PlayerMotion::Stand,
+        InputMotion::To(to) => PlayerMotion::To(to.metres()),
+        InputMotion::Towards(direction) => PlayerMotion::Towards(direction),
     };
     let heading = input.heading;
     world.write_message(MoveInput {
         entity,
-        to,
+        motion,
         heading,
     });
     world.write_message(PlayerInput {

@@ -2,6 +2,7 @@
 
 mod life;
 mod nobody;
+mod refused;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -15,7 +16,8 @@ use crate::session::{LogoutReason, Sessions, TransportHandle};
 use crate::sim::SimSystems;
 use crate::wire::{ClientId, ClientMessage};
 use crate::world::{
-    KindId, MoveInput, Player, PlayerId, Players, Position, SceneSpec, open_scene, spawn_object,
+    KindId, MoveInput, Player, PlayerId, PlayerMotion, Players, Position, SceneSpec, open_scene,
+    spawn_object,
 };
 
 fn app() -> App {
@@ -81,7 +83,7 @@ fn a_login_through_the_inbox_is_announced_and_moves_reach_the_own_object() {
     app.update();
     let expected = MoveInput {
         entity,
-        to: Some(Vec2::new(2.0, 3.0)),
+        motion: PlayerMotion::To(Vec2::new(2.0, 3.0)),
         heading: 9,
     };
     assert_eq!(written::<MoveInput>(&app), [expected]);

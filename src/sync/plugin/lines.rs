@@ -15,11 +15,12 @@ use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::aoi::SceneInterest;
 use crate::outbox::{BatchPart, Outbox, OutboxSettings};
-use crate::session::{ClientTold, SessionClosed, Sessions};
+use crate::session::{ClientTold, Session, SessionClosed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
-use crate::sync::client::{Allowance, ClientState, Link, Surroundings};
+use crate::sync::allowance::Allowance;
+use crate::sync::client::{ClientState, Link, Surroundings};
 use crate::sync::records::{SceneRecords, Variant};
-use crate::wire::{ClientId, Hello};
+use crate::wire::{ClientId, Hello, tick_millihertz};
 use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
 
 /// Each client's line: what of all that it is sent.
@@ -54,7 +55,7 @@ pub(super) fn write_lines(
     let tick_s = time.timestep().as_secs_f32();
     let hello = Hello {
         client: 0,
-        tick_millihertz: (1000.0 / tick_s).round() as u32,
+        tick_millihertz: tick_millihertz(tick_s),
         tick: tick.0,
         mtu_bytes: packing.mtu_bytes as u32,
     };
@@ -163,6 +164,7 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
         let ids = news.ids.get(own.scene_entity()).ok()?;
         news.values.get(ids.entity(ObjectId(id))?).ok()
     };
+    let session = news.sessions.get(state.client);
     let around = Surroundings {
         records,
         scenes: news.scenes,
@@ -170,6 +172,7 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
         size_m: scene.size_m(),
         tick: news.hello.tick,
         input: news.sessions.input(state.client),
+        is_numbered: session.is_some_and(Session::numbers_inputs),
         allowance: news.allowance,
         hello: Hello {
             client: state.client.0,

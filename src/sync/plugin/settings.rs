@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::sim::Overload;
-use crate::sync::client::Allowance;
+use crate::sync::allowance::Allowance;
 
 /// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]

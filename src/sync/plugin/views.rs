@@ -13,7 +13,8 @@ use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
 use crate::session::Sessions;
 use crate::sim::{Overload, Workers};
-use crate::sync::client::{Allowance, ViewedAs};
+use crate::sync::allowance::Allowance;
+use crate::sync::client::ViewedAs;
 use crate::sync::remotes::PartyObjects;
 use crate::world::{Object, ObjectId, Scene, SceneClosed, SceneId, Scenes};
 
