@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `directory`, `inbox`, `matchmaking`, `outbox`, `session`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `outbox`, `session`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `machine` | what the figures were measured on, and when |
@@ -24,6 +24,7 @@ mod calibration;
 mod crowd_search;
 mod directory;
 mod inbox;
+mod load;
 mod machine;
 mod matchmaking;
 mod nav;
@@ -142,6 +143,8 @@ enum System {
     Sync,
     /// Players saved to a file, and loaded
     Directory,
+    /// Maps from files to what searches need
+    Load,
     /// The whole tick under a crowd
     Tick,
 }
@@ -411,6 +414,7 @@ impl Bench {
             System::Session => session::measure(self.quick),
             System::Sync => sync::measure(self.quick),
             System::Directory => directory::measure(self.quick),
+            System::Load => load::measure(self.quick),
             System::Tick => tick::TickBench {
                 threads,
                 quick: self.quick,
