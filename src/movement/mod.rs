@@ -16,8 +16,9 @@
 //!
 //! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
 //! [`MovementSettings::push_radius_tiles_max`]; a walker comes no farther in a tick than its speed allows and never
-//! through a blocked tile or its corner; a player never comes farther over any time than its speed, tolerance and
-//! burst allow, however many messages it sends.
+//! through a blocked tile or its corner; a player never comes farther over any time than [`MoveRules::allowance_m`], however many
+//! messages it sends: inputs that come late are walked when they come, as far as that goes, and what goes beyond it is refused.
+//! Inputs that come twice, out of order or with numbers that run backwards are refused before they come here.
 //!
 //! Deliberately absent: walkers do not collide with each other. Objects without [`Speed`] are furniture: a door may stand
 //! in the wall that it closes, and is never pushed.

@@ -579,10 +579,8 @@ impl ClientState {
     ) -> usize {
         let own = self.own.filter(|_| around.is_numbered);
         let base = own.and_then(|(_, id, _)| around.records.bases.get(id as usize));
-        base.map_or(0, |base| {
-            let told = &mut self.own_position;
-            told.fill(part, around.input, base.seen(), around.tick)
-        })
+        let (told, input, tick) = (&mut self.own_position, around.input, around.tick);
+        base.map_or(0, |base| told.fill(part, input, base.seen(), tick))
     }
 
     /// Announcements, each after the snapshot of whom it is about.
@@ -694,9 +692,11 @@ impl ClientState {
         });
         part.reliable(snapshot);
         let base = &around.records.bases[id as usize];
+        let (told, at) = (&mut self.own_position, base.seen());
+        let exactly = told.begin(part, around.input, at, around.tick);
         (link.motion, link.sent) = (base.news, around.tick as u16);
         (self.begins, self.greeted) = (false, true);
         self.told_own = Some((id, generation));
-        bytes + snapshot.len()
+        bytes + snapshot.len() + exactly
     }
 }

@@ -373,8 +373,8 @@ impl Mirror {
         self.own
     }
 
-    /// Where the own object stood by the newest packet that says so: none before the first input with a number of its own was
-    /// handled, and in a new scene.
+    /// Where the own object stood by the newest packet that says so: told where a scene begins, and then while the client's inputs
+    /// have numbers of their own. None without an object.
     #[must_use]
     pub const fn own_position(&self) -> Option<OwnPosition> {
         self.own_position

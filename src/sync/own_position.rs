@@ -1,4 +1,5 @@
-//! Where a client's own object stands, told exactly to whoever numbers its inputs.
+//! Where a client's own object stands, told exactly: to everybody where a scene begins, and from there on to whoever numbers its
+//! inputs.
 
 use glam::Vec2;
 
@@ -18,6 +19,12 @@ pub struct OwnPositionTold {
 }
 
 impl OwnPositionTold {
+    /// Appends where the object stands when its client begins, reliably. Gives the bytes.
+    pub fn begin(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
+        (self.last, self.tick, self.is_confirmed) = (Some((input, position)), tick, true);
+        part.write_reliable(|bytes| write_own_position(bytes, position))
+    }
+
     /// Appends what is new to the line in hand: a position of `tick`, with all inputs handled up to `input`. Gives the bytes.
     pub fn fill(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
         let write = |bytes: &mut Vec<u8>| write_own_position(bytes, position);
@@ -70,5 +77,12 @@ mod tests {
         let expected = [10, 11, 12, 13].map(|tick| (tick, 0, 1));
         assert_eq!(lines[..4], expected);
         assert_eq!(lines[4..], [(19, 1, 0)]);
+        part.begin(ClientId(40), 2, 3);
+        told.begin(&mut part, 3, Vec2::ONE, 40);
+        assert_eq!(
+            told.fill(&mut part, 3, Vec2::ONE, 40),
+            0,
+            "it was just told"
+        );
     }
 }

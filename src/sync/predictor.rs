@@ -10,7 +10,8 @@
 //! and was refused, a step went beyond the allowance, the object was pushed or teleported, its speed or the map changed. Each of
 //! these is a [`Correction`], after which both hold the same again.
 //!
-//! Before the first *OwnPosition* the place is that of the object's motion, to half a unit (1/128 m); the first correction mends it.
+//! Where a scene begins the place is told exactly, too. A client that has not acted yet may be moved by the server, and is where
+//! the object's motion has it, to half a unit (1/128 m); the first correction mends that.
 //!
 //! Bounds: at most [`UNHANDLED_MAX`] inputs are kept; with as many unanswered a client stands still. No ECS, no clock.
 //! Cost: a step an input; a correction walks what is kept, a few steps at usual round trips.
@@ -41,7 +42,12 @@ pub struct Predictor {
     unhandled: VecDeque<(ClientInput, Vec2)>,
     /// The number of the last input.
     seq: u16,
+    /// Whether it acted with this object: from then on only what is told exactly counts.
+    has_acted: bool,
 }
+
+/// How far what is told exactly may be from what is told in units of the wire, in metres, where both mean the same place.
+const SAME_PLACE_M: f32 = 1.0 / 64.0;
 
 /// The server had the object elsewhere than it was walked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +80,7 @@ impl Predictor {
         let input = ClientInput { seq, ..input };
         let to = walk(on, self.place(), input);
         self.unhandled.push_back((input, to));
+        self.has_acted = true;
         Some(input)
     }
 
@@ -89,26 +96,39 @@ impl Predictor {
             };
             return None;
         };
-        let is_new = std::mem::replace(&mut self.own, own) != own;
-        if is_new {
-            self.confirmed_tick = None;
+        if std::mem::replace(&mut self.own, own) != own {
+            // What is under way is for the new object, as far as the server has not handled it.
+            (self.has_acted, self.confirmed_tick) = (!self.unhandled.is_empty(), None);
+            self.begin(on, id, mirror);
+            return None;
         }
-        match mirror.own_position() {
-            Some(told) if self.confirmed_tick.is_none_or(|tick| told.tick > tick) => {
-                self.confirm(on, told, is_new)
-            }
-            None if is_new || self.unhandled.is_empty() => {
-                let at = mirror.position(id, mirror.tick());
-                self.confirmed = at.unwrap_or(self.confirmed);
-                self.walk_anew(on);
-                None
-            }
-            _ => None,
+        if !self.has_acted {
+            self.begin(on, id, mirror);
+            return None;
+        }
+        let told = mirror.own_position()?;
+        let is_news = self.confirmed_tick.is_none_or(|tick| told.tick > tick);
+        if is_news {
+            self.confirm(on, told)
+        } else {
+            None
         }
     }
 
+    /// Takes the place of an object with which the client has not acted.
+    fn begin(&mut self, on: &PlayerStep, id: u32, mirror: &Mirror) {
+        let told = mirror.own_position();
+        let shown = mirror.position(id, mirror.tick());
+        let exact = told.map(|told| told.position);
+        let is_same = |exact: &Vec2| shown.is_none_or(|at| at.distance(*exact) <= SAME_PLACE_M);
+        let at = exact.filter(is_same).or(shown);
+        self.confirmed = at.unwrap_or(self.confirmed);
+        self.confirmed_tick = told.map(|told| told.tick);
+        self.walk_anew(on);
+    }
+
     /// The server's place after an input that it names.
-    fn confirm(&mut self, on: &PlayerStep, told: OwnPosition, is_new: bool) -> Option<Correction> {
+    fn confirm(&mut self, on: &PlayerStep, told: OwnPosition) -> Option<Correction> {
         let before = self.place();
         while let Some(&(input, to)) = self.unhandled.front()
             && !is_newer(input.seq, told.input)
@@ -122,7 +142,7 @@ impl Predictor {
             return None;
         }
         self.walk_anew(on);
-        (!is_new).then(|| Correction {
+        Some(Correction {
             input: told.input,
             off_m: walked.distance(told.position),
             jump_m: self.place() - before,

@@ -48,7 +48,8 @@
 //! An [`Input`](ClientMessage::Input) has a number of its own, and from the first that is handled on packets name those instead: the
 //! newest that was handled. It must be newer than that, by at most 32,767 (modulo 65,536); what is as old or older came twice,
 //! late or out of order, and is refused. From then on, too, a client is told its *OwnPosition* in every tick in which an input was
-//! handled or its object was moved, on the unreliable channel, and once more reliably when that ends. A motion in a
+//! handled or its object was moved, on the unreliable channel, and once more reliably when that ends; before, it was told with the
+//! *Snapshot* of its object, and the input of that packet means nothing for it. A motion in a
 //! direction is one step: the speed of the object × the tick in seconds, which is 1,000 / the rate in *Hello* as `f32`. The client
 //! walks it at once, and again from *OwnPosition* on as many as that does not name: `sync::Predictor`.
 //!
@@ -121,7 +122,7 @@
 //! ([`ATTRIBUTE_REMOVED`]), with no bytes after it, says that the object has the attribute no more: the client forgets it, if it
 //! holds it at all. A *Snapshot* or *Remote* has only what there is.
 //!
-//! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Forgets,
+//! On the reliable channel, in the order of a tick: Hello, Scene, Own, its Snapshot and its OwnPosition where they begin; Despawns, Forgets,
 //! Snapshots, Remotes, RemoteDeltas, Deltas, Announces, Motions at rest or after a jump. A Delta never precedes its object's
 //! Snapshot, nor a RemoteDelta or Forget its Remote. An object is never both: one that comes into sight is forgotten first, one
 //! that leaves it is despawned first. On the unreliable one there are Announces and

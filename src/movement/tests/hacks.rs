@@ -10,11 +10,14 @@ const HACKERS: usize = 50;
 const SPEED: f32 = 4.0;
 const SIDE: u32 = 120;
 
-/// Walls here and there, and one from top to bottom.
+/// The first row of a lane without walls.
+const LANE: u32 = 100;
+
+/// Walls here and there but on the lane, and one from top to bottom.
 fn walled() -> TileMap {
     let mut random = Pcg64Mcg::seed_from_u64(3);
-    TileMap::from_fn(SIDE, SIDE, |x, _| {
-        x == SIDE / 2 || random.random_range(0..5) == 0
+    TileMap::from_fn(SIDE, SIDE, |x, y| {
+        x == SIDE / 2 || random.random_range(0..5) == 0 && y < LANE
     })
     .unwrap()
 }
@@ -73,7 +76,7 @@ fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
     let mut hackers: Vec<Hacker> = (0..HACKERS)
         .map(|nth| {
             let from = map
-                .nearest_free(IVec2::new(nth as i32 % 40, nth as i32 * 2), 9)
+                .nearest_free(IVec2::new(nth as i32 % 5 * 14, 110 - nth as i32 * 2), 9)
                 .unwrap();
             Hacker {
                 entity: player(&mut app, scene, centre(from.x, from.y), SPEED),
@@ -94,11 +97,11 @@ fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
         for (nth, hacker) in hackers.iter_mut().enumerate() {
             let at = position(&app, hacker.entity);
             let count = any_count(&mut random);
-            // One in ten goes straight on as far as may be, by directions alone.
-            let is_straight = nth.is_multiple_of(10);
+            // The first five go up and down the lane as far as may be, by directions alone.
+            let straight = if at.x < 15.0 { 0 } else { 128 };
             for _ in 0..count {
-                let motion = if is_straight {
-                    PlayerMotion::Towards(sent as u8 / 16 * 16)
+                let motion = if nth < 5 {
+                    PlayerMotion::Towards(straight)
                 } else {
                     any_motion(&mut random, at)
                 };
@@ -137,7 +140,7 @@ fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
     // The allowance is what can be had, and not far above it.
     let most_m = hackers.iter().map(|it| it.most_gained_m);
     let most_m = most_m.fold(0.0, f64::max);
-    assert!(most_m > burst_m * 0.5, "{most_m} of {burst_m}");
+    assert!(most_m > burst_m * 0.9, "{most_m} of {burst_m}");
 }
 
 #[test]
