@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::inbox::offer;
 use throng::prelude::*;
 
 const GATE: Vec2 = Vec2::new(50.0, 30.0);
@@ -107,7 +106,7 @@ fn u16_of(bytes: &[u8]) -> u16 {
 }
 
 /// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
-fn play(mirror: &Mirror) -> Option<ClientMessage> {
+fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
     let (own, _) = mirror.own()?;
     let mut known = mirror.object(own)?.attributes.iter();
     if known.any(|(_, gold)| u16_of(gold) >= 10) {
@@ -128,9 +127,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wolf = (Npc, Wolf(0), Viewer::default(), Speed(4.0));
     world.spawn((wolf, Object::in_scene(town), Position(GATE * 0.7)));
     let mut clients = BTreeMap::new();
+    let transport = world.resource::<TransportHandle>().clone();
     for player in 1..=3 {
-        let client = connect(world, true)?;
-        offer(world, client, &ClientMessage::Login { player }.to_bytes())?;
+        let client = transport.connect(Connected::player(player).ready())?;
+        transport.receive(client, &ClientMessage::login(player).to_bytes())?;
         clients.insert(client, Mirror::default());
     }
     for _ in 0..400 {
@@ -140,7 +140,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         for (&client, mirror) in &clients {
             if let Some(message) = play(mirror) {
-                offer(server.world_mut(), client, &message.to_bytes())?;
+                transport.receive(client, &message.to_bytes())?;
             }
         }
     }

@@ -15,7 +15,7 @@ pub use crate::directory::{
     Directory, DirectoryPlugin, DirectorySettings, LeaseLost, PlayerLoaded, PlayerRefused,
     PlayersSaved, Transfer,
 };
-pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings, InboxWriter};
+pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 pub use crate::instance::{
     InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlugin, InstanceRules,
     InstanceSettings, Instances, PlayerEntered, PlayerReturned, end_instance, leave_instance,
@@ -35,17 +35,20 @@ pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    Connections, ControlledBy, LoggedIn, LoggedOut, LogoutReason, SessionPlugin, SessionSettings,
-    Sessions, connect, control, disconnect,
+    Authentication, ClientMessageAppExt, ClientMessageType, Connected, ControlledBy,
+    DisconnectReason, FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, LogoutReason,
+    PlayerAsked, PlayerInput, PlayerRequest, Resumed, SessionKey, SessionPlugin, SessionSettings,
+    SessionState, Sessions, TransportClaims, TransportHandle, connect, control, disconnect,
 };
 pub use crate::sim::{
-    HashAppExt, Heartbeat, HeartbeatSystems, RandomStreams, SimPlugin, SimSettings, SimSystems,
-    SimTick, StateHasher, Workers,
+    HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
+    OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems, SimTick, StateHasher,
+    Workers,
 };
 pub use crate::sync::{
     Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,
-    MaskSlot, Membership, Mirror, Replicate, ReplicateAppExt, SaveFailed, SaveRequest, SyncPlugin,
-    SyncSettings,
+    MaskSlot, Membership, Mirror, Predictor, Replicate, ReplicateAppExt, SaveFailed, SaveRequest,
+    ServerClock, SyncPlugin, SyncSettings,
 };
 pub use crate::wire::{Channel, ClientId, ClientMessage, Encoding, Value};
 pub use crate::world::{

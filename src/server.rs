@@ -5,8 +5,9 @@
 //!                                                              │
 //!                                  finish, clean up, one update is one tick
 //! ```
-//! Invariant: after [`ServerBuilder::build`] every step is exactly one tick, whatever the wall clock says; pace, workers and
-//! what is timed never change a result. What a server opens, spawns and sends is the business of whoever builds it.
+//! Invariant: after [`ServerBuilder::build`] every step is exactly one tick, whatever the wall clock says; workers and what is
+//! timed never change a result, nor does the pace while ticks are done in time: what a server in real time gives up when they
+//! are not is the business of [`OverloadSettings`](crate::sim::OverloadSettings). What a server opens, spawns and sends is the business of whoever builds it.
 //!
 //! ```
 //! use throng::prelude::*;
@@ -29,7 +30,9 @@ use bevy_time::{Fixed, Time, TimePlugin};
 
 use crate::ThrongPlugins;
 use crate::sim::clock::{self, Pacer};
-use crate::sim::{Heartbeat, RandomStreams, SimTick, TimingPlugin, Workers, state_hash};
+use crate::sim::{
+    Heartbeat, LoadMeter, Overload, RandomStreams, SimTick, TimingPlugin, Workers, state_hash,
+};
 
 /// A headless server that does its ticks when it is told to.
 pub struct Server {
@@ -47,7 +50,7 @@ pub enum Pace {
     #[default]
     AsFastAsPossible,
     /// Each when it is due. A server that is late makes up for [`clock::CATCH_UP_TICKS_MAX`] ticks at once and lets the
-    /// rest slip.
+    /// rest slip; one whose ticks keep taking too long gives up what [`OverloadSettings`](crate::sim::OverloadSettings) says.
     RealTime,
 }
 
@@ -103,7 +106,8 @@ impl ServerBuilder {
         self
     }
 
-    /// How fast ticks follow each other; [`Pace::AsFastAsPossible`] by default. Never changes a result.
+    /// How fast ticks follow each other; [`Pace::AsFastAsPossible`] by default. Never changes a result while ticks are done in
+    /// time.
     #[must_use]
     pub const fn pace(mut self, pace: Pace) -> Self {
         self.pace = pace;
@@ -179,12 +183,14 @@ impl ServerBuilder {
         app.finish();
         app.cleanup();
         clock::one_tick_an_update(&mut app);
-        Server {
+        let mut server = Server {
             app,
             tick: Duration::from_secs_f64(1.0 / self.tick_hz),
-            pace: self.pace,
+            pace: Pace::default(),
             pacer: None,
-        }
+        };
+        server.set_pace(self.pace);
+        server
     }
 }
 
@@ -230,7 +236,9 @@ impl Server {
     pub fn step(&mut self, ticks: u64) {
         for _ in 0..ticks {
             if self.pace == Pace::RealTime {
-                let pacer = self.pacer.get_or_insert_with(|| Pacer::new(self.tick));
+                let apart = self.real_tick();
+                let pacer = self.pacer.get_or_insert_with(|| Pacer::new(apart));
+                pacer.set_tick(apart);
                 pacer.wait();
             }
             self.app.update();
@@ -241,6 +249,14 @@ impl Server {
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
         self.pacer = None;
+        let mut meter = self.app.world_mut().resource_mut::<LoadMeter>();
+        meter.keeps_real_time = pace == Pace::RealTime;
+    }
+
+    /// How far apart ticks are in real time: further than in simulated time while that is dilated.
+    fn real_tick(&self) -> Duration {
+        let percent = self.world().resource::<Overload>().time_percent();
+        self.tick * 100 / u32::from(percent.max(1))
     }
 
     /// The number of ticks done.

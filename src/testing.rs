@@ -23,6 +23,8 @@ use crate::crowd::{CrowdArea, CrowdPlugin, CrowdSpec, SyntheticClients, Wander, 
 use crate::map::{SceneMap, TileMap};
 use crate::outbox::{MemorySink, Outbox};
 use crate::server::{Server, ServerBuilder};
+use crate::session::SessionKey;
+use crate::sim::RandomStreams;
 use crate::wire::ClientId;
 #[cfg(feature = "crowd")]
 use crate::world::ObjectKinds;
@@ -130,6 +132,8 @@ impl TestServerBuilder {
             sent: MemorySink::default(),
             scene: None,
         };
+        let seed = server.stats::<RandomStreams>().seed();
+        server.world_mut().insert_resource(SessionKey::seeded(seed));
         if let Some((map, tile_m)) = self.map {
             let map = SceneMap::new(Arc::new(map), tile_m);
             let spec = SceneSpec {

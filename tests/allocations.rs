@@ -15,10 +15,10 @@ use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
-use throng::inbox::{InboxLimits, MessageQueue, offer};
+use throng::inbox::{InboxLimits, MessageQueue};
 use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
-use throng::session::{connect, control};
+use throng::session::{Connected, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
 use throng::sync::SlotMasks;
 use throng::sync::{AttributeSpec, Cadence, ReplicateAppExt, SyncStats};
@@ -88,19 +88,28 @@ fn a_warm_inbox_and_warm_masks_allocate_nothing() {
     let limits = InboxLimits {
         backlog_max: 1_000,
         client_backlog_max: 4,
+        ..InboxLimits::default()
     };
-    let (mut queue, mut masks) = (MessageQueue::default(), SlotMasks::new(2));
+    let (mut queue, mut masks) = (MessageQueue::new(limits), SlotMasks::new(2));
+    for client in (0..500).map(ClientId) {
+        queue.open(client);
+        queue.promote(client);
+    }
+    let (mut now, mut refused) = (0, Vec::new());
     masks.grow(1_000);
     let mut tick = || {
+        now += 1;
+        queue.begin_tick(now, limits);
         for client in 0..500 {
             for _ in 0..3 {
                 // Some are refused, which is counted.
-                let _ = queue.offer(limits, ClientId(client), 1, &[4, 1]);
+                let _ = queue.offer(ClientId(client), &[4, 1]);
             }
             masks.mark(client * 2, client % 128);
         }
         while queue.take(2).is_some() {}
-        while queue.take_refused().is_some() {}
+        queue.take_refused(&mut refused);
+        refused.clear();
         masks.drain(|_, mask| mask.fill(0));
     };
     (0..10).for_each(|_| tick());
@@ -158,7 +167,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
         let sight = (Viewer::new(ViewCaps::all(30)), Viewable::default());
         let body = (sight, Circle(at), Health(nth % 100));
         let object = spawn_object(world, scene, KindId(0), at, body).unwrap();
-        let client = connect(world, true).unwrap();
+        let client = connect(world, Connected::unknown().ready()).unwrap();
         assert!(control(world, client, object));
         client
     });
@@ -169,10 +178,11 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
 fn a_whole_app_allocates_nothing_that_grows_with_its_objects() {
     let of = |players| {
         let (mut app, clients) = app_of(players);
+        let transport = app.world().resource::<TransportHandle>().clone();
         let mut tick = || {
             let now = *app.world().resource::<SimTick>();
             for &client in clients.iter().step_by(5) {
-                offer(app.world_mut(), client, &[4, now.0 as u8]).unwrap();
+                transport.receive(client, &[4, now.0 as u8]).unwrap();
             }
             app.update();
         };

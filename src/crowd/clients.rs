@@ -10,12 +10,12 @@ use rand::RngExt;
 
 use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
-use crate::inbox::InboxWriter;
+use crate::inbox::Connected;
 use crate::map::SceneMap;
 use crate::movement::Speed;
 use crate::nav::Path;
 use crate::outbox::{MemorySink, Outbox, Sink};
-use crate::session::{Connections, Sessions};
+use crate::session::{Sessions, TransportHandle};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
 use crate::wire::{ClientId, ClientMessage, quantise};
@@ -184,7 +184,7 @@ impl SyntheticClients {
 pub(super) fn churn(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
-    mut connections: Connections,
+    (transport, sessions): (Res<TransportHandle>, Res<Sessions>),
     mut streams: ResMut<RandomStreams>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
 ) {
@@ -196,11 +196,11 @@ pub(super) fn churn(
         buffer,
         ..
     } = &mut *synthetics;
-    let mut post = |connections: &mut Connections, client, message: ClientMessage| {
+    let mut post = |client, message: ClientMessage| {
         buffer.clear();
         message.encode(buffer);
         stats.sent += 1;
-        connections.offer(client, buffer).is_ok()
+        transport.receive(client, buffer).is_ok()
     };
     churn_due.resize(crowds.all.len(), 0.0);
     for (nth, crowd) in crowds.all.iter().enumerate() {
@@ -219,7 +219,7 @@ pub(super) fn churn(
             let away = random.random_range(AWAY_TICKS);
             if let Some(client) = synthetic
                 .client
-                .take_if(|client| post(&mut connections, *client, ClientMessage::Logout))
+                .take_if(|client| post(*client, ClientMessage::Logout))
             {
                 by_client.remove(&client);
                 synthetic.back_at = Some(tick.0 + away);
@@ -230,7 +230,7 @@ pub(super) fn churn(
         // The server ended its session: it was behind, say.
         if let Some(client) = synthetic
             .client
-            .take_if(|client| connections.get(*client).is_none())
+            .take_if(|client| sessions.get(*client).is_none())
         {
             by_client.remove(&client);
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
@@ -238,18 +238,19 @@ pub(super) fn churn(
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }
-        let Ok(client) = connections.connect(synthetic.receives) else {
-            // The server is full: it tries again later, as a person would.
+        let player = synthetic.player.0;
+        let connected = Connected {
+            receives: synthetic.receives,
+            // What it would load is the server's own already.
+            ..Connected::player(player).ready()
+        };
+        let Ok(client) = transport.connect(connected) else {
+            // Too many come at once: it tries again later, as a person would. So it does where the server is full, which
+            // shows in the next tick.
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
-        post(
-            &mut connections,
-            client,
-            ClientMessage::Login {
-                player: synthetic.player.0,
-            },
-        );
+        post(client, ClientMessage::login(player));
         by_client.insert(client, nth);
         synthetic.client = Some(client);
         synthetic.mirror = Mirror::default();
@@ -287,7 +288,7 @@ pub(super) fn send(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
     sessions: Res<Sessions>,
-    mut inbox: InboxWriter,
+    transport: Res<TransportHandle>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     streams: Res<RandomStreams>,
     objects: Query<MirroredRow>,
@@ -348,7 +349,7 @@ pub(super) fn send(
             message.encode(buffer);
             stats.sent += 1;
             // A refused message is lost, as on a real line; the inbox counts it.
-            let _ = inbox.offer(client, buffer);
+            let _ = transport.receive(client, buffer);
         }
     }
 }

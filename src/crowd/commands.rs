@@ -10,8 +10,8 @@ use super::crowds::{CrowdId, Crowds, Member, individual_random};
 use super::place::CrowdArea;
 use super::spawn::free_position;
 use crate::aoi::Viewable;
-use crate::inbox::offer;
 use crate::nav::Path;
+use crate::session::TransportHandle;
 use crate::sim::{RandomStreams, SimTick};
 use crate::wire::ClientMessage;
 use crate::world::{Object, TeamId, WorldError, change_scene, despawn_object, teleport};
@@ -199,11 +199,11 @@ pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
         let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
         gone.extend(synthetics.dismiss(id, left));
     }
-    let mut bytes = Vec::new();
-    ClientMessage::Logout.encode(&mut bytes);
+    let transport = world.resource::<TransportHandle>().clone();
+    let bytes = ClientMessage::Logout.to_bytes();
     for client in gone {
         // At the inbox's limit the message is lost and counted; the session then stays open without its player.
-        let _ = offer(world, client, &bytes);
+        let _ = transport.receive(client, &bytes);
     }
 }
 

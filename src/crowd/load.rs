@@ -80,9 +80,13 @@ pub fn add_load(world: &mut World, players: u32) -> Result<Entity, LoadError> {
     }
     let mut sessions = world.resource_mut::<SessionSettings>();
     sessions.sessions_max = sessions.sessions_max.max(players);
+    sessions.players_max = sessions.players_max.max(players);
+    sessions.opened_per_tick_max = sessions.opened_per_tick_max.max(players);
+    sessions.admitted_per_tick_max = sessions.admitted_per_tick_max.max(players);
     let mut inbox = world.resource_mut::<InboxSettings>();
     inbox.messages_per_tick_max = inbox.messages_per_tick_max.max(2 * players);
     inbox.backlog_max = inbox.backlog_max.max(4 * players);
+    inbox.newcomers_backlog_max = inbox.newcomers_backlog_max.max(players);
 
     let side = load_side_tiles(players);
     let recipe = TownRecipe {

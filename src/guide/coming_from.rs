@@ -12,7 +12,7 @@
 //! | server and client events | [`Announce`](crate::sync::Announce) out; [`ClientMessage`](crate::wire::ClientMessage) in |
 //! | entity mapping | an object has an id and a generation in its scene, the same for everybody |
 //! | interpolation, prediction | the mirror reckons motion on; prediction of the own object is to come |
-//! | a transport that is built in | a [`Sink`](crate::outbox::Sink) and [`offer`](crate::inbox::offer); a reliable transport is to come |
+//! | a transport that is built in | the [`TransportHandle`](crate::session::TransportHandle) in, a [`Sink`](crate::outbox::Sink) out; a reliable transport is to come |
 //! | any component of any entity | attributes of objects: numbers, or up to 255 bytes, by an [`Encoding`](crate::wire::Encoding) |
 //!
 //! What you gain: caps, priorities and byte budgets that hold in a crowd; the same state on any number of threads; scenarios

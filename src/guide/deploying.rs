@@ -25,8 +25,11 @@
 //! * **How large a machine**: `throng bench tick --players N` on it, then your own scenario with your own counts. Believe p99,
 //!   not the mean, and leave half of the tick free.
 //! * **Bounds**: every queue has a limit, a policy at it and a counter. Raise a limit only with the counter in sight.
-//! * **Lines**: [`Sink`](crate::outbox::Sink) is the way out; the crate has one for bare UDP. Transports with acknowledgements
-//!   and authentication are to come; until then put your own behind the sink and [`offer`](crate::inbox::offer).
+//! * **Lines**: [`Sink`](crate::outbox::Sink) is the way out; the crate has one for bare UDP. The way in is the
+//!   [`TransportHandle`](crate::session::TransportHandle); its [page](crate::session::transport) has the contract. A transport
+//!   with acknowledgements is to come.
+//! * **Who they are**: nobody is a player by saying so. Give the server an
+//!   [`Authenticator`](crate::session::Authenticator), or have the transport check a token.
 //! * **Warnings** go to `tracing`; without a subscriber (`tracing_subscriber::fmt::init()`) nobody sees them.
 //! * **Whoever falls behind** is logged out with `LogoutReason::Behind`, so that one bad line costs bounded memory.
 //! * **Not deterministic in real time**: `budget_ms`, `wait_for_builds: false` and the arrival of messages depend on the clock.

@@ -5,7 +5,6 @@
 //!
 //! ```
 //! use glam::Vec2;
-//! use throng::inbox::offer;
 //! use throng::prelude::*;
 //!
 //! let mut server = Server::builder().seed(7).tick_hz(20.0).build();
@@ -19,9 +18,11 @@
 //! let sent = MemorySink::default();
 //! Outbox::set_sink(&mut world.resource_mut(), Box::new(sent.clone()));
 //!
-//! // A client connects and logs in as player 1. Until the game gives it an object it sees nothing.
-//! let client = connect(world, true)?;
-//! offer(world, client, &ClientMessage::Login { player: 1 }.to_bytes())?;
+//! // A client connects and logs in as player 1, for which its transport vouches. Until the game gives it an object it sees
+//! // nothing. Transports on threads of their own have a clone of the handle.
+//! let transport = world.resource::<TransportHandle>().clone();
+//! let client = transport.connect(Connected::player(1).ready())?;
+//! transport.receive(client, &ClientMessage::login(1).to_bytes())?;
 //! server.step(1);
 //!
 //! // The object that it controls: what makes a player is one line.

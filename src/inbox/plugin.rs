@@ -1,13 +1,16 @@
 //! The inbox as a resource.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
-use bevy_ecs::system::SystemParam;
 use serde::{Deserialize, Serialize};
 
-use super::queue::{InboundMessage, InboxCounters, InboxLimits, MessageQueue, Refused};
-use crate::sim::{self, HashAppExt, SimTick};
-use crate::wire::ClientId;
+use super::budget::{BudgetRule, MessageCosts};
+use super::intake::Intake;
+use super::queue::{InboxCounters, InboxLimits};
+use super::quota::ClientQuota;
+use crate::sim::{self, Growth, HashAppExt, WorkAppExt};
 
 /// The bounded queue of inbound messages; sessions drain it in `Ingest`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,12 +29,22 @@ impl Plugin for InboxPlugin {
         app.register_type::<InboxSettings>();
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
+            .reckon_work({
+                let mut handled = Growth::default();
+                move |world, _| {
+                    let costs = world.resource::<InboxSettings>().costs;
+                    handled.to(world.resource::<Inbox>().counters().handled) * costs.of(false, 0)
+                }
+            })
             .hash_part("inbox", |world, hasher| {
-                for message in world.resource::<Inbox>().queue.iter() {
+                let inbox = world.resource::<Inbox>();
+                let intake = inbox.intake();
+                for message in intake.queue.iter() {
                     hasher.write_u64(u64::from(message.client.0));
                     hasher.write_u64(u64::from(message.number));
                     hasher.write_bytes(&message.bytes);
                 }
+                intake.queue.digest(|word| hasher.write_u64(word));
             });
     }
 
@@ -40,17 +53,30 @@ impl Plugin for InboxPlugin {
     }
 }
 
-/// How many messages may wait, and how many are handled a tick.
+/// How many messages may wait, how many one client may send, and how much of a tick goes to them.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct InboxSettings {
-    /// Messages handled a tick; the rest waits for the next.
+    /// Messages handled a tick, whatever the budget is; the rest waits for the next.
     pub messages_per_tick_max: u32,
     /// Messages that may wait; further ones are refused.
     pub backlog_max: u32,
-    /// Messages of one client that may wait; further ones are refused.
+    /// Messages of one client that may wait. A further input takes the place of the oldest input; anything else is refused.
     pub client_backlog_max: u32,
+    /// Messages of one client that has not logged in that may wait; further ones are refused.
+    pub newcomer_backlog_max: u32,
+    /// Messages of all clients that have not logged in that may wait; further ones are refused.
+    pub newcomers_backlog_max: u32,
+    /// How much one client may send.
+    pub quota: ClientQuota,
+    /// How much of a tick goes to messages.
+    pub budget: BudgetRule,
+    /// What messages are reckoned to cost, so that a run repeats itself.
+    pub costs: MessageCosts,
+    /// Whether a clock is read in place of `costs`: for servers in real time. What is handled in which tick depends on the
+    /// machine then.
+    pub is_timed: bool,
 }
 
 impl Default for InboxSettings {
@@ -59,88 +85,73 @@ impl Default for InboxSettings {
             messages_per_tick_max: 50_000,
             backlog_max: 200_000,
             client_backlog_max: 64,
+            newcomer_backlog_max: 4,
+            newcomers_backlog_max: 50_000,
+            quota: ClientQuota::default(),
+            budget: BudgetRule::default(),
+            costs: MessageCosts::default(),
+            is_timed: false,
         }
     }
 }
 
-/// Where what arrives waits; transports put it there by [`InboxWriter`].
+impl InboxSettings {
+    /// The budget of the reference design, which was made for a client's frame: 20 ms, one more a tick while more than 100
+    /// wait, one less otherwise, within 20 to 40 ms; above 300 waiting everything is handled. For comparisons.
+    #[must_use]
+    pub fn reference() -> Self {
+        Self {
+            messages_per_tick_max: u32::MAX,
+            budget: BudgetRule::reference(),
+            ..Self::default()
+        }
+    }
+
+    /// The limits of the queue, in ticks of so many nanoseconds.
+    #[must_use]
+    pub fn limits(&self, tick_ns: u64) -> InboxLimits {
+        InboxLimits {
+            backlog_max: self.backlog_max as usize,
+            client_backlog_max: self.client_backlog_max,
+            newcomer_backlog_max: self.newcomer_backlog_max,
+            newcomers_backlog_max: self.newcomers_backlog_max as usize,
+            quota: self.quota,
+            tick_ns,
+        }
+    }
+}
+
+/// Where what arrives waits; transports put it there by a [`TransportHandle`](crate::session::TransportHandle).
 #[derive(Resource, Debug, Default)]
 pub struct Inbox {
-    queue: MessageQueue,
+    intake: Arc<Mutex<Intake>>,
 }
 
 impl Inbox {
-    fn offer(
-        &mut self,
-        settings: &InboxSettings,
-        tick: SimTick,
-        client: ClientId,
-        bytes: &[u8],
-    ) -> Result<(), Refused> {
-        let limits = InboxLimits {
-            backlog_max: settings.backlog_max as usize,
-            client_backlog_max: settings.client_backlog_max,
-        };
-        self.queue.offer(limits, client, tick.0, bytes)
+    /// The intake; transports wait as long as it is held, so that is moments.
+    pub(crate) fn intake(&self) -> MutexGuard<'_, Intake> {
+        lock(&self.intake)
     }
 
-    /// Takes the oldest message.
-    pub(crate) fn take(&mut self, tick: SimTick) -> Option<InboundMessage> {
-        self.queue.take(tick.0)
-    }
-
-    /// Takes a client of which a message was refused while none of it waited, with the number of the last that came.
-    pub(crate) fn take_refused(&mut self) -> Option<(ClientId, u16)> {
-        self.queue.take_refused()
-    }
-
-    /// A client's connection ended: its messages are counted no more. What waits is still handled.
-    pub fn forget(&mut self, client: ClientId) {
-        self.queue.forget(client);
+    /// The same intake, for another thread.
+    pub(crate) fn shared(&self) -> Arc<Mutex<Intake>> {
+        self.intake.clone()
     }
 
     /// How many messages wait.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        self.queue.len()
+        self.intake().queue.len()
     }
 
     /// What became of messages so far.
     #[must_use]
-    pub const fn counters(&self) -> InboxCounters {
-        self.queue.counters()
+    pub fn counters(&self) -> InboxCounters {
+        self.intake().queue.counters()
     }
 }
 
-/// Hands over what arrives, for a system of a transport. What is offered before [`SimSystems::Ingest`](crate::sim::SimSystems)
-/// is handled in the same tick, unless too much waits.
-#[derive(SystemParam)]
-pub struct InboxWriter<'w> {
-    inbox: ResMut<'w, Inbox>,
-    settings: Res<'w, InboxSettings>,
-    tick: Res<'w, SimTick>,
-}
-
-impl InboxWriter<'_> {
-    /// Accepts a client's message, or says why not. O(log clients).
-    ///
-    /// # Errors
-    /// [`Refused`] at one of the limits in [`InboxSettings`].
-    pub fn offer(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
-        self.inbox.offer(&self.settings, *self.tick, client, bytes)
-    }
-}
-
-/// The same for whoever has the world.
-///
-/// # Errors
-/// [`Refused`] at one of the limits in [`InboxSettings`].
-///
-/// # Panics
-/// Where there is no [`InboxPlugin`].
-pub fn offer(world: &mut World, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
-    world.resource_scope(|world, mut inbox: Mut<Inbox>| {
-        let tick = *world.resource::<SimTick>();
-        inbox.offer(world.resource::<InboxSettings>(), tick, client, bytes)
-    })
+/// Locks the intake. Whoever panicked with it in hand left it whole between two calls, or at worst lost a message.
+pub(crate) fn lock(intake: &Mutex<Intake>) -> MutexGuard<'_, Intake> {
+    intake.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,12 @@
 //! a limit, and every accepted move is paid from it. So messages that the network delayed and delivers together are all
 //! accepted, and no number of messages makes anybody faster.
 //!
-//! Invariant: over any n ticks the accepted moves sum up to at most what n ticks and a full credit pay, and one slack.
+//! A step in a direction is a move like any other: it is paid by the way that it leads, and refused where the credit does not pay
+//! it. So inputs that come late are walked when they come; inputs that come twice or out of order are refused by their number
+//! before they come here; and who sends more inputs than ticks passed walks what it saved up, and no more.
+//!
+//! Invariant: over any n ticks the accepted moves sum up to at most [`MoveRules::allowance_m`]: what n ticks and a full credit pay,
+//! and one slack.
 //! Cost: a line over the map a move.
 
 use glam::Vec2;
@@ -22,6 +27,16 @@ pub struct MoveRules {
     /// What rounding of positions on the wire may add to a move, in metres. Corners are judged without: a client that
     /// keeps a quantum away from them is never refused for one.
     pub slack_m: f32,
+}
+
+impl MoveRules {
+    /// How far a player of a speed in metres a second comes at most in so many seconds, in metres, whatever and however much its
+    /// client sends: what it may walk in that time, what it may have saved up before, and one rounding. In no time at all it is what
+    /// can be gained at once, and never again before it was saved up anew.
+    #[must_use]
+    pub fn allowance_m(&self, speed_m_s: f32, elapsed_s: f32) -> f32 {
+        speed_m_s * (1.0 + self.tolerance) * (elapsed_s + self.burst_s_max) + self.slack_m
+    }
 }
 
 /// How far a player may still go, in metres; at worst minus one slack.
@@ -89,17 +104,23 @@ pub fn check_move(
     if !ground.is_free_at(to) {
         return Err(Refusal::Blocked);
     }
-    // The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then
-    // the line of the tiles says that there is nothing in the way.
-    let is_free = ground.is_step_free(from, to)
-        || ground
-            .tiles
-            .line_is_free(ground.tile_at(from), ground.tile_at(to));
-    if is_free {
+    if is_way_free(ground, from, to) {
         Ok(distance_m)
     } else {
         Err(Refusal::InTheWay)
     }
+}
+
+/// Whether a player comes from one point to another in a straight line.
+///
+/// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
+/// tiles says that there is nothing in the way.
+pub(super) fn is_way_free(ground: Ground, from: Vec2, to: Vec2) -> bool {
+    ground.is_step_free(from, to)
+        || ground.is_free_at(to)
+            && ground
+                .tiles
+                .line_is_free(ground.tile_at(from), ground.tile_at(to))
 }
 
 #[cfg(test)]

@@ -11,12 +11,14 @@
 //! | `ground` | tiles under positions in metres: which tile, whether a step is free |
 //! | `walk` | how far a walker comes along its waypoints, smoothing as it reaches them |
 //! | `check` | whether a player's move is allowed |
+//! | `step` | where a player's motion leads: the code that a client predicts by, too |
 //! | `plugin` | [`Walker`], [`Speed`], the settings, and the systems of the tick |
 //!
 //! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
 //! [`MovementSettings::push_radius_tiles_max`]; a walker comes no farther in a tick than its speed allows and never
-//! through a blocked tile or its corner; a player never comes farther over any time than its speed, tolerance and
-//! burst allow, however many messages it sends.
+//! through a blocked tile or its corner; a player never comes farther over any time than [`MoveRules::allowance_m`], however many
+//! messages it sends: inputs that come late are walked when they come, as far as that goes, and what goes beyond it is refused.
+//! Inputs that come twice, out of order or with numbers that run backwards are refused before they come here.
 //!
 //! Deliberately absent: walkers do not collide with each other. Objects without [`Speed`] are furniture: a door may stand
 //! in the wall that it closes, and is never pushed.
@@ -27,6 +29,7 @@
 mod check;
 mod ground;
 mod plugin;
+mod step;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -37,4 +40,5 @@ pub use plugin::{
     Arrived, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
     MovementSystems, Speed, Walker,
 };
+pub use step::{PlayerStep, direction_of, step_m};
 pub use walk::{Walk, WalkEnd, advance};

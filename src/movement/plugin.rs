@@ -8,13 +8,14 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
-use super::{Credit, Ground, MoveRules, Refusal, WalkEnd, advance, check_move};
+use super::{Credit, Ground, MoveRules, PlayerStep, Refusal, WalkEnd, advance, step_m};
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
 use crate::sim::{self, SimSystems, SimTick, StateHasher};
+use crate::wire::{tick_millihertz, told_tick_s};
 use crate::world::{
-    Heading, MoveInput, Npc, Object, ObjectHashAppExt, Player, Position, Scene, StateHashed,
-    Velocity, teleport,
+    Heading, MoveInput, Npc, Object, ObjectHashAppExt, Player, PlayerMotion, Position, Scene,
+    StateHashed, Velocity, teleport,
 };
 
 /// Moves walkers and players. Adds [`NavPlugin`] when it is missing.
@@ -371,11 +372,15 @@ fn renew_path(world: &mut World, entity: Entity) {
 
 type Played = (
     &'static Object,
-    &'static mut Position,
-    &'static mut Velocity,
-    &'static mut Heading,
+    (
+        &'static mut Position,
+        &'static mut Velocity,
+        &'static mut Heading,
+    ),
     Option<(&'static Speed, &'static mut LastMove)>,
 );
+
+type PlayedAt<'a> = (Mut<'a, Position>, Mut<'a, Velocity>, Mut<'a, Heading>);
 
 /// Checks and applies what players sent, in the order of the messages.
 fn move_players(
@@ -389,50 +394,32 @@ fn move_players(
     maps: Maps,
     mut refused: MessageWriter<MoveRefused>,
 ) {
-    let rules = settings.rules();
-    let tick_s = time.timestep().as_secs_f32();
+    let clock = MoveClock {
+        tick: tick.0,
+        tick_s: time.timestep().as_secs_f32(),
+        rest_after: u64::from(settings.rest_after_ticks.max(1)),
+        rules: settings.rules(),
+    };
     let mut grounds = Grounds::new(&maps);
-    for &MoveInput {
-        entity,
-        to,
-        heading: towards,
-    } in inputs.read()
-    {
+    for input in inputs.read() {
+        let entity = input.entity;
+        let is_turn = matches!(input.motion, PlayerMotion::Stand | PlayerMotion::Turn);
         let moved = match objects.get_mut(entity) {
-            Ok((object, position, velocity, mut heading, walks)) => {
-                heading.set_if_neq(Heading(towards));
-                let Some(to) = to else { continue };
+            Ok((object, at, walks)) => {
                 let scene = object.scene_entity();
                 let size_m = scenes.get(scene).map_or(Vec2::ZERO, Scene::size_m);
-                walks
-                    .ok_or(Refusal::NotMovable)
-                    .and_then(|(speed, mut last)| {
-                        let speed = speed.m_s();
-                        let since = tick.0.saturating_sub(last.tick);
-                        let credit = last.credit.after(since as f32 * tick_s, speed, &rules);
-                        let way_m =
-                            check_move(grounds.of(scene), size_m, position.0, to, credit, &rules)?;
-                        *last = LastMove {
-                            tick: tick.0,
-                            credit: credit.spent(way_m),
-                        };
-                        // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
-                        let ticks = since.clamp(1, u64::from(settings.rest_after_ticks.max(1)));
-                        let pace = (to - position.0) / (ticks as f32 * tick_s);
-                        put(
-                            position,
-                            velocity,
-                            to,
-                            pace.clamp_length_max(speed * (1.0 + rules.tolerance)),
-                        );
-                        Ok(())
-                    })
+                let on = PlayerStep {
+                    ground: grounds.of(scene),
+                    size_m,
+                    step_m: 0.0,
+                };
+                move_player(on, (at, walks), input, &clock)
             }
-            Err(_) if to.is_none() => continue,
+            Err(_) if is_turn => continue,
             Err(_) => Err(Refusal::NotMovable),
         };
         match moved {
-            Ok(()) => stats.moves_accepted += 1,
+            Ok(()) => stats.moves_accepted += u64::from(!is_turn),
             Err(reason) => {
                 debug!(?entity, %reason, "move refused");
                 stats.moves_refused += 1;
@@ -440,6 +427,56 @@ fn move_players(
             }
         }
     }
+}
+
+/// What all moves of a tick are measured by.
+struct MoveClock {
+    tick: u64,
+    tick_s: f32,
+    rest_after: u64,
+    rules: MoveRules,
+}
+
+/// Turns an object, and moves it where it may go.
+fn move_player(
+    on: PlayerStep,
+    ((position, mut velocity, mut heading), walks): (PlayedAt, Option<(&Speed, Mut<LastMove>)>),
+    input: &MoveInput,
+    clock: &MoveClock,
+) -> Result<(), Refusal> {
+    heading.set_if_neq(Heading(input.heading));
+    match input.motion {
+        PlayerMotion::Stand => {
+            velocity.set_if_neq(Velocity::default());
+            return Ok(());
+        }
+        PlayerMotion::Turn => return Ok(()),
+        PlayerMotion::To(_) | PlayerMotion::Towards(_) => {}
+    }
+    let (speed, mut last) = walks.ok_or(Refusal::NotMovable)?;
+    let (speed, rules) = (speed.m_s(), &clock.rules);
+    let on = PlayerStep {
+        // By the tick as clients know it, so that they come to the same place.
+        step_m: step_m(speed, told_tick_s(tick_millihertz(clock.tick_s))),
+        ..on
+    };
+    let since = clock.tick.saturating_sub(last.tick);
+    let elapsed_s = since as f32 * clock.tick_s;
+    let credit = last.credit.after(elapsed_s, speed, rules);
+    let (to, way_m) = on.walk(position.0, input.motion, credit, rules)?;
+    *last = LastMove {
+        tick: clock.tick,
+        credit: credit.spent(way_m),
+    };
+    let ticks = match input.motion {
+        PlayerMotion::Towards(_) => 1,
+        // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
+        _ => since.clamp(1, clock.rest_after),
+    };
+    let pace = (to - position.0) / (ticks as f32 * clock.tick_s);
+    let pace = pace.clamp_length_max(speed * (1.0 + rules.tolerance));
+    put(position, velocity, to, pace);
+    Ok(())
 }
 
 fn put(mut position: Mut<Position>, mut velocity: Mut<Velocity>, to: Vec2, pace: Vec2) {

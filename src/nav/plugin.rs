@@ -36,7 +36,7 @@ use self::queue::take_requests;
 use self::request::AskedEntities;
 use self::travel::answer_travels;
 use crate::map::{MapEdited, MapPlugin, SceneMap};
-use crate::sim::{self, HashAppExt, SimSystems, SimTick};
+use crate::sim::{self, Growth, HashAppExt, SimSystems, SimTick, WorkAppExt};
 use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
 mod answer;
@@ -102,6 +102,13 @@ impl Plugin for NavPlugin {
                     clear_stale_paths.in_set(NavSystems::ClearStale),
                 ),
             )
+            .reckon_work({
+                let mut expanded = Growth::default();
+                move |world, costs| {
+                    let now = world.resource::<NavStats>().expanded;
+                    expanded.to(now) * u64::from(costs.expansion_ns)
+                }
+            })
             .hash_component::<Path>("path")
             .hash_part("path_queue", |world, hasher| {
                 let Navigator { queue, travels, .. } = world.resource();

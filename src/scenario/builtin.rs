@@ -19,7 +19,7 @@ macro_rules! built_in {
 }
 
 /// All built-in scenarios; the first is the default.
-pub const BUILT_IN: [BuiltIn; 8] = [
+pub const BUILT_IN: [BuiltIn; 9] = [
     built_in!("town"),
     built_in!("siege"),
     built_in!("boss"),
@@ -28,6 +28,7 @@ pub const BUILT_IN: [BuiltIn; 8] = [
     built_in!("auction"),
     built_in!("royale"),
     built_in!("raid"),
+    built_in!("overload"),
 ];
 
 /// The built-in scenario of a name.

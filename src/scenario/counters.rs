@@ -27,7 +27,7 @@ const OF_MODES: FigureGroup = (
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [FigureGroup; 13] = [
+const GROUPS: [FigureGroup; 14] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
@@ -77,6 +77,11 @@ const GROUPS: [FigureGroup; 13] = [
         "max_backlog max_lag_ms",
     ),
     ("outbox.", "frames bytes stalls dropped", ""),
+    (
+        "overload.",
+        "rises falls stretched_ticks deferred_ticks refused_ticks dilated_ticks",
+        "level max_level load time_percent in_line paths_waiting",
+    ),
 ];
 
 /// Figures that are the process's.

@@ -14,7 +14,7 @@ use crate::matchmaking::Matchmaker;
 use crate::nav::NavStats;
 use crate::outbox::OutboxStats;
 use crate::session::{SessionStats, Sessions};
-use crate::sim::{SetTiming, SimSystems, SimTick, TickTimings};
+use crate::sim::{Overload, OverloadStats, SetTiming, SimSystems, SimTick, TickTimings};
 use crate::sync::SyncStats;
 use crate::world::{KindClass, Object, ObjectKinds};
 
@@ -53,6 +53,7 @@ pub struct Report {
     pub battles: BattlesStats,
     pub inbox: InboxFigures,
     pub outbox: OutboxFigures,
+    pub overload: OverloadFigures,
     pub memory: Memory,
     pub expectations: Vec<Judged>,
     /// How often cues ran.
@@ -247,6 +248,29 @@ pub struct OutboxFigures {
     pub bytes: u64,
     pub stalls: u64,
     pub dropped: u64,
+}
+
+/// What was given up because ticks took too long: the level now, the highest of the run, and for how many ticks each thing was
+/// given up. Levels are 0 for none, 1 updates, 2 enters and paths, 3 logins, 4 time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OverloadFigures {
+    pub level: u64,
+    pub max_level: u64,
+    /// The mean of what a tick cost over what it may.
+    pub load: f64,
+    /// How fast simulated time is to pass, in percent of real time.
+    pub time_percent: u64,
+    pub rises: u64,
+    pub falls: u64,
+    pub stretched_ticks: u64,
+    pub deferred_ticks: u64,
+    pub refused_ticks: u64,
+    pub dilated_ticks: u64,
+    /// Players that stand in the line for a place.
+    pub in_line: u64,
+    /// Requests for paths that wait.
+    pub paths_waiting: u64,
 }
 
 /// The process's memory, as far as it is known.
@@ -502,6 +526,32 @@ pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
         refused: counters.refused,
         max_backlog: counters.max_backlog,
         max_lag_ms: counters.max_lag_ticks as f64 * 1000.0 / tick_hz,
+    }
+}
+
+pub(super) fn overload(world: &World) -> OverloadFigures {
+    let overload = world.resource::<Overload>();
+    let stats = world.resource::<OverloadStats>();
+    let [
+        _,
+        stretched_ticks,
+        deferred_ticks,
+        refused_ticks,
+        dilated_ticks,
+    ] = stats.ticks;
+    OverloadFigures {
+        level: overload.level().number() as u64,
+        max_level: stats.highest.number() as u64,
+        load: f64::from(overload.load()),
+        time_percent: u64::from(overload.time_percent()),
+        rises: stats.rises,
+        falls: stats.falls,
+        stretched_ticks,
+        deferred_ticks,
+        refused_ticks,
+        dilated_ticks,
+        in_line: world.resource::<Sessions>().queued() as u64,
+        paths_waiting: world.resource::<NavStats>().waiting,
     }
 }
 

@@ -27,7 +27,7 @@ use crate::map::TileMap;
 use crate::outbox::Outbox;
 use crate::server::{Pace, Server};
 use crate::sim::clock::Stopwatch;
-use crate::sim::{HashAppExt, SimSystems, TickObservers, TickTimings};
+use crate::sim::{HashAppExt, Overload, SimSystems, TickObservers, TickTimings};
 use crate::world::Scenes;
 
 /// Ticks in which a run comes to rest at the latest.
@@ -361,6 +361,7 @@ impl ScenarioRun {
             battles: world.resource::<Battles>().stats(),
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
+            overload: report::overload(world),
             memory: Memory {
                 rss_bytes,
                 peak_rss_bytes: self.peak_rss_bytes,
@@ -441,11 +442,19 @@ impl ScenarioRun {
             self.server.step(1);
             if !checks::is_quiet(self.server.world()) {
                 quiet_since = None;
-            } else if tick - *quiet_since.get_or_insert(tick) >= settle {
+            } else if tick - *quiet_since.get_or_insert(tick) >= settle << self.stretch() {
                 return Some(true);
             }
         }
         Some(false)
+    }
+
+    /// How often the time in which clients learn something is doubled now.
+    fn stretch(&self) -> u8 {
+        self.server
+            .world()
+            .resource::<Overload>()
+            .update_doublings()
     }
 }
 
@@ -493,6 +502,7 @@ fn add_events(app: &mut App, log: EventLog) {
         FixedUpdate,
         (
             (
+                events::log_overload,
                 events::log_scenes,
                 events::log_sessions,
                 events::log_spawns,

@@ -23,7 +23,8 @@ use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
-use crate::sim::{SimSettings, StateHasher};
+use crate::session::{SessionKey, SessionSettings};
+use crate::sim::{LoadMeasure, RandomStreams, SimSettings, StateHasher};
 use crate::sync::Audience;
 use crate::world::{
     GuildId, KindId, Object, ObjectKinds, Scene, SceneSpec, TeamId, WorldError, open_scene,
@@ -332,6 +333,21 @@ pub(super) fn set_up(
         ..settings.nav.clone()
     });
     world.insert_resource(settings.inbox.clone());
+    let mut overload = settings.overload.clone();
+    if overload.measure == LoadMeasure::Auto {
+        // At any pace a run is the same.
+        overload.measure = LoadMeasure::Off;
+    }
+    world.insert_resource(overload);
+    // What clients are told is the same in every run.
+    let seed = world.resource::<RandomStreams>().seed();
+    world.insert_resource(SessionKey::seeded(seed));
+    // A cast comes on at once: how a server lets in a crowd is not what most scenarios are about.
+    world.insert_resource(SessionSettings {
+        opened_per_tick_max: u32::MAX,
+        admitted_per_tick_max: u32::MAX,
+        ..SessionSettings::default()
+    });
     world.insert_resource(settings.sync.clone());
     world.insert_resource(OutboxSettings {
         mtu_bytes: settings.outbox.mtu_bytes,

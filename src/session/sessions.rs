@@ -1,114 +1,103 @@
-//! The list of sessions.
+//! The list of sessions: what a client's life is, from its connection to its end.
+//!
+//! ```text
+//!             Login, Resume        the hook says who        there is room         an object       Ready
+//! Connecting ───────▶ Authenticating ───▶ Authenticated ─────────────▶ Entering ─────▶ Loading ─────▶ InWorld
+//!      │                     │             └▶ Queued ─▶┘                  ▲                               │ link lost
+//!      └ late                └ late, refused   (place told)               └── its object is gone          ▼
+//!                                                                                       resumed by ◀── LinkDead
+//!                                                                                       another        └ keep_s is over
+//! ```
+//! Nothing here knows of worlds: what a change means for others is put down as a [`SessionEffect`], in order, and told by the
+//! plugin. Invariants: a player has at most one session; who has a player was let in by the hook; nobody is in a state with a
+//! deadline for longer than that; at most so many are admitted a tick, and never more are inside than may.
+//!
+//! Cost: O(log sessions) a change; a session is less than 400 bytes here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::Bound;
 
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 
-use crate::wire::ClientId;
-use crate::world::PlayerId;
+use super::admission::AdmissionQueue;
+use super::authentication::AdmissionClass;
+use super::life::{Session, SessionState};
+use super::reasons::LogoutReason;
+use super::rules::SessionRules;
+use super::token::SessionKey;
+use crate::inbox::Connected;
+use crate::wire::{ClientId, ResumeToken, SessionNotice};
+use crate::world::{PlayerId, SceneId};
 
-/// A connection of a client: who plays by it, and which object it controls.
+/// What a change means for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// Who plays; `None` before the login.
-    pub player: Option<PlayerId>,
-    /// The object that this client controls, or watches through.
-    pub controls: Option<Entity>,
-    /// The number of its newest message that was handled or refused, modulo 65,536: packets say so, and a client that counts
-    /// what it sent knows what the server has seen. Every message that came from it counts, whatever became of it.
-    pub inputs: u16,
-    /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
-    pub receives: bool,
+pub(super) enum SessionEffect {
+    /// More of this client's messages may wait.
+    Promoted(ClientId),
+    LoggedIn(ClientId, PlayerId),
+    LinkLost(ClientId, Session),
+    Resumed {
+        client: ClientId,
+        before: ClientId,
+        player: PlayerId,
+        entity: Option<Entity>,
+    },
+    Ended(ClientId, Session, LogoutReason),
+    Told(ClientId, SessionNotice),
 }
 
-/// Why a session ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LogoutReason {
-    /// The client said so.
-    Requested,
-    /// The connection ended.
-    Disconnected,
-    /// The same player logged in elsewhere.
-    Replaced,
-    /// It took too little of what was sent to it.
-    Behind,
-    /// What is kept of the player cannot be had, or is another server's by now.
-    Unavailable,
-}
-
-impl LogoutReason {
-    /// The reason's name in event files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Disconnected => "disconnected",
-            Self::Replaced => "replaced",
-            Self::Behind => "behind",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-/// Why a connection was refused.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum SessionRefused {
-    /// As many as there may be.
-    #[error("the server is full: {0} sessions are open")]
-    Full(usize),
-}
+/// No deadline.
+const NEVER: u64 = u64::MAX;
 
 /// All sessions, by ascending number.
 #[derive(Resource, Debug, Default)]
 pub struct Sessions {
     open: BTreeMap<ClientId, Session>,
     by_player: BTreeMap<PlayerId, ClientId>,
-    connected: u32,
+    line: AdmissionQueue,
+    /// Whether somebody in the line was not told its place.
+    has_unplaced: bool,
+    /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
+    /// oldest first.
+    newcomers: BTreeSet<(bool, ClientId)>,
+    /// Sessions without a player, by address.
+    by_address: BTreeMap<IpAddr, u32>,
+    deadlines: BTreeSet<(u64, ClientId)>,
+    /// Who controls an object and has to be ready for its scene.
+    loaders: BTreeSet<ClientId>,
+    rules: SessionRules,
+    now: u64,
+    admitted: u32,
+    is_draining: bool,
+    effects: Vec<SessionEffect>,
 }
 
 impl Sessions {
-    /// Opens a session, up to `sessions_max`. O(log sessions).
-    ///
-    /// # Errors
-    /// [`SessionRefused::Full`].
-    pub(super) fn connect(
-        &mut self,
-        sessions_max: u32,
-        receives: bool,
-    ) -> Result<ClientId, SessionRefused> {
-        if self.open.len() >= sessions_max as usize || self.connected == u32::MAX {
-            return Err(SessionRefused::Full(self.open.len()));
-        }
-        self.connected += 1;
-        let client = ClientId(self.connected);
-        self.open.insert(
-            client,
-            Session {
-                player: None,
-                controls: None,
-                inputs: 0,
-                receives,
-            },
-        );
-        Ok(client)
-    }
-
     /// An open session.
     #[must_use]
     pub fn get(&self, client: ClientId) -> Option<&Session> {
         self.open.get(&client)
     }
 
-    /// The session of a player.
+    /// The session of a player that is logged in.
     #[must_use]
     pub fn of(&self, player: PlayerId) -> Option<ClientId> {
-        self.by_player.get(&player).copied()
+        let client = *self.by_player.get(&player)?;
+        self.get(client)?.player.map(|_| client)
     }
 
     /// All sessions by ascending number.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &Session)> {
         self.open.iter().map(|(&client, session)| (client, session))
+    }
+
+    /// The sessions of clients that connected after one, or of all, by ascending number.
+    pub(super) fn newer_than(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
+        let from = client.map_or(Bound::Unbounded, Bound::Excluded);
+        self.open
+            .range((from, Bound::Unbounded))
+            .map(|(&new, _)| new)
     }
 
     /// How many are open.
@@ -123,47 +112,577 @@ impl Sessions {
         self.open.is_empty()
     }
 
+    /// How many stand in the line for a place.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.line.len()
+    }
+
     /// The number of a client's newest message that was handled or refused; 0 of one that is not there.
     #[must_use]
     pub fn input(&self, client: ClientId) -> u16 {
         self.get(client).map_or(0, |session| session.inputs)
     }
 
+    /// Lets nobody in any more, and ends all sessions, so many a tick: each is told, and its object saved and despawned as at
+    /// any logout. It is over when there [are none](Self::is_empty).
+    pub const fn drain(&mut self) {
+        self.is_draining = true;
+    }
+
+    /// Whether it was told to [`drain`](Self::drain).
+    #[must_use]
+    pub const fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
+    pub(super) const fn begin_tick(&mut self, now: u64, rules: SessionRules) {
+        (self.now, self.rules, self.admitted) = (now, rules, 0);
+    }
+
+    /// Takes what was put down for others since the last time.
+    pub(super) fn take_effects(&mut self, into: &mut Vec<SessionEffect>) {
+        into.append(&mut self.effects);
+    }
+
+    /// Opens the session of a client that connected, or turns it away, which is told like an end.
+    pub(super) fn open(&mut self, client: ClientId, connected: Connected, is_banned: bool) {
+        let session = Session {
+            player: None,
+            controls: None,
+            inputs: 0,
+            receives: connected.receives,
+            state: SessionState::Connecting,
+            address: connected.address,
+            claims: connected.claims,
+            resumed_from: None,
+            loads: connected.loads,
+            class: AdmissionClass::Anybody,
+            is_player: None,
+            line: None,
+            place: 0,
+            token: ResumeToken::default(),
+            loading: None,
+            numbers_inputs: false,
+            since: self.now,
+            heard: self.now,
+            due: NEVER,
+        };
+        let refused = if self.is_draining {
+            Some(LogoutReason::Stopping)
+        } else if is_banned {
+            Some(LogoutReason::Banned)
+        } else {
+            (!self.make_room(connected.address)).then_some(LogoutReason::Full)
+        };
+        self.open.insert(client, session);
+        self.list(client);
+        if let Some(reason) = refused {
+            self.end(client, reason);
+        }
+    }
+
+    /// Whether there is room for one more; who has not said who it is for a while makes it.
+    fn make_room(&mut self, address: Option<SocketAddr>) -> bool {
+        let of_address = address.and_then(|address| self.by_address.get(&network(address)));
+        if of_address.is_some_and(|&count| count >= self.rules.newcomers_per_address_max) {
+            return false;
+        }
+        if self.open.len() < self.rules.sessions_max {
+            return true;
+        }
+        let is_old = |client: &ClientId| {
+            let since = self
+                .open
+                .get(client)
+                .map_or(self.now, |session| session.since);
+            self.now.saturating_sub(since) >= self.rules.grace_ticks
+        };
+        let first_of = |is_asked: bool| {
+            let mut all = self.newcomers.range((is_asked, ClientId(0))..);
+            all.next()
+                .filter(|first| first.0 == is_asked)
+                .map(|first| first.1)
+        };
+        let oldest = [false, true].into_iter().filter_map(first_of).find(is_old);
+        match oldest {
+            Some(oldest) => {
+                self.end(oldest, LogoutReason::Late);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// A client's messages up to this number were handled or refused. `false` when there is no such session.
     pub(super) fn settle(&mut self, client: ClientId, number: u16) -> bool {
         let session = self.open.get_mut(&client);
-        session.map(|session| session.inputs = number).is_some()
+        session
+            .map(|session| {
+                session.heard = self.now;
+                if !session.numbers_inputs {
+                    session.inputs = number;
+                }
+            })
+            .is_some()
     }
 
-    /// Gives a session its player. `false` when there is no such session, or it has a player already.
-    pub(super) fn log_in(&mut self, client: ClientId, player: PlayerId) -> bool {
-        let Some(session) = self
-            .open
-            .get_mut(&client)
-            .filter(|session| session.player.is_none())
-        else {
+    /// An input with a number of its own is handled; `false` where it is no newer than the last.
+    pub(super) fn take_input(&mut self, client: ClientId, seq: u16) -> bool {
+        let Some(session) = self.open.get_mut(&client) else {
             return false;
         };
-        session.player = Some(player);
+        let is_first = !std::mem::replace(&mut session.numbers_inputs, true);
+        let is_newer = is_first || crate::wire::is_newer(seq, session.inputs);
+        if is_newer {
+            session.inputs = seq;
+        }
+        is_newer
+    }
+
+    /// A client says who it is: the hook is to be asked. `false` where that is not for now.
+    pub(super) fn begin_login(&mut self, client: ClientId) -> bool {
+        let state = self.get(client).map(|session| session.state);
+        let is_asked = state == Some(SessionState::Connecting);
+        if is_asked && self.is_draining {
+            self.end(client, LogoutReason::Stopping);
+        } else if is_asked {
+            self.enter(client, SessionState::Authenticating);
+        }
+        is_asked
+    }
+
+    /// The hook says who a client is, or that it is nobody. `false` where nobody waits for that any more.
+    pub(super) fn answer(
+        &mut self,
+        client: ClientId,
+        found: Option<(PlayerId, AdmissionClass)>,
+        key: &mut SessionKey,
+    ) -> bool {
+        let state = self.get(client).map(|session| session.state);
+        if state != Some(SessionState::Authenticating) {
+            return false;
+        }
+        let Some((player, class)) = found else {
+            self.end(client, LogoutReason::Refused);
+            return true;
+        };
+        if self.is_draining {
+            self.end(client, LogoutReason::Stopping);
+            return true;
+        }
+        let mut place = class;
+        let mut takes_over = None;
+        if let Some(&before) = self.by_player.get(&player)
+            && let Some(&other) = self.open.get(&before)
+        {
+            let controls = self.get(client).and_then(|session| session.controls);
+            let has_object = other.controls.is_some();
+            if other.state == SessionState::LinkDead && has_object && controls.is_none() {
+                self.take_over(client, before, key);
+                return true;
+            }
+            self.end(before, LogoutReason::Replaced);
+            // Who waited for a place waits on in its class, and who had one has it: nobody is let in by that.
+            place = class.max(other.class);
+            takes_over = other.player.map(|_| other.class);
+        }
+        if let Some(class) = takes_over {
+            self.by_player.insert(player, client);
+            self.change(client, |session| {
+                (session.class, session.is_player) = (class, Some(player));
+            });
+            self.let_in(client, player, key);
+            return true;
+        }
+        let is_full = self.line.len() >= self.rules.queue_max;
+        // Where nobody is let in for now, room inside makes none in the line.
+        let goes_on = self.rules.admitted_per_tick_max > 0
+            && self
+                .line
+                .has_room(class, self.rules.players_max, self.rules.kept);
+        if is_full && !goes_on {
+            self.end(client, LogoutReason::Full);
+            return true;
+        }
+        let line = self.line.push(client, place);
         self.by_player.insert(player, client);
+        self.change(client, |session| {
+            session.class = class;
+            session.is_player = Some(player);
+            session.line = Some(line);
+            session.state = SessionState::Authenticated;
+        });
+        self.has_unplaced = true;
+        self.admit(key);
         true
     }
 
-    /// Ends a session and gives what it was.
-    pub(super) fn close(&mut self, client: ClientId) -> Option<Session> {
-        let session = self.open.remove(&client)?;
-        if let Some(player) = session.player
+    /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
+    pub(super) fn admit(&mut self, key: &mut SessionKey) {
+        while self.admitted < self.rules.admitted_per_tick_max
+            && let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept)
+        {
+            self.line.remove(line);
+            let known = self.get(client).and_then(|session| session.is_player);
+            let Some(player) = known else {
+                debug_assert!(
+                    false,
+                    "who stands in the line has a session, and is somebody"
+                );
+                continue;
+            };
+            self.admitted += 1;
+            self.let_in(client, player, key);
+        }
+    }
+
+    /// A player is inside.
+    fn let_in(&mut self, client: ClientId, player: PlayerId, key: &mut SessionKey) {
+        let class = self.get(client).map(|session| session.class);
+        self.line.enter(class.unwrap_or_default());
+        let token = key.make(client);
+        let now = self.now;
+        self.change(client, |session| {
+            session.player = Some(player);
+            session.line = None;
+            session.token = token;
+            session.state = match session.controls {
+                Some(_) if session.loads => SessionState::Loading,
+                Some(_) => SessionState::InWorld,
+                None => SessionState::Entering,
+            };
+            session.since = now;
+        });
+        self.welcome(client, player, token);
+        self.effects.push(SessionEffect::LoggedIn(client, player));
+    }
+
+    /// What of all sessions together reaches later ticks, as words, for a hash.
+    pub(super) fn digest(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.is_draining) << 1 | u64::from(self.has_unplaced));
+        self.line
+            .iter()
+            .for_each(|client| word(u64::from(client.0)));
+    }
+
+    fn welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
+        let player = player.0;
+        let notice = SessionNotice::Welcome { player, token };
+        self.effects.push(SessionEffect::Promoted(client));
+        self.effects.push(SessionEffect::Told(client, notice));
+    }
+
+    /// Tells those in the line where they stand: who joined it at once, all others now and then.
+    pub(super) fn tell_places(&mut self) {
+        let all = self.now.is_multiple_of(self.rules.place_ticks.max(1)) && self.line.len() > 0;
+        if !all && !std::mem::take(&mut self.has_unplaced) {
+            return;
+        }
+        self.has_unplaced = false;
+        for (client, place) in self.line.iter().zip(1..) {
+            let Some(session) = self.open.get_mut(&client) else {
+                continue;
+            };
+            let is_new = session.state == SessionState::Authenticated;
+            if is_new || (all && session.place != place) {
+                // Neither state has a deadline, so no list changes.
+                (session.state, session.place) = (SessionState::Queued, place);
+                let notice = SessionNotice::Queued { place };
+                self.effects.push(SessionEffect::Told(client, notice));
+            }
+        }
+    }
+
+    /// A client brings the token of a player's session, which goes on with it. `false` where that is not for now, or the token
+    /// is not the one; nothing is changed then.
+    pub(super) fn resume(
+        &mut self,
+        client: ClientId,
+        player: PlayerId,
+        token: ResumeToken,
+        key: &mut SessionKey,
+    ) -> bool {
+        let is_new = |session: &Session| {
+            session.state == SessionState::Connecting && session.controls.is_none()
+        };
+        let before = self.of(player);
+        // Of one that controls nothing yet the game has an answer under way that names the old connection.
+        let has_token = |session: &Session| session.token == token && session.controls.is_some();
+        match before {
+            Some(before)
+                if self.get(client).is_some_and(is_new)
+                    && !self.is_draining
+                    && self.get(before).is_some_and(has_token) =>
+            {
+                self.take_over(client, before, key);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// One session goes on with another's client.
+    fn take_over(&mut self, client: ClientId, before: ClientId, key: &mut SessionKey) {
+        self.unlist(before);
+        let Some(old) = self.open.remove(&before) else {
+            return;
+        };
+        let (Some(player), token, now) = (old.player, key.make(client), self.now) else {
+            debug_assert!(false, "only who is logged in is taken over");
+            return;
+        };
+        self.effects
+            .push(SessionEffect::Ended(before, old, LogoutReason::Resumed));
+        self.by_player.insert(player, client);
+        self.change(client, |session| {
+            session.player = Some(player);
+            session.is_player = Some(player);
+            session.class = old.class;
+            session.controls = old.controls;
+            session.token = token;
+            session.resumed_from = Some(before);
+            session.since = now;
+            session.state = match old.controls {
+                Some(_) if session.loads => SessionState::Loading,
+                Some(_) => SessionState::InWorld,
+                None => SessionState::Entering,
+            };
+        });
+        self.welcome(client, player, token);
+        self.effects.push(SessionEffect::Resumed {
+            client,
+            before,
+            player,
+            entity: old.controls,
+        });
+    }
+
+    /// Who controls an object of a scene for which it has to be ready, and was not asked to be.
+    pub(super) fn to_load(
+        &self,
+        scene_of: impl Fn(Entity) -> Option<SceneId>,
+        into: &mut Vec<(ClientId, SceneId)>,
+    ) {
+        into.extend(self.loaders.iter().filter_map(|&client| {
+            let session = self.get(client)?;
+            let scene = scene_of(session.controls?)?;
+            let is_asked = session.loading.is_some_and(|(asked, _)| asked == scene);
+            (!is_asked).then_some((client, scene))
+        }));
+    }
+
+    /// A client is asked to be ready for a scene.
+    pub(super) fn begin_loading(
+        &mut self,
+        client: ClientId,
+        scene: SceneId,
+        notice: SessionNotice,
+    ) {
+        let now = self.now;
+        self.change(client, |session| {
+            session.loading = Some((scene, false));
+            session.state = SessionState::Loading;
+            session.since = now;
+        });
+        self.effects.push(SessionEffect::Told(client, notice));
+    }
+
+    /// A client is ready for a scene; `false` where it was not asked to be.
+    pub(super) fn ready(&mut self, client: ClientId, scene: SceneId) -> bool {
+        let session = self.get(client);
+        let is_asked = session.is_some_and(|session| {
+            session.state == SessionState::Loading && session.loading == Some((scene, false))
+        });
+        if is_asked {
+            self.change(client, |session| session.loading = Some((scene, true)));
+            self.enter(client, SessionState::InWorld);
+        }
+        is_asked
+    }
+
+    /// A connection is over. Whose player controls something stays for a while, and may come back.
+    pub(super) fn lose_link(&mut self, client: ClientId) {
+        let Some(&session) = self.open.get(&client) else {
+            return;
+        };
+        let stays = session.player.is_some() && session.controls.is_some();
+        if !stays || self.rules.keep_ticks == 0 || self.is_draining {
+            self.end(client, LogoutReason::Disconnected);
+        } else if session.state != SessionState::LinkDead {
+            self.enter(client, SessionState::LinkDead);
+            self.effects.push(SessionEffect::LinkLost(client, session));
+        }
+    }
+
+    /// Ends those whose time is over, and when draining so many of all as are admitted otherwise.
+    pub(super) fn expire(&mut self) {
+        while let Some(&(due, client)) = self.deadlines.first()
+            && due <= self.now
+        {
+            let Some(&session) = self.open.get(&client) else {
+                debug_assert!(false, "who has a deadline has a session");
+                self.deadlines.pop_first();
+                continue;
+            };
+            if self.due_of(&session) > self.now {
+                // It was heard since.
+                self.change(client, |_| ());
+                continue;
+            }
+            let reason = match session.state {
+                SessionState::LinkDead => LogoutReason::Disconnected,
+                SessionState::InWorld => LogoutReason::Idle,
+                _ => LogoutReason::Late,
+            };
+            self.end(client, reason);
+        }
+        if self.is_draining {
+            for _ in 0..self.rules.admitted_per_tick_max.max(1) {
+                let Some((&client, _)) = self.open.first_key_value() else {
+                    break;
+                };
+                self.end(client, LogoutReason::Stopping);
+            }
+        }
+    }
+
+    /// Ends a session. `false` when there is none.
+    pub(super) fn end(&mut self, client: ClientId, reason: LogoutReason) -> bool {
+        self.unlist(client);
+        let Some(session) = self.open.remove(&client) else {
+            return false;
+        };
+        if let Some(line) = session.line {
+            self.line.remove(line);
+        }
+        if session.player.is_some() {
+            self.line.leave(session.class);
+        }
+        if let Some(player) = session.is_player
             && self.by_player.get(&player) == Some(&client)
         {
             self.by_player.remove(&player);
         }
-        Some(session)
+        self.effects
+            .push(SessionEffect::Ended(client, session, reason));
+        true
     }
 
+    /// A client controls this from now on; `false` when there is no such session.
     pub(super) fn set_control(&mut self, client: ClientId, entity: Option<Entity>) -> bool {
-        self.open
-            .get_mut(&client)
-            .map(|session| session.controls = entity)
-            .is_some()
+        if !self.open.contains_key(&client) {
+            return false;
+        }
+        let now = self.now;
+        self.change(client, |session| {
+            use SessionState::{Connecting, Entering, InWorld, Loading};
+            session.controls = entity;
+            if entity.is_none() {
+                // For what it controls next it has to be ready anew.
+                session.loading = None;
+            }
+            let before = session.state;
+            session.state = match (before, entity) {
+                (Entering, Some(_)) if session.loads => Loading,
+                (Entering, Some(_)) => InWorld,
+                (Loading | InWorld, None) => Entering,
+                (state, _) => state,
+            };
+            if session.state != before || before == Connecting {
+                session.since = now;
+            }
+        });
+        true
+    }
+
+    fn enter(&mut self, client: ClientId, state: SessionState) {
+        let now = self.now;
+        self.change(client, |session| {
+            (session.state, session.since) = (state, now)
+        });
+    }
+
+    /// Changes a session and the lists that go by it.
+    fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
+        self.unlist(client);
+        if let Some(session) = self.open.get_mut(&client) {
+            change(session);
+        }
+        self.list(client);
+    }
+
+    fn list(&mut self, client: ClientId) {
+        let Some(&session) = self.open.get(&client) else {
+            return;
+        };
+        let is_asked = session.state == SessionState::Authenticating;
+        if (is_asked || session.state == SessionState::Connecting) && session.controls.is_none() {
+            self.newcomers.insert((is_asked, client));
+        }
+        if session.is_newcomer()
+            && let Some(address) = session.address
+        {
+            *self.by_address.entry(network(address)).or_default() += 1;
+        }
+        if session.loads
+            && session.controls.is_some()
+            && matches!(session.state, SessionState::Loading | SessionState::InWorld)
+        {
+            self.loaders.insert(client);
+        }
+        let due = self.due_of(&session);
+        if due != NEVER {
+            self.deadlines.insert((due, client));
+        }
+        if let Some(session) = self.open.get_mut(&client) {
+            session.due = due;
+        }
+    }
+
+    fn unlist(&mut self, client: ClientId) {
+        let Some(&session) = self.open.get(&client) else {
+            return;
+        };
+        self.newcomers.remove(&(false, client));
+        self.newcomers.remove(&(true, client));
+        self.loaders.remove(&client);
+        self.deadlines.remove(&(session.due, client));
+        if session.is_newcomer()
+            && let Some(address) = session.address
+            && let Some(count) = self.by_address.get_mut(&network(address))
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.by_address.remove(&network(address));
+            }
+        }
+    }
+
+    /// The tick in which a session's time is over.
+    fn due_of(&self, session: &Session) -> u64 {
+        let rules = &self.rules;
+        let after = |ticks: u64| session.since.saturating_add(ticks);
+        match session.state {
+            // Whom the game gave an object it knows.
+            SessionState::Connecting if session.controls.is_some() => NEVER,
+            SessionState::Connecting => after(rules.login_ticks),
+            SessionState::Authenticating => after(rules.authentication_ticks),
+            SessionState::Loading => after(rules.loading_ticks),
+            SessionState::LinkDead => after(rules.keep_ticks),
+            SessionState::InWorld if rules.idle_ticks > 0 => session
+                .heard
+                .max(session.since)
+                .saturating_add(rules.idle_ticks),
+            _ => NEVER,
+        }
+    }
+}
+
+/// What counts as one address: of IPv6 the network of 64 bits, which is what one household has; IPv4 is the same in either form.
+fn network(address: SocketAddr) -> IpAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
+        ip @ IpAddr::V4(_) => ip,
     }
 }

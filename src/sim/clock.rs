@@ -78,6 +78,11 @@ impl Pacer {
         }
     }
 
+    /// From the next wait on, ticks are so far apart.
+    pub const fn set_tick(&mut self, tick: Duration) {
+        self.tick = tick;
+    }
+
     /// Sleeps until the next tick is due.
     pub fn wait(&mut self) {
         let (sleep, slip) = self.next_pause(Instant::now());

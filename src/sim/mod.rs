@@ -15,11 +15,15 @@
 //! | `random` | seeded streams of random numbers by name |
 //! | `hash` | the state hash, open to embedders |
 //! | `timing` | what each set took |
+//! | `overload` | what is given up when ticks take too long, and in which order |
+//! | `governor` | the same in the tick: what a tick cost, and what it may |
 //!
-//! Invariants: a tick is one run of `FixedUpdate`; nothing below reads a wall clock except [`clock`].
+//! Invariants: a tick is one run of `FixedUpdate`; nothing below reads a wall clock except by [`clock`].
 
 pub mod clock;
+mod governor;
 mod hash;
+mod overload;
 mod plugins;
 mod random;
 mod schedule;
@@ -30,7 +34,15 @@ mod workers;
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
 #[cfg(feature = "reflect")]
 pub use bevy_reflect::Reflect;
+pub(crate) use governor::LoadMeter;
+pub use governor::{
+    Growth, LoadMeasure, OverloadChanged, OverloadSettings, OverloadStats, OverloadThresholds,
+    WorkAppExt, WorkCosts,
+};
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
+pub use overload::{
+    LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
+};
 pub use plugins::{SimPlugin, begin, finish};
 pub use random::RandomStreams;
 pub use schedule::{

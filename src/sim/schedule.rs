@@ -6,6 +6,7 @@ use bevy_ecs::schedule::ScheduleLabel;
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use serde::{Deserialize, Serialize};
 
+use super::governor;
 use super::{HashAppExt, RandomStreams, Workers};
 
 /// The steps of a tick, in their order, all within [`FixedUpdate`].
@@ -191,7 +192,12 @@ pub fn install(app: &mut App) {
         .add_systems(
             FixedUpdate,
             (
-                advance_tick.before(SimSystems::First),
+                (advance_tick, governor::govern)
+                    .chain()
+                    .before(SimSystems::First),
+                governor::stop_clock
+                    .after(SimSystems::Last)
+                    .before(TickObservers),
                 run_heartbeat.in_set(SimSystems::Heartbeat),
             ),
         )
@@ -201,6 +207,7 @@ pub fn install(app: &mut App) {
         .hash_part("random", |world, hasher| {
             world.resource::<RandomStreams>().hash(hasher)
         });
+    governor::install(app);
 }
 
 fn advance_tick(

@@ -9,6 +9,7 @@ use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
 use super::clock::Stopwatch;
+use super::governor::govern;
 use super::{SimSystems, TickObservers, install};
 
 /// Ticks whose times are kept for percentiles.
@@ -22,7 +23,7 @@ impl Plugin for TimingPlugin {
     fn build(&self, app: &mut App) {
         install(app);
         app.init_resource::<TickTimings>()
-            .add_systems(FixedUpdate, start.before(SimSystems::First));
+            .add_systems(FixedUpdate, start.after(govern).before(SimSystems::First));
         for (index, set) in SimSystems::ALL.into_iter().enumerate() {
             let mark = move |mut timings: ResMut<TickTimings>| timings.mark(index);
             match SimSystems::ALL.get(index + 1) {

@@ -19,13 +19,16 @@ use std::collections::BTreeMap;
 
 use glam::Vec2;
 
+use super::allowance::Allowance;
 use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
 use super::motion::{MotionBase, Tier};
+use super::notices::ClientNotices;
+use super::own_position::OwnPositionTold;
 use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
-use crate::outbox::{BatchPart, MessageSpan};
-use crate::wire::{ClientId, Hello, write_despawn, write_own, write_scene};
+use crate::outbox::{BatchPart, CloseReason, MessageSpan};
+use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
 
 /// An object that a client knows.
@@ -95,7 +98,14 @@ pub struct ClientState {
     told_own: Option<(u32, u32)>,
     /// It was told which version this is.
     greeted: bool,
+    /// What it is told about its session with the next line.
+    notices: ClientNotices,
+    /// Where it was told that its own object is.
+    own_position: OwnPositionTold,
 }
+
+/// The bytes of what replication keeps of a client, without its lists.
+pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
 
 /// An announcement that waits for its object's snapshot, with its bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,6 +129,8 @@ pub struct Surroundings<'a, R, C> {
     pub tick: u64,
     /// The number of the client's last input that was handled or refused.
     pub input: u16,
+    /// Whether that is a number of the client's own.
+    pub is_numbered: bool,
     /// How much it may be told.
     pub allowance: Allowance,
     /// What it is told before anything else.
@@ -137,19 +149,6 @@ pub struct FillScratch {
     behind: Vec<u32>,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
     pub receivers: Vec<u32>,
-}
-
-/// How much a client may be told: its byte budget, and what the tiers of motions are measured by.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Allowance {
-    /// Bytes a client and tick.
-    pub bytes_per_tick: u32,
-    /// The most bytes that a client can save up.
-    pub bytes_max: u32,
-    /// Objects that become known to a client in a tick, at most.
-    pub enters_per_tick: u32,
-    /// Up to where an object is told of every tick, in metres.
-    pub near_m: f32,
 }
 
 impl ClientState {
@@ -171,7 +170,39 @@ impl ClientState {
             begins: false,
             told_own: None,
             greeted: false,
+            notices: ClientNotices::default(),
+            own_position: OwnPositionTold::default(),
         }
+    }
+
+    /// A client that goes on with a session that another connection had: what begins for it has the next epoch.
+    #[must_use]
+    pub fn resuming(client: ClientId, epoch: u8) -> Self {
+        Self {
+            epoch,
+            ..Self::new(client)
+        }
+    }
+
+    /// It is told something about its session with the next line.
+    pub fn tell(&mut self, notice: SessionNotice) {
+        self.notices.tell(notice);
+    }
+
+    /// Whether something about its session waits to be told.
+    #[must_use]
+    pub const fn has_notices(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    /// The last line of a client whose session ended, with what it is told of that.
+    pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: Hello) {
+        let number = reason.number();
+        self.tell(SessionNotice::Closed { reason: number });
+        part.begin(self.client, self.epoch, 0);
+        self.notices.fill(&mut self.greeted, part, hello);
+        part.close(reason);
+        part.end();
     }
 
     /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
@@ -220,6 +251,7 @@ impl ClientState {
         self.held.clear();
         self.announced.clear();
         self.remotes.clear();
+        self.own_position = OwnPositionTold::default();
     }
 
     /// Shows all of the state that reaches later ticks, as words. O(links).
@@ -249,6 +281,7 @@ impl ClientState {
         }
         word(self.held.len() as u64);
         self.remotes.digest(word);
+        self.own_position.digest(word);
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. O(links).
@@ -331,10 +364,10 @@ impl ClientState {
             self.end();
         }
         if self.own.is_none() {
-            return self.fill_parting(part, around.input, counters);
+            return self.fill_parting(part, around.input, around.hello, counters);
         }
         part.begin(self.client, self.epoch, around.input);
-        let mut spent = 0;
+        let mut spent = self.notices.fill(&mut self.greeted, part, around.hello);
         if let Some(snapshot) = greeting {
             let bytes = self.greet(part, around, snapshot);
             counters.snapshots.one(bytes);
@@ -352,6 +385,7 @@ impl ClientState {
         let (bytes, behind_count) = self.fill_deltas(known, part, around, scratch, counters);
         spent += bytes;
         spent += self.announce(part, around, &mut scratch.receivers, counters);
+        spent += self.fill_own_position(part, around);
         let behind = &mut scratch.behind[..behind_count];
         spent += self.fill_motions(behind, spent, part, around, counters);
         // Whatever came at once, motions go on after a second.
@@ -360,15 +394,29 @@ impl ClientState {
         part.end();
     }
 
-    /// The line of a client that controls nothing: once, that what it controlled is gone.
-    pub fn fill_parting(&mut self, part: &mut BatchPart, input: u16, counters: &mut SentCounters) {
-        let Some((id, generation)) = self.told_own.take() else {
-            return;
-        };
+    /// The line of a client that controls nothing: once, that what it controlled is gone; and what it is told about its
+    /// session.
+    pub fn fill_parting(
+        &mut self,
+        part: &mut BatchPart,
+        input: u16,
+        hello: Hello,
+        counters: &mut SentCounters,
+    ) {
         part.begin(self.client, self.epoch, input);
-        let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
-        counters.despawns.one(bytes);
+        if let Some((id, generation)) = self.told_own.take() {
+            let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
+            counters.despawns.one(bytes);
+        }
+        self.credit -= self.notices.fill(&mut self.greeted, part, hello) as i64;
         part.end();
+    }
+
+    /// Nobody takes what it is sent: it is told nothing, and begins anew when that changes.
+    pub fn cut(&mut self) {
+        self.end();
+        self.told_own = None;
+        self.notices.clear();
     }
 
     /// Those that come to be known; gives the bytes.
@@ -425,6 +473,7 @@ impl ClientState {
         let Surroundings {
             records: scene,
             tick,
+            allowance,
             ..
         } = *around;
         let own = self.own.map_or(0, |(_, own, _)| own);
@@ -458,7 +507,9 @@ impl ClientState {
             }
             // Written always and counted if due: which it is no branch could foresee.
             behind[behind_count] = place as u32;
-            let is_due = (news.motion != link.motion) & link.tier.is_due(tick, link.id);
+            let doublings = allowance.update_doublings * u8::from(link.id != own);
+            let tier = link.tier.doubled(doublings);
+            let is_due = (news.motion != link.motion) & tier.is_due(tick, link.id);
             behind_count += usize::from(is_due);
         }
         for link in &self.links[known..] {
@@ -518,6 +569,18 @@ impl ClientState {
             }
         }
         spent - spent_before
+    }
+
+    /// Where its own object stands, for who numbers its inputs; gives the bytes.
+    fn fill_own_position<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+    ) -> usize {
+        let own = self.own.filter(|_| around.is_numbered);
+        let base = own.and_then(|(_, id, _)| around.records.bases.get(id as usize));
+        let (told, input, tick) = (&mut self.own_position, around.input, around.tick);
+        base.map_or(0, |base| told.fill(part, input, base.seen(), tick))
     }
 
     /// Announcements, each after the snapshot of whom it is about.
@@ -629,9 +692,11 @@ impl ClientState {
         });
         part.reliable(snapshot);
         let base = &around.records.bases[id as usize];
+        let (told, at) = (&mut self.own_position, base.seen());
+        let exactly = told.begin(part, around.input, at, around.tick);
         (link.motion, link.sent) = (base.news, around.tick as u16);
         (self.begins, self.greeted) = (false, true);
         self.told_own = Some((id, generation));
-        bytes + snapshot.len()
+        bytes + snapshot.len() + exactly
     }
 }

@@ -45,6 +45,23 @@ pub struct SentCounters {
 }
 
 impl SentCounters {
+    /// All messages together.
+    #[must_use]
+    pub fn total(&self) -> SentCount {
+        let mut total = SentCount::default();
+        for count in [
+            self.snapshots,
+            self.despawns,
+            self.deltas,
+            self.remotes,
+            self.motions,
+            self.announces,
+        ] {
+            total.add(count);
+        }
+        total
+    }
+
     /// Adds another count.
     pub const fn add(&mut self, other: Self) {
         self.snapshots.add(other.snapshots);

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::wire::{
     Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, RemoteId, ServerMessage,
-    WireError, widen,
+    SessionNotice, WireError, told_tick_s, widen,
 };
 
 /// Why a packet does not follow from those before it.
@@ -82,6 +82,17 @@ pub struct MirrorRemote {
     pub attributes: AttributeValues,
 }
 
+/// Where a client's own object stood by the server, exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnPosition {
+    /// At the end of this tick.
+    pub tick: u64,
+    /// With this input handled, and all before it.
+    pub input: u16,
+    /// In metres.
+    pub position: Vec2,
+}
+
 /// Encoded values of attributes by ascending number.
 pub type AttributeValues = Vec<(u16, Vec<u8>)>;
 
@@ -102,7 +113,15 @@ pub struct Mirror {
     ignored: u64,
     announces: u64,
     last_announce: Option<(Option<(u32, u32)>, Vec<u8>)>,
+    notices: Vec<SessionNotice>,
+    /// By how many percent simulated time is slower than real time.
+    slower_percent: u8,
+    input: u16,
+    own_position: Option<OwnPosition>,
 }
+
+/// Notices that a mirror keeps for whoever asks; older ones are forgotten.
+const NOTICES_MAX: usize = 64;
 
 impl Mirror {
     /// Takes a packet. O(its bytes).
@@ -131,6 +150,7 @@ impl Mirror {
                 });
             }
             self.sequence = Some(header.sequence);
+            self.input = header.input;
         }
         self.packets += 1;
         let mut reader = Reader::new(messages);
@@ -143,7 +163,18 @@ impl Mirror {
             match message {
                 ServerMessage::Hello(hello) => {
                     self.tick = hello.tick;
-                    self.tick_s = 1000.0 / hello.tick_millihertz.max(1) as f32;
+                    self.tick_s = told_tick_s(hello.tick_millihertz);
+                    continue;
+                }
+                // About the session, and so of no epoch.
+                ServerMessage::Notice(notice) => {
+                    if let SessionNotice::TimeRate { percent } = notice {
+                        self.slower_percent = 100 - percent.clamp(1, 100);
+                    }
+                    if self.notices.len() == NOTICES_MAX {
+                        self.notices.remove(0);
+                    }
+                    self.notices.push(notice);
                     continue;
                 }
                 ServerMessage::Scene { .. } => self.epoch = header.epoch,
@@ -156,6 +187,14 @@ impl Mirror {
                 _ => {}
             }
             let tick = widen(self.tick, header.tick);
+            if let ServerMessage::OwnPosition { position } = message {
+                self.stand_at(OwnPosition {
+                    tick,
+                    input: header.input,
+                    position,
+                });
+                continue;
+            }
             self.apply(message, tick, reliable)?;
         }
         self.tick = self.tick.max(widen(self.tick, header.tick));
@@ -172,7 +211,9 @@ impl Mirror {
         let held_at =
             |motion: Motion| tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)));
         match message {
-            ServerMessage::Hello(_) => {}
+            ServerMessage::Hello(_)
+            | ServerMessage::Notice(_)
+            | ServerMessage::OwnPosition { .. } => {}
             ServerMessage::Scene { scene, size } => {
                 self.forget();
                 (self.scene, self.size_m) = (Some(scene), size.metres());
@@ -241,6 +282,15 @@ impl Mirror {
         Ok(())
     }
 
+    /// Where the own object stood; what is older than what is known already came late.
+    fn stand_at(&mut self, told: OwnPosition) {
+        if self.own_position.is_some_and(|held| held.tick >= told.tick) {
+            self.ignored += 1;
+        } else {
+            self.own_position = Some(told);
+        }
+    }
+
     /// An object comes into sight.
     fn meet(
         &mut self,
@@ -287,6 +337,7 @@ impl Mirror {
         self.objects.clear();
         self.remotes.clear();
         (self.scene, self.size_m, self.own) = (None, Vec2::ZERO, None);
+        self.own_position = None;
     }
 
     fn known(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
@@ -322,6 +373,30 @@ impl Mirror {
         self.own
     }
 
+    /// Where the own object stood by the newest packet that says so: told where a scene begins, and then while the client's inputs
+    /// have numbers of their own. None without an object.
+    #[must_use]
+    pub const fn own_position(&self) -> Option<OwnPosition> {
+        self.own_position
+    }
+
+    /// The length of a tick, in seconds; 0 before the greeting.
+    #[must_use]
+    pub const fn tick_s(&self) -> f32 {
+        self.tick_s
+    }
+
+    /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.
+    pub fn take_notices(&mut self) -> Vec<SessionNotice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// The number of the client's last input that the server had handled, by the newest packet on the reliable channel.
+    #[must_use]
+    pub const fn input(&self) -> u16 {
+        self.input
+    }
+
     /// The scene that this client is in; none before the first one, and after its own object was despawned.
     #[must_use]
     pub const fn scene(&self) -> Option<u32> {
@@ -346,6 +421,23 @@ impl Mirror {
         let object = self.objects.get(&id)?;
         let ticks = tick.saturating_sub(object.motion_tick);
         Some(object.motion.after(ticks as f32 * self.tick_s))
+    }
+
+    /// How fast simulated time passes, in percent of real time.
+    #[must_use]
+    pub const fn time_percent(&self) -> u8 {
+        100 - self.slower_percent
+    }
+
+    /// Where an object is by now, in metres, as far as this client knows: so many real seconds after the latest tick that a
+    /// packet named. Reckoned at the pace that the server says simulated time has.
+    #[must_use]
+    pub fn position_after(&self, id: u32, real_s: f32) -> Option<Vec2> {
+        let object = self.objects.get(&id)?;
+        let ticks = self.tick.saturating_sub(object.motion_tick);
+        let since_s = real_s * f32::from(self.time_percent()) / 100.0;
+        let simulated_s = ticks as f32 * self.tick_s + since_s;
+        Some(object.motion.after(simulated_s))
     }
 
     /// How many announcements came.

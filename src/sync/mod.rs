@@ -21,8 +21,12 @@
 //! | `motion`, `announce` | what clients reckon on from; what is said once |
 //! | `membership` | what an object is in audiences of an embedder's own |
 //! | `client`, `remotes` | what one client knows and is sent next; what of it that it does not see |
+//! | `allowance` | how much that may be |
+//! | `notices` | what one client is told about its session |
+//! | `own_position` | where its own object stands, exactly |
 //! | `counters` | what was sent, by kind |
 //! | `mirror` | a client in memory |
+//! | `predictor`, `server_clock` | a client's own object ahead of the server; which tick it is there |
 //! | `plugin` | all that in the tick |
 //! | `reference`, `workload` | what replication is measured beside and with |
 //!
@@ -38,6 +42,7 @@
 //! receiving clients) to list, a few nanoseconds where nothing is new: `throng bench sync`. Who is told of what it
 //! does not see is worked out anew for a client when its party, its view or the scene's public objects change.
 
+mod allowance;
 mod announce;
 mod attribute_set;
 mod client;
@@ -46,22 +51,29 @@ mod masks;
 mod membership;
 mod mirror;
 mod motion;
+mod notices;
+mod own_position;
 mod plugin;
+mod predictor;
 mod records;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
 mod remotes;
+mod server_clock;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
+pub use client::CLIENT_STATE_BYTES;
 pub use counters::{SentCount, SentCounters};
 #[cfg(feature = "bench")]
 pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
-pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote};
+pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition};
 pub use plugin::{
     Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, AudienceAppExt,
     AudienceError, Cadence, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
     SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
     compare_mirror_exactly, request_all_saves, save_request_of,
 };
+pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
+pub use server_clock::{CLOCK_SAMPLES, ServerClock};

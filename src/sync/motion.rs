@@ -115,12 +115,12 @@ impl MotionBase {
                         reckoned.distance_squared(now.position) > reckoning.tolerance_m.powi(2)
                     }
             };
-        let repeat = REPEAT_AT.get(usize::from(self.repeats));
+        let repeat = repeat_at(self.repeats, reckoning.update_doublings);
         // What came here in another way walks from here on; its base would be told once and grow old otherwise.
         let walks_on = held.discontinuity && !held.is_at_rest() && age >= REPEAT_AT[0];
         if wrong || walks_on {
             self.make(generation, now, tick)
-        } else if !self.is_reliable() && repeat.is_some_and(|&at| age >= at) {
+        } else if !self.is_reliable() && repeat.is_some_and(|at| age >= at) {
             if usize::from(self.repeats) + 1 == REPEAT_AT.len() {
                 return self.make(generation, now, tick);
             }
@@ -154,6 +154,15 @@ pub struct Reckoning {
     pub tick_s: f32,
     /// How far from its place an object may be believed to be, in metres.
     pub tolerance_m: f32,
+    /// How often the time before a base is repeated doubles.
+    pub update_doublings: u8,
+}
+
+/// The age at which a base is told again that was so often; none when it is to be made anew.
+fn repeat_at(repeats: u8, doublings: u8) -> Option<u64> {
+    let last = REPEAT_AT[REPEAT_AT.len() - 1];
+    let at = REPEAT_AT.get(usize::from(repeats))?;
+    Some((at << doublings).min(last))
 }
 
 /// In which ticks a client is told of an object: every one of them, every second, fourth or eighth.
@@ -178,6 +187,12 @@ impl Tier {
         self.0
     }
 
+    /// The tier whose turns come half as often, so many times over.
+    #[must_use]
+    pub const fn doubled(self, times: u8) -> Self {
+        Self(self.0 + times)
+    }
+
     /// Whether the tier's turn is in this tick; objects take turns by their id.
     #[must_use]
     pub const fn is_due(self, tick: u64, id: u32) -> bool {
@@ -194,6 +209,7 @@ mod tests {
     const RECKONING: Reckoning = Reckoning {
         tick_s: 0.05,
         tolerance_m: 0.05,
+        update_doublings: 0,
     };
 
     fn walking(position: Vec2, velocity: Vec2) -> Moving {
@@ -227,7 +243,12 @@ mod tests {
 
     #[test]
     fn a_moving_base_is_never_older_than_its_tick_can_say() {
-        for jumped_at in [None, Some(300)] {
+        for (jumped_at, update_doublings) in [(None, 0), (Some(300), 0), (None, 1), (Some(300), 3)]
+        {
+            let reckoning = Reckoning {
+                update_doublings,
+                ..RECKONING
+            };
             let mut base = MotionBase::default();
             for tick in 0..2000 {
                 let at = Vec2::new(tick as f32 * 0.05, 0.0);
@@ -236,7 +257,7 @@ mod tests {
                     jumped,
                     ..walking(at, Vec2::X)
                 };
-                base.follow(1, now, tick, RECKONING);
+                base.follow(1, now, tick, reckoning);
                 assert!(tick - base.made < 128, "at {tick}");
             }
         }
@@ -273,7 +294,8 @@ mod tests {
         let tier = |distance: f32, class| Tier::of(distance * distance, 20.0, class).0;
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 1)), [0, 1, 2, 3]);
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 3)), [0, 0, 1, 2]);
-        let turns = |tier: u8| (0..64).filter(|&tick| Tier(tier).is_due(tick, 5)).count();
-        assert_eq!([0, 1, 2, 3].map(turns), [64, 32, 16, 8]);
+        let turns = |tier: Tier| (0..64).filter(|&tick| tier.is_due(tick, 5)).count();
+        assert_eq!([0, 1, 2, 3].map(|tier| turns(Tier(tier))), [64, 32, 16, 8]);
+        assert_eq!([0, 3].map(|tier| turns(Tier(tier).doubled(1))), [32, 4]);
     }
 }

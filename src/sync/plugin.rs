@@ -68,7 +68,7 @@ use self::sent_values::SentValues;
 use crate::aoi::AoiPlugin;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Object, Scene};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
@@ -134,6 +134,16 @@ impl Plugin for SyncPlugin {
                         .in_set(SyncSystems::Tell),
                 ),
             )
+            .reckon_work({
+                let (mut messages, mut bytes) = (Growth::default(), Growth::default());
+                move |world, costs| {
+                    let SyncStats { sent, links, .. } = *world.resource::<SyncStats>();
+                    let sent = sent.total();
+                    links * u64::from(costs.known_object_ns)
+                        + messages.to(sent.messages) * u64::from(costs.sent_message_ns)
+                        + bytes.to(sent.bytes) * u64::from(costs.sent_byte_ns)
+                }
+            })
             .hash_part("dirty", |world, hasher| {
                 world.resource::<DirtyMasks>().hash(hasher);
             })

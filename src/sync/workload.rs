@@ -14,7 +14,7 @@ use super::{SyncPlugin, SyncSettings, SyncStats};
 use crate::aoi::workload::{CAP, CELL_M, Walkers};
 use crate::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use crate::outbox::{Outbox, OutboxStats, Sink};
-use crate::session::{SessionSettings, connect, control};
+use crate::session::{Connected, SessionSettings, connect, control};
 use crate::sim::clock::{Stopwatch, one_tick_an_update};
 use crate::sim::{SimSystems, SimTick, single_threaded};
 use crate::wire::ClientId;
@@ -62,6 +62,7 @@ impl WalkingServer {
             .insert_resource(settings)
             .insert_resource(SessionSettings {
                 sessions_max: clients,
+                ..SessionSettings::default()
             })
             .insert_resource(AoiSettings {
                 cell_m: CELL_M,
@@ -103,7 +104,7 @@ impl WalkingServer {
             let object = spawn_object(world, scene, KindId(0), at, sight)?;
             server.objects.push(object);
             if nth < clients
-                && let Ok(client) = connect(world, true)
+                && let Ok(client) = connect(world, Connected::unknown().ready())
             {
                 control(world, client, object);
                 server.clients.push(client);

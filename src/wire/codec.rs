@@ -76,6 +76,18 @@ pub enum WireError {
         /// The most bytes that it may have.
         max: u32,
     },
+    /// A number that is infinite or none where a length in metres is to be.
+    #[error("byte {at}: expected a finite number")]
+    NotFinite {
+        /// The byte at which it begins, from 0 on.
+        at: usize,
+    },
+    /// Bytes that are no UTF-8 where a text is to be.
+    #[error("byte {at}: expected a text in UTF-8")]
+    Text {
+        /// The first byte that is none.
+        at: usize,
+    },
     /// Bytes behind the end of a message.
     #[error("byte {at}: {found} bytes behind the end of the message")]
     Trailing {

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `codec` | varints and fixed numbers, read with the place of whatever does not fit |
 //! | `packet` | headers, packets made from messages, long messages in parts |
+//! | `position` | positions, as either direction has them |
 //! | `client`, `server` | the messages of either direction |
+//! | `notice` | what a server says about the session itself |
 //! | `value` | values of attributes, and how they are encoded |
 //!
 //! All integers are little endian. A *varint* is LEB128: seven bits a byte, lowest first, the high bit set on all bytes but
@@ -16,19 +18,40 @@
 //! square, so reading it is a division by 64, and it is off by at most 1/128 m on each axis.
 //!
 //! # Client to server
-//! One message a frame: a kind byte, then the body; bytes after it are an error. A message has at most 32 bytes.
+//! One message a frame: a kind byte, then the body; bytes after it are an error. A message has at most 1,024 bytes.
 //!
 //! | kind | message | body |
 //! |---|---|---|
-//! | 1 | [`Login`](ClientMessage::Login) | player: varint (64 bits) |
+//! | 1 | [`Login`](ClientMessage::Login) | player: varint (64 bits); credential: all bytes that follow, at most 512 |
 //! | 2 | [`Logout`](ClientMessage::Logout) | – |
 //! | 3 | [`Move`](ClientMessage::Move) | position where the own object now wants to be; heading: 1 byte |
 //! | 4 | [`Face`](ClientMessage::Face) | heading: 1 byte |
+//! | 5 | [`Resume`](ClientMessage::Resume) | player: varint (64 bits); token: 16 bytes |
+//! | 6 | [`Ready`](ClientMessage::Ready) | scene: varint |
+//! | 7 | [`Ping`](ClientMessage::Ping) | number: varint |
+//! | 8 | [`Input`](ClientMessage::Input) | its number, the client's tick: 2 bytes each; heading: 1 byte; buttons: varint; motion: 1 byte, 0 stands, 1 a position follows, 2 a direction (1 byte) follows |
+//! | 9 | [`MoveTo`](ClientMessage::MoveTo) | position |
+//! | 10 | [`Stop`](ClientMessage::Stop) | – |
+//! | 11 | [`ViewCap`](ClientMessage::ViewCap) | players: varint (16 bits) |
+//! | 12 | [`Interact`](ClientMessage::Interact) | id, generation: varints; verb: varint (16 bits) |
+//! | 13 | [`QueueFor`](ClientMessage::QueueFor) | mode: varint (16 bits) |
+//! | 14 | [`CancelQueue`](ClientMessage::CancelQueue) | – |
+//! | 15 | [`AnswerMatch`](ClientMessage::AnswerMatch) | 1 byte: 1 accepts, 0 does not |
+//! | 16 | [`Say`](ClientMessage::Say) | scope: 1 byte, 0 who sees the speaker, 1 its scene, 2 its party, 3 its team; text: all bytes that follow, at most 512 of UTF-8 |
+//! | 17 | [`User`](ClientMessage::User) | kind: varint (16 bits); all bytes that follow, as the game defines them |
 //!
 //! Every message is an *input* and has a number: the first that comes from a connection is 1, whatever it says, and each that
 //! comes after it is the next, modulo 65,536. Those count too that do not decode, come before the login or are refused because
 //! too much waits; a message that is lost on its way counts not. Packets name the last input that was handled or refused
 //! with all before it: 0 before the first, and one that has to wait is not named before the tick that handles it.
+//!
+//! An [`Input`](ClientMessage::Input) has a number of its own, and from the first that is handled on packets name those instead: the
+//! newest that was handled. It must be newer than that, by at most 32,767 (modulo 65,536); what is as old or older came twice,
+//! late or out of order, and is refused. From then on, too, a client is told its *OwnPosition* in every tick in which an input was
+//! handled or its object was moved, on the unreliable channel, and once more reliably when that ends; before, it was told with the
+//! *Snapshot* of its object, and the input of that packet means nothing for it. A motion in a
+//! direction is one step: the speed of the object × the tick in seconds, which is 1,000 / the rate in *Hello* as `f32`. The client
+//! walks it at once, and again from *OwnPosition* on as many as that does not name: `sync::Predictor`.
 //!
 //! # Packets from the server
 //! What a client is told comes in packets of two channels. *Reliable*: every packet arrives, once and in order; the transport
@@ -71,6 +94,16 @@
 //! | 10 | *Remote* | scene, id, generation, kind: varints; number of attributes: varint; that many attributes. All that is told of an object that this client need not see; what was told of it by earlier ones is forgotten. Id 0 is the scene itself, of generation and kind 0 |
 //! | 11 | *RemoteDelta* | scene, id, generation: varints; number of attributes: varint; that many attributes |
 //! | 12 | *Forget* | scene, id, generation: varints; nothing more is told of a Remote |
+//! | 13 | *Queued* | place: varint; 1 is next |
+//! | 14 | *Welcome* | player: varint (64 bits); token for *Resume*: 16 bytes |
+//! | 15 | *Loading* | scene: varint; width, height: varints, in 1/64 m; what is in it is told after *Ready* |
+//! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere; nothing follows |
+//! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
+//! | 18 | *TimeRate* | percent: 1 byte, 1 to 100; what lies beyond counts as the nearest. From the packet's tick on, as many ticks pass in a real second as *Hello* says times this. 100 until one comes |
+//! | 20 | *OwnPosition* | x, y: 4 bytes each, `f32` of IEEE 754, in metres; they are finite. Where the client's own object stood at the end of the packet's tick, exactly, with every input handled up to the one that the packet's header names. May come on either channel; the newest tick counts |
+//!
+//! Kinds 13 to 18 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
+//! what is known of a scene.
 //!
 //! A *Despawn* of the client's own object says that the client controls nothing any more: the object is gone, its scene closed,
 //! or control of it was taken away. The client then forgets all objects and Remotes and is in no scene; the packet has the
@@ -89,7 +122,7 @@
 //! ([`ATTRIBUTE_REMOVED`]), with no bytes after it, says that the object has the attribute no more: the client forgets it, if it
 //! holds it at all. A *Snapshot* or *Remote* has only what there is.
 //!
-//! On the reliable channel, in the order of a tick: Hello, Scene, Own and its Snapshot where they begin; Despawns, Forgets,
+//! On the reliable channel, in the order of a tick: Hello, Scene, Own, its Snapshot and its OwnPosition where they begin; Despawns, Forgets,
 //! Snapshots, Remotes, RemoteDeltas, Deltas, Announces, Motions at rest or after a jump. A Delta never precedes its object's
 //! Snapshot, nor a RemoteDelta or Forget its Remote. An object is never both: one that comes into sight is forgotten first, one
 //! that leaves it is despawned first. On the unreliable one there are Announces and
@@ -98,22 +131,29 @@
 
 mod client;
 mod codec;
+mod notice;
 mod packet;
+mod position;
 mod server;
 mod value;
 
-pub use client::ClientMessage;
+pub use client::{
+    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientInput, ClientMessage, InputMotion,
+    MessageClass, ResumeToken, SAY_BYTES_MAX, SayScope,
+};
 pub use codec::{Reader, WireError, write_varint};
+pub use notice::SessionNotice;
 pub use packet::{
     Channel, ChannelState, HELLO, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, MTU_MAX_BYTES,
     MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketTotals, PacketWriter,
-    Reassembler, Received, is_newer, widen,
+    Reassembler, Received, is_newer, tick_millihertz, told_tick_s, widen,
 };
+pub use position::{PositionQuantum, quantise};
 pub use server::{
-    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, PositionQuantum,
-    RemoteId, ServerMessage, quantise, write_announce, write_attribute, write_delta_head,
-    write_despawn, write_forget, write_motion, write_own, write_remote_delta_head,
-    write_remote_head, write_removed_attribute, write_scene, write_snapshot_head,
+    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, RemoteId,
+    ServerMessage, write_announce, write_attribute, write_delta_head, write_despawn, write_forget,
+    write_motion, write_own, write_own_position, write_remote_delta_head, write_remote_head,
+    write_removed_attribute, write_scene, write_snapshot_head,
 };
 pub use value::{Encoding, Value};
 

@@ -122,6 +122,18 @@ pub const fn widen(near: u64, low: u16) -> u64 {
     }
 }
 
+/// How many ticks of so many seconds there are in a thousand seconds, as [`Hello`] tells it.
+#[must_use]
+pub fn tick_millihertz(tick_s: f32) -> u32 {
+    (1000.0 / tick_s).round() as u32
+}
+
+/// The length of a tick in seconds, as clients reckon it from [`Hello`]. What both ends have to work out alike goes by it.
+#[must_use]
+pub fn told_tick_s(tick_millihertz: u32) -> f32 {
+    1000.0 / tick_millihertz.max(1) as f32
+}
+
 /// The first message that a client gets, and the only one that names the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {

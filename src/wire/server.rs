@@ -5,7 +5,9 @@ use smallvec::SmallVec;
 
 use super::codec;
 use super::codec::{Reader, WireError, write_varint};
+use super::notice::SessionNotice;
 use super::packet::{HELLO, Hello};
+use super::position::{PositionQuantum, quantise, read_position, write_position};
 
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
@@ -13,39 +15,8 @@ pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
 /// What stands in place of a value's length, and for the value too, where the object has the attribute no more.
 pub const ATTRIBUTE_REMOVED: u32 = 256;
 
-/// Position units a metre.
-const UNITS_A_METRE: f32 = 64.0;
-
 /// Velocity units a metre a second.
 const VELOCITY_UNITS: f32 = 256.0;
-
-/// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PositionQuantum {
-    /// To the right, in 1/64 m.
-    pub x: u32,
-    /// Down, in 1/64 m.
-    pub y: u32,
-}
-
-impl PositionQuantum {
-    /// The point that it stands for, in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
-    #[must_use]
-    pub fn metres(self) -> Vec2 {
-        Vec2::new(self.x as f32, self.y as f32) / UNITS_A_METRE
-    }
-}
-
-/// The quantum nearest to a position in metres, of two that are as near the higher; what is negative or not a number becomes
-/// 0, and what is too large the largest there is.
-#[must_use]
-pub fn quantise(position: Vec2) -> PositionQuantum {
-    let units = (position * UNITS_A_METRE).round();
-    PositionQuantum {
-        x: units.x as u32,
-        y: units.y as u32,
-    }
-}
 
 /// Where an object was at a tick and how it moved then; where it is later follows from that until a newer one comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -189,6 +160,8 @@ impl RemoteId {
 pub enum ServerMessage<'a> {
     /// The first message that a client gets.
     Hello(Hello),
+    /// Something about the session itself.
+    Notice(SessionNotice),
     /// The client is in this scene from now on.
     Scene {
         /// The scene's number.
@@ -270,6 +243,11 @@ pub enum ServerMessage<'a> {
         /// Where it is now.
         motion: Motion,
     },
+    /// Where the client's own object stood at the end of the tick, after the input that the packet names.
+    OwnPosition {
+        /// As the server has it, in metres.
+        position: Vec2,
+    },
 }
 
 const SCENE: u8 = 1;
@@ -282,6 +260,7 @@ const ANNOUNCE: u8 = 9;
 const REMOTE: u8 = 10;
 const REMOTE_DELTA: u8 = 11;
 const FORGET: u8 = 12;
+const OWN_POSITION: u8 = 20;
 
 /// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
@@ -349,6 +328,12 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 motion: Motion::read(reader)?,
             },
+            OWN_POSITION => Self::OwnPosition {
+                position: Vec2::new(read_f32(reader)?, read_f32(reader)?),
+            },
+            kind if SessionNotice::is_notice(kind) => {
+                Self::Notice(SessionNotice::read(kind, reader)?)
+            }
             found => return Err(WireError::Kind { at, found }),
         })
     }
@@ -385,6 +370,14 @@ pub fn write_announce(bytes: &mut Vec<u8>, from: Option<(u32, u32)>, text: &[u8]
 pub fn write_motion(bytes: &mut Vec<u8>, id: u32, generation: u32, motion: Motion) {
     write_named(bytes, MOTION, id, generation);
     motion.write(bytes);
+}
+
+/// Appends an *OwnPosition*.
+pub fn write_own_position(bytes: &mut Vec<u8>, position: Vec2) {
+    bytes.push(OWN_POSITION);
+    for metres in position.to_array() {
+        bytes.extend(metres.to_le_bytes());
+    }
 }
 
 /// Appends a *Snapshot* up to the number of its attributes, which the caller writes after it.
@@ -490,21 +483,19 @@ fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute
     })
 }
 
+fn read_f32(reader: &mut Reader) -> Result<f32, WireError> {
+    let at = reader.at();
+    let number = f32::from_le_bytes(reader.array()?);
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err(WireError::NotFinite { at })
+    }
+}
+
 fn read_u16(reader: &mut Reader) -> Result<u16, WireError> {
     let at = reader.at();
     u16::try_from(reader.varint_u32()?).map_err(|_| codec::WireError::Varint { at, bits: 16 })
-}
-
-pub(super) fn write_position(bytes: &mut Vec<u8>, position: PositionQuantum) {
-    write_varint(bytes, u64::from(position.x));
-    write_varint(bytes, u64::from(position.y));
-}
-
-pub(super) fn read_position(reader: &mut Reader) -> Result<PositionQuantum, WireError> {
-    Ok(PositionQuantum {
-        x: reader.varint_u32()?,
-        y: reader.varint_u32()?,
-    })
 }
 
 #[cfg(test)]
@@ -611,6 +602,8 @@ mod tests {
             write_remote_delta_head(&mut bytes, of, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
             write_forget(&mut bytes, of);
+            let exact = Vec2::new(0.1 + id as f32, -1.0 / generation.max(1) as f32);
+            write_own_position(&mut bytes, exact);
 
             let mut reader = Reader::new(&bytes);
             let mut read = Vec::new();
@@ -629,7 +622,21 @@ mod tests {
                 ServerMessage::Remote { of, kind, attributes: attributes.clone() },
                 ServerMessage::RemoteDelta { of, attributes },
                 ServerMessage::Forget { of },
+                ServerMessage::OwnPosition { position: exact },
             ]);
+        }
+
+        #[test]
+        fn a_position_that_is_none_is_an_error(bits in any::<[u32; 2]>()) {
+            let position = Vec2::from(bits.map(f32::from_bits));
+            let mut bytes = Vec::new();
+            write_own_position(&mut bytes, position);
+            let read = ServerMessage::read(&mut Reader::new(&bytes));
+            let at = if position.x.is_finite() { 5 } else { 1 };
+            prop_assert_eq!(read, match position.is_finite() {
+                true => Ok(ServerMessage::OwnPosition { position }),
+                false => Err(WireError::NotFinite { at }),
+            });
         }
 
         #[test]

@@ -45,7 +45,7 @@ mod unplaced;
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
 pub use ids::{Generation, ObjectId, ObjectRef, SceneId};
-pub use input::MoveInput;
+pub use input::{MoveInput, PlayerMotion};
 pub use kinds::{KindClass, Visibility};
 pub use objects::{
     Despawned, Object, SceneChanged, Spawned, Teleported, change_scene, despawn_object,

@@ -11,7 +11,7 @@ use super::{
     SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Unplaced,
     Velocity,
 };
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
 
 /// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +67,12 @@ impl Plugin for WorldPlugin {
                         .before(SimSystems::Last),
                 ),
             )
+            .reckon_work(|world, costs| {
+                let scenes = world.resource::<Scenes>().iter();
+                let objects = scenes.filter_map(|(_, scene)| world.get::<SceneObjects>(scene));
+                let live: u64 = objects.map(|objects| u64::from(objects.len())).sum();
+                live * u64::from(costs.object_ns)
+            })
             .hash_component::<Object>("object")
             .hash_component::<Position>("position")
             .hash_component::<Velocity>("velocity")

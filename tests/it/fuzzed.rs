@@ -2,28 +2,34 @@
 
 use std::fs;
 
-use crate::packets;
 use crate::rig::root;
+use crate::{inbound, packets};
 
-#[test]
-fn the_corpus_is_replayed() {
-    let folder = root().join("tests/corpus/packets");
-    let mut replayed = 0;
-    for entry in fs::read_dir(folder).unwrap() {
-        packets::check(&fs::read(entry.unwrap().path()).unwrap());
-        replayed += 1;
-    }
-    assert!(replayed >= 20, "{replayed} inputs were found");
-}
+/// What is checked with which inputs.
+const TARGETS: [(&str, fn(&[u8])); 2] = [("packets", packets::check), ("inbound", inbound::check)];
 
-#[test]
-fn inputs_like_those_of_the_corpus_hold_too() {
-    let folder = root().join("tests/corpus/packets");
+/// The inputs that are kept for a target, by name.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = root().join("tests/corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
     paths.sort();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn the_corpus_is_replayed() {
+    for (target, check) in TARGETS {
+        let inputs = corpus(target);
+        inputs.iter().for_each(|input| check(input));
+        assert!(inputs.len() >= 20, "{} inputs were found", inputs.len());
+    }
+}
+
+#[test]
+fn inputs_like_those_of_the_corpus_hold_too() {
     let mut state = 11_u64;
     let mut random = |below: usize| {
         state = state
@@ -31,25 +37,30 @@ fn inputs_like_those_of_the_corpus_hold_too() {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below.max(1)
     };
-    for path in paths {
-        let seed = fs::read(path).unwrap();
-        for _ in 0..2_000 {
-            let mut input = seed.clone();
-            for _ in 0..=random(4) {
-                let at = random(input.len() + 1);
-                match random(4) {
-                    0 => input.truncate(at),
-                    1 => input.insert(at, random(256) as u8),
-                    2 => input.extend_from_within(at..),
-                    _ => {
-                        if let Some(byte) = input.get_mut(at) {
-                            *byte = [0, 1, 8, 127, 128, 255, random(256) as u8][random(7)];
-                        }
-                    }
-                }
-                input.truncate(1 << 12);
+    for (target, check) in TARGETS {
+        for seed in corpus(target) {
+            for _ in 0..2_000 {
+                check(&mutated(&seed, &mut random));
             }
-            packets::check(&input);
         }
     }
+}
+
+fn mutated(seed: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    let mut input = seed.to_vec();
+    for _ in 0..=random(4) {
+        let at = random(input.len() + 1);
+        match random(4) {
+            0 => input.truncate(at),
+            1 => input.insert(at, random(256) as u8),
+            2 => input.extend_from_within(at..),
+            _ => {
+                if let Some(byte) = input.get_mut(at) {
+                    *byte = [0, 1, 8, 127, 128, 255, random(256) as u8][random(7)];
+                }
+            }
+        }
+        input.truncate(1 << 12);
+    }
+    input
 }

@@ -15,6 +15,8 @@ mod determinism;
 mod fuzzed;
 mod golden;
 mod hostile;
+mod inbound;
+mod inputs;
 mod instances;
 mod interrupted;
 mod lines;

@@ -31,13 +31,14 @@ const TIERS: [&[&str]; 10] = [
     &["lib", "main", "prelude", "guide"],
 ];
 
-/// Who may import whom within a tier. Sessions say to which client what an object sees is sent, and
-/// matchmaking reads who logged out; the directory loads who logs in, and keeps what is to be saved.
-const BESIDE: [(&str, &str); 7] = [
+/// Who may import whom within a tier. Sessions say to which client what an object sees is sent, clients predict by
+/// the code that moves players, and matchmaking reads who logged out; the directory loads who logs in, and keeps what is to be saved.
+const BESIDE: [(&str, &str); 8] = [
     ("world", "sim"),
     ("map", "sim"),
     ("map", "world"),
     ("sync", "session"),
+    ("sync", "movement"),
     ("matchmaking", "session"),
     ("directory", "session"),
     ("directory", "sync"),

@@ -11,7 +11,7 @@ use super::components::InterestSpec;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::grid::GridError;
 use crate::aoi::views::{LeaveReason, SceneViews, ViewCounters, ViewEvent};
-use crate::sim::Workers;
+use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects, SceneOpened};
 
 /// Who sees whom in a scene; on the scene's entity from the scene's first Locate on.
@@ -215,17 +215,19 @@ fn interest(
 /// View lists follow the cells: scenes side by side.
 pub(super) fn update_views(
     settings: Res<AoiSettings>,
-    workers: Res<Workers>,
+    (workers, overload): (Res<Workers>, Res<Overload>),
     mut scenes: Query<&mut SceneInterest>,
     mut stats: ResMut<AoiStats>,
 ) {
     let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
     by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
+    let sweeps_max = overload.deferred_u32(settings.sweeps_per_tick_max);
+    let looks_max = overload.deferred_u32(settings.looks_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         events.clear();
         views.set_rerank_ticks(settings.rerank_ticks);
-        views.set_sweeps_max(settings.sweeps_per_tick_max);
-        views.update_with(*workers, settings.looks_per_tick_max, events);
+        views.set_sweeps_max(sweeps_max);
+        views.update_with(*workers, looks_max, events);
     });
     (stats.links, stats.queued) = (0, 0);
     for interest in by_size {

@@ -39,7 +39,7 @@ pub use interest::{Entered, Left, SceneInterest};
 pub use settings::{AoiSettings, AoiStats};
 pub use views::Views;
 
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
@@ -91,6 +91,15 @@ impl Plugin for AoiPlugin {
                         .in_set(SimSystems::View),
                 ),
             )
+            .reckon_work({
+                let (mut looks, mut changes) = (Growth::default(), Growth::default());
+                move |world, costs| {
+                    let counters = world.resource::<AoiStats>().counters;
+                    let changed = changes.to(counters.enters + counters.leaves);
+                    looks.to(counters.looks) * u64::from(costs.look_ns)
+                        + changed * u64::from(costs.link_change_ns)
+                }
+            })
             .hash_component::<Ties>("ties")
             .hash_component::<Viewer>("viewer")
             .hash_component::<Viewable>("viewable")

@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `directory`, `load`, `matchmaking`, `outbox`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `outbox`, `session`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `machine` | what the figures were measured on, and when |
@@ -23,6 +23,7 @@ mod baseline;
 mod calibration;
 mod crowd_search;
 mod directory;
+mod inbox;
 mod load;
 mod machine;
 mod matchmaking;
@@ -30,6 +31,7 @@ mod nav;
 mod outbox;
 mod page;
 mod rows;
+mod session;
 mod sync;
 mod table;
 mod tick;
@@ -131,8 +133,12 @@ enum System {
     Aoi,
     /// A heartbeat over 10,000 parties, beside arrival order
     Matchmaking,
+    /// Messages under a flood and a burst, beside simpler intakes
+    Inbox,
     /// Packets and the sender's ring, beside queues of objects
     Outbox,
+    /// Crowds that log in or come back at once
+    Session,
     /// Dirty masks beside flags and sets; a walking crowd
     Sync,
     /// Players saved to a file, and loaded
@@ -403,7 +409,9 @@ impl Bench {
             System::Nav => nav::measure(self.quick, threads),
             System::Aoi => aoi::measure(self.quick, threads),
             System::Matchmaking => matchmaking::measure(self.quick),
+            System::Inbox => inbox::measure(self.quick),
             System::Outbox => outbox::measure(self.quick),
+            System::Session => session::measure(self.quick),
             System::Sync => sync::measure(self.quick),
             System::Directory => directory::measure(self.quick),
             System::Load => load::measure(self.quick),

@@ -15,8 +15,8 @@ use crate::directory::{
     ClaimTerms, Claimed, DirectoryError, FaultShares, FaultySource, LedgerSettings, LookedUp,
     MemoryDisk, SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreSource, StoredAttribute,
 };
-use crate::inbox::offer;
-use crate::session::{ControlledBy, Sessions, connect};
+use crate::inbox::Connected;
+use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
 use crate::sim::clock;
 use crate::sync::{AttributeSpec, Audience, ReplicateAppExt, SyncSettings};
 use crate::wire::{ClientId, ClientMessage, Encoding};
@@ -72,8 +72,8 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
 }
 
 fn log_in(app: &mut App, player: u64) -> ClientId {
-    let client = connect(app.world_mut(), true).unwrap();
-    send(app, client, ClientMessage::Login { player });
+    let client = connect(app.world_mut(), Connected::player(player).ready()).unwrap();
+    send(app, client, ClientMessage::login(player));
     client
 }
 
@@ -87,7 +87,8 @@ fn log_in_up_to(app: &mut App, last: u64) {
 fn send(app: &mut App, client: ClientId, message: ClientMessage) {
     let mut bytes = Vec::new();
     message.encode(&mut bytes);
-    offer(app.world_mut(), client, &bytes).unwrap();
+    let transport = app.world().resource::<TransportHandle>();
+    transport.receive(client, &bytes).unwrap();
 }
 
 fn ticks(app: &mut App, count: u32) {

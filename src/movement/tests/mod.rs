@@ -1,5 +1,6 @@
 //! The plugin in an app.
 
+mod hacks;
 mod players;
 mod requests;
 mod travel;
@@ -17,7 +18,9 @@ use super::*;
 use crate::map::{SceneMap, TileMap};
 use crate::nav::PathRequest;
 use crate::sim::{self, clock};
-use crate::world::{KindId, MoveInput, Position, SceneSpec, Velocity, open_scene, spawn_object};
+use crate::world::{
+    KindId, MoveInput, PlayerMotion, Position, SceneSpec, Velocity, open_scene, spawn_object,
+};
 
 const TILE_M: f32 = 0.5;
 const TICK_S: f32 = 0.05;
@@ -75,7 +78,7 @@ fn send(app: &mut App, entity: Entity, goal: Vec2) {
 fn input(app: &mut App, entity: Entity, to: Vec2) {
     app.world_mut().write_message(MoveInput {
         entity,
-        to: Some(to),
+        motion: PlayerMotion::To(to),
         heading: 7,
     });
 }

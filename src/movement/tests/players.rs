@@ -30,7 +30,7 @@ fn a_players_move_is_applied_with_its_velocity_and_heading_and_ends_at_rest() {
     assert_eq!(velocity(&app, someone), Vec2::ZERO);
     app.world_mut().write_message(MoveInput {
         entity: someone,
-        to: None,
+        motion: PlayerMotion::Turn,
         heading: 200,
     });
     app.update();

@@ -11,8 +11,8 @@ use super::request::PathRequest;
 use super::settings::NavSettings;
 use super::waiting::Asking;
 use crate::map::SceneMap;
-use crate::sim::Workers;
 use crate::sim::clock::Stopwatch;
+use crate::sim::{Overload, Workers};
 
 /// A chunk for another thread has at least this many searches.
 const CHUNK_SEARCHES_MIN: usize = 2;
@@ -24,10 +24,11 @@ pub(super) fn answer_requests(
     mut navigator: ResMut<Navigator>,
     asking: Asking,
     maps: Query<&SceneMap>,
+    overload: Res<Overload>,
     mut answers: Answers,
 ) {
     let navigator = &mut *navigator;
-    let admitted = admit(navigator, &settings, &asking, &maps);
+    let admitted = admit(navigator, (&settings, &overload), &asking, &maps);
     if admitted == 0 {
         return;
     }
@@ -99,15 +100,16 @@ pub(super) fn answer_requests(
 /// Puts the oldest requests into the first jobs, as they stand now, until their estimates come to the budget; gives how many.
 fn admit(
     navigator: &mut Navigator,
-    settings: &NavSettings,
+    (settings, overload): (&NavSettings, &Overload),
     asking: &Asking,
     maps: &Query<&SceneMap>,
 ) -> usize {
-    let searches_max = settings.searches_per_tick_max.max(1);
+    let searches_max = overload.deferred_u32(settings.searches_per_tick_max.max(1));
+    let expansions_max = overload.deferred(settings.expansions_per_tick_max);
     let (mut admitted, mut searches, mut expansions) = (0, 0, 0);
     let mut asked: IndexMap<_, usize, foldhash::fast::FixedState> = IndexMap::default();
     for waiting in navigator.queue.values() {
-        let is_spent = expansions >= settings.expansions_per_tick_max;
+        let is_spent = expansions >= expansions_max;
         if searches > 0 && is_spent || searches >= searches_max {
             break;
         }

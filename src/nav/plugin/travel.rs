@@ -7,7 +7,7 @@ use super::navigator::Navigator;
 use super::settings::NavSettings;
 use super::waiting::Asking;
 use crate::map::SceneMap;
-use crate::sim::Workers;
+use crate::sim::{Overload, Workers};
 
 /// Searches on for those that travel, in parallel, a slice each time after time until the tick's expansions are spent, and
 /// applies the answers of each round in the order of the queue.
@@ -17,6 +17,7 @@ pub(super) fn answer_travels(
     mut navigator: ResMut<Navigator>,
     asking: Asking,
     maps: Query<&SceneMap>,
+    overload: Res<Overload>,
     mut answers: Answers,
 ) {
     let Navigator {
@@ -26,7 +27,8 @@ pub(super) fn answer_travels(
         ..
     } = &mut *navigator;
     let mut spent = 0;
-    while spent < settings.travel_expansions_per_tick.max(1) && !travels.queue.is_empty() {
+    let expansions_max = overload.deferred(settings.travel_expansions_per_tick.max(1));
+    while spent < expansions_max && !travels.queue.is_empty() {
         travels.fill(settings.travels_at_once_max.max(1) as usize);
         let slots = &mut travels.slots;
         workers.for_each_chunk(slots, 1, &mut Vec::<()>::new(), |_, _, slots| {

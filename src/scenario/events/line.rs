@@ -139,6 +139,12 @@ pub(super) enum Event<'a> {
         player: u64,
         reason: &'static str,
     },
+    Overload {
+        from: &'static str,
+        to: &'static str,
+        time_percent: u8,
+        load: f32,
+    },
     Pos {
         id: u32,
         x: f32,

@@ -26,7 +26,7 @@ use crate::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, View
 use crate::map::{MapEdited, SceneMap};
 use crate::nav::{Path, PathFailed, PathFound};
 use crate::session::{LoggedIn, LoggedOut};
-use crate::sim::{SimTick, state_hash};
+use crate::sim::{OverloadChanged, SimTick, state_hash};
 use crate::sync::{AnnounceScope, Announced};
 use crate::world::{
     Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Scenes,
@@ -143,6 +143,23 @@ pub(in crate::scenario) fn log_scenes(
                 },
             },
         );
+    }
+}
+
+/// What was given up because ticks took too long, and taken up again.
+pub(in crate::scenario) fn log_overload(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut changed: MessageReader<OverloadChanged>,
+) {
+    for OverloadChanged { change, load } in changed.read() {
+        let event = Event::Overload {
+            from: change.from.name(),
+            to: change.to.name(),
+            time_percent: change.time_percent,
+            load: *load,
+        };
+        log.write(tick.0, None, event);
     }
 }
 

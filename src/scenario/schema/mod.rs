@@ -49,6 +49,7 @@ use crate::map::{MapRecipe, TownRecipe};
 use crate::matchmaking::MatchmakingSettings;
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
+use crate::sim::OverloadSettings;
 use crate::sync::SyncSettings;
 use crate::world::ObjectKind;
 
@@ -195,6 +196,9 @@ pub struct Settings {
     pub outbox: Packets,
     /// The making of battles, over all modes.
     pub matchmaking: MatchmakingSettings,
+    /// What is given up when ticks take too long. A run that is to be the same every time goes by the cost model, `measure:
+    /// Work`; `Auto` is off in a run, also in one that is played in real time.
+    pub overload: OverloadSettings,
 }
 
 /// An independent space with a map and an interest grid of its own.

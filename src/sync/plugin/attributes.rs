@@ -224,14 +224,21 @@ impl Attributes {
     /// What a client is to the object that it controls.
     pub(in crate::sync) const OWN: Audience = Audience(u16::MAX);
 
-    /// The attributes of an object that are sent in this tick if they changed.
-    pub(in crate::sync) fn due(&self, tick: u64, id: u32, in_heartbeat: bool) -> AttributeSet {
+    /// The attributes of an object that are sent in this tick if they changed; `in_heartbeat` where this is the object's tick of
+    /// the heartbeat. What is sent again in so many ticks is sent in `stretch` times as many.
+    pub(in crate::sync) fn due(
+        &self,
+        tick: u64,
+        id: u32,
+        in_heartbeat: bool,
+        stretch: u64,
+    ) -> AttributeSet {
         let mut due = [0; ATTRIBUTE_WORDS];
         for &(every, set) in &self.cadences {
             let now = if every == 0 {
                 in_heartbeat
             } else {
-                (tick + u64::from(id)).is_multiple_of(every)
+                (tick + u64::from(id)).is_multiple_of(every * stretch)
             };
             if now {
                 (0..ATTRIBUTE_WORDS).for_each(|word| due[word] |= set[word]);
@@ -411,9 +418,11 @@ mod tests {
         register(&mut attributes, plain("slow", 1)).unwrap();
         register(&mut attributes, plain("fast", 2).at(Cadence::EveryTick)).unwrap();
         register(&mut attributes, plain("third", 3).at(Cadence::EveryNth(3))).unwrap();
-        let due = |tick, id, heartbeat| attributes.due(tick, id, heartbeat)[0];
+        let due = |tick, id, heartbeat| attributes.due(tick, id, heartbeat, 1)[0];
         assert_eq!(due(5, 1, false), 0b110);
         assert_eq!(due(6, 1, false), 0b010);
         assert_eq!(due(6, 1, true), 0b011);
+        let stretched = |tick| attributes.due(tick, 1, false, 2)[0];
+        assert_eq!([4, 5, 6, 8, 11].map(stretched), [0, 0b110, 0, 0, 0b110]);
     }
 }

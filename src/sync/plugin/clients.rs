@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 
 use crate::aoi::SceneInterest;
-use crate::session::Sessions;
+use crate::session::{SessionState, Sessions};
 use crate::sync::client::ClientState;
 use crate::sync::records::SceneRecords;
-use crate::wire::ClientId;
 use crate::world::{Object, Scene, SceneId};
 
 /// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.
 pub(super) fn follow_sessions(
     clients: &mut Vec<ClientState>,
     sessions: &Sessions,
-    gone: &mut Vec<ClientId>,
+    gone: &mut Vec<ClientState>,
 ) {
     let receiving = || {
         sessions
@@ -24,18 +23,28 @@ pub(super) fn follow_sessions(
             .map(|(client, _)| client)
     };
     let mut open = receiving().peekable();
-    clients.retain(|state| {
+    clients.retain_mut(|state| {
         while open.next_if(|&client| client < state.client).is_some() {}
         let stays = open.peek() == Some(&state.client);
         if !stays {
-            gone.push(state.client);
+            gone.push(std::mem::replace(state, ClientState::new(state.client)));
         }
         stays
     });
     let last = clients.last().map(|state| state.client);
     // Numbers only grow, so whoever is new stands behind all that are known.
     let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
-    clients.extend(new.map(ClientState::new));
+    clients.extend(new.map(|client| {
+        let before = sessions.get(client).and_then(|new| new.resumed_from);
+        let before = before.and_then(|before| {
+            let place = gone.binary_search_by_key(&before, |gone| gone.client);
+            Some(&gone[place.ok()?])
+        });
+        match before {
+            Some(before) => ClientState::resuming(client, before.epoch),
+            None => ClientState::new(client),
+        }
+    }));
 }
 
 /// A client with what it needs of the world.
@@ -63,7 +72,14 @@ pub(super) fn jobs<'w>(
             .is_some()
         {}
         let session = own_of.next_if(|&(client, _)| client == state.client);
-        let own = session.and_then(|(_, session)| objects.get(session.controls?).ok());
+        if session.is_some_and(|(_, session)| session.state == SessionState::LinkDead) {
+            state.cut();
+            continue;
+        }
+        let own = session.and_then(|(_, session)| {
+            let own = objects.get(session.controls?).ok()?;
+            session.is_ready_for(own.scene()).then_some(own)
+        });
         let around = own.and_then(|own| {
             let (scene, interest) = scenes.get(own.scene_entity()).ok()?;
             Some((*own, records.get(&own.scene())?, scene, interest))

@@ -12,7 +12,7 @@ use super::save_request::bearer;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
 use crate::outbox::{MessageSpan, Outbox};
-use crate::sim::{HeartbeatPhase, SimTick};
+use crate::sim::{HeartbeatPhase, Overload, SimTick};
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
 use crate::sync::records::{LinkNews, PARTY};
@@ -41,6 +41,7 @@ pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
         *world.resource::<HeartbeatPhase>(),
         world.resource::<SimTick>().0,
     );
+    let stretch = 1 << world.resource::<Overload>().update_doublings();
     let Buffers { due, value } = &mut *buffers;
     due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
@@ -57,7 +58,9 @@ pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
             let now = if replicator.is_wanted(object.scene, id) {
                 [!0; ATTRIBUTE_WORDS]
             } else {
-                attributes.due(tick, id, phase.covers(id))
+                let beat = tick / u64::from(phase.of) + u64::from(id);
+                let in_heartbeat = phase.covers(id) && beat.is_multiple_of(stretch);
+                attributes.due(tick, id, in_heartbeat, stretch)
             };
             let mut set = [0; ATTRIBUTE_WORDS];
             for ((mask, now), set) in mask.iter_mut().zip(now).zip(&mut set) {

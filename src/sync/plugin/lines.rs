@@ -14,12 +14,13 @@ use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::aoi::SceneInterest;
-use crate::outbox::{CloseReason, Outbox, OutboxSettings};
-use crate::session::Sessions;
-use crate::sim::{SimTick, Workers};
-use crate::sync::client::{Allowance, ClientState, Link, Surroundings};
+use crate::outbox::{BatchPart, Outbox, OutboxSettings};
+use crate::session::{ClientTold, Session, SessionClosed, Sessions};
+use crate::sim::{Overload, SimTick, Workers};
+use crate::sync::allowance::Allowance;
+use crate::sync::client::{ClientState, Link, Surroundings};
 use crate::sync::records::{SceneRecords, Variant};
-use crate::wire::Hello;
+use crate::wire::{ClientId, Hello, tick_millihertz};
 use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
 
 /// Each client's line: what of all that it is sent.
@@ -28,7 +29,8 @@ pub(super) fn write_lines(
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
     (sessions, attributes): (Res<Sessions>, Res<Attributes>),
-    (settings, packing): (Res<SyncSettings>, Res<OutboxSettings>),
+    (mut told, mut closed): (MessageReader<ClientTold>, MessageReader<SessionClosed>),
+    (settings, packing, overload): (Res<SyncSettings>, Res<OutboxSettings>, Res<Overload>),
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
     objects: Query<&Object>,
@@ -41,19 +43,27 @@ pub(super) fn write_lines(
         clients,
         workers,
         gone,
+        closing,
         ..
     } = &mut *replicator;
+    closing.extend(closed.read().copied());
+    for ClientTold { client, notice } in told.read() {
+        if let Ok(place) = clients.binary_search_by_key(client, |state| state.client) {
+            clients[place].tell(*notice);
+        }
+    }
     let tick_s = time.timestep().as_secs_f32();
+    let hello = Hello {
+        client: 0,
+        tick_millihertz: tick_millihertz(tick_s),
+        tick: tick.0,
+        mtu_bytes: packing.mtu_bytes as u32,
+    };
     let news = TickNews {
         scenes: records,
         shared: &outbox.batch_mut().shared,
-        allowance: settings.allowance(tick_s),
-        hello: Hello {
-            client: 0,
-            tick_millihertz: (1000.0 / tick_s).round() as u32,
-            tick: tick.0,
-            mtu_bytes: packing.mtu_bytes as u32,
-        },
+        allowance: settings.allowance(tick_s, &overload),
+        hello,
         sessions: &sessions,
         attributes: &attributes,
         ids: &ids,
@@ -66,15 +76,13 @@ pub(super) fn write_lines(
     });
     // Chunks are consecutive, so their parts are too; those who control nothing any more, or are gone, follow them.
     let last = outbox.batch_mut().part(workers.len());
-    for state in clients.iter_mut().filter(|state| state.is_to_part()) {
+    let is_to_be_told = |state: &ClientState| state.is_to_part() || state.has_notices();
+    for state in clients.iter_mut().filter(|state| is_to_be_told(state)) {
         let input = sessions.input(state.client);
-        state.fill_parting(last, input, &mut stats.sent);
+        let hello = hello_to(hello, state.client);
+        state.fill_parting(last, input, hello, &mut stats.sent);
     }
-    for client in gone.drain(..) {
-        last.begin(client, 0, 0);
-        last.close(CloseReason::Ended);
-    }
-    last.end();
+    close_gone(closing, (clients, gone), last, hello);
     let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
     stats.links = count(|state| state.links.len());
     stats.waiting = count(|state| state.waiting.len());
@@ -82,6 +90,48 @@ pub(super) fn write_lines(
         std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
         stats.sent.add(std::mem::take(&mut worker.sent));
     }
+}
+
+fn hello_to(hello: Hello, client: ClientId) -> Hello {
+    let client = client.0;
+    Hello { client, ..hello }
+}
+
+/// The last lines of clients whose sessions ended. Those whose sessions ended behind this tick's look at them are closed in the
+/// next.
+fn close_gone(
+    closing: &mut Vec<SessionClosed>,
+    (clients, gone): (&[ClientState], &mut Vec<ClientState>),
+    last: &mut BatchPart,
+    hello: Hello,
+) {
+    closing.sort_unstable_by_key(|closed| closed.client);
+    closing.retain(|closed| {
+        let client = closed.client;
+        if clients
+            .binary_search_by_key(&client, |state| state.client)
+            .is_ok()
+        {
+            return true;
+        }
+        let known = gone
+            .binary_search_by_key(&client, |state| state.client)
+            .ok();
+        let known =
+            known.map(|place| std::mem::replace(&mut gone[place], ClientState::new(client)));
+        let reason = closed.reason.close_reason();
+        if closed.receives {
+            // Of one that came and went within a tick nothing is known.
+            let mut state = known.unwrap_or_else(|| ClientState::new(client));
+            state.close(last, reason, hello_to(hello, client));
+        } else {
+            last.begin(client, 0, 0);
+            last.close(reason);
+            last.end();
+        }
+        false
+    });
+    gone.clear();
 }
 
 /// What all lines of a tick are made from.
@@ -114,6 +164,7 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
         let ids = news.ids.get(own.scene_entity()).ok()?;
         news.values.get(ids.entity(ObjectId(id))?).ok()
     };
+    let session = news.sessions.get(state.client);
     let around = Surroundings {
         records,
         scenes: news.scenes,
@@ -121,6 +172,7 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
         size_m: scene.size_m(),
         tick: news.hello.tick,
         input: news.sessions.input(state.client),
+        is_numbered: session.is_some_and(Session::numbers_inputs),
         allowance: news.allowance,
         hello: Hello {
             client: state.client.0,

@@ -6,7 +6,7 @@ use bevy_time::{Fixed, Time};
 use super::replicator::Replicator;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
-use crate::sim::SimTick;
+use crate::sim::{Overload, SimTick};
 use crate::sync::motion::{Moving, Reckoning};
 use crate::world::{
     Floor, Heading, Object, ObjectRef, Position, SceneChanged, Teleported, Velocity,
@@ -37,7 +37,7 @@ pub(super) fn record_motions(
     objects: Query<(&Object, MotionRow)>,
     mut teleported: MessageReader<Teleported>,
     mut changed_scene: MessageReader<SceneChanged>,
-    settings: Res<SyncSettings>,
+    (settings, overload): (Res<SyncSettings>, Res<Overload>),
     mut stats: ResMut<SyncStats>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     mut jumped: Local<Vec<ObjectRef>>,
@@ -49,6 +49,7 @@ pub(super) fn record_motions(
     let reckoning = Reckoning {
         tick_s: time.timestep().as_secs_f32(),
         tolerance_m: settings.motion_tolerance_m,
+        update_doublings: overload.update_doublings(),
     };
     for (object, walking) in &objects {
         let Some(records) = replicator.scenes.get_mut(&object.scene()) else {

@@ -7,11 +7,11 @@ use fixedbitset::FixedBitSet;
 
 use super::announce::Announced;
 use crate::outbox::BatchPart;
+use crate::session::SessionClosed;
 use crate::sync::client::{ClientState, FillScratch};
 use crate::sync::counters::SentCounters;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::sync::remotes::{PartyObjects, Remote};
-use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 
 /// The records of each scene, and what each client knows.
@@ -27,7 +27,9 @@ pub(in crate::sync) struct Replicator {
     /// The announcements of this tick.
     pub announcing: Vec<Announced>,
     /// Clients whose sessions ended since the last tick's lines.
-    pub gone: Vec<ClientId>,
+    pub gone: Vec<ClientState>,
+    /// Sessions that ended, and why, of which the clients are not closed yet.
+    pub closing: Vec<SessionClosed>,
     /// The objects that clients know to control, by scene: of the others' views nobody is told.
     pub followed: BTreeMap<SceneId, FixedBitSet>,
     /// What changed in the view lists of those, by scene: each pair once, ascending.

@@ -3,7 +3,8 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::sync::client::Allowance;
+use crate::sim::Overload;
+use crate::sync::allowance::Allowance;
 
 /// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,12 +45,13 @@ impl Default for SyncSettings {
 }
 
 impl SyncSettings {
-    pub(super) fn allowance(&self, tick_s: f32) -> Allowance {
+    pub(super) fn allowance(&self, tick_s: f32, overload: &Overload) -> Allowance {
         Allowance {
             bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
             bytes_max: self.bytes_per_client_s,
-            enters_per_tick: self.enters_per_tick.max(1),
+            enters_per_tick: overload.deferred_u32(self.enters_per_tick.max(1)),
             near_m: self.near_m,
+            update_doublings: overload.update_doublings(),
         }
     }
 }

@@ -19,10 +19,10 @@ use super::*;
 use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
 use crate::outbox::{CloseReason, Outbox, Sink};
-use crate::session::{ControlledBy, LogoutReason, connect, control, disconnect};
+use crate::session::{Connected, ControlledBy, LogoutReason, connect, control, disconnect};
 use crate::sim::{SimTick, Workers};
 use crate::sync::{Mirror, SentCounters};
-use crate::wire::{Channel, ClientId, Encoding, PacketHeader, Reader, Value};
+use crate::wire::{Channel, ClientId, Encoding, PacketHeader, Reader, SessionNotice, Value};
 use crate::world::{
     KindId, ObjectRef, PartyId, Position, SceneSpec, TeamId, Velocity, change_scene, close_scene,
     open_scene, spawn_object, teleport,
@@ -203,7 +203,7 @@ impl Rig {
         );
         let world = self.app.world_mut();
         let entity = spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
-        let client = connect(world, true).unwrap();
+        let client = connect(world, Connected::unknown().ready()).unwrap();
         assert!(control(world, client, entity));
         self.players.push(entity);
     }

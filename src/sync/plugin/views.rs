@@ -12,8 +12,9 @@ use super::replicator::{FillWorker, Replicator, ViewChange, Wanted, words};
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
 use crate::session::Sessions;
-use crate::sim::Workers;
-use crate::sync::client::{Allowance, ViewedAs};
+use crate::sim::{Overload, Workers};
+use crate::sync::allowance::Allowance;
+use crate::sync::client::ViewedAs;
 use crate::sync::remotes::PartyObjects;
 use crate::world::{Object, ObjectId, Scene, SceneClosed, SceneId, Scenes};
 
@@ -99,7 +100,7 @@ pub(super) fn follow_views(
     mut replicator: ResMut<Replicator>,
     sessions: Res<Sessions>,
     attributes: Res<Attributes>,
-    settings: Res<SyncSettings>,
+    (settings, overload): (Res<SyncSettings>, Res<Overload>),
     time: Res<Time<Fixed>>,
     pool: Res<Workers>,
     objects: Query<&Object>,
@@ -114,7 +115,8 @@ pub(super) fn follow_views(
         workers,
         ..
     } = &mut *replicator;
-    let (allowance, parties) = (settings.allowance(time.timestep().as_secs_f32()), &*parties);
+    let allowance = settings.allowance(time.timestep().as_secs_f32(), &overload);
+    let parties = &*parties;
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
         for job in jobs {

@@ -10,7 +10,7 @@ use glam::Vec2;
 use throng::aoi::workload::{CAP, CELL_M, Walkers};
 use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use throng::outbox::{MemorySink, Outbox};
-use throng::session::{connect, control};
+use throng::session::{Connected, connect, control};
 use throng::sim::clock::one_tick_an_update;
 use throng::sim::{SimSystems, SimTick, single_threaded};
 use throng::sync::workload::{PACE_M_S, TICK_HZ, WorkloadWalk, walk};
@@ -84,7 +84,8 @@ impl Server {
             let id = world.get::<Object>(object).map(|object| object.id().0);
             assert_eq!(id, Some(nth + 1), "numbers follow the order of spawning");
             if nth < clients {
-                let client = connect(world, true).expect("there is room for all clients");
+                let client = connect(world, Connected::unknown().ready())
+                    .expect("there is room for all clients");
                 assert!(control(world, client, object), "both exist");
                 ids.push(client);
             }

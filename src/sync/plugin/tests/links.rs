@@ -225,7 +225,12 @@ fn whose_session_ends_is_closed_once() {
     let client = rig.client_of(rig.players[2]);
     disconnect(rig.app.world_mut(), client, LogoutReason::Disconnected);
     rig.players.remove(2);
-    rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
+    rig.app.update();
+    // The last that it is told is why.
+    let gone = rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
+    let notices = gone.map(|(mut mirror, _)| mirror.take_notices());
+    let reason = CloseReason::Ended.number();
+    assert_eq!(notices, Some(vec![SessionNotice::Closed { reason }]));
     rig.rest_and_compare();
     let end = rig.mirrors.0.lock().unwrap();
     assert_eq!(end.closed, [(client, CloseReason::Ended)]);

@@ -1,0 +1,61 @@
+//! A transport, whole: look at `Loopback`, its way out, and at the handle that `play` has, its way in, on a thread of its own.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use throng::outbox::CloseReason;
+use throng::prelude::*;
+
+struct Loopback(Sender<Vec<u8>>);
+
+impl Sink for Loopback {
+    fn deliver(&mut self, _client: ClientId, _channel: Channel, packet: &[u8]) {
+        let _ = self.0.send(packet.to_vec());
+    }
+    fn close(&mut self, _client: ClientId, _reason: CloseReason) {
+        self.0 = channel().0; // What stands at the other end is told by that there is no sender.
+    }
+}
+
+/// It vouches for its client, which is in this process; a socket would have checked a token.
+fn play(server: TransportHandle, packets: Receiver<Vec<u8>>) -> Option<u64> {
+    let client = server.connect(Connected::player(7).ready()).ok()?;
+    let send = |message: ClientMessage| server.receive(client, &message.to_bytes()).ok();
+    send(ClientMessage::login(7))?;
+    let mut mirror = Mirror::default();
+    for packet in packets {
+        mirror.receive(&packet).ok()?;
+        let own = mirror.own().map(|(own, _)| own);
+        match own.and_then(|own| mirror.position(own, mirror.tick())) {
+            Some(at) if at.x > 12.0 => send(ClientMessage::Logout),
+            Some(at) => send(ClientMessage::move_to(at + Vec2::X * 0.1, 0)),
+            None => continue,
+        };
+    }
+    Some(mirror.packets())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut server = Server::builder().build();
+    let town = open_scene(server.world_mut(), SceneSpec::default(), ())?;
+    let (end, packets) = channel();
+    let mut outbox = server.world_mut().resource_mut::<Outbox>();
+    outbox.set_sink(Box::new(Loopback(end)));
+    let handle = server.world().resource::<TransportHandle>().clone();
+    let client = std::thread::spawn(|| play(handle, packets));
+    while !client.is_finished() {
+        server.step(1);
+        let mut new = server.world_mut().resource_mut::<Messages<LoggedIn>>();
+        let new: Vec<LoggedIn> = new.drain().collect();
+        for LoggedIn { client, player } in new {
+            let place = (Object::in_scene(town), Position(Vec2::splat(10.0)));
+            let own = (Player, player, ControlledBy::new(client), Speed(3.0));
+            server.world_mut().spawn((own, place));
+        }
+        std::thread::yield_now();
+    }
+    println!("its client took {:?} packets", client.join());
+    Ok(())
+}

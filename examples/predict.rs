@@ -1,0 +1,82 @@
+//! Look at `Walker::frame`: a client 100 ms away walks at once, by the server's own steps, and is corrected when it was pushed.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use glam::Vec2;
+use throng::movement::{Ground, PlayerStep, step_m};
+use throng::prelude::*;
+use throng::wire::{ClientInput, InputMotion};
+
+const LAG_TICKS: usize = 2; // 100 ms at 20 Hz, each way.
+const SPEED_M_S: f32 = 4.0; // In a game an attribute of the object tells it.
+
+struct Walker {
+    tiles: Arc<TileMap>,
+    mirror: Mirror,
+    predictor: Predictor,
+}
+
+impl Walker {
+    /// Takes a tick's packets, walks on, and gives what is to be sent.
+    fn frame(&mut self, tick: u64, packets: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+        let (tiles, tile_m) = (&self.tiles, 0.5);
+        let on = |mirror: &Mirror| PlayerStep {
+            ground: Some(Ground { tiles, tile_m }),
+            size_m: mirror.size_m(),
+            step_m: step_m(SPEED_M_S, mirror.tick_s()),
+        };
+        for packet in packets {
+            self.mirror.receive(&packet).ok()?;
+            let corrected = self.predictor.follow(&on(&self.mirror), &self.mirror);
+            if let Some(correction) = corrected {
+                println!("tick {tick}: it was off by {:.3} m", correction.off_m);
+            }
+        }
+        let direction = (tick / 30 * 40) as u8;
+        let mut input = ClientInput::default();
+        (input.motion, input.heading) = (InputMotion::Towards(direction), direction);
+        let input = self.predictor.act(&on(&self.mirror), input)?;
+        Some(ClientMessage::Input(input).to_bytes())
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tiles = Arc::new(TileMap::from_fn(60, 60, |x, y| x % 9 == 4 && y % 7 != 3)?);
+    let mut server = Server::builder().build();
+    let map = SceneMap::new(tiles.clone(), 0.5);
+    let spec = SceneSpec::new("hall", map.size_m());
+    let hall = open_scene(server.world_mut(), spec, map)?;
+    let (sink, world) = (MemorySink::default(), server.world_mut());
+    let mut outbox = world.resource_mut::<Outbox>();
+    outbox.set_sink(Box::new(sink.clone()));
+    let client = connect(server.world_mut(), Connected::player(7).ready())?;
+    let place = (Object::in_scene(hall), Position(Vec2::splat(15.3)));
+    let own = (Player, ControlledBy::new(client), Speed(SPEED_M_S));
+    let own = server.world_mut().spawn((own, place)).id();
+    let handle = server.world().resource::<TransportHandle>().clone();
+    handle.receive(client, &ClientMessage::login(7).to_bytes())?;
+    let (mirror, predictor) = (Mirror::default(), Predictor::default());
+    let mut walker = Walker {
+        tiles,
+        mirror,
+        predictor,
+    };
+    let mut down = VecDeque::from([const { Vec::new() }; LAG_TICKS]);
+    let mut up = VecDeque::from([const { None }; LAG_TICKS]);
+    for tick in 0..200 {
+        up.push_back(walker.frame(tick, down.pop_front().unwrap_or_default()));
+        if let Some(input) = up.pop_front().flatten() {
+            handle.receive(client, &input)?;
+        }
+        if tick == 120 {
+            teleport(server.world_mut(), own, Vec2::splat(20.2))?;
+        }
+        server.step(1);
+        let frames = sink.take().frames;
+        down.push_back(frames.iter().map(|(_, packet)| packet.to_vec()).collect());
+    }
+    println!("at {:?}", walker.predictor.position());
+    Ok(())
+}

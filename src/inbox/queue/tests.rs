@@ -1,0 +1,297 @@
+//! Lanes, limits and turns.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use proptest::prelude::*;
+
+const LIMITS: InboxLimits = InboxLimits {
+    backlog_max: 10,
+    client_backlog_max: 4,
+    newcomer_backlog_max: 2,
+    newcomers_backlog_max: 5,
+    quota: ClientQuota {
+        messages_per_s: 1_000_000,
+        messages_max: 1_000_000,
+        bytes_per_s: 1_000_000_000,
+        bytes_max: 1_000_000_000,
+        offences_max: 1_000_000,
+    },
+    tick_ns: 50_000_000,
+};
+
+/// A queue with so many players.
+fn of_players(limits: InboxLimits, players: u32) -> MessageQueue {
+    let mut queue = MessageQueue::new(limits);
+    for client in (1..=players).map(ClientId) {
+        queue.open(client);
+        queue.promote(client);
+    }
+    queue
+}
+
+/// Of a kind that does not give way.
+const SAY: [u8; 1] = [2];
+/// An input: a turn.
+const TURN: [u8; 2] = [4, 1];
+
+#[test]
+fn one_client_cannot_fill_the_queue() {
+    let mut queue = of_players(LIMITS, 2);
+    let sent = (0..8)
+        .filter(|_| queue.offer(ClientId(1), &SAY).is_ok())
+        .count();
+    assert_eq!(sent, 4);
+    assert!(queue.offer(ClientId(2), &SAY).is_ok());
+    assert_eq!(queue.counters().refused, 4);
+}
+
+#[test]
+fn a_long_message_is_refused() {
+    let mut queue = of_players(LIMITS, 1);
+    let long = [0; CLIENT_MESSAGE_BYTES_MAX + 1];
+    let refused = queue.offer(ClientId(1), &long);
+    assert_eq!(refused, Err(Refused::TooLong(long.len())));
+    assert!(queue.is_empty());
+    assert_eq!(queue.offer(ClientId(1), &long[1..]), Ok(()));
+}
+
+#[test]
+fn nothing_is_kept_of_numbers_that_no_client_has() {
+    let mut queue = of_players(LIMITS, 1);
+    for stranger in 2..5_000 {
+        let refused = queue.offer(ClientId(stranger), &SAY);
+        assert_eq!(refused, Err(Refused::NoClient(ClientId(stranger))));
+    }
+    queue.close(ClientId(1));
+    assert!(queue.offer(ClientId(1), &SAY).is_err());
+    assert_eq!((queue.len(), queue.clients()), (0, 0));
+    assert!(queue.take(9).is_none() && queue.iter().next().is_none());
+    assert_eq!(queue.counters().strangers, 4_999);
+}
+
+#[test]
+fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
+    let mut queue = of_players(LIMITS, 1);
+    let client = ClientId(1);
+    let long = [0; CLIENT_MESSAGE_BYTES_MAX + 1];
+    let mut offer = |bytes: &[u8]| queue.offer(client, bytes).is_ok();
+    assert!(offer(&SAY) && !offer(&long));
+    assert!((0..3).all(|_| offer(&SAY)) && !offer(&SAY));
+    let numbers = std::iter::from_fn(|| Some(queue.take(1)?.number));
+    // The second and the last were refused; the last counts with the one before it, since nothing else waits.
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 3, 4, 6]);
+    assert!(queue.offer(client, &long).is_err());
+    let mut refused = Vec::new();
+    queue.take_refused(&mut refused);
+    queue.take_refused(&mut refused);
+    assert_eq!(refused, [(client, 7)]);
+}
+
+#[test]
+fn a_new_input_takes_the_place_of_the_oldest_and_never_that_of_anything_else() {
+    let mut queue = of_players(LIMITS, 1);
+    let client = ClientId(1);
+    for bytes in [&SAY[..], &[4, 1], &[4, 2], &SAY, &[4, 3], &[4, 4]] {
+        assert_eq!(queue.offer(client, bytes), Ok(()));
+    }
+    assert!(queue.offer(client, &SAY).is_err());
+    let taken: Vec<Vec<u8>> = std::iter::from_fn(|| Some(queue.take(1)?.bytes.to_vec())).collect();
+    assert_eq!(taken, [vec![2], vec![2], vec![4, 3], vec![4, 4]]);
+    assert_eq!(queue.counters().stale, 2);
+}
+
+#[test]
+fn clients_are_served_in_turn_whatever_one_of_them_sends() {
+    let limits = InboxLimits {
+        backlog_max: 1_000,
+        client_backlog_max: 100,
+        ..LIMITS
+    };
+    let mut queue = of_players(limits, 3);
+    for _ in 0..100 {
+        queue.offer(ClientId(1), &SAY).unwrap();
+    }
+    for client in [2, 3, 2] {
+        queue.offer(ClientId(client), &SAY).unwrap();
+    }
+    let order: Vec<u32> = (0..6).map(|_| queue.take(1).unwrap().client.0).collect();
+    assert_eq!(order, [1, 2, 3, 1, 2, 1]);
+}
+
+#[test]
+fn newcomers_take_a_ninth_where_players_wait_and_all_where_none_does() {
+    let limits = InboxLimits {
+        backlog_max: 1_000,
+        client_backlog_max: 100,
+        newcomer_backlog_max: 50,
+        newcomers_backlog_max: 100,
+        ..LIMITS
+    };
+    let mut queue = of_players(limits, 1);
+    queue.open(ClientId(2));
+    queue.acknowledge(ClientId(2));
+    for _ in 0..40 {
+        queue.offer(ClientId(1), &SAY).unwrap();
+        queue.offer(ClientId(2), &SAY).unwrap();
+    }
+    let of_newcomer = (0..45).filter(|_| queue.take(1).unwrap().client.0 == 2);
+    assert_eq!(of_newcomer.count(), 5);
+    assert_eq!((0..35).filter(|_| queue.take(1).is_some()).count(), 35);
+    assert!(queue.take(1).is_none());
+}
+
+#[test]
+fn what_newcomers_may_queue_is_bounded_apart_from_players() {
+    let mut queue = of_players(LIMITS, 1);
+    for client in 2..8 {
+        queue.open(ClientId(client));
+        queue.acknowledge(ClientId(client));
+    }
+    let accepted = (2..8)
+        .flat_map(|client| [client; 4])
+        .filter(|&client| queue.offer(ClientId(client), &SAY).is_ok());
+    assert_eq!(accepted.count(), 5, "two each, five in all");
+    assert!(queue.offer(ClientId(1), &SAY).is_ok());
+    // Who logs in is none of them any more.
+    queue.promote(ClientId(2));
+    assert!(queue.offer(ClientId(7), &SAY).is_ok());
+    let order: Vec<u32> = std::iter::from_fn(|| Some(queue.take(1)?.client.0)).collect();
+    assert_eq!(order.len(), 7);
+    assert_eq!(order.iter().filter(|&&client| client == 2).count(), 2);
+}
+
+#[test]
+fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
+    let limits = InboxLimits {
+        quota: ClientQuota {
+            messages_per_s: 20,
+            messages_max: 5,
+            offences_max: 30,
+            ..ClientQuota::default()
+        },
+        backlog_max: 1_000,
+        client_backlog_max: 100,
+        ..LIMITS
+    };
+    let mut queue = of_players(limits, 2);
+    let accepted = (0..200).filter(|_| queue.offer(ClientId(1), &TURN).is_ok());
+    assert_eq!(accepted.count(), 5);
+    assert!(queue.offer(ClientId(2), &TURN).is_ok());
+    let mut flooding = Vec::new();
+    queue.take_flooding(&mut flooding);
+    assert_eq!(flooding, [ClientId(1)]);
+    queue.begin_tick(1_000, limits);
+    assert_eq!(
+        queue.offer(ClientId(1), &TURN),
+        Err(Refused::Quota(ClientId(1)))
+    );
+    queue.take_flooding(&mut flooding);
+    assert_eq!(flooding.len(), 1);
+}
+
+#[test]
+fn an_ended_connection_is_told_of_behind_its_last_message() {
+    let mut queue = of_players(LIMITS, 2);
+    queue.offer(ClientId(1), &SAY).unwrap();
+    let mut ended = Vec::new();
+    queue.end(ClientId(1), DisconnectReason::Closed);
+    queue.end(ClientId(2), DisconnectReason::Lost);
+    queue.end(ClientId(2), DisconnectReason::Closed);
+    assert!(queue.offer(ClientId(1), &SAY).is_err());
+    queue.take_ended(&mut ended);
+    assert_eq!(ended, [(ClientId(2), DisconnectReason::Lost)]);
+    assert!(queue.take(1).is_some());
+    queue.take_ended(&mut ended);
+    assert_eq!(ended.last(), Some(&(ClientId(1), DisconnectReason::Closed)));
+}
+
+/// One step of a script: client, what happens to it.
+fn steps() -> impl Strategy<Value = Vec<(u32, u8)>> {
+    prop::collection::vec((1..7_u32, 0..12_u8), 0..300)
+}
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    /// Beside a model with a list a client: nothing is lost, doubled or out of its client's order, no limit is passed, and
+    /// no client waits for another's second message.
+    #[test]
+    fn what_is_accepted_comes_out_once_and_in_its_clients_order(script in steps()) {
+        let mut queue = MessageQueue::new(LIMITS);
+        // By place: the number of its client, which is not given twice, whether that is a player, and what waits.
+        let mut model: BTreeMap<u32, (u32, bool, VecDeque<u8>)> = BTreeMap::new();
+        let (mut stamp, mut made) = (0_u8, 0);
+        for (place, step) in script {
+            let known = model.get(&place).map(|lane| lane.0);
+            let id = ClientId(known.unwrap_or(u32::MAX));
+            match step {
+                0 | 1 if known.is_none() => {
+                    made += 1;
+                    queue.open(ClientId(made));
+                    queue.acknowledge(ClientId(made));
+                    model.insert(place, (made, false, VecDeque::new()));
+                }
+                1 => {
+                    queue.promote(id);
+                    if let Some(lane) = model.get_mut(&place) {
+                        lane.1 = true;
+                    }
+                }
+                2 => {
+                    queue.close(id);
+                    model.remove(&place);
+                }
+                3..7 => {
+                    let taken = queue.take(1);
+                    let waiting: usize = model.values().map(|lane| lane.2.len()).sum();
+                    prop_assert_eq!(taken.is_some(), waiting > 0);
+                    if let Some(message) = taken {
+                        let lane = model.values_mut().find(|lane| lane.0 == message.client.0);
+                        prop_assert_eq!(lane.unwrap().2.pop_front(), Some(message.bytes[1]));
+                    }
+                }
+                _ => {
+                    stamp = stamp.wrapping_add(1);
+                    let sum = |of_player: bool| {
+                        let of = model.values().filter(|lane| lane.1 == of_player);
+                        of.map(|lane| lane.2.len()).sum::<usize>()
+                    };
+                    let (players, newcomers) = (sum(true), sum(false));
+                    let has_room = model.get(&place).is_some_and(|lane| {
+                        let is_first = lane.1 && lane.2.is_empty();
+                        let (max, all) = if lane.1 { (4, 0) } else { (2, newcomers) };
+                        is_first || (lane.2.len() < max && all < 5 && players + newcomers < 10)
+                    });
+                    let accepted = queue.offer(id, &[2, stamp]).is_ok();
+                    prop_assert_eq!(accepted, has_room);
+                    if let Some(lane) = model.get_mut(&place).filter(|_| accepted) {
+                        lane.2.push_back(stamp);
+                    }
+                }
+            }
+            let waiting: usize = model.values().map(|lane| lane.2.len()).sum();
+            prop_assert_eq!(queue.len(), waiting);
+            prop_assert_eq!(queue.iter().count(), waiting);
+            let counters = queue.counters();
+            prop_assert_eq!(counters.received, counters.handled + counters.refused + queue.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn a_player_with_nothing_waiting_gets_in_however_much_others_have_waiting() {
+    let mut queue = of_players(LIMITS, 5);
+    for client in [1, 2, 3].map(ClientId) {
+        let sent = (0..4).filter(|_| queue.offer(client, &SAY).is_ok());
+        assert!(sent.count() >= 2);
+    }
+    assert_eq!(queue.len(), 10);
+    for client in [4, 5].map(ClientId) {
+        assert_eq!(queue.offer(client, &SAY), Ok(()));
+        assert_eq!(
+            queue.offer(client, &SAY),
+            Err(Refused::Full(11 + client.0 as usize - 4))
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Who goes in next. A line of players who proved who they are, with places kept for some of them.
+//!
+//! Invariants: a higher class goes first, and within a class who came first; nobody goes in beyond `players_max`, nor into a place
+//! that is kept for a higher class. Whoever stands at the head of the line goes in as soon as anybody of its class could.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::authentication::AdmissionClass;
+use crate::wire::ClientId;
+
+/// Where somebody stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueueKey {
+    class: Reverse<AdmissionClass>,
+    nth: u64,
+}
+
+/// The line.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AdmissionQueue {
+    waiting: BTreeMap<QueueKey, ClientId>,
+    came: u64,
+    /// Players inside, by class.
+    inside: [u32; AdmissionClass::COUNT],
+}
+
+impl AdmissionQueue {
+    /// Puts a client at the end of its class.
+    pub fn push(&mut self, client: ClientId, class: AdmissionClass) -> QueueKey {
+        self.came += 1;
+        let key = QueueKey {
+            class: Reverse(class),
+            nth: self.came,
+        };
+        self.waiting.insert(key, client);
+        key
+    }
+
+    /// Somebody leaves the line, if it stood there.
+    pub fn remove(&mut self, key: QueueKey) {
+        self.waiting.remove(&key);
+    }
+
+    /// Who goes in now, if anybody: taken out of the line and not counted as inside yet.
+    pub fn next(
+        &self,
+        players_max: u32,
+        kept: [u32; AdmissionClass::COUNT],
+    ) -> Option<(QueueKey, ClientId)> {
+        let (&key, &client) = self.waiting.first_key_value()?;
+        // Of a lower class there is even less room.
+        self.has_room(key.class.0, players_max, kept)
+            .then_some((key, client))
+    }
+
+    /// Whether one more of a class may go in.
+    pub fn has_room(
+        &self,
+        class: AdmissionClass,
+        players_max: u32,
+        kept: [u32; AdmissionClass::COUNT],
+    ) -> bool {
+        let above = class as usize + 1..AdmissionClass::COUNT;
+        let free_of_others: u64 = above
+            .map(|other| u64::from(kept[other].saturating_sub(self.inside[other])))
+            .sum();
+        let inside: u64 = self.inside.iter().map(|&inside| u64::from(inside)).sum();
+        inside + free_of_others < u64::from(players_max)
+    }
+
+    /// Somebody of a class went in.
+    pub const fn enter(&mut self, class: AdmissionClass) {
+        self.inside[class as usize] += 1;
+    }
+
+    /// Somebody of a class came out.
+    pub const fn leave(&mut self, class: AdmissionClass) {
+        self.inside[class as usize] -= 1;
+    }
+
+    /// How many are inside.
+    #[cfg(test)]
+    pub fn inside(&self) -> u32 {
+        self.inside.iter().sum()
+    }
+
+    /// How many stand in the line.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The line, from its head.
+    pub fn iter(&self) -> impl Iterator<Item = ClientId> {
+        self.waiting.values().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AdmissionClass::{Anybody, Party, Preferred, Staff};
+    use proptest::prelude::*;
+
+    const KEPT: [u32; AdmissionClass::COUNT] = [0, 1, 0, 2];
+
+    #[test]
+    fn places_are_kept_for_some_and_filled_by_whom_they_are_kept_for() {
+        let mut queue = AdmissionQueue::default();
+        // Ten places, of which one is kept for parties and two for staff.
+        for _ in 0..7 {
+            assert!(queue.has_room(Anybody, 10, KEPT));
+            queue.enter(Anybody);
+        }
+        assert!(!queue.has_room(Anybody, 10, KEPT) && queue.has_room(Party, 10, KEPT));
+        queue.enter(Party);
+        assert!(!queue.has_room(Party, 10, KEPT) && !queue.has_room(Preferred, 10, KEPT));
+        queue.enter(Staff);
+        queue.enter(Staff);
+        assert!(!queue.has_room(Staff, 10, KEPT));
+        queue.leave(Anybody);
+        assert!(
+            queue.has_room(Anybody, 10, KEPT),
+            "all that was kept is taken"
+        );
+    }
+
+    #[test]
+    fn a_higher_class_goes_first_and_within_it_who_came_first() {
+        let mut queue = AdmissionQueue::default();
+        for (nth, class) in [Anybody, Staff, Anybody, Party, Staff]
+            .into_iter()
+            .enumerate()
+        {
+            queue.push(ClientId(nth as u32), class);
+        }
+        let order: Vec<u32> = queue.iter().map(|client| client.0).collect();
+        assert_eq!(order, [1, 4, 3, 0, 2]);
+        let (key, first) = queue.next(10, KEPT).unwrap();
+        assert_eq!(first, ClientId(1));
+        queue.remove(key);
+        assert_eq!(queue.next(10, KEPT).unwrap().1, ClientId(4));
+        assert!(queue.next(0, KEPT).is_none());
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn never_more_than_may_are_inside_and_kept_places_stay_free(
+            steps in prop::collection::vec((0..4_usize, any::<bool>()), 0..200),
+            players_max in 0..12_u32,
+            kept in prop::array::uniform4(0..4_u32),
+        ) {
+            let classes = [Anybody, Party, Preferred, Staff];
+            let mut queue = AdmissionQueue::default();
+            let mut inside = [0_u32; 4];
+            for (class, comes) in steps {
+                if comes {
+                    if queue.has_room(classes[class], players_max, kept) {
+                        queue.enter(classes[class]);
+                        inside[class] += 1;
+                        // Whoever is above could still take what is kept for it, unless others above took more.
+                        let free = players_max - inside.iter().sum::<u32>();
+                        let owed: u32 = (class + 1..4).map(|above| kept[above].saturating_sub(inside[above])).sum();
+                        prop_assert!(owed <= free);
+                    }
+                } else if inside[class] > 0 {
+                    queue.leave(classes[class]);
+                    inside[class] -= 1;
+                }
+                prop_assert!(queue.inside() <= players_max);
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Who a client is: a hook that is asked, and answers at once or later, from any thread.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bevy_ecs::prelude::*;
+
+use crate::inbox::TransportClaims;
+use crate::wire::ClientId;
+use crate::world::PlayerId;
+
+/// Says who a client is. Asked in `Ingest`, once for each login; a look-up that takes time belongs on a thread of the
+/// authenticator's own, to which the [`LoginAnswer`] is moved. Until it is answered, or
+/// [`authentication_s_max`](super::SessionSettings::authentication_s_max) is over, the client waits and nobody else does.
+pub trait Authenticator: Send + Sync {
+    /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
+    fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer);
+
+    /// Whether connections from an address are refused.
+    fn is_banned(&mut self, address: SocketAddr) -> bool {
+        let _ = address;
+        false
+    }
+}
+
+/// What a client says, and what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoginAsked<'a> {
+    /// The client's number.
+    pub client: ClientId,
+    /// Who it says it is.
+    pub player: PlayerId,
+    /// What is to prove it, as the game defines it; at most 512 bytes, and as hostile as any.
+    pub credential: &'a [u8],
+    /// What its transport has proof of.
+    pub claims: TransportClaims,
+    /// Where it comes from.
+    pub address: Option<SocketAddr>,
+}
+
+/// In which order players go in when the server is full, and whose places are kept for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AdmissionClass {
+    /// Anybody.
+    #[default]
+    Anybody,
+    /// Of a party that has somebody inside; sessions find that out by themselves.
+    Party,
+    /// Whom the game prefers.
+    Preferred,
+    /// Moderators, and whoever has to get in.
+    Staff,
+}
+
+impl AdmissionClass {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+}
+
+/// What the hook said of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LoginAnswered {
+    pub client: ClientId,
+    pub found: Option<(PlayerId, AdmissionClass)>,
+}
+
+/// Answers of the hook that the tick has not taken yet.
+pub(super) type LoginAnswers = Arc<Mutex<Vec<LoginAnswered>>>;
+
+/// Answers one login, once.
+#[derive(Debug)]
+pub struct LoginAnswer {
+    client: ClientId,
+    answers: LoginAnswers,
+}
+
+impl LoginAnswer {
+    pub(super) const fn new(client: ClientId, answers: LoginAnswers) -> Self {
+        Self { client, answers }
+    }
+
+    /// The client is this player, whoever it said it was.
+    pub fn accept(self, player: PlayerId) {
+        self.accept_as(player, AdmissionClass::Anybody);
+    }
+
+    /// The same, of a class.
+    pub fn accept_as(self, player: PlayerId, class: AdmissionClass) {
+        self.tell(Some((player, class)));
+    }
+
+    /// The client is nobody: its connection is closed, and it is told why.
+    pub fn refuse(self) {
+        self.tell(None);
+    }
+
+    fn tell(self, found: Option<(PlayerId, AdmissionClass)>) {
+        let client = self.client;
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.push(LoginAnswered { client, found });
+    }
+}
+
+/// The hook.
+#[derive(Resource)]
+pub struct Authentication {
+    pub(super) hook: Box<dyn Authenticator>,
+    pub(super) answers: LoginAnswers,
+}
+
+impl std::fmt::Debug for Authentication {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Authentication")
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Authentication {
+    /// A client is the player for which its transport vouches, and nobody otherwise.
+    fn default() -> Self {
+        Self::by(|login| login.claims.player.filter(|&player| player == login.player))
+    }
+}
+
+impl Authentication {
+    /// Asks this authenticator.
+    #[must_use]
+    pub fn new(hook: impl Authenticator + 'static) -> Self {
+        Self {
+            hook: Box::new(hook),
+            answers: LoginAnswers::default(),
+        }
+    }
+
+    /// Asks a function that knows at once: the player, or nobody.
+    #[must_use]
+    pub fn by(
+        find: impl FnMut(&LoginAsked<'_>) -> Option<PlayerId> + Send + Sync + 'static,
+    ) -> Self {
+        struct By<F>(F);
+        impl<F> Authenticator for By<F>
+        where
+            F: FnMut(&LoginAsked<'_>) -> Option<PlayerId> + Send + Sync,
+        {
+            fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+                match (self.0)(login) {
+                    Some(player) => answer.accept(player),
+                    None => answer.refuse(),
+                }
+            }
+        }
+        Self::new(By(find))
+    }
+
+    /// Asks the hook, and takes the answers that are there.
+    pub(super) fn ask(&mut self, login: &LoginAsked<'_>, into: &mut Vec<LoginAnswered>) {
+        let answer = LoginAnswer::new(login.client, self.answers.clone());
+        self.hook.ask(login, answer);
+        self.take(into);
+    }
+
+    /// Takes the answers that are there.
+    pub(super) fn take(&self, into: &mut Vec<LoginAnswered>) {
+        into.append(&mut self.answers.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

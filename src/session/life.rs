@@ -1,0 +1,115 @@
+//! One session, and where it is in its life.
+
+use std::net::SocketAddr;
+
+use bevy_ecs::prelude::*;
+
+use super::admission::QueueKey;
+use super::authentication::AdmissionClass;
+use crate::inbox::TransportClaims;
+use crate::wire::{ClientId, ResumeToken};
+use crate::world::{PlayerId, SceneId};
+
+/// Where a session is in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SessionState {
+    /// The client is connected, and has not said who it is.
+    #[default]
+    Connecting,
+    /// It said so, and the hook is asked.
+    Authenticating,
+    /// The hook knows it; it goes in this tick or joins the line.
+    Authenticated,
+    /// It stands in the line, and was told where.
+    Queued,
+    /// Its player is logged in and controls nothing yet, or nothing any more.
+    Entering,
+    /// It controls an object of a scene for which it is not ready.
+    Loading,
+    /// It is told what its object sees.
+    InWorld,
+    /// Its connection is lost; its object stays for a while, and it may come back.
+    LinkDead,
+}
+
+/// A client's session: who plays, and which object it controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Who plays; `None` before the player is logged in.
+    pub player: Option<PlayerId>,
+    /// The object that this client controls, or watches through.
+    pub controls: Option<Entity>,
+    /// The number of its newest message that was handled or refused, modulo 65,536: packets say so, and a client that counts
+    /// what it sent knows what the server has seen. Every message that came from it counts, whatever became of it. From its
+    /// first `Input` on it is the number of the newest of those.
+    pub inputs: u16,
+    /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
+    pub receives: bool,
+    /// Where it is in its life.
+    pub state: SessionState,
+    /// Where it comes from.
+    pub address: Option<SocketAddr>,
+    /// What its transport has proof of.
+    pub claims: TransportClaims,
+    /// The session that it goes on with, if it resumed one.
+    pub resumed_from: Option<ClientId>,
+    pub(super) loads: bool,
+    pub(super) class: AdmissionClass,
+    /// Who it is by the hook.
+    pub(super) is_player: Option<PlayerId>,
+    pub(super) line: Option<QueueKey>,
+    /// The place in the line that it was told.
+    pub(super) place: u32,
+    pub(super) token: ResumeToken,
+    /// The scene that it was told to load, and whether it is ready for it.
+    pub(super) loading: Option<(SceneId, bool)>,
+    pub(super) numbers_inputs: bool,
+    pub(super) since: u64,
+    pub(super) heard: u64,
+    pub(super) due: u64,
+}
+
+/// The bytes of a session.
+pub const SESSION_BYTES: usize = size_of::<Session>();
+
+const _: () = assert!(SESSION_BYTES <= 400);
+
+impl Session {
+    /// Whether it may be told of a scene.
+    #[must_use]
+    pub fn is_ready_for(&self, scene: SceneId) -> bool {
+        self.state != SessionState::LinkDead && (!self.loads || self.loading == Some((scene, true)))
+    }
+
+    /// Whether [`inputs`](Self::inputs) is a number of the client's own, of an `Input`.
+    #[must_use]
+    pub const fn numbers_inputs(&self) -> bool {
+        self.numbers_inputs
+    }
+
+    pub(super) const fn is_newcomer(&self) -> bool {
+        use SessionState::{Authenticated, Authenticating, Connecting, Queued};
+        matches!(
+            self.state,
+            Connecting | Authenticating | Authenticated | Queued
+        )
+    }
+
+    /// A session as words, for a hash; the object is the plugin's to say.
+    pub(super) fn digest(&self, client: ClientId, mut word: impl FnMut(u64)) {
+        word(u64::from(client.0) << 16 | u64::from(self.inputs));
+        word(self.player.map_or(u64::MAX, |player| player.0));
+        let flags = [self.receives, self.loads, self.numbers_inputs];
+        let flags = flags
+            .iter()
+            .fold(0, |all, &flag| all << 1 | u64::from(flag));
+        word(flags << 32 | (self.state as u64) << 16 | self.class as u64);
+        word(self.is_player.map_or(u64::MAX, |player| player.0));
+        word(self.since);
+        word(self.due);
+        let loading = self.loading.map_or(0, |(scene, is_ready)| {
+            u64::from(scene.0) << 2 | 2 | u64::from(is_ready)
+        });
+        word(loading);
+    }
+}

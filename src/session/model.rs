@@ -1,0 +1,519 @@
+//! The life of sessions beside a model that keeps lists and looks through them.
+
+use bevy_ecs::prelude::*;
+use proptest::prelude::*;
+
+use crate::inbox::Connected;
+use crate::session::rules::SessionRules;
+use crate::session::sessions::SessionEffect;
+use crate::session::{AdmissionClass, LogoutReason, SessionKey, SessionState, Sessions};
+use crate::wire::{ClientId, ResumeToken, SessionNotice};
+use crate::world::{PlayerId, SceneId};
+
+use SessionState::{
+    Authenticated, Authenticating, Connecting, Entering, InWorld, LinkDead, Loading, Queued,
+};
+
+const RULES: SessionRules = SessionRules {
+    sessions_max: 7,
+    players_max: 3,
+    queue_max: 2,
+    newcomers_per_address_max: 1_000,
+    admitted_per_tick_max: 2,
+    kept: [0, 0, 0, 1],
+    grace_ticks: 2,
+    login_ticks: 5,
+    authentication_ticks: 4,
+    loading_ticks: 6,
+    keep_ticks: 7,
+    idle_ticks: 30,
+    place_ticks: 4,
+};
+
+/// Something that happens, to the n-th of all clients that ever were.
+#[derive(Clone, Copy, Debug)]
+enum LifeStep {
+    Connect(bool),
+    Login(usize),
+    Answer(usize, Option<(u64, usize)>),
+    Resume(usize, u64, bool),
+    Control(usize, bool),
+    Load(u32),
+    Ready(usize, u32),
+    Hear(usize),
+    Lose(usize),
+    End(usize),
+    Tick,
+}
+
+fn steps() -> impl Strategy<Value = Vec<LifeStep>> {
+    let client = 0..12_usize;
+    let player = 1..6_u64;
+    let step = prop_oneof![
+        3 => any::<bool>().prop_map(LifeStep::Connect),
+        4 => client.clone().prop_map(LifeStep::Login),
+        4 => (client.clone(), prop::option::weighted(0.9, (player.clone(), 0..4_usize)))
+            .prop_map(|(client, found)| LifeStep::Answer(client, found)),
+        2 => (client.clone(), player, any::<bool>())
+            .prop_map(|(client, player, good)| LifeStep::Resume(client, player, good)),
+        3 => (client.clone(), prop::bool::weighted(0.8)).prop_map(|(client, on)| LifeStep::Control(client, on)),
+        2 => (1..3_u32).prop_map(LifeStep::Load),
+        3 => (client.clone(), 1..3_u32).prop_map(|(client, scene)| LifeStep::Ready(client, scene)),
+        1 => client.clone().prop_map(LifeStep::Hear),
+        2 => client.clone().prop_map(LifeStep::Lose),
+        1 => client.prop_map(LifeStep::End),
+        3 => Just(LifeStep::Tick),
+    ];
+    prop::collection::vec(step, 0..150)
+}
+
+#[derive(Clone, Debug)]
+struct Expected {
+    client: u32,
+    state: SessionState,
+    /// Who it is by the hook.
+    known: Option<u64>,
+    /// Whether that player is inside.
+    is_in: bool,
+    class: AdmissionClass,
+    loads: bool,
+    controls: bool,
+    loading: Option<(u32, bool)>,
+    since: u64,
+    heard: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct LifeModel {
+    sessions: Vec<Expected>,
+    /// Class in the line, the number of its coming, client.
+    line: Vec<(AdmissionClass, u64, u32)>,
+    came: u64,
+    now: u64,
+    admitted: u32,
+}
+
+impl LifeModel {
+    fn get(&mut self, client: u32) -> Option<&mut Expected> {
+        self.sessions.iter_mut().find(|of| of.client == client)
+    }
+
+    fn end(&mut self, client: u32) {
+        self.sessions.retain(|of| of.client != client);
+        self.line.retain(|of| of.2 != client);
+    }
+
+    fn has_room(&self, class: AdmissionClass) -> bool {
+        let inside = |class: AdmissionClass| {
+            let of = self
+                .sessions
+                .iter()
+                .filter(|of| of.is_in && of.class == class);
+            of.count()
+        };
+        let all = self.sessions.iter().filter(|of| of.is_in).count();
+        let owed = usize::from(class < AdmissionClass::Staff && inside(AdmissionClass::Staff) == 0);
+        all + owed < 3
+    }
+
+    fn connect(&mut self, client: u32, loads: bool) {
+        if self.sessions.len() >= RULES.sessions_max {
+            let first = |state| {
+                let silent = |of: &&Expected| of.state == state && !of.controls;
+                self.sessions.iter().find(silent).cloned()
+            };
+            let firsts = [first(Connecting), first(Authenticating)]
+                .into_iter()
+                .flatten();
+            let is_old = |of: &Expected| self.now - of.since >= RULES.grace_ticks;
+            match firsts.into_iter().find(is_old) {
+                Some(of) => self.end(of.client),
+                None => return,
+            }
+        }
+        self.sessions.push(Expected {
+            client,
+            state: Connecting,
+            known: None,
+            is_in: false,
+            class: AdmissionClass::Anybody,
+            loads,
+            controls: false,
+            loading: None,
+            since: self.now,
+            heard: self.now,
+        });
+    }
+
+    fn answer(&mut self, client: u32, found: Option<(u64, AdmissionClass)>) {
+        if self.get(client).is_none_or(|of| of.state != Authenticating) {
+            return;
+        }
+        let Some((player, class)) = found else {
+            return self.end(client);
+        };
+        let mut place = class;
+        if let Some(other) = self
+            .sessions
+            .iter()
+            .find(|of| of.known == Some(player))
+            .cloned()
+        {
+            let is_free = self.get(client).is_some_and(|of| !of.controls);
+            if other.state == LinkDead && other.controls && is_free {
+                return self.take_over(client, other.client);
+            }
+            self.end(other.client);
+            place = class.max(other.class);
+            if other.is_in {
+                let now = self.now;
+                let of = self.get(client).unwrap();
+                (of.class, of.known, of.is_in, of.since) = (other.class, Some(player), true, now);
+                of.state = inside(of);
+                return;
+            }
+        }
+        if self.line.len() >= RULES.queue_max && !self.has_room(class) {
+            return self.end(client);
+        }
+        self.came += 1;
+        self.line.push((place, self.came, client));
+        self.line
+            .sort_by_key(|&(class, nth, _)| (std::cmp::Reverse(class), nth));
+        let of = self.get(client).unwrap();
+        (of.class, of.known, of.state) = (class, Some(player), Authenticated);
+        self.admit();
+    }
+
+    fn admit(&mut self) {
+        while self.admitted < RULES.admitted_per_tick_max
+            && let Some(&(place, _, client)) = self.line.first()
+            && self.has_room(place)
+        {
+            self.line.remove(0);
+            self.admitted += 1;
+            let now = self.now;
+            let of = self.get(client).unwrap();
+            (of.is_in, of.since) = (true, now);
+            of.state = inside(of);
+        }
+    }
+
+    fn take_over(&mut self, client: u32, before: u32) {
+        let old = self.get(before).cloned().unwrap();
+        self.sessions.retain(|of| of.client != before);
+        let now = self.now;
+        let of = self.get(client).unwrap();
+        (of.known, of.is_in, of.class) = (old.known, true, old.class);
+        (of.controls, of.since) = (old.controls, now);
+        of.state = inside(of);
+    }
+
+    fn tick(&mut self) {
+        (self.now, self.admitted) = (self.now + 1, 0);
+        let late = |of: &Expected| {
+            let since = self.now - of.since;
+            match of.state {
+                Connecting => !of.controls && since >= RULES.login_ticks,
+                Authenticating => since >= RULES.authentication_ticks,
+                Loading => since >= RULES.loading_ticks,
+                LinkDead => since >= RULES.keep_ticks,
+                InWorld => self.now - of.heard.max(of.since) >= RULES.idle_ticks,
+                _ => false,
+            }
+        };
+        let late: Vec<u32> = self
+            .sessions
+            .iter()
+            .filter(|of| late(of))
+            .map(|of| of.client)
+            .collect();
+        late.into_iter().for_each(|client| self.end(client));
+        self.admit();
+        for place in 0..self.line.len() {
+            let client = self.line[place].2;
+            self.get(client).unwrap().state = Queued;
+        }
+    }
+}
+
+fn inside(of: &Expected) -> SessionState {
+    match (of.controls, of.loads) {
+        (false, _) => Entering,
+        (true, true) => Loading,
+        (true, false) => InWorld,
+    }
+}
+
+const fn admission_class(nth: usize) -> AdmissionClass {
+    match nth {
+        0 => AdmissionClass::Anybody,
+        1 => AdmissionClass::Party,
+        2 => AdmissionClass::Preferred,
+        _ => AdmissionClass::Staff,
+    }
+}
+
+/// The two beside each other, and what was told.
+struct LifeRun {
+    sessions: Sessions,
+    model: LifeModel,
+    key: SessionKey,
+    made: u32,
+    scene: u32,
+    /// The token that each player was told last.
+    tokens: Vec<(u64, ResumeToken)>,
+    effects: Vec<SessionEffect>,
+    logins: usize,
+    logouts: usize,
+}
+
+impl LifeRun {
+    fn new() -> Self {
+        let mut run = Self {
+            sessions: Sessions::default(),
+            model: LifeModel::default(),
+            key: SessionKey::seeded(1),
+            made: 0,
+            scene: 1,
+            tokens: Vec::new(),
+            effects: Vec::new(),
+            logins: 0,
+            logouts: 0,
+        };
+        run.sessions.begin_tick(0, RULES);
+        run
+    }
+
+    /// The client that a step is about: a number that was given, or was not yet.
+    fn nth(&self, nth: usize) -> u32 {
+        self.made.saturating_sub(6) + nth as u32
+    }
+
+    fn step(&mut self, step: LifeStep) {
+        match step {
+            LifeStep::Connect(loads) => self.connect(loads),
+            LifeStep::Login(nth) => self.log_in(self.nth(nth)),
+            LifeStep::Answer(nth, found) => self.answer(self.nth(nth), found),
+            LifeStep::Resume(nth, player, is_good) => self.resume(self.nth(nth), player, is_good),
+            LifeStep::Control(nth, on) => self.control(self.nth(nth), on),
+            LifeStep::Load(scene) => self.load(scene),
+            LifeStep::Ready(nth, scene) => self.ready(self.nth(nth), scene),
+            LifeStep::Hear(nth) => {
+                let client = self.nth(nth);
+                self.sessions.settle(ClientId(client), 1);
+                let now = self.model.now;
+                let of = self.model.get(client);
+                of.into_iter().for_each(|of| of.heard = now);
+            }
+            LifeStep::Lose(nth) => self.lose(self.nth(nth)),
+            LifeStep::End(nth) => {
+                let client = self.nth(nth);
+                self.sessions.end(ClientId(client), LogoutReason::Kicked);
+                self.model.end(client);
+            }
+            LifeStep::Tick => {
+                self.model.tick();
+                self.sessions.begin_tick(self.model.now, RULES);
+                self.sessions.expire();
+                self.sessions.admit(&mut self.key);
+                self.sessions.tell_places();
+            }
+        }
+    }
+
+    /// A client connects.
+    fn connect(&mut self, loads: bool) {
+        self.made += 1;
+        let loaded = Connected {
+            loads,
+            ..Connected::unknown()
+        };
+        self.sessions.open(ClientId(self.made), loaded, false);
+        self.model.connect(self.made, loads);
+    }
+
+    /// A client says who it is.
+    fn log_in(&mut self, client: u32) {
+        let is_asked = self.sessions.begin_login(ClientId(client));
+        let now = self.model.now;
+        let of = self.model.get(client).filter(|of| of.state == Connecting);
+        assert_eq!(is_asked, of.is_some());
+        if let Some(of) = of {
+            (of.state, of.since) = (Authenticating, now);
+        }
+    }
+
+    /// The hook says who a client is.
+    fn answer(&mut self, client: u32, found: Option<(u64, usize)>) {
+        let found = found.map(|(player, class)| (player, admission_class(class)));
+        let told = found.map(|(player, class)| (PlayerId(player), class));
+        self.sessions.answer(ClientId(client), told, &mut self.key);
+        self.model.answer(client, found);
+    }
+
+    /// A client brings a token, be it the right one or none.
+    fn resume(&mut self, client: u32, player: u64, is_good: bool) {
+        let known = self.tokens.iter().find(|of| of.0 == player);
+        let token = known.map(|of| of.1).filter(|_| is_good).unwrap_or_default();
+        let is_resumed =
+            self.sessions
+                .resume(ClientId(client), PlayerId(player), token, &mut self.key);
+        let is_new = |of: &mut Expected| of.state == Connecting && !of.controls;
+        let connecting = self.model.get(client).is_some_and(is_new);
+        let mut inside = self
+            .model
+            .sessions
+            .iter()
+            .filter(|of| of.is_in && of.controls);
+        let before = inside
+            .find(|of| of.known == Some(player))
+            .map(|of| of.client);
+        let before = before.filter(|_| is_good && connecting);
+        assert_eq!(is_resumed, before.is_some());
+        if let Some(before) = before {
+            self.model.take_over(client, before);
+        }
+    }
+
+    /// The game gives a client an object, or takes it away.
+    fn control(&mut self, client: u32, on: bool) {
+        let entity = on.then(|| Entity::from_raw_u32(client).unwrap());
+        self.sessions.set_control(ClientId(client), entity);
+        let now = self.model.now;
+        if let Some(of) = self.model.get(client) {
+            of.controls = on;
+            of.loading = of.loading.filter(|_| on);
+            let before = of.state;
+            of.state = match before {
+                Entering if on => inside(of),
+                Loading | InWorld if !on => Entering,
+                state => state,
+            };
+            if of.state != before || before == Connecting {
+                of.since = now;
+            }
+        }
+    }
+
+    /// All that is controlled is in this scene.
+    fn load(&mut self, scene: u32) {
+        self.scene = scene;
+        let mut asked = Vec::new();
+        self.sessions.to_load(|_| Some(SceneId(scene)), &mut asked);
+        let size = Default::default();
+        for (client, _) in asked {
+            let notice = SessionNotice::Loading { scene, size };
+            self.sessions.begin_loading(client, SceneId(scene), notice);
+        }
+        let now = self.model.now;
+        for of in &mut self.model.sessions {
+            let is_there = of.loads && of.controls && matches!(of.state, Loading | InWorld);
+            if is_there && of.loading.is_none_or(|loading| loading.0 != scene) {
+                (of.loading, of.state, of.since) = (Some((scene, false)), Loading, now);
+            }
+        }
+    }
+
+    /// A client says that it is ready.
+    fn ready(&mut self, client: u32, scene: u32) {
+        let is_ready = self.sessions.ready(ClientId(client), SceneId(scene));
+        let now = self.model.now;
+        let of = self.model.get(client);
+        let of = of.filter(|of| of.state == Loading && of.loading == Some((scene, false)));
+        assert_eq!(is_ready, of.is_some());
+        if let Some(of) = of {
+            (of.loading, of.state, of.since) = (Some((scene, true)), InWorld, now);
+        }
+    }
+
+    /// A connection is over.
+    fn lose(&mut self, client: u32) {
+        self.sessions.lose_link(ClientId(client));
+        let now = self.model.now;
+        match self.model.get(client) {
+            Some(of) if of.is_in && of.controls => {
+                if of.state != LinkDead {
+                    (of.state, of.since) = (LinkDead, now);
+                }
+            }
+            _ => self.model.end(client),
+        }
+    }
+
+    fn check(&mut self) -> Result<(), TestCaseError> {
+        self.sessions.take_effects(&mut self.effects);
+        for effect in self.effects.drain(..) {
+            match effect {
+                SessionEffect::LoggedIn(..) => self.logins += 1,
+                SessionEffect::Ended(_, session, reason) => {
+                    let is_out = session.player.is_some() && reason != LogoutReason::Resumed;
+                    self.logouts += usize::from(is_out);
+                }
+                SessionEffect::Told(_, SessionNotice::Welcome { player, token }) => {
+                    self.tokens.retain(|of| of.0 != player);
+                    self.tokens.push((player, token));
+                }
+                _ => {}
+            }
+        }
+        let found: Vec<_> = self
+            .sessions
+            .iter()
+            .map(|(client, of)| {
+                let is_ready = of.is_ready_for(SceneId(self.scene));
+                (
+                    client.0,
+                    of.state,
+                    of.player.map(|of| of.0),
+                    of.controls.is_some(),
+                    is_ready,
+                )
+            })
+            .collect();
+        let mut expected: Vec<_> = self.model.sessions.clone();
+        expected.sort_by_key(|of| of.client);
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|of| {
+                let ready = !of.loads || of.loading == Some((self.scene, true));
+                let player = of.known.filter(|_| of.is_in);
+                (
+                    of.client,
+                    of.state,
+                    player,
+                    of.controls,
+                    ready && of.state != LinkDead,
+                )
+            })
+            .collect();
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(self.sessions.queued(), self.model.line.len());
+        let inside = found.iter().filter(|of| of.2.is_some()).count();
+        prop_assert!(inside <= RULES.players_max as usize && found.len() <= RULES.sessions_max);
+        prop_assert_eq!(self.logins, self.logouts + inside);
+        for player in 1..6 {
+            let of = found
+                .iter()
+                .filter(|of| of.2 == Some(player))
+                .map(|of| ClientId(of.0));
+            let of: Vec<ClientId> = of.collect();
+            prop_assert!(of.len() <= 1);
+            prop_assert_eq!(self.sessions.of(PlayerId(player)), of.first().copied());
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(draws!(1_000))]
+
+    #[test]
+    fn sessions_live_as_the_model_does_whatever_happens(script in steps()) {
+        let mut run = LifeRun::new();
+        for step in script {
+            run.step(step);
+            run.check()?;
+        }
+    }
+}

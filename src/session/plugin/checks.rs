@@ -1,0 +1,33 @@
+//! What a client may speak of: itself, what it controls, and what it sees. The one place at which that is decided.
+
+use bevy_ecs::prelude::*;
+
+use crate::aoi::SceneInterest;
+use crate::world::{Generation, Object, ObjectId, SceneObjects};
+
+/// Why a message is refused.
+pub(super) type MessageFault = &'static str;
+
+/// The object that a client names by its number, if it is its own or in its sight. Whatever it is not shown it can neither name
+/// nor find out about: of what is not there it gets the same answer.
+pub(super) fn named_object(
+    world: &World,
+    own: Entity,
+    id: u32,
+    generation: u32,
+) -> Result<Entity, MessageFault> {
+    const UNSEEN: MessageFault = "names an object that it neither sees nor controls";
+    let object = world.get::<Object>(own).ok_or("controls no object")?;
+    let scene = object.scene_entity();
+    let ids = world.get::<SceneObjects>(scene).ok_or(UNSEEN)?;
+    let target = ids
+        .resolve(ObjectId(id), Generation(generation))
+        .ok_or(UNSEEN)?;
+    if target == own {
+        return Ok(target);
+    }
+    let interest = world.get::<SceneInterest>(scene).ok_or(UNSEEN)?;
+    let is_as_seen = interest.generation(ObjectId(id)) == Generation(generation);
+    let is_seen = is_as_seen && interest.views().visible(object.id().0, id);
+    is_seen.then_some(target).ok_or(UNSEEN)
+}

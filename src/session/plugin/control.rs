@@ -1,0 +1,118 @@
+//! Who controls which object.
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::*;
+use bevy_ecs::world::DeferredWorld;
+use tracing::debug;
+
+use crate::session::Sessions;
+use crate::wire::ClientId;
+use crate::world::{Object, Unplaced};
+
+/// Which client controls this object. Spawned or inserted with an object it gives the client control of it, in place of the
+/// object that it had; where there is no such session, or no object, it is taken off again. [`control`] does the same and says
+/// whether. An object that is spawned with it for a client that has gone meanwhile goes with the tick, since nobody would ever
+/// control it.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+#[component(immutable, on_insert = control_gained, on_discard = control_lost, clone_behavior = Ignore)]
+pub struct ControlledBy(ClientId);
+
+impl ControlledBy {
+    /// By this client, from the command on with which it is inserted.
+    #[must_use]
+    pub const fn new(client: ClientId) -> Self {
+        Self(client)
+    }
+
+    /// The client that controls the object.
+    #[must_use]
+    pub const fn client(self) -> ClientId {
+        self.0
+    }
+}
+
+/// Gives a client control of an object, in place of the one it had. `false` when either does not exist.
+pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
+    let sessions = world.get_resource::<Sessions>();
+    let is_open = sessions.is_some_and(|sessions| sessions.get(client).is_some());
+    if !is_open || world.get::<Object>(entity).is_none() {
+        return false;
+    }
+    world.entity_mut(entity).insert(ControlledBy(client));
+    true
+}
+
+fn control_gained(mut world: DeferredWorld, context: HookContext) {
+    let entity = context.entity;
+    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
+        return;
+    };
+    if world.get::<Unplaced>(entity).is_none() {
+        take_control(&mut world, entity, client);
+    }
+}
+
+/// Who was spawned with [`ControlledBy`] and has its place is controlled from now on.
+pub(super) fn control_when_placed(placed: On<Remove<Unplaced>>, mut world: DeferredWorld) {
+    let entity = placed.entity;
+    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
+        return;
+    };
+    if world.get::<Object>(entity).is_some()
+        && !take_control(&mut world, entity, client)
+        && let Some(mut uncontrolled) = world.get_resource_mut::<UncontrolledObjects>()
+    {
+        uncontrolled.0.push(entity);
+    }
+}
+
+/// Objects that were spawned in this tick for clients that had gone.
+#[derive(Resource, Debug, Default)]
+pub(super) struct UncontrolledObjects(Vec<Entity>);
+
+pub(super) fn despawn_uncontrolled(
+    mut uncontrolled: ResMut<UncontrolledObjects>,
+    mut commands: Commands,
+) {
+    for entity in uncontrolled.0.drain(..) {
+        commands.entity(entity).try_despawn();
+    }
+}
+
+/// Gives a client control of an object in place of the one that it had; `false` when there is no such session or object.
+fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
+    let is_object = world.get::<Object>(entity).is_some();
+    let sessions = world.get_resource_mut::<Sessions>();
+    let before = sessions.filter(|_| is_object).and_then(|mut sessions| {
+        let before = sessions.get(client)?.controls;
+        sessions.set_control(client, Some(entity));
+        Some(before)
+    });
+    let loser = match before {
+        Some(Some(before)) if before != entity => before,
+        Some(_) => return true,
+        None => {
+            debug!(
+                client = client.0,
+                ?entity,
+                "controlled by nobody: no such session, or no object"
+            );
+            entity
+        }
+    };
+    world.commands().entity(loser).try_remove::<ControlledBy>();
+    loser != entity
+}
+
+fn control_lost(mut world: DeferredWorld, context: HookContext) {
+    let Some(&ControlledBy(client)) = world.get::<ControlledBy>(context.entity) else {
+        return;
+    };
+    if let Some(mut sessions) = world.get_resource_mut::<Sessions>()
+        && sessions
+            .get(client)
+            .is_some_and(|session| session.controls == Some(context.entity))
+    {
+        sessions.set_control(client, None);
+    }
+}

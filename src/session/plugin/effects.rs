@@ -1,0 +1,135 @@
+//! What becomes of sessions, told to everybody.
+
+use bevy_ecs::prelude::*;
+
+use super::control::ControlledBy;
+use super::facts::{ClientTold, LinkDead, LinkLost, LoggedIn, LoggedOut, Resumed, SessionClosed};
+use super::settings::SessionStats;
+use crate::inbox::Inbox;
+use crate::session::life::Session;
+use crate::session::reasons::LogoutReason;
+use crate::session::sessions::{SessionEffect, Sessions};
+use crate::session::token::SessionKey;
+use crate::wire::ClientId;
+use crate::world::despawn_object;
+
+/// Ends a session; the object it controls is despawned, and [`LoggedOut`] tells of its player. Its client is told the reason.
+/// Nothing happens when there is no such session.
+pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
+    if world.get_resource::<Sessions>().is_some() {
+        end(world, client, reason, &mut Vec::new());
+    }
+}
+
+pub(super) fn end(
+    world: &mut World,
+    client: ClientId,
+    reason: LogoutReason,
+    effects: &mut Vec<SessionEffect>,
+) {
+    world.resource_mut::<Sessions>().end(client, reason);
+    tell(world, effects);
+}
+
+pub(super) fn with_key<R>(
+    world: &mut World,
+    work: impl FnOnce(&mut Sessions, &mut SessionKey) -> R,
+) -> R {
+    world.resource_scope(|world, mut key: Mut<SessionKey>| {
+        work(&mut world.resource_mut::<Sessions>(), &mut key)
+    })
+}
+
+/// Tells everybody what became of sessions, in the order in which it did.
+pub(super) fn tell(world: &mut World, effects: &mut Vec<SessionEffect>) {
+    loop {
+        world.resource_mut::<Sessions>().take_effects(effects);
+        if effects.is_empty() {
+            return;
+        }
+        for effect in effects.drain(..) {
+            tell_one(world, effect);
+        }
+    }
+}
+
+fn tell_one(world: &mut World, effect: SessionEffect) {
+    match effect {
+        SessionEffect::Promoted(client) => {
+            world.resource::<Inbox>().intake().queue.promote(client);
+        }
+        SessionEffect::Told(client, notice) => {
+            world.write_message(ClientTold { client, notice });
+        }
+        SessionEffect::LoggedIn(client, player) => {
+            world.resource_mut::<SessionStats>().logins += 1;
+            world.write_message(LoggedIn { client, player });
+        }
+        SessionEffect::LinkLost(client, session) => {
+            world.resource_mut::<SessionStats>().links_lost += 1;
+            world.resource::<Inbox>().intake().queue.close(client);
+            if let (Some(player), Some(entity)) = (session.player, session.controls) {
+                if let Ok(mut object) = world.get_entity_mut(entity) {
+                    object.insert(LinkDead);
+                }
+                world.write_message(LinkLost {
+                    client,
+                    player,
+                    entity,
+                });
+            }
+        }
+        SessionEffect::Resumed {
+            client,
+            before,
+            player,
+            entity,
+        } => {
+            world.resource_mut::<SessionStats>().resumed += 1;
+            if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
+                object.remove::<LinkDead>();
+                object.insert(ControlledBy::new(client));
+            }
+            world.write_message(Resumed {
+                client,
+                before,
+                player,
+                entity,
+            });
+        }
+        SessionEffect::Ended(client, session, reason) => tell_end(world, client, session, reason),
+    }
+}
+
+/// A session is over: its lane goes, its object is despawned unless the session goes on elsewhere.
+fn tell_end(world: &mut World, client: ClientId, session: Session, reason: LogoutReason) {
+    world.resource::<Inbox>().intake().queue.close(client);
+    let mut stats = world.resource_mut::<SessionStats>();
+    match reason {
+        LogoutReason::Full | LogoutReason::Banned | LogoutReason::Refused => stats.refused += 1,
+        LogoutReason::Late => stats.late += 1,
+        _ => {}
+    }
+    world.write_message(SessionClosed {
+        client,
+        receives: session.receives,
+        claims: session.claims,
+        reason,
+    });
+    if reason == LogoutReason::Resumed {
+        return;
+    }
+    // It may be gone already, and then there is nothing left to do.
+    let entity = session
+        .controls
+        .filter(|&entity| despawn_object(world, entity).is_ok());
+    if let Some(player) = session.player {
+        world.resource_mut::<SessionStats>().logouts += 1;
+        world.write_message(LoggedOut {
+            client,
+            player,
+            entity,
+            reason,
+        });
+    }
+}

@@ -1,0 +1,202 @@
+//! `Ingest`: what came in since the last tick, within a budget.
+//!
+//! ```text
+//! new connections ─▶ answers of the hook ─▶ messages, one of each client in turn ─▶ ended connections, floods ─▶ deadlines, the line
+//! ```
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use tracing::debug;
+
+use super::effects::{end, tell, with_key};
+use super::logins::take_answers;
+use super::messages::handle;
+use super::settings::{SessionSettings, SessionStats};
+use crate::inbox::{Connected, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget};
+use crate::outbox::ClientBehind;
+use crate::session::authentication::{Authentication, LoginAnswered};
+use crate::session::reasons::{LogoutReason, SessionRefused};
+use crate::session::sessions::{SessionEffect, Sessions};
+use crate::session::transport::TransportHandle;
+use crate::sim::clock::Stopwatch;
+use crate::sim::{Overload, SimTick, StateHasher};
+use crate::wire::{ClientId, MessageClass};
+
+/// Messages that are taken at once, with the intake locked.
+const TAKEN_AT_ONCE: usize = 32;
+
+/// What is kept from tick to tick, and buffers.
+#[derive(Resource, Default)]
+pub(super) struct IngestState {
+    budget: WorkBudget,
+    new: Vec<(ClientId, Connected)>,
+    taken: Vec<InboundMessage>,
+    ended: Vec<(ClientId, DisconnectReason)>,
+    flooding: Vec<ClientId>,
+    refused: Vec<(ClientId, u16)>,
+    answered: Vec<LoginAnswered>,
+    effects: Vec<SessionEffect>,
+    behind: MessageCursor<ClientBehind>,
+}
+
+impl IngestState {
+    pub fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.budget.threshold_ns());
+    }
+}
+
+/// All that came in is taken notice of, and messages are handled as far as the budget goes.
+pub(super) fn ingest(world: &mut World) {
+    world.resource_scope(|world, mut state: Mut<IngestState>| {
+        let state = &mut *state;
+        begin(world);
+        let behind = world.resource::<Messages<ClientBehind>>();
+        for client in state.behind.read(behind).map(|behind| behind.client) {
+            state.ended.push((client, DisconnectReason::Lost));
+        }
+        for (client, _) in state.ended.drain(..) {
+            end(world, client, LogoutReason::Behind, &mut state.effects);
+        }
+        open_new(world, state);
+        world.resource::<Authentication>().take(&mut state.answered);
+        take_answers(world, &mut state.answered, &mut state.effects);
+        handle_messages(world, state);
+        let inbox = world.resource::<Inbox>();
+        inbox.intake().queue.take_ended(&mut state.ended);
+        inbox.intake().queue.take_flooding(&mut state.flooding);
+        for (client, _) in state.ended.drain(..) {
+            world.resource_mut::<Sessions>().lose_link(client);
+            tell(world, &mut state.effects);
+        }
+        for client in state.flooding.drain(..) {
+            end(world, client, LogoutReason::Flooding, &mut state.effects);
+        }
+        finish(world, &mut state.effects);
+    });
+}
+
+fn begin(world: &mut World) {
+    let tick = world.resource::<SimTick>().0;
+    let timestep = world.resource::<Time<Fixed>>().timestep();
+    let overload = *world.resource::<Overload>();
+    let mut rules = world
+        .resource::<SessionSettings>()
+        .rules(timestep.as_secs_f64());
+    if !overload.admits_logins() {
+        rules.admitted_per_tick_max = 0;
+    }
+    world.resource_mut::<Sessions>().begin_tick(tick, rules);
+    let tick_ns = u64::try_from(timestep.as_nanos()).unwrap_or(u64::MAX);
+    // Clients send by real time, of which a tick has more while simulated time is dilated.
+    let real_ns = tick_ns.saturating_mul(100) / u64::from(overload.time_percent().max(1));
+    let limits = world.resource::<InboxSettings>().limits(real_ns);
+    world.resource::<Inbox>().intake().begin_tick(tick, limits);
+}
+
+/// Opens sessions for those who connected.
+fn open_new(world: &mut World, state: &mut IngestState) {
+    let max = world.resource::<SessionSettings>().opened_per_tick_max as usize;
+    let refused = world
+        .resource::<Inbox>()
+        .intake()
+        .take_new(max, &mut state.new);
+    world.resource_mut::<SessionStats>().refused += refused;
+    for (client, connected) in state.new.drain(..) {
+        let is_banned = connected.address.is_some_and(|address| {
+            let mut authentication = world.resource_mut::<Authentication>();
+            authentication.hook.is_banned(address)
+        });
+        world
+            .resource_mut::<Sessions>()
+            .open(client, connected, is_banned);
+        tell(world, &mut state.effects);
+    }
+    let open = world.resource::<Sessions>().len();
+    let mut stats = world.resource_mut::<SessionStats>();
+    stats.peak = stats.peak.max(open);
+}
+
+/// Handles messages until the tick's budget is used up.
+fn handle_messages(world: &mut World, state: &mut IngestState) {
+    let tick = world.resource::<SimTick>().0;
+    let settings = world.resource::<InboxSettings>().clone();
+    let tick_ns = world.resource::<Time<Fixed>>().timestep().as_nanos() as u64;
+    let (waiting, clients) = {
+        let intake = world.resource::<Inbox>().intake();
+        (intake.queue.len(), intake.queue.clients())
+    };
+    let budget_ns = state
+        .budget
+        .begin(&settings.budget, waiting, clients, tick_ns);
+    let watch = settings.is_timed.then(Stopwatch::start);
+    let (mut spent_ns, mut left) = (0, settings.messages_per_tick_max as usize);
+    while spent_ns < budget_ns && left > 0 {
+        let mut reckoned_ns = 0;
+        {
+            let mut intake = world.resource::<Inbox>().intake();
+            while state.taken.len() < TAKEN_AT_ONCE.min(left) && spent_ns + reckoned_ns < budget_ns
+            {
+                let Some(message) = intake.queue.take(tick) else {
+                    break;
+                };
+                let is_login = MessageClass::of(&message.bytes) == MessageClass::Login;
+                reckoned_ns += settings.costs.of(is_login, message.bytes.len());
+                state.taken.push(message);
+            }
+        }
+        if state.taken.is_empty() {
+            break;
+        }
+        left -= state.taken.len();
+        for message in state.taken.drain(..) {
+            world
+                .resource_mut::<Sessions>()
+                .settle(message.client, message.number);
+            if let Err(fault) = handle(world, &message) {
+                debug!(client = message.client.0, fault, "message refused");
+                world.resource_mut::<SessionStats>().bad_messages += 1;
+            }
+            tell(world, &mut state.effects);
+        }
+        spent_ns = match &watch {
+            Some(watch) => u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            None => spent_ns + reckoned_ns,
+        };
+    }
+    let inbox = world.resource::<Inbox>();
+    inbox.intake().queue.take_refused(&mut state.refused);
+    let mut sessions = world.resource_mut::<Sessions>();
+    for (client, number) in state.refused.drain(..) {
+        sessions.settle(client, number);
+    }
+}
+
+/// Deadlines, and the line.
+fn finish(world: &mut World, effects: &mut Vec<SessionEffect>) {
+    world.resource_mut::<Sessions>().expire();
+    with_key(world, |sessions, key| sessions.admit(key));
+    world.resource_mut::<Sessions>().tell_places();
+    tell(world, effects);
+}
+
+/// Connects a client by the [`TransportHandle`] and has the world take notice of it at once, for whoever has the world: tests,
+/// tools, players in memory.
+///
+/// # Errors
+/// [`SessionRefused`] where there is no room.
+///
+/// # Panics
+/// Where there is no [`SessionPlugin`](super::SessionPlugin).
+pub fn connect(world: &mut World, connected: Connected) -> Result<ClientId, SessionRefused> {
+    let client = world.resource::<TransportHandle>().connect(connected)?;
+    world.resource_scope(|world, mut state: Mut<IngestState>| {
+        begin(world);
+        open_new(world, &mut state);
+    });
+    let sessions = world.resource::<Sessions>();
+    match sessions.get(client) {
+        Some(_) => Ok(client),
+        None => Err(SessionRefused::Full(sessions.len())),
+    }
+}

@@ -1,0 +1,93 @@
+//! Who clients say they are, and what the hook says.
+
+use bevy_ecs::prelude::*;
+
+use super::effects::{tell, with_key};
+use super::settings::SessionStats;
+use crate::session::authentication::{AdmissionClass, Authentication, LoginAnswered, LoginAsked};
+use crate::session::life::{Session, SessionState};
+use crate::session::sessions::{SessionEffect, Sessions};
+use crate::wire::{ClientId, ResumeToken};
+use crate::world::{Parties, PlayerId};
+
+/// A client says who it is: the hook is asked.
+pub(super) fn begin_login(
+    world: &mut World,
+    (client, session): (ClientId, &Session),
+    player: PlayerId,
+    credential: &[u8],
+) -> Result<(), &'static str> {
+    if session.state != SessionState::Connecting {
+        world.resource_mut::<SessionStats>().refused += 1;
+        return Err("logged in already, or about to be");
+    }
+    world.resource_mut::<Sessions>().begin_login(client);
+    let login = LoginAsked {
+        client,
+        player,
+        credential,
+        claims: session.claims,
+        address: session.address,
+    };
+    let (mut answered, mut effects) = (Vec::new(), Vec::new());
+    world
+        .resource_mut::<Authentication>()
+        .ask(&login, &mut answered);
+    take_answers(world, &mut answered, &mut effects);
+    Ok(())
+}
+
+/// Whom the hook knows goes in, or joins the line.
+pub(super) fn take_answers(
+    world: &mut World,
+    answered: &mut Vec<LoginAnswered>,
+    effects: &mut Vec<SessionEffect>,
+) {
+    for LoginAnswered { client, found } in answered.drain(..) {
+        let found = found.map(|(player, class)| {
+            let is_raised = class < AdmissionClass::Party && has_party_inside(world, player);
+            let class = if is_raised {
+                AdmissionClass::Party
+            } else {
+                class
+            };
+            (player, class)
+        });
+        with_key(world, |sessions, key| sessions.answer(client, found, key));
+        tell(world, effects);
+    }
+}
+
+/// Whether somebody of a player's party is inside.
+fn has_party_inside(world: &World, player: PlayerId) -> bool {
+    let (Some(parties), sessions) = (
+        world.get_resource::<Parties>(),
+        world.resource::<Sessions>(),
+    ) else {
+        return false;
+    };
+    parties.of(player).is_some_and(|party| {
+        let mut others = parties
+            .members(party)
+            .iter()
+            .filter(|&&member| member != player);
+        others.any(|&member| sessions.of(member).is_some())
+    })
+}
+
+/// A client brings the token of a session.
+pub(super) fn resume(
+    world: &mut World,
+    client: ClientId,
+    player: PlayerId,
+    token: ResumeToken,
+) -> Result<(), &'static str> {
+    let is_resumed = with_key(world, |sessions, key| {
+        sessions.resume(client, player, token, key)
+    });
+    if !is_resumed {
+        world.resource_mut::<SessionStats>().refused += 1;
+        return Err("no session of this player has this token");
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! The limits of sessions, and what is counted of them.
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::session::authentication::AdmissionClass;
+use crate::session::rules::SessionRules;
+
+/// How many sessions there may be, and how long each part of their life may take. Times are counted in whole ticks.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
+pub struct SessionSettings {
+    /// Sessions that may be open, those without a login included. Beyond it, who has not asked to log in for
+    /// [`login_grace_s`](Self::login_grace_s) makes room; if nobody has, the new one is closed.
+    pub sessions_max: u32,
+    /// Players that may be inside; further ones stand in a line.
+    pub players_max: u32,
+    /// Players that may stand in the line; further ones are closed.
+    pub queue_max: u32,
+    /// Of `players_max`, the places that are kept for each class of [`AdmissionClass`], from `Anybody` on.
+    pub places_kept: [u32; AdmissionClass::COUNT],
+    /// Connections that a tick opens sessions for, in their order; the rest waits for the next.
+    pub opened_per_tick_max: u32,
+    /// Players let in a tick; the rest waits in the line, and is told so.
+    pub admitted_per_tick_max: u32,
+    /// Sessions without a login from one address; further ones are closed.
+    pub newcomers_per_address_max: u32,
+    /// How long a client may take before it makes room for others where there is none, in seconds.
+    pub login_grace_s: f32,
+    /// How long a client may take to say who it is, in seconds.
+    pub login_s_max: f32,
+    /// How long the hook may take to say whether that is true, in seconds.
+    pub authentication_s_max: f32,
+    /// How long a client may take to be ready for a scene, in seconds.
+    pub loading_s_max: f32,
+    /// How long an object stays whose player's connection is lost, in seconds; 0 ends the session with the connection.
+    pub keep_s: f32,
+    /// How long a client in the world may send nothing, in seconds; 0 is for ever.
+    pub idle_s_max: f32,
+    /// How often those in the line are told of a new place, in seconds.
+    pub place_every_s: f32,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self {
+            sessions_max: 20_000,
+            players_max: 20_000,
+            queue_max: 10_000,
+            places_kept: [0; AdmissionClass::COUNT],
+            opened_per_tick_max: 10_000,
+            admitted_per_tick_max: 2_500,
+            newcomers_per_address_max: 256,
+            login_grace_s: 1.0,
+            login_s_max: 10.0,
+            authentication_s_max: 10.0,
+            loading_s_max: 60.0,
+            keep_s: 30.0,
+            idle_s_max: 0.0,
+            place_every_s: 1.0,
+        }
+    }
+}
+
+impl SessionSettings {
+    /// The same in ticks; a time that is not 0 is one tick at least.
+    pub(super) fn rules(&self, tick_s: f64) -> SessionRules {
+        let ticks = |seconds: f32| {
+            let ticks = (f64::from(seconds) / tick_s).round() as u64;
+            ticks.max(u64::from(seconds > 0.0))
+        };
+        SessionRules {
+            sessions_max: self.sessions_max as usize,
+            players_max: self.players_max,
+            queue_max: self.queue_max as usize,
+            newcomers_per_address_max: self.newcomers_per_address_max,
+            admitted_per_tick_max: self.admitted_per_tick_max,
+            kept: self.places_kept,
+            grace_ticks: ticks(self.login_grace_s),
+            login_ticks: ticks(self.login_s_max),
+            authentication_ticks: ticks(self.authentication_s_max),
+            loading_ticks: ticks(self.loading_s_max),
+            keep_ticks: ticks(self.keep_s),
+            idle_ticks: ticks(self.idle_s_max),
+            place_ticks: ticks(self.place_every_s).max(1),
+        }
+    }
+}
+
+/// Logins, logouts and refusals since the app began.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
+pub struct SessionStats {
+    /// Players that logged in.
+    pub logins: u64,
+    /// Players whose session ended.
+    pub logouts: u64,
+    /// Connections and logins turned away: there was no room, the hook refused, the address is banned, or the session has a
+    /// player already.
+    pub refused: u64,
+    /// Sessions that ended because a deadline was over.
+    pub late: u64,
+    /// Players whose connection was lost while they controlled something.
+    pub links_lost: u64,
+    /// Sessions that went on over another connection.
+    pub resumed: u64,
+    /// The most sessions that were open at once.
+    pub peak: usize,
+    /// Messages that did not decode, came at a time at which they mean nothing, or were about what is none of the sender's
+    /// business.
+    pub bad_messages: u64,
+}

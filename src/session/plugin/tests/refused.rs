@@ -1,0 +1,223 @@
+//! What clients may not say is refused and counted, and nothing changes.
+
+use super::*;
+use crate::aoi::{AoiPlugin, ViewCaps, Viewable, Viewer};
+use crate::session::{SessionState, SessionStats};
+use crate::wire::{ClientInput, InputMotion, PositionQuantum};
+use crate::world::{Object, change_scene};
+
+fn bad_messages(app: &App) -> u64 {
+    app.world().resource::<SessionStats>().bad_messages
+}
+
+/// Sends a message and gives by how many those refused are more after a tick.
+fn refused(app: &mut App, client: ClientId, message: ClientMessage) -> u64 {
+    let before = bad_messages(app);
+    send(app, client, message);
+    app.update();
+    bad_messages(app) - before
+}
+
+fn logged_in(app: &mut App, player: u64) -> (ClientId, Entity) {
+    let client = connect_as(app, player);
+    send(app, client, ClientMessage::login(player));
+    app.update();
+    let session = app.world().resource::<Sessions>().get(client);
+    (client, session.unwrap().controls.unwrap())
+}
+
+fn input(seq: u16, motion: InputMotion) -> ClientMessage<'static> {
+    ClientMessage::Input(ClientInput {
+        seq,
+        motion,
+        ..ClientInput::default()
+    })
+}
+
+#[test]
+fn inputs_that_come_twice_late_or_with_numbers_that_run_backwards_change_nothing() {
+    let (mut app, _) = welcomed();
+    let (client, _) = logged_in(&mut app, 7);
+    let number = |app: &App| inputs(app, client);
+    // The first may have any number.
+    let script = [
+        (65_530, true),
+        (65_530, false),
+        (65_529, false),
+        (3, true),
+        (65_531, false),
+        (2, false),
+        (4, true),
+        (4_u16.wrapping_add(1 << 15), false),
+        (4 + 32_767, true),
+    ];
+    let mut last = number(&app);
+    for (seq, is_taken) in script {
+        let message = input(seq, InputMotion::Towards(9));
+        assert_eq!(refused(&mut app, client, message), u64::from(!is_taken));
+        let moved = written::<MoveInput>(&app).len() + written::<PlayerInput>(&app).len();
+        assert_eq!(moved, if is_taken { 2 } else { 0 }, "{seq}");
+        last = if is_taken { seq } else { last };
+        assert_eq!(number(&app), last);
+    }
+}
+
+#[test]
+fn a_login_while_loading_and_a_second_ready_are_refused() {
+    let (mut app, scene) = welcomed();
+    let client = connect_client(app.world_mut(), Connected::player(7)).unwrap();
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    let scene = app.world().get::<crate::world::Scene>(scene).unwrap().id();
+    let session = |app: &App| {
+        let session = app.world().resource::<Sessions>().get(client).unwrap();
+        (session.state, session.controls, session.player)
+    };
+    let before = session(&app);
+    assert_eq!(before.0, SessionState::Loading);
+    for player in [7, 8] {
+        let login = ClientMessage::login(player);
+        assert_eq!(refused(&mut app, client, login), 1);
+        assert_eq!((session(&app), objects(&mut app)), (before, 1));
+        assert!(written::<LoggedIn>(&app).is_empty() && written::<LoggedOut>(&app).is_empty());
+    }
+    let ready = ClientMessage::Ready { scene: scene.0 };
+    assert_eq!(refused(&mut app, client, ready), 0);
+    let before = session(&app);
+    assert_eq!(before.0, SessionState::InWorld);
+    assert_eq!(refused(&mut app, client, ready), 1);
+    assert_eq!(session(&app), before);
+}
+
+/// A message of a game that names an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Heal(u8);
+
+impl ClientMessageType for Heal {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        <[u8; 1]>::try_from(bytes).ok().map(|[id]| Self(id))
+    }
+
+    fn named(&self) -> Option<(u32, u32)> {
+        Some((u32::from(self.0), 0))
+    }
+}
+
+/// An app with views and a client that controls an object: itself, one near it, one far away, and one that left the scene.
+fn among_others() -> (App, ClientId, [(Entity, u32); 4]) {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, SessionPlugin, AoiPlugin));
+    sim::clock::one_tick_an_update(&mut app);
+    app.register_client_message::<Heal>(3).unwrap();
+    let spec = || SceneSpec {
+        size_m: Vec2::splat(1_000.0),
+        ..SceneSpec::default()
+    };
+    let scene = open_scene(app.world_mut(), spec(), ()).unwrap();
+    let elsewhere = open_scene(app.world_mut(), spec(), ()).unwrap();
+    let objects = [100.0, 110.0, 900.0, 120.0].map(|at| {
+        let sight = (Viewer::new(ViewCaps::all(9)), Viewable::default());
+        let at = Vec2::splat(at);
+        let entity = spawn_object(app.world_mut(), scene, KindId(0), at, sight).unwrap();
+        let id = app.world().get::<Object>(entity).unwrap().id().0;
+        (entity, id)
+    });
+    let client = connect(&mut app);
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    assert!(control(app.world_mut(), client, objects[0].0));
+    app.update();
+    change_scene(app.world_mut(), objects[3].0, elsewhere, Vec2::ONE).unwrap();
+    app.update();
+    (app, client, objects)
+}
+
+fn heal(id: &[u8; 1]) -> ClientMessage<'_> {
+    ClientMessage::User { kind: 3, bytes: id }
+}
+
+#[test]
+fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
+    let (mut app, client, [own, near, far, moved]) = among_others();
+    let cases = [
+        (near.1, 0, Some(near.0)),
+        (own.1, 0, Some(own.0)),
+        (far.1, 0, None),
+        (near.1, 1, None),
+        (moved.1, 0, None),
+        (999, 0, None),
+        (u32::MAX, u32::MAX, None),
+        (0, 0, None),
+    ];
+    for (id, generation, target) in cases {
+        let interact = ClientMessage::Interact {
+            id,
+            generation,
+            verb: 2,
+        };
+        let count = refused(&mut app, client, interact);
+        assert_eq!(count, u64::from(target.is_none()), "{id} of {generation}");
+        let asked = app.world().resource::<Messages<PlayerAsked>>();
+        let asked = asked.iter_current_update_messages();
+        let targets: Vec<Entity> = asked
+            .filter_map(|asked| match asked.what {
+                PlayerRequest::Interact { target, verb: 2 } => Some(target),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(targets, Vec::from_iter(target));
+        // The same holds of what a game's own messages name.
+        let Some(byte) = u8::try_from(id).ok().filter(|_| generation == 0) else {
+            continue;
+        };
+        let count = refused(&mut app, client, heal(&[byte]));
+        assert_eq!(count, u64::from(target.is_none()), "{id}");
+        let healed = app.world().resource::<Messages<FromClient<Heal>>>();
+        let healed = healed.iter_current_update_messages();
+        let healed: Vec<Entity> = healed.filter_map(|it| it.target).collect();
+        assert_eq!(healed, Vec::from_iter(target));
+    }
+}
+
+#[test]
+fn who_controls_nothing_names_nothing_and_moves_nothing() {
+    let (mut app, client, [own, near, ..]) = among_others();
+    app.world_mut().entity_mut(own.0).remove::<ControlledBy>();
+    app.update();
+    assert_eq!(refused(&mut app, client, heal(&[near.1 as u8])), 1);
+    let unknown = ClientMessage::User {
+        kind: 4,
+        bytes: &[],
+    };
+    assert_eq!(refused(&mut app, client, unknown), 1);
+    refused(&mut app, client, input(1, InputMotion::Towards(0)));
+    refused(&mut app, client, ClientMessage::move_to(Vec2::ONE, 0));
+    assert!(written::<MoveInput>(&app).is_empty());
+}
+
+#[test]
+fn a_client_moves_its_own_object_and_nobody_elses() {
+    let (mut app, scene) = welcomed();
+    let (first, object) = logged_in(&mut app, 7);
+    let (second, other) = logged_in(&mut app, 8);
+    let far = PositionQuantum {
+        x: u32::MAX,
+        y: u32::MAX,
+    };
+    send(&mut app, second, input(1, InputMotion::To(far)));
+    send(&mut app, second, ClientMessage::Logout);
+    app.update();
+    let moved = written::<MoveInput>(&app);
+    assert!(moved.iter().all(|input| input.entity == other));
+    assert!(app.world().get_entity(other).is_err());
+    // What it controlled is not its any more, and what another controls was never.
+    let session = app.world().resource::<Sessions>().get(first).unwrap();
+    assert_eq!(session.controls, Some(object));
+    assert!(app.world().get_entity(scene).is_ok());
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let late = input(2, InputMotion::Towards(0)).to_bytes();
+    assert_eq!(
+        transport.receive(second, &late),
+        Err(Refused::NoClient(second))
+    );
+}

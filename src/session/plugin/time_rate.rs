@@ -1,0 +1,46 @@
+//! Clients are told how fast simulated time passes.
+
+use bevy_ecs::prelude::*;
+
+use super::facts::ClientTold;
+use crate::session::Sessions;
+use crate::sim::Overload;
+use crate::wire::{ClientId, SessionNotice};
+
+/// What was told, and to whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeRateTold {
+    percent: u8,
+    /// The newest client that was told it; numbers only grow.
+    newest: Option<ClientId>,
+}
+
+impl Default for TimeRateTold {
+    fn default() -> Self {
+        Self {
+            percent: 100,
+            newest: None,
+        }
+    }
+}
+
+/// Tells everybody when the pace changes, and who comes while it is not that of real time. O(1) while it is.
+pub(super) fn tell_time_rate(
+    overload: Res<Overload>,
+    sessions: Res<Sessions>,
+    mut told: MessageWriter<ClientTold>,
+    mut last: Local<TimeRateTold>,
+) {
+    let percent = overload.time_percent();
+    let has_changed = percent != last.percent;
+    if percent == 100 && !has_changed {
+        return;
+    }
+    let since = last.newest.filter(|_| !has_changed);
+    for client in sessions.newer_than(since) {
+        let notice = SessionNotice::TimeRate { percent };
+        told.write(ClientTold { client, notice });
+        last.newest = Some(client);
+    }
+    last.percent = percent;
+}

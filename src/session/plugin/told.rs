@@ -1,0 +1,40 @@
+//! What clients are told about their sessions in the course of a tick.
+
+use bevy_ecs::prelude::*;
+
+use super::facts::ClientTold;
+use crate::session::Sessions;
+use crate::session::sessions::SessionEffect;
+use crate::wire::{ClientId, SessionNotice, quantise};
+use crate::world::{Object, Scene, SceneId};
+
+/// Clients that have something to load are asked to be ready for the scene of what they control.
+pub(super) fn ask_to_load(
+    mut sessions: ResMut<Sessions>,
+    objects: Query<&Object>,
+    scenes: Query<&Scene>,
+    mut told: MessageWriter<ClientTold>,
+    mut asked: Local<Vec<(ClientId, SceneId)>>,
+    mut effects: Local<Vec<SessionEffect>>,
+) {
+    let scene_of = |entity| Some(objects.get(entity).ok()?.scene());
+    sessions.to_load(scene_of, &mut asked);
+    for (client, scene) in asked.drain(..) {
+        let controls = sessions.get(client).and_then(|session| session.controls);
+        let object = controls.and_then(|entity| objects.get(entity).ok());
+        let around = object.and_then(|object| scenes.get(object.scene_entity()).ok());
+        let size = quantise(around.map_or(glam::Vec2::ZERO, Scene::size_m));
+        let notice = SessionNotice::Loading {
+            scene: scene.0,
+            size,
+        };
+        sessions.begin_loading(client, scene, notice);
+    }
+    sessions.take_effects(&mut effects);
+    for effect in effects.drain(..) {
+        debug_assert!(matches!(effect, SessionEffect::Told(..)));
+        if let SessionEffect::Told(client, notice) = effect {
+            told.write(ClientTold { client, notice });
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Why sessions end, and connections are refused.
+
+use thiserror::Error;
+
+use crate::outbox::CloseReason;
+
+/// Why a session ended, or a client was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LogoutReason {
+    /// The client said so.
+    Requested,
+    /// The connection ended, and nobody came back in time.
+    Disconnected,
+    /// The same player logged in elsewhere.
+    Replaced,
+    /// It took too little of what was sent to it.
+    Behind,
+    /// The game threw it out.
+    Kicked,
+    /// Its address is banned.
+    Banned,
+    /// It did nothing for too long.
+    Idle,
+    /// It sent far more than it may.
+    Flooding,
+    /// It could not say who it is.
+    Refused,
+    /// It took too long to log in or to load.
+    Late,
+    /// There is no room.
+    Full,
+    /// The server stops.
+    Stopping,
+    /// The session goes on over another connection.
+    Resumed,
+    /// What is kept of the player cannot be had, or is another server's by now.
+    Unavailable,
+}
+
+impl LogoutReason {
+    /// The reason's name in event files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Disconnected => "disconnected",
+            Self::Replaced => "replaced",
+            Self::Behind => "behind",
+            Self::Kicked => "kicked",
+            Self::Banned => "banned",
+            Self::Idle => "idle",
+            Self::Flooding => "flooding",
+            Self::Refused => "refused",
+            Self::Late => "late",
+            Self::Full => "full",
+            Self::Stopping => "stopping",
+            Self::Resumed => "resumed",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// What the client is told.
+    #[must_use]
+    pub const fn close_reason(self) -> CloseReason {
+        match self {
+            Self::Requested | Self::Disconnected => CloseReason::Ended,
+            Self::Replaced => CloseReason::Replaced,
+            Self::Behind => CloseReason::Behind,
+            Self::Kicked => CloseReason::Kicked,
+            Self::Banned => CloseReason::Banned,
+            Self::Idle => CloseReason::Idle,
+            Self::Flooding => CloseReason::Flooding,
+            Self::Refused => CloseReason::Refused,
+            Self::Late => CloseReason::Late,
+            Self::Full => CloseReason::Full,
+            Self::Stopping => CloseReason::Stopping,
+            Self::Resumed => CloseReason::Resumed,
+            Self::Unavailable => CloseReason::Unavailable,
+        }
+    }
+}
+
+/// Why a connection was refused.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum SessionRefused {
+    /// As many as there may be.
+    #[error("the server is full: {0} sessions are open")]
+    Full(usize),
+    /// Too many connected since the last tick.
+    #[error("{0} connections wait for the next tick already")]
+    Crowded(usize),
+}

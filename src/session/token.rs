@@ -1,0 +1,98 @@
+//! Tokens by which a client proves that a session is its own, over another connection too.
+//!
+//! A token is 128 bits of SipHash-2-4 under keys that never leave the process, over a number that is never used twice: who has
+//! any number of tokens learns nothing of another. Tokens are no game state: they are in no hash, and two runs with the same
+//! seed may tell different ones.
+
+#[expect(
+    deprecated,
+    reason = "its successor takes no key, and a keyed function is what is wanted"
+)]
+use std::hash::SipHasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use bevy_ecs::prelude::*;
+
+use crate::wire::{ClientId, ResumeToken};
+
+/// What tokens are made with. By itself it comes from the operating system's randomness.
+#[derive(Resource, Clone)]
+pub struct SessionKey {
+    keys: [u64; 4],
+    made: u64,
+}
+
+impl std::fmt::Debug for SessionKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("SessionKey").finish_non_exhaustive()
+    }
+}
+
+impl Default for SessionKey {
+    fn default() -> Self {
+        Self::from_entropy()
+    }
+}
+
+impl SessionKey {
+    /// A key that nobody knows.
+    #[must_use]
+    pub fn from_entropy() -> Self {
+        // The standard library seeds its maps from the system's randomness, so that nobody can foresee them.
+        let word = |nth: u64| {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u64(nth);
+            hasher.finish()
+        };
+        Self {
+            keys: [0, 1, 2, 3].map(word),
+            made: 0,
+        }
+    }
+
+    /// A key that everybody with the seed knows: for runs whose packets are to be the same every time, and nothing else.
+    #[must_use]
+    pub const fn seeded(seed: u64) -> Self {
+        Self {
+            keys: [seed, 1, seed, 2],
+            made: 0,
+        }
+    }
+
+    /// A new token.
+    pub(super) fn make(&mut self, client: ClientId) -> ResumeToken {
+        self.made += 1;
+        let [a, b, c, d] = self.keys;
+        let half = |one, other| {
+            #[expect(deprecated, reason = "as above")]
+            let mut hasher = SipHasher::new_with_keys(one, other);
+            hasher.write_u64(self.made);
+            hasher.write_u32(client.0);
+            hasher.finish().to_le_bytes()
+        };
+        let mut token = [0; 16];
+        token[..8].copy_from_slice(&half(a, b));
+        token[8..].copy_from_slice(&half(c, d));
+        ResumeToken(token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn tokens_are_never_the_same_but_from_the_same_seed() {
+        let (mut one, mut other) = (SessionKey::from_entropy(), SessionKey::from_entropy());
+        let (mut seeded, mut again) = (SessionKey::seeded(7), SessionKey::seeded(7));
+        let mut all = BTreeSet::new();
+        for client in (0..500).map(ClientId) {
+            let token = seeded.make(client);
+            assert_eq!(token, again.make(client));
+            assert!(
+                all.insert(token) && all.insert(one.make(client)) && all.insert(other.make(client))
+            );
+        }
+    }
+}

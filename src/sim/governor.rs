@@ -1,0 +1,469 @@
+//! The governor: what ticks cost, and what is given up for it.
+//!
+//! ```text
+//! a clock round the tick ─────────┐
+//! what plugins reckon that they ──┴▶ load ─▶ Overload ─▶ read by whoever has a budget: sync, aoi, nav, sessions, the pacer
+//! did, in work units of their own                └─────▶ OverloadChanged, OverloadStats
+//! ```
+//! It looks at the tick before, ahead of everything else of a tick, so that a level holds for a whole tick. By the clock, levels
+//! depend on the machine; by the cost model they follow from the state alone, and are part of it.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use serde::{Deserialize, Serialize};
+
+use super::clock::Stopwatch;
+use super::hash::HashAppExt;
+use super::overload::{
+    LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
+};
+
+/// What a tick's cost is taken from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(super::Reflect))]
+pub enum LoadMeasure {
+    /// The clock where a [`Server`](crate::server::Server) keeps real time, and nothing elsewhere.
+    #[default]
+    Auto,
+    /// Nothing: nothing is ever given up.
+    Off,
+    /// The clock, however fast ticks follow each other: for a loop of an embedder's own. What is given up in which tick depends
+    /// on the machine then.
+    Clock,
+    /// The cost model, [`WorkCosts`]: the same in every run.
+    Work,
+}
+
+/// When a server that cannot keep up gives something up, and how much. The defaults are meant for 20 to 30 ticks a second.
+///
+/// Of the shares, 1 is the length of a tick. Times are counted in whole ticks.
+#[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(super::Reflect), reflect(Resource))]
+pub struct OverloadSettings {
+    /// What a tick's cost is taken from; [`LoadMeasure::Off`] switches all of it off.
+    pub measure: LoadMeasure,
+    /// The time that the mean of the load is about, in seconds.
+    pub smoothing_s: f32,
+    /// The mean load from which each thing is given up, as shares of the tick.
+    pub rise_at: OverloadThresholds,
+    /// The mean load below which each is taken up again, as shares of the tick; never above `rise_at`. The room between the two
+    /// has to be larger than what giving it up gains, or a server at the edge goes up and down, if no faster than `fall_s`.
+    pub fall_at: OverloadThresholds,
+    /// How long a level lasts at least before the next is entered, in seconds.
+    pub rise_s: f32,
+    /// How long a level lasts at least before it is left, in seconds.
+    pub fall_s: f32,
+    /// How often the time between two updates of the same object doubles for a client, at most 3: motions, their repetitions and
+    /// attributes. How its own object moves it is told at once all the same.
+    pub update_doublings: u8,
+    /// What is left of the budgets of what can wait, as a share: enters and looks of views, objects told to a client anew,
+    /// searches for paths. Of each at least one is left, and what waits keeps its order.
+    pub deferred_share: f32,
+    /// The slowest pace of simulated time, as a share of real time. Ticks that take even longer slip.
+    pub time_share_min: f32,
+    /// What work is reckoned to cost where no clock is read.
+    pub costs: WorkCosts,
+}
+
+impl Default for OverloadSettings {
+    fn default() -> Self {
+        Self {
+            measure: LoadMeasure::default(),
+            smoothing_s: 0.5,
+            rise_at: OverloadThresholds {
+                stretch: 0.8,
+                defer: 0.9,
+                refuse: 0.95,
+                dilate: 1.0,
+            },
+            fall_at: OverloadThresholds {
+                stretch: 0.5,
+                defer: 0.6,
+                refuse: 0.65,
+                dilate: 0.7,
+            },
+            rise_s: 1.0,
+            fall_s: 5.0,
+            update_doublings: 1,
+            deferred_share: 0.25,
+            time_share_min: 0.25,
+            costs: WorkCosts::default(),
+        }
+    }
+}
+
+/// A share of the tick for each step of [`OverloadLevel`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(super::Reflect))]
+pub struct OverloadThresholds {
+    /// Of stretched updates.
+    pub stretch: f32,
+    /// Of deferred enters and paths.
+    pub defer: f32,
+    /// Of refused logins.
+    pub refuse: f32,
+    /// Of dilated time.
+    pub dilate: f32,
+}
+
+impl OverloadThresholds {
+    /// In millionths; what is negative or no number is 0.
+    fn loads(self) -> [u32; 4] {
+        let load = |share: f32| (f64::from(share) * f64::from(LOAD_FULL)).round() as u32;
+        [self.stretch, self.defer, self.refuse, self.dilate].map(load)
+    }
+}
+
+/// What work is reckoned to cost where no clock is read, in nanoseconds each. Messages are reckoned by the inbox's own costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(super::Reflect))]
+pub struct WorkCosts {
+    /// An object in a scene, each tick: it decides, walks and is followed.
+    pub object_ns: u32,
+    /// An expansion of a search for a path.
+    pub expansion_ns: u32,
+    /// A viewer's look round.
+    pub look_ns: u32,
+    /// A link of views that begins or ends.
+    pub link_change_ns: u32,
+    /// An object that a client knows, each tick.
+    pub known_object_ns: u32,
+    /// A message to a client.
+    pub sent_message_ns: u32,
+    /// Each of its bytes.
+    pub sent_byte_ns: u32,
+}
+
+impl Default for WorkCosts {
+    fn default() -> Self {
+        Self {
+            object_ns: 250,
+            expansion_ns: 100,
+            look_ns: 1_000,
+            link_change_ns: 150,
+            known_object_ns: 12,
+            sent_message_ns: 50,
+            sent_byte_ns: 1,
+        }
+    }
+}
+
+impl OverloadSettings {
+    /// The same in ticks of so many nanoseconds; a time that is not 0 is one tick at least.
+    fn rules(&self, tick_ns: u64) -> OverloadRules {
+        let ticks = |seconds: f32| {
+            let ticks = (f64::from(seconds) * 1e9 / tick_ns.max(1) as f64).round() as u32;
+            ticks.max(u32::from(seconds > 0.0))
+        };
+        let percent = |share: f32| (share * 100.0).round().clamp(1.0, 100.0) as u8;
+        OverloadRules {
+            rise_at: self.rise_at.loads(),
+            fall_at: self.fall_at.loads(),
+            smoothing_ticks: ticks(self.smoothing_s),
+            rise_ticks: ticks(self.rise_s),
+            fall_ticks: ticks(self.fall_s),
+            time_percent_min: percent(self.time_share_min),
+            effects: OverloadEffects {
+                update_doublings: self.update_doublings.min(UPDATE_DOUBLINGS_MAX),
+                deferred_percent: percent(self.deferred_share),
+            },
+        }
+    }
+}
+
+/// Beyond it a client could be told of a motion so late that it mistakes the motion's tick.
+const UPDATE_DOUBLINGS_MAX: u8 = 3;
+
+/// A step was taken: something is given up from this tick on, or taken up again; or the pace of time changed.
+///
+/// Who runs its ticks by a loop of its own and not by a [`Server`](crate::server::Server) slows that loop down to `time_percent`.
+#[derive(Message, Clone, Copy, Debug, PartialEq)]
+pub struct OverloadChanged {
+    /// What changed.
+    pub change: OverloadChange,
+    /// The mean load at which it did, as a share of the tick.
+    pub load: f32,
+}
+
+/// What was given up since the app began.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverloadStats {
+    /// Steps to a higher level.
+    pub rises: u64,
+    /// Steps to a lower one.
+    pub falls: u64,
+    /// Ticks at each level or a higher one, by [`OverloadLevel::number`]; the first are all ticks that were governed.
+    pub ticks: [u64; OverloadLevel::ALL.len()],
+    /// The highest level that was reached.
+    pub highest: OverloadLevel,
+}
+
+type Reckoner = Box<dyn FnMut(&World, &WorkCosts) -> u64 + Send + Sync>;
+
+/// What the last tick cost.
+#[derive(Resource, Default)]
+pub(crate) struct LoadMeter {
+    reckoners: Vec<Reckoner>,
+    running: Option<Stopwatch>,
+    measured_ns: Option<u64>,
+    /// Whether ticks are due at real times.
+    pub(crate) keeps_real_time: bool,
+}
+
+/// Tells the governor what work costs, for runs in which no clock decides.
+pub trait WorkAppExt {
+    /// Adds a reckoner: asked once a tick, it gives what its systems did since it was last asked, in nanoseconds. It goes by
+    /// what is the same in every run, and is only asked with [`LoadMeasure::Work`].
+    fn reckon_work(
+        &mut self,
+        reckoner: impl FnMut(&World, &WorkCosts) -> u64 + Send + Sync + 'static,
+    ) -> &mut Self;
+}
+
+impl WorkAppExt for App {
+    fn reckon_work(
+        &mut self,
+        reckoner: impl FnMut(&World, &WorkCosts) -> u64 + Send + Sync + 'static,
+    ) -> &mut Self {
+        let mut meter = self.world_mut().get_resource_or_init::<LoadMeter>();
+        meter.reckoners.push(Box::new(reckoner));
+        self
+    }
+}
+
+/// By how much a counter that only grows grew since it was last looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Growth(u64);
+
+impl Growth {
+    /// Looks at the counter.
+    pub const fn to(&mut self, now: u64) -> u64 {
+        let grown = now.saturating_sub(self.0);
+        self.0 = now;
+        grown
+    }
+}
+
+pub(super) fn install(app: &mut App) {
+    #[cfg(feature = "reflect")]
+    app.register_type::<OverloadSettings>();
+    app.init_resource::<OverloadSettings>()
+        .init_resource::<Overload>()
+        .init_resource::<OverloadStats>()
+        .init_resource::<LoadMeter>()
+        .add_message::<OverloadChanged>()
+        .hash_part("overload", |world, hasher| {
+            let overload = world.resource::<Overload>();
+            overload.digest(|word| hasher.write_u64(word));
+        });
+}
+
+/// Takes a step where the last tick's cost asks for it.
+pub(super) fn govern(world: &mut World) {
+    let measure = world.resource::<OverloadSettings>().measure;
+    let meter = world.resource::<LoadMeter>();
+    let is_timed = match measure {
+        LoadMeasure::Off => false,
+        LoadMeasure::Auto => meter.keeps_real_time,
+        LoadMeasure::Clock => true,
+        LoadMeasure::Work => {
+            let cost_ns = reckon(world);
+            observe(world, cost_ns);
+            return;
+        }
+    };
+    if !is_timed {
+        if world.resource::<Overload>().level() != OverloadLevel::Normal {
+            while let Some(change) = world.resource_mut::<Overload>().relax() {
+                tell(world, change);
+            }
+        }
+        return;
+    }
+    let mut meter = world.resource_mut::<LoadMeter>();
+    let measured = meter.measured_ns.take();
+    meter.running = Some(Stopwatch::start());
+    if let Some(cost_ns) = measured {
+        observe(world, cost_ns);
+    }
+}
+
+/// Behind the tick: how long it took.
+pub(super) fn stop_clock(mut meter: ResMut<LoadMeter>) {
+    if let Some(mut running) = meter.bypass_change_detection().running.take() {
+        meter.measured_ns = Some(running.lap_ns());
+    }
+}
+
+fn reckon(world: &mut World) -> u64 {
+    world.resource_scope(|world, mut meter: Mut<LoadMeter>| {
+        let costs = world.resource::<OverloadSettings>().costs;
+        let costs_ns = meter.reckoners.iter_mut();
+        costs_ns
+            .map(|reckoner| reckoner(world, &costs))
+            .fold(0, u64::saturating_add)
+    })
+}
+
+fn observe(world: &mut World, cost_ns: u64) {
+    let tick_ns = world.resource::<Time<Fixed>>().timestep().as_nanos();
+    let load = u128::from(cost_ns) * u128::from(LOAD_FULL) / tick_ns.max(1);
+    let load = u32::try_from(load).unwrap_or(LOAD_MAX);
+    let tick_ns = u64::try_from(tick_ns).unwrap_or(u64::MAX);
+    let rules = world.resource::<OverloadSettings>().rules(tick_ns);
+    let change = world.resource_mut::<Overload>().observe(load, &rules);
+    if let Some(change) = change {
+        tell(world, change);
+    }
+    let level = world.resource::<Overload>().level();
+    let mut stats = world.resource_mut::<OverloadStats>();
+    stats.ticks[..=level.number()]
+        .iter_mut()
+        .for_each(|ticks| *ticks += 1);
+}
+
+fn tell(world: &mut World, change: OverloadChange) {
+    let load = world.resource::<Overload>().load();
+    let mut stats = world.resource_mut::<OverloadStats>();
+    stats.rises += u64::from(change.to > change.from);
+    stats.falls += u64::from(change.to < change.from);
+    stats.highest = stats.highest.max(change.to);
+    world.write_message(OverloadChanged { change, load });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::{SimPlugin, clock};
+
+    /// What the next ticks are reckoned to cost, in milliseconds.
+    #[derive(Resource, Default)]
+    struct Cost(u64);
+
+    fn app(settings: OverloadSettings) -> App {
+        let mut app = App::new();
+        app.add_plugins((
+            bevy_time::TimePlugin,
+            SimPlugin {
+                tick_hz: Some(20.0),
+            },
+        ))
+        .init_resource::<Cost>()
+        .insert_resource(settings)
+        .reckon_work(|world, _| world.resource::<Cost>().0 * 1_000_000);
+        clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    fn levels_after(app: &mut App, cost_ms: u64, ticks: u32) -> Vec<OverloadLevel> {
+        app.world_mut().resource_mut::<Cost>().0 = cost_ms;
+        let mut levels = Vec::new();
+        for _ in 0..ticks {
+            app.update();
+            levels.push(app.world().resource::<Overload>().level());
+        }
+        levels.dedup();
+        levels
+    }
+
+    #[test]
+    fn by_the_cost_model_levels_follow_what_was_reckoned() {
+        let mut app = app(OverloadSettings {
+            measure: LoadMeasure::Work,
+            ..OverloadSettings::default()
+        });
+        assert_eq!(levels_after(&mut app, 39, 200), [OverloadLevel::Normal]);
+        assert_eq!(levels_after(&mut app, 80, 200), OverloadLevel::ALL);
+        assert_eq!(app.world().resource::<Overload>().time_percent(), 60);
+        let mut down = levels_after(&mut app, 10, 600);
+        down.reverse();
+        assert_eq!(down, OverloadLevel::ALL);
+        let stats = *app.world().resource::<OverloadStats>();
+        assert_eq!((stats.rises, stats.falls), (4, 4));
+        assert_eq!(stats.highest, OverloadLevel::TimeDilated);
+        assert_eq!(stats.ticks[0], 1000);
+        assert!(stats.ticks.is_sorted_by(|a, b| a > b) && stats.ticks[4] > 50);
+    }
+
+    #[test]
+    fn nothing_is_given_up_where_nobody_keeps_real_time_or_it_is_switched_off() {
+        for measure in [LoadMeasure::Auto, LoadMeasure::Off] {
+            let mut app = app(OverloadSettings {
+                measure,
+                ..OverloadSettings::default()
+            });
+            assert_eq!(levels_after(&mut app, 500, 100), [OverloadLevel::Normal]);
+        }
+        let mut app = app(OverloadSettings {
+            measure: LoadMeasure::Work,
+            ..OverloadSettings::default()
+        });
+        levels_after(&mut app, 500, 200);
+        let mut settings = app.world_mut().resource_mut::<OverloadSettings>();
+        settings.measure = LoadMeasure::Off;
+        assert_eq!(levels_after(&mut app, 500, 1), [OverloadLevel::Normal]);
+        assert_eq!(app.world().resource::<OverloadStats>().falls, 4);
+    }
+
+    #[test]
+    fn by_the_clock_a_tick_that_takes_too_long_counts() {
+        let mut app = app(OverloadSettings {
+            measure: LoadMeasure::Clock,
+            smoothing_s: 0.0,
+            rise_s: 0.0,
+            ..OverloadSettings::default()
+        });
+        // A tick that cannot but take longer than it may.
+        app.insert_resource(Time::<Fixed>::from_duration(
+            std::time::Duration::from_nanos(1),
+        ));
+        (0..20).for_each(|_| app.update());
+        let overload = app.world().resource::<Overload>();
+        assert_eq!(overload.level(), OverloadLevel::TimeDilated);
+        assert_eq!(overload.time_percent(), 25);
+    }
+
+    #[test]
+    fn settings_are_read_by_name_and_those_that_make_no_sense_do_not_panic() {
+        let text = "(measure: Work, rise_at: (stretch: 1, defer: 2, refuse: 3, dilate: 4))";
+        let settings: OverloadSettings = ron::from_str(text).unwrap();
+        assert_eq!(settings.measure, LoadMeasure::Work);
+        assert_eq!(settings.rules(50_000_000).rise_at[3], 4_000_000);
+        let defaults = OverloadSettings::default().rules(50_000_000);
+        assert_eq!(
+            (
+                defaults.smoothing_ticks,
+                defaults.rise_ticks,
+                defaults.fall_ticks
+            ),
+            (10, 20, 100)
+        );
+        let all = OverloadThresholds {
+            stretch: f32::NAN,
+            defer: -1.0,
+            refuse: f32::INFINITY,
+            dilate: f32::MIN,
+        };
+        let rules = OverloadSettings {
+            rise_at: all,
+            fall_at: all,
+            smoothing_s: f32::NAN,
+            rise_s: f32::INFINITY,
+            fall_s: -1.0,
+            update_doublings: 255,
+            deferred_share: f32::NAN,
+            time_share_min: -4.0,
+            ..OverloadSettings::default()
+        }
+        .rules(0);
+        let mut overload = Overload::default();
+        for load in [0, u32::MAX, 7] {
+            overload.observe(load, &rules);
+        }
+        assert_eq!(rules.effects.update_doublings, 3);
+    }
+}

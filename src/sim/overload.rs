@@ -1,0 +1,574 @@
+//! What a server gives up when its ticks take too long, and in which order it takes it up again.
+//!
+//! ```text
+//!         rise_at.stretch      rise_at.defer       rise_at.refuse      rise_at.dilate
+//! Normal ───────────────▶ UpdatesStretched ─▶ WorkDeferred ─▶ LoginsRefused ─▶ TimeDilated
+//!        ◀───────────────                  ◀─              ◀─               ◀─
+//!         fall_at.stretch      fall_at.defer       fall_at.refuse      fall_at.dilate
+//! ```
+//! A level holds all that those below it do. The *load* is what a tick cost over what it may, in millionths: the length of a tick
+//! in simulated time, which is its budget also while time is dilated. It is smoothed as an exponential mean, in which one tick
+//! counts for [`LOAD_MAX`] at most, so that a single stall moves nothing.
+//!
+//! Invariants: a step is to the next level, up or down; between two steps lie at least `rise_ticks` before one up and
+//! `fall_ticks` before one down; a load that stays the same never leads up and down again; the higher of two loads never leads
+//! to the lower level. Integers only: the same loads give the same levels on every machine.
+
+use bevy_ecs::prelude::Resource;
+use serde::{Deserialize, Serialize};
+
+/// The load of a tick that costs exactly its budget.
+pub const LOAD_FULL: u32 = 1_000_000;
+
+/// The most that one tick counts for: four budgets.
+pub const LOAD_MAX: u32 = 4 * LOAD_FULL;
+
+/// Steps in which the pace of time changes, in percent.
+const TIME_STEP: u8 = 5;
+
+/// How far a server is from doing all that it should, each with all before it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(feature = "reflect", derive(super::Reflect))]
+pub enum OverloadLevel {
+    /// It does everything.
+    #[default]
+    Normal,
+    /// Clients are told of the same objects less often.
+    UpdatesStretched,
+    /// Less is begun in a tick of what can wait: who comes into view, and paths.
+    WorkDeferred,
+    /// Nobody is let in: who logs in stands in the line.
+    LoginsRefused,
+    /// Simulated time passes more slowly than real time, and clients are told so.
+    TimeDilated,
+}
+
+impl OverloadLevel {
+    /// All levels, in the order in which they are reached.
+    pub const ALL: [Self; 5] = [
+        Self::Normal,
+        Self::UpdatesStretched,
+        Self::WorkDeferred,
+        Self::LoginsRefused,
+        Self::TimeDilated,
+    ];
+
+    /// The name in reports and event files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::UpdatesStretched => "updates_stretched",
+            Self::WorkDeferred => "work_deferred",
+            Self::LoginsRefused => "logins_refused",
+            Self::TimeDilated => "time_dilated",
+        }
+    }
+
+    /// Its place in [`ALL`](Self::ALL): 0 is normal.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self as usize
+    }
+
+    fn next(self) -> Option<Self> {
+        Self::ALL.get(self.number() + 1).copied()
+    }
+
+    fn previous(self) -> Option<Self> {
+        let before = self.number().checked_sub(1)?;
+        Self::ALL.get(before).copied()
+    }
+}
+
+/// When levels change, and what they do; as [`OverloadSettings`](super::OverloadSettings) says it, in ticks and integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverloadRules {
+    /// From which smoothed load on each level but the first is entered, in the order of the levels.
+    pub rise_at: [u32; 4],
+    /// Below which smoothed load each is left; what is above `rise_at` counts as that.
+    pub fall_at: [u32; 4],
+    /// Ticks that the mean of the load is about; 0 counts as 1.
+    pub smoothing_ticks: u32,
+    /// Ticks that a level lasts at least before the next one is entered, and a pace of time before it changes.
+    pub rise_ticks: u32,
+    /// Ticks that a level lasts at least before it is left.
+    pub fall_ticks: u32,
+    /// The slowest pace of time, in percent of real time; 0 counts as 1.
+    pub time_percent_min: u8,
+    /// What levels do.
+    pub effects: OverloadEffects,
+}
+
+/// How much each level gives up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OverloadEffects {
+    /// How often the time between two updates doubles.
+    pub update_doublings: u8,
+    /// What is left of the budgets of what can wait, in percent; 0 counts as 1.
+    pub deferred_percent: u8,
+}
+
+/// What was given up or taken up again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverloadChange {
+    /// The level so far.
+    pub from: OverloadLevel,
+    /// The level from now on: the next, or the same where only the pace of time changed.
+    pub to: OverloadLevel,
+    /// How fast simulated time is to pass from now on, in percent of real time.
+    pub time_percent: u8,
+}
+
+/// What is given up now. Whoever has a budget that a level shortens reads it here; nobody is told to.
+#[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overload {
+    level: OverloadLevel,
+    time_percent: u8,
+    /// The smoothed load.
+    load: u32,
+    /// Ticks since the level changed.
+    level_ticks: u32,
+    /// Ticks since the pace of time changed.
+    pace_ticks: u32,
+    effects: OverloadEffects,
+}
+
+impl Default for Overload {
+    fn default() -> Self {
+        Self {
+            level: OverloadLevel::Normal,
+            time_percent: 100,
+            load: 0,
+            level_ticks: 0,
+            pace_ticks: 0,
+            effects: OverloadEffects::default(),
+        }
+    }
+}
+
+impl Overload {
+    /// Takes what the last tick cost, in millionths of its budget. Call it once a tick. O(1).
+    pub fn observe(&mut self, load: u32, rules: &OverloadRules) -> Option<OverloadChange> {
+        let (mean, ticks) = (
+            i64::from(self.load),
+            i64::from(rules.smoothing_ticks.max(1)),
+        );
+        let mean = mean + (i64::from(load.min(LOAD_MAX)) - mean) / ticks;
+        self.load = u32::try_from(mean).unwrap_or(0);
+        self.level_ticks = self.level_ticks.saturating_add(1);
+        self.pace_ticks = self.pace_ticks.saturating_add(1);
+        self.effects = rules.effects;
+        let (from, from_percent) = (self.level, self.time_percent);
+        self.level = self.next_level(rules);
+        if self.level != from {
+            self.level_ticks = 0;
+        }
+        self.time_percent = self.next_pace(from, rules);
+        if self.time_percent != from_percent {
+            self.pace_ticks = 0;
+        }
+        self.change_since(from, from_percent)
+    }
+
+    /// Takes up one level again, whatever the load is: for a governor that is switched off. `None` where all is normal.
+    pub fn relax(&mut self) -> Option<OverloadChange> {
+        let (from, from_percent) = (self.level, self.time_percent);
+        *self = Self {
+            level: from.previous().unwrap_or_default(),
+            effects: self.effects,
+            ..Self::default()
+        };
+        self.change_since(from, from_percent)
+    }
+
+    const fn change_since(&self, from: OverloadLevel, percent: u8) -> Option<OverloadChange> {
+        let (to, time_percent) = (self.level, self.time_percent);
+        if from.number() == to.number() && percent == time_percent {
+            return None;
+        }
+        Some(OverloadChange {
+            from,
+            to,
+            time_percent,
+        })
+    }
+
+    fn next_level(&self, rules: &OverloadRules) -> OverloadLevel {
+        let number = self.level.number();
+        if let (Some(next), Some(&rise_at)) = (self.level.next(), rules.rise_at.get(number))
+            && self.load >= rise_at
+        {
+            let is_due = self.level_ticks > rules.rise_ticks;
+            return if is_due { next } else { self.level };
+        }
+        if let Some(previous) = self.level.previous() {
+            let fall_at = rules.fall_at[number - 1].min(rules.rise_at[number - 1]);
+            if self.load < fall_at && self.level_ticks > rules.fall_ticks {
+                return previous;
+            }
+        }
+        self.level
+    }
+
+    /// The pace at which ticks that cost so much are due when the one before is done.
+    fn next_pace(&self, from: OverloadLevel, rules: &OverloadRules) -> u8 {
+        if self.level != OverloadLevel::TimeDilated {
+            return 100;
+        }
+        if from == self.level && self.pace_ticks <= rules.rise_ticks {
+            return self.time_percent;
+        }
+        let percent = u64::from(LOAD_FULL) * 100 / u64::from(self.load.max(LOAD_FULL));
+        let stepped = percent as u8 / TIME_STEP * TIME_STEP;
+        stepped.max(rules.time_percent_min.clamp(1, 100))
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub const fn level(&self) -> OverloadLevel {
+        self.level
+    }
+
+    /// The smoothed load: what a tick cost over what it may.
+    #[must_use]
+    pub fn load(&self) -> f32 {
+        self.load as f32 / LOAD_FULL as f32
+    }
+
+    /// How fast simulated time is to pass, in percent of real time: 100 but at the last level.
+    #[must_use]
+    pub const fn time_percent(&self) -> u8 {
+        self.time_percent
+    }
+
+    /// How often the time between two updates of the same object is doubled: 0 while updates are not stretched.
+    #[must_use]
+    pub fn update_doublings(&self) -> u8 {
+        if self.level >= OverloadLevel::UpdatesStretched {
+            self.effects.update_doublings
+        } else {
+            0
+        }
+    }
+
+    /// What is left of a tick's budget for something that can wait: all of it while nothing is deferred, and else a share, but
+    /// never nothing of something, so that what waits comes to its turn.
+    #[must_use]
+    pub fn deferred(&self, budget: u64) -> u64 {
+        if self.level < OverloadLevel::WorkDeferred {
+            return budget;
+        }
+        let percent = u128::from(self.effects.deferred_percent.clamp(1, 100));
+        let left = u128::from(budget) * percent / 100;
+        // It is no more than the budget.
+        (left as u64).max(budget.min(1))
+    }
+
+    /// The same of a smaller number.
+    #[must_use]
+    pub fn deferred_u32(&self, budget: u32) -> u32 {
+        self.deferred(u64::from(budget)) as u32
+    }
+
+    /// Whether players are let in.
+    #[must_use]
+    pub fn admits_logins(&self) -> bool {
+        self.level < OverloadLevel::LoginsRefused
+    }
+
+    /// Shows all of the state as words.
+    pub fn digest(&self, mut word: impl FnMut(u64)) {
+        word((self.level.number() as u64) << 32 | u64::from(self.load));
+        word(u64::from(self.level_ticks) << 32 | u64::from(self.pace_ticks));
+        let OverloadEffects {
+            update_doublings,
+            deferred_percent,
+        } = self.effects;
+        let [time, doublings, deferred] =
+            [self.time_percent, update_doublings, deferred_percent].map(u64::from);
+        word(time << 16 | doublings << 8 | deferred);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OverloadLevel::{Normal, TimeDilated, UpdatesStretched, WorkDeferred};
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULES: OverloadRules = OverloadRules {
+        rise_at: [800_000, 900_000, 950_000, 1_000_000],
+        fall_at: [500_000, 600_000, 650_000, 700_000],
+        smoothing_ticks: 4,
+        rise_ticks: 3,
+        fall_ticks: 8,
+        time_percent_min: 25,
+        effects: OverloadEffects {
+            update_doublings: 1,
+            deferred_percent: 25,
+        },
+    };
+
+    /// A governor without any state but all that ever was: loads, and the levels and paces that it chose.
+    #[derive(Default)]
+    struct NaiveOverload {
+        loads: Vec<u32>,
+        chosen: Vec<(usize, u8)>,
+    }
+
+    impl NaiveOverload {
+        fn mean(&self, ticks: u32) -> i128 {
+            let ticks = i128::from(ticks.max(1));
+            self.loads.iter().fold(0, |mean, &load| {
+                mean + (i128::from(load.min(4_000_000)) - mean) / ticks
+            })
+        }
+
+        /// Ticks at the end, this one included, since something was last chosen otherwise.
+        fn since<T: PartialEq>(&self, of: impl Fn(&(usize, u8)) -> T, at_first: T) -> usize {
+            let chosen: Vec<T> = std::iter::once(at_first)
+                .chain(self.chosen.iter().map(of))
+                .collect();
+            let last = chosen.len() - 1;
+            (0..=last)
+                .take_while(|back| chosen[last - back] == chosen[last])
+                .count()
+        }
+
+        fn observe(&mut self, load: u32, rules: &OverloadRules) -> (usize, u8) {
+            self.loads.push(load);
+            let mean = self.mean(rules.smoothing_ticks);
+            let (level, percent) = self.chosen.last().copied().unwrap_or((0, 100));
+            let held = self.since(|chosen| chosen.0, 0);
+            let paced = self.since(|chosen| chosen.1, 100);
+            let may_rise = held > rules.rise_ticks as usize;
+            let may_fall = held > rules.fall_ticks as usize;
+            let wants_more = level < 4 && mean >= i128::from(rules.rise_at[level]);
+            let wants_less = level > 0
+                && mean < i128::from(rules.fall_at[level - 1].min(rules.rise_at[level - 1]));
+            let next = match (wants_more, wants_less) {
+                (true, _) if may_rise => level + 1,
+                (false, true) if may_fall => level - 1,
+                _ => level,
+            };
+            let pace = if next < 4 {
+                100
+            } else if level == 4 && paced <= rules.rise_ticks as usize {
+                percent
+            } else {
+                let needed = (100.0 * 1e6 / mean.max(1_000_000) as f64) as u8;
+                (needed - needed % 5).max(rules.time_percent_min.clamp(1, 100))
+            };
+            self.chosen.push((next, pace));
+            (next, pace)
+        }
+    }
+
+    fn rules() -> impl Strategy<Value = OverloadRules> {
+        let thresholds = || prop::array::uniform4(0..2_000_000_u32);
+        let ticks = (0..8_u32, 0..6_u32, 0..12_u32);
+        (thresholds(), thresholds(), ticks, any::<u8>()).prop_map(
+            |(rise_at, fall_at, (smoothing_ticks, rise_ticks, fall_ticks), time_percent_min)| {
+                OverloadRules {
+                    rise_at,
+                    fall_at,
+                    smoothing_ticks,
+                    rise_ticks,
+                    fall_ticks,
+                    time_percent_min,
+                    ..RULES
+                }
+            },
+        )
+    }
+
+    /// Spells of the same load.
+    fn loads() -> impl Strategy<Value = Vec<u32>> {
+        let spell = (0..3_000_000_u32, 1..30_usize);
+        prop::collection::vec(spell, 0..12).prop_map(|spells| {
+            let all = spells
+                .into_iter()
+                .flat_map(|(load, ticks)| vec![load; ticks]);
+            all.collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn it_does_what_a_naive_one_does(rules in rules(), loads in loads()) {
+            let (mut overload, mut naive) = (Overload::default(), NaiveOverload::default());
+            for load in loads {
+                let before = (overload.level(), overload.time_percent());
+                let change = overload.observe(load, &rules);
+                let now = (overload.level(), overload.time_percent());
+                prop_assert_eq!((now.0.number(), now.1), naive.observe(load, &rules));
+                let told = (now != before).then_some(OverloadChange {
+                    from: before.0, to: now.0, time_percent: now.1,
+                });
+                prop_assert_eq!(change, told);
+            }
+        }
+
+        #[test]
+        fn no_level_is_skipped_and_none_is_left_before_its_time(rules in rules(), loads in loads()) {
+            let (mut overload, mut last) = (Overload::default(), None);
+            for (tick, load) in (0_u32..).zip(loads) {
+                let Some(change) = overload.observe(load, &rules) else { continue };
+                let (from, to) = (change.from.number(), change.to.number());
+                prop_assert!(from.abs_diff(to) <= 1);
+                prop_assert!(change.time_percent == 100 || to == 4);
+                if from != to {
+                    let held = last.map_or(tick, |last| tick - last - 1);
+                    prop_assert!(held >= if to > from { rules.rise_ticks } else { rules.fall_ticks });
+                    last = Some(tick);
+                }
+            }
+        }
+
+        #[test]
+        fn without_load_all_is_normal_again_in_a_known_time(rules in rules(), loads in loads()) {
+            // What is never to be left has a threshold of nothing.
+            let rules = OverloadRules {
+                rise_at: rules.rise_at.map(|at| at.max(2_000)),
+                fall_at: rules.fall_at.map(|at| at.max(2_000)),
+                ..rules
+            };
+            let mut overload = Overload::default();
+            for load in loads {
+                overload.observe(load, &rules);
+            }
+            // The mean falls by a share of itself a tick, down to what integers do not divide; a level a dwell then.
+            let ticks = 20 * rules.smoothing_ticks.max(1) + 5 * (rules.fall_ticks + 1);
+            for _ in 0..ticks {
+                overload.observe(0, &rules);
+            }
+            prop_assert_eq!((overload.level(), overload.time_percent()), (Normal, 100));
+        }
+
+        #[test]
+        fn from_the_same_state_more_load_never_leads_to_a_lower_level(
+            rules in rules(), before in loads(), less in 0..3_000_000_u32, more in 0..3_000_000_u32,
+        ) {
+            let mut overload = Overload::default();
+            for load in before {
+                overload.observe(load, &rules);
+            }
+            let after = |load: u32| {
+                let mut overload = overload;
+                overload.observe(load, &rules);
+                (overload.level(), std::cmp::Reverse(overload.time_percent()))
+            };
+            prop_assert!(after(less.min(more)).0 <= after(less.max(more)).0);
+            // Of two dilated ones the one with more load is the slower.
+            if after(less).0 == after(more).0 {
+                prop_assert!(after(less.min(more)) <= after(less.max(more)));
+            }
+        }
+
+        #[test]
+        fn a_load_that_stays_leads_to_one_level_and_a_higher_one_to_no_lower(
+            rules in rules(), less in 0..3_000_000_u32, more in 0..3_000_000_u32,
+        ) {
+            let settle = |load: u32| {
+                let mut overload = Overload::default();
+                let mut levels = Vec::new();
+                for _ in 0..400 {
+                    overload.observe(load, &rules);
+                    levels.push(overload.level());
+                }
+                levels
+            };
+            let (low, high) = (settle(less.min(more)), settle(less.max(more)));
+            prop_assert!(low.is_sorted() && high.is_sorted(), "up only");
+            prop_assert!(low.last() <= high.last());
+        }
+    }
+
+    fn after(overload: &mut Overload, load: u32, ticks: u32) -> Vec<(OverloadLevel, u8)> {
+        let changes = (0..ticks).filter_map(|_| overload.observe(load, &RULES));
+        changes
+            .map(|change| (change.to, change.time_percent))
+            .collect()
+    }
+
+    #[test]
+    fn it_goes_up_level_by_level_and_comes_back_in_the_reverse_order() {
+        let mut overload = Overload::default();
+        let up = after(&mut overload, 2_000_000, 60);
+        let levels: Vec<_> = up.iter().map(|change| change.0.number()).collect();
+        assert!(levels.is_sorted() && levels[..4] == [1, 2, 3, 4], "{up:?}");
+        assert_eq!(up.last(), Some(&(TimeDilated, 50)));
+        let down = after(&mut overload, 0, 120);
+        let levels = down.iter().map(|change| change.0.number());
+        let mut levels: Vec<_> = levels.collect();
+        levels.dedup();
+        assert_eq!(levels[levels.len() - 4..], [3, 2, 1, 0], "{down:?}");
+        assert_eq!(overload.time_percent(), 100);
+    }
+
+    #[test]
+    fn between_its_thresholds_a_level_stays() {
+        let mut overload = Overload::default();
+        assert_eq!(after(&mut overload, 790_000, 100), []);
+        assert_eq!(
+            after(&mut overload, 850_000, 100),
+            [(UpdatesStretched, 100)]
+        );
+        assert_eq!(after(&mut overload, 510_000, 100), []);
+        assert_eq!(after(&mut overload, 490_000, 100), [(Normal, 100)]);
+    }
+
+    #[test]
+    fn a_single_stall_moves_nothing() {
+        let rules = OverloadRules {
+            smoothing_ticks: 10,
+            ..RULES
+        };
+        let mut overload = Overload::default();
+        for tick in 0..100 {
+            let load = if tick == 50 { u32::MAX } else { 300_000 };
+            assert_eq!(overload.observe(load, &rules), None, "{tick}");
+        }
+    }
+
+    #[test]
+    fn each_level_gives_up_what_it_says_and_what_those_before_it_do() {
+        let mut overload = Overload::default();
+        let given_up = |overload: &Overload| {
+            let waits = overload.deferred(40) == 10;
+            let stretches = overload.update_doublings() == 1;
+            let is_dilated = overload.time_percent() < 100;
+            [stretches, waits, !overload.admits_logins(), is_dilated]
+        };
+        let mut seen = vec![given_up(&overload)];
+        for _ in 0..40 {
+            if overload.observe(3_000_000, &RULES).is_some() {
+                seen.push(given_up(&overload));
+            }
+        }
+        let of_levels: Vec<_> = (0..5).map(|n| [0, 1, 2, 3].map(|of| of < n)).collect();
+        assert_eq!(seen[..5], of_levels);
+        assert_eq!(overload.deferred(3), 1, "never nothing of something");
+        assert_eq!(
+            [0, u64::MAX].map(|all| overload.deferred(all) > 0),
+            [false, true]
+        );
+    }
+
+    #[test]
+    fn switched_off_it_takes_up_a_level_after_the_other() {
+        let mut overload = Overload::default();
+        after(&mut overload, 960_000, 60);
+        assert!(overload.level() > WorkDeferred);
+        let mut levels = vec![overload.level().number()];
+        while let Some(change) = overload.relax() {
+            levels.push(change.to.number());
+        }
+        assert_eq!(levels, [3, 2, 1, 0]);
+    }
+}

@@ -1,0 +1,44 @@
+//! What one client is told about its session, which belongs to no scene.
+
+use crate::outbox::BatchPart;
+use crate::wire::{Hello, SessionNotice};
+
+/// Notices that wait for the next line, as bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClientNotices(Vec<u8>);
+
+impl ClientNotices {
+    /// Adds one.
+    pub fn tell(&mut self, notice: SessionNotice) {
+        notice.write(&mut self.0);
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets those that wait.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Appends them to the line in hand as one message, behind the greeting if its client had none. They lie outside the byte
+    /// budget; gives the bytes of the greeting, which does not.
+    pub fn fill(&mut self, greeted: &mut bool, part: &mut BatchPart, hello: Hello) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        let is_greeted = std::mem::replace(greeted, true);
+        let bytes = part.write_reliable(|bytes| {
+            if !is_greeted {
+                hello.write(bytes);
+            }
+            bytes.extend_from_slice(&self.0);
+        });
+        let of_notices = self.0.len();
+        self.0.clear();
+        bytes - of_notices
+    }
+}

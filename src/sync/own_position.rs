@@ -1,0 +1,88 @@
+//! Where a client's own object stands, told exactly: to everybody where a scene begins, and from there on to whoever numbers its
+//! inputs.
+
+use glam::Vec2;
+
+use crate::outbox::BatchPart;
+use crate::wire::write_own_position;
+
+/// Ticks without news after which what was told last is told again, reliably: a packet that is lost with nothing after it would
+/// leave the client beside its object for good.
+const CONFIRM_TICKS: u64 = 6;
+
+/// What was told last.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnPositionTold {
+    last: Option<(u16, Vec2)>,
+    tick: u64,
+    is_confirmed: bool,
+}
+
+impl OwnPositionTold {
+    /// Appends where the object stands when its client begins, reliably. Gives the bytes.
+    pub fn begin(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
+        (self.last, self.tick, self.is_confirmed) = (Some((input, position)), tick, true);
+        part.write_reliable(|bytes| write_own_position(bytes, position))
+    }
+
+    /// Appends what is new to the line in hand: a position of `tick`, with all inputs handled up to `input`. Gives the bytes.
+    pub fn fill(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
+        let write = |bytes: &mut Vec<u8>| write_own_position(bytes, position);
+        let now = Some((input, position));
+        if now != self.last {
+            (self.last, self.tick, self.is_confirmed) = (now, tick, false);
+            part.write_unreliable(write)
+        } else if !self.is_confirmed && tick - self.tick.min(tick) >= CONFIRM_TICKS {
+            self.is_confirmed = true;
+            part.write_reliable(write)
+        } else {
+            0
+        }
+    }
+
+    /// Shows what reaches later ticks, as words; none before the first was told.
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        if let Some((input, position)) = self.last {
+            word(u64::from(position.x.to_bits()) << 32 | u64::from(position.y.to_bits()));
+            word(self.tick << 17 | u64::from(input) << 1 | u64::from(self.is_confirmed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::ClientId;
+
+    #[test]
+    fn news_are_told_once_unreliably_and_once_more_when_they_end() {
+        let (mut told, mut part) = (OwnPositionTold::default(), BatchPart::default());
+        let script = [(10, 1, 1.0), (11, 2, 1.5), (12, 3, 1.5), (13, 3, 2.0)];
+        let rest = (14..40).map(|tick| (tick, 3, 2.0));
+        for (tick, input, x) in script.into_iter().chain(rest) {
+            part.begin(ClientId(tick), 1, input);
+            told.fill(&mut part, input, Vec2::new(x, 0.0), u64::from(tick));
+            part.end();
+        }
+        let lines: Vec<_> = part
+            .lines()
+            .map(|line| {
+                (
+                    line.head.client.0,
+                    line.reliable.len(),
+                    line.unreliable.len(),
+                )
+            })
+            .collect();
+        let expected = [10, 11, 12, 13].map(|tick| (tick, 0, 1));
+        assert_eq!(lines[..4], expected);
+        assert_eq!(lines[4..], [(19, 1, 0)]);
+        part.begin(ClientId(40), 2, 3);
+        told.begin(&mut part, 3, Vec2::ONE, 40);
+        assert_eq!(
+            told.fill(&mut part, 3, Vec2::ONE, 40),
+            0,
+            "it was just told"
+        );
+    }
+}
