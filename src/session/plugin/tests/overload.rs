@@ -105,8 +105,8 @@ fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
     let mut app = governed(|_| ());
     let client = say_login(&mut app, 1);
     assert_eq!(spend(&mut app, 100), OverloadLevel::TimeDilated);
-    assert_eq!(app.world().resource::<Overload>().time_percent(), 100);
-    app.world_mut().resource_mut::<Cost>().0 = 200;
+    // A little more than this, with what sessions themselves do.
+    app.world_mut().resource_mut::<Cost>().0 = 190;
     app.update();
     let half = SessionNotice::TimeRate { percent: 50 };
     assert_eq!(told(&app, client), [half]);
