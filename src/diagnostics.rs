@@ -12,7 +12,7 @@ use crate::inbox::Inbox;
 use crate::nav::NavStats;
 use crate::outbox::OutboxStats;
 use crate::session::Sessions;
-use crate::sim::TickObservers;
+use crate::sim::{Overload, TickObservers};
 use crate::world::SceneObjects;
 
 /// Live objects of all scenes.
@@ -27,10 +27,12 @@ pub const VIEWS_QUEUED: DiagnosticPath = DiagnosticPath::const_new("throng/views
 pub const PATHS_WAITING: DiagnosticPath = DiagnosticPath::const_new("throng/paths_waiting");
 /// Messages that wait in the inbox.
 pub const INBOX_BACKLOG: DiagnosticPath = DiagnosticPath::const_new("throng/inbox_backlog");
+/// How much is given up because ticks take too long: [`OverloadLevel::number`](crate::sim::OverloadLevel::number).
+pub const OVERLOAD_LEVEL: DiagnosticPath = DiagnosticPath::const_new("throng/overload_level");
 /// Bytes sent since the app began.
 pub const SENT_BYTES: DiagnosticPath = DiagnosticPath::const_new("throng/sent_bytes");
 
-/// Measures after every tick; a look at each scene and six resources. Bevy's `DiagnosticsPlugin` need not be there.
+/// Measures after every tick; a look at each scene and seven resources. Bevy's `DiagnosticsPlugin` need not be there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TickDiagnosticsPlugin;
 
@@ -43,6 +45,7 @@ impl Plugin for TickDiagnosticsPlugin {
             VIEWS_QUEUED,
             PATHS_WAITING,
             INBOX_BACKLOG,
+            OVERLOAD_LEVEL,
         ] {
             app.register_diagnostic(Diagnostic::new(path));
         }
@@ -59,6 +62,7 @@ fn measure(
     nav: Option<Res<NavStats>>,
     inbox: Option<Res<Inbox>>,
     outbox: Option<Res<OutboxStats>>,
+    overload: Res<Overload>,
 ) {
     let objects = scenes.iter().map(|objects| u64::from(objects.len())).sum();
     let values = [
@@ -68,6 +72,7 @@ fn measure(
         (VIEWS_QUEUED, aoi.map(|aoi| aoi.queued)),
         (PATHS_WAITING, nav.map(|nav| nav.waiting)),
         (INBOX_BACKLOG, inbox.map(|inbox| inbox.backlog() as u64)),
+        (OVERLOAD_LEVEL, Some(overload.level().number() as u64)),
         (SENT_BYTES, outbox.map(|outbox| outbox.bytes)),
     ];
     for (path, value) in values {

@@ -292,6 +292,7 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::{LoadMeasure, OverloadSettings, WorkAppExt};
 
     #[test]
     fn a_step_is_a_tick_and_start_up_is_none() {
@@ -341,6 +342,25 @@ mod tests {
             })
             .build();
         assert_eq!(server.world().resource::<Told>().0, 5);
+    }
+
+    #[test]
+    fn while_time_is_dilated_ticks_are_further_apart_in_real_time() {
+        let mut server = Server::builder()
+            .tick_hz(20.0)
+            .configure(|app| {
+                app.insert_resource(OverloadSettings {
+                    measure: LoadMeasure::Work,
+                    ..OverloadSettings::default()
+                })
+                .reckon_work(|_, _| 100_000_000);
+            })
+            .build();
+        assert_eq!(server.real_tick(), Duration::from_millis(50));
+        server.step(200);
+        assert_eq!(server.real_tick(), Duration::from_millis(100));
+        let time = server.world().resource::<Time<Fixed>>();
+        assert_eq!(time.timestep(), Duration::from_millis(50), "simulated");
     }
 
     #[test]

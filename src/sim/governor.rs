@@ -377,7 +377,7 @@ mod tests {
             ..OverloadSettings::default()
         });
         assert_eq!(levels_after(&mut app, 39, 200), [OverloadLevel::Normal]);
-        assert_eq!(levels_after(&mut app, 80, 200), OverloadLevel::ALL);
+        assert_eq!(levels_after(&mut app, 80, 200), OverloadLevel::ALL[1..]);
         assert_eq!(app.world().resource::<Overload>().time_percent(), 60);
         let mut down = levels_after(&mut app, 10, 600);
         down.reverse();

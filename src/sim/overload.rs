@@ -424,7 +424,8 @@ mod tests {
                 prop_assert!(change.time_percent == 100 || to == 4);
                 if from != to {
                     let held = last.map_or(tick, |last| tick - last - 1);
-                    prop_assert!(held >= if to > from { rules.rise_ticks } else { rules.fall_ticks });
+                    let least = if to > from { rules.rise_ticks } else { rules.fall_ticks };
+                    prop_assert!(held >= least);
                     last = Some(tick);
                 }
             }

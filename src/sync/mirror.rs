@@ -487,8 +487,8 @@ fn set(values: &mut AttributeValues, attributes: &[Attribute]) {
 mod tests {
     use super::*;
     use crate::wire::{
-        write_delta_head, write_despawn, write_motion, write_own, write_remote_head, write_scene,
-        write_snapshot_head,
+        Hello, write_delta_head, write_despawn, write_motion, write_own, write_remote_head,
+        write_scene, write_snapshot_head,
     };
     use proptest::prelude::*;
 
@@ -630,6 +630,34 @@ mod tests {
             (mirror.object(7).unwrap().motion, mirror.ignored()),
             (walk(8), 5)
         );
+    }
+
+    #[test]
+    fn motion_is_reckoned_at_the_pace_that_time_has() {
+        let mut mirror = Mirror::default();
+        let hello = Hello {
+            client: 1,
+            tick_millihertz: 20_000,
+            tick: 0,
+            mtu_bytes: 1200,
+        };
+        let walks = Motion::of(0, Vec2::ZERO, Vec2::X, 0, 0);
+        let begins = packet(0, 1, |bytes| {
+            hello.write(bytes);
+            write_scene(bytes, 4, Vec2::splat(10.0));
+            write_snapshot_head(bytes, 7, 0, 1, walks, 0);
+        });
+        mirror.receive(&begins).unwrap();
+        let after = |mirror: &Mirror| mirror.position_after(7, 2.0).unwrap().x;
+        assert_eq!((mirror.time_percent(), after(&mirror)), (100, 2.0));
+        let slower = packet(1, 1, |bytes| {
+            SessionNotice::TimeRate { percent: 25 }.write(bytes);
+        });
+        mirror.receive(&slower).unwrap();
+        // A tick is as long as ever; of real time it takes four times as much.
+        let of_tick = mirror.position(7, mirror.tick()).unwrap().x;
+        assert_eq!((mirror.time_percent(), of_tick), (25, 0.05));
+        assert_eq!(after(&mirror), of_tick + 0.5);
     }
 
     proptest! {

@@ -19,6 +19,8 @@ fn ticks_of(name: &str) -> u64 {
         "auction" => 110,
         // The zone has begun to close.
         "royale" => 205,
+        // Logins are refused, and time is dilated.
+        "overload" => 830,
         _ => 300,
     }
 }
@@ -149,6 +151,11 @@ fn the_raid_is_the_same_however_it_is_played() {
 }
 
 #[test]
+fn overload_is_the_same_however_it_is_played() {
+    is_the_same_however_it_is_played("overload");
+}
+
+#[test]
 fn every_built_in_scenario_is_compared() {
     assert_eq!(
         BUILT_IN.map(|built_in| built_in.name),
@@ -160,7 +167,8 @@ fn every_built_in_scenario_is_compared() {
             "churn",
             "auction",
             "royale",
-            "raid"
+            "raid",
+            "overload"
         ]
     );
 }

@@ -8,7 +8,7 @@ use throng::scenario::{self, BUILT_IN};
 use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
-const GOLDEN: [(&str, u64, &str); 8] = [
+const GOLDEN: [(&str, u64, &str); 9] = [
     ("town", 60, "e9e87239fdfded93"),
     ("siege", 140, "e5541dda7dc9cfc6"),
     ("boss", 60, "68f55f195d285a2f"),
@@ -17,6 +17,7 @@ const GOLDEN: [(&str, u64, &str); 8] = [
     ("auction", 60, "f0a9a24f8e269fe8"),
     ("royale", 60, "25c1797b2f0d3e2a"),
     ("raid", 60, "4e455138b9b9d566"),
+    ("overload", 300, "0000000000000000"),
 ];
 
 #[test]

@@ -26,6 +26,7 @@ mod match_log;
 mod movingai;
 mod mutated;
 mod outputs;
+mod overload;
 mod packets;
 mod path_command;
 mod pictures;

@@ -413,7 +413,8 @@ fn check_says_what_is_in_a_file_and_goes_on_after_a_bad_one() {
             "churn",
             "auction",
             "royale",
-            "raid"
+            "raid",
+            "overload"
         ])
         .code,
         0

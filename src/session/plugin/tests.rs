@@ -2,6 +2,7 @@
 
 mod life;
 mod nobody;
+mod overload;
 mod refused;
 
 use bevy_app::App;

@@ -1,0 +1,161 @@
+//! What sessions do while ticks take too long.
+
+use super::*;
+use crate::inbox::ClientQuota;
+use crate::session::SessionState;
+use crate::sim::{
+    LOAD_FULL, LoadMeasure, Overload, OverloadLevel, OverloadSettings, OverloadThresholds,
+    WorkAppExt,
+};
+use crate::wire::SessionNotice;
+
+/// The share of a tick that ticks are reckoned to take, in percent.
+#[derive(Resource, Default)]
+struct Cost(u64);
+
+/// A level a tick, up and down.
+fn governed(change: impl FnOnce(&mut SessionSettings)) -> App {
+    let (mut app, _) = welcomed();
+    let mut settings = SessionSettings::default();
+    change(&mut settings);
+    let none = OverloadThresholds {
+        stretch: 0.5,
+        defer: 0.5,
+        refuse: 0.5,
+        dilate: 0.5,
+    };
+    app.insert_resource(settings)
+        .insert_resource(OverloadSettings {
+            measure: LoadMeasure::Work,
+            smoothing_s: 0.0,
+            rise_s: 0.0,
+            fall_s: 0.0,
+            fall_at: none,
+            ..OverloadSettings::default()
+        })
+        .init_resource::<Cost>()
+        .reckon_work(|world, _| {
+            let tick = world.resource::<bevy_time::Time<bevy_time::Fixed>>();
+            tick.timestep().as_nanos() as u64 * world.resource::<Cost>().0 / 100
+        });
+    app
+}
+
+fn spend(app: &mut App, percent: u64) -> OverloadLevel {
+    app.world_mut().resource_mut::<Cost>().0 = percent;
+    (0..6).for_each(|_| app.update());
+    app.world().resource::<Overload>().level()
+}
+
+fn say_login(app: &mut App, player: u64) -> ClientId {
+    let client = connect_as(app, player);
+    send(app, client, ClientMessage::login(player));
+    app.update();
+    client
+}
+
+fn state(app: &App, client: ClientId) -> Option<SessionState> {
+    let sessions = app.world().resource::<Sessions>();
+    sessions.get(client).map(|session| session.state)
+}
+
+fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
+    let told = written::<ClientTold>(app).into_iter();
+    told.filter(|told| told.client == client)
+        .map(|told| told.notice)
+        .collect()
+}
+
+#[test]
+fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_order() {
+    let mut app = governed(|settings| settings.queue_max = 2);
+    let inside = say_login(&mut app, 1);
+    assert_eq!(state(&app, inside), Some(SessionState::InWorld));
+    assert_eq!(spend(&mut app, 97), OverloadLevel::LoginsRefused);
+
+    let first = say_login(&mut app, 2);
+    assert_eq!(state(&app, first), Some(SessionState::Queued));
+    assert_eq!(told(&app, first), [SessionNotice::Queued { place: 1 }]);
+    let second = say_login(&mut app, 3);
+    assert_eq!(told(&app, second), [SessionNotice::Queued { place: 2 }]);
+    // There is room inside, and none in the line.
+    let third = say_login(&mut app, 4);
+    assert_eq!(state(&app, third), None);
+    let closed = written::<SessionClosed>(&app);
+    assert_eq!(closed.last().unwrap().reason, LogoutReason::Full);
+    (0..100).for_each(|_| app.update());
+    assert_eq!(state(&app, first), Some(SessionState::Queued));
+    assert_eq!(state(&app, inside), Some(SessionState::InWorld));
+
+    app.world_mut().resource_mut::<Cost>().0 = 0;
+    app.update();
+    assert_eq!(
+        app.world().resource::<Overload>().level(),
+        OverloadLevel::WorkDeferred
+    );
+    let players: Vec<u64> = written::<LoggedIn>(&app)
+        .iter()
+        .map(|login| login.player.0)
+        .collect();
+    assert_eq!(players, [2, 3]);
+}
+
+#[test]
+fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
+    let mut app = governed(|_| ());
+    let client = say_login(&mut app, 1);
+    assert_eq!(spend(&mut app, 100), OverloadLevel::TimeDilated);
+    // A little more than this, with what sessions themselves do.
+    app.world_mut().resource_mut::<Cost>().0 = 190;
+    app.update();
+    let half = SessionNotice::TimeRate { percent: 50 };
+    assert_eq!(told(&app, client), [half]);
+    let late = say_login(&mut app, 2);
+    let said = told(&app, late);
+    assert!(said.contains(&half), "{said:?}");
+    assert_eq!(told(&app, client), []);
+    app.update();
+    assert_eq!(told(&app, late), []);
+    app.world_mut().resource_mut::<Cost>().0 = 0;
+    app.update();
+    let whole = SessionNotice::TimeRate { percent: 100 };
+    assert!(told(&app, client).contains(&whole) && told(&app, late).contains(&whole));
+    app.update();
+    assert_eq!(told(&app, client), []);
+}
+
+#[test]
+fn who_sends_as_ever_while_time_is_dilated_is_no_flooder() {
+    let refused = |percent: u64| {
+        let mut app = governed(|_| ());
+        app.insert_resource(InboxSettings {
+            quota: ClientQuota {
+                messages_per_s: 64,
+                messages_max: 8,
+                offences_max: 50,
+                ..ClientQuota::default()
+            },
+            ..InboxSettings::default()
+        });
+        let client = say_login(&mut app, 1);
+        spend(&mut app, percent);
+        let transport = app.world().resource::<TransportHandle>().clone();
+        let ping = ClientMessage::Face { heading: 1 }.to_bytes();
+        for _ in 0..100 {
+            // At a quarter of the pace four times as many come within a tick.
+            for _ in 0..4 {
+                let _ = transport.receive(client, &ping);
+            }
+            app.update();
+        }
+        let counters = app.world().resource::<Inbox>().counters();
+        (counters.refused, state(&app, client))
+    };
+    assert_eq!(
+        refused(u64::from(LOAD_FULL)),
+        (0, Some(SessionState::InWorld))
+    );
+    // At the pace of real time that is a flood.
+    let (count, session) = refused(0);
+    assert!(count > 50 && session.is_none());
+}

@@ -1,0 +1,86 @@
+//! Promise: a server whose ticks take too long gives up one thing after the other, and takes all of it up again; and where one of
+//! these steps does nothing, the scenario that plays it says so.
+
+use throng::scenario::{self, Loaded, Report, RunOptions, Verdict};
+use throng::sim::LoadMeasure;
+
+use crate::rig::{Folder, Play, start};
+
+fn played(loaded: Loaded, threads: usize, ticks: u64) -> Report {
+    let play = Play {
+        threads,
+        ticks,
+        ..Play::default()
+    };
+    let mut run = start(loaded, play);
+    while run.step().unwrap() {}
+    run.finish().unwrap()
+}
+
+/// The expectations that a run of so many seconds breaks when a step of the scenario is changed.
+fn broken(seconds: u64, change: impl FnOnce(&mut throng::sim::OverloadSettings)) -> Vec<String> {
+    let mut loaded = scenario::load("overload").unwrap();
+    change(&mut loaded.scenario.settings.overload);
+    let report = played(loaded, 2, seconds * 20);
+    let broken = report.expectations.into_iter();
+    let broken = broken.filter(|judged| judged.verdict == Verdict::Broken);
+    broken.map(|judged| judged.text).collect()
+}
+
+#[test]
+fn every_step_is_reached_and_left_the_same_on_any_number_of_threads() {
+    let whole = |threads| played(scenario::load("overload").unwrap(), threads, 1700);
+    let (one, four) = (whole(1), whole(4));
+    assert!(one.is_ok(), "{:#?}", one.expectations);
+    assert_eq!(one.state_hash, four.state_hash);
+    let figures = |report: &Report| serde_json::to_value(report.overload).unwrap();
+    assert_eq!(figures(&one), figures(&four));
+}
+
+#[test]
+fn a_step_that_does_nothing_is_found() {
+    let has = |broken: &[String], what: &str| broken.iter().any(|text| text.contains(what));
+    let stretched = broken(21, |settings| settings.update_doublings = 0);
+    assert!(has(&stretched, "sync.deltas at most"), "{stretched:?}");
+    let deferred = broken(31, |settings| settings.deferred_share = 1.0);
+    assert!(has(&deferred, "paths.found at most"), "{deferred:?}");
+    let dilated = broken(51, |settings| settings.time_share_min = 1.0);
+    assert!(
+        has(&dilated, "overload.time_percent at most"),
+        "{dilated:?}"
+    );
+    // Logins never refused: the thresholds beyond are never reached.
+    let admitted = broken(51, |settings| {
+        (settings.rise_at.refuse, settings.rise_at.dilate) = (9.0, 9.0);
+    });
+    assert!(has(&admitted, "clients.logins at most"), "{admitted:?}");
+    let off = broken(21, |settings| settings.measure = LoadMeasure::Off);
+    assert!(has(&off, "overload.level at least 1"), "{off:?}");
+}
+
+#[test]
+fn each_step_is_a_line_of_the_events() {
+    let folder = Folder::new();
+    let events = folder.write("events.jsonl", "");
+    let to = std::fs::File::create(&events).unwrap();
+    let options = RunOptions {
+        ticks: Some(440),
+        events: Some(Box::new(std::io::BufWriter::new(to))),
+        ..RunOptions::default()
+    };
+    let loaded = scenario::load("overload").unwrap();
+    let mut run = scenario::ScenarioRun::new(loaded, options).unwrap();
+    while run.step().unwrap() {}
+    run.finish().unwrap();
+    let text = std::fs::read_to_string(&events).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let steps: Vec<[String; 2]> = lines
+        .filter(|line: &serde_json::Value| line["type"] == "overload")
+        .map(|line| ["from", "to"].map(|end| line[end].as_str().unwrap().to_owned()))
+        .collect();
+    let expected = [
+        ["normal", "updates_stretched"],
+        ["updates_stretched", "work_deferred"],
+    ];
+    assert_eq!(steps, expected);
+}
