@@ -11,7 +11,6 @@
 //! use bevy_ecs::prelude::*;
 //! use glam::Vec2;
 //! use throng::directory::{MemoryDisk, StoreAnswers, close_directory};
-//! use throng::inbox::offer;
 //! use throng::prelude::*;
 //!
 //! #[derive(Component)]
@@ -56,8 +55,10 @@
 //! }
 //!
 //! fn log_in(server: &mut Server) -> Result<Entity, Box<dyn std::error::Error>> {
-//!     let client = connect(server.world_mut(), true)?;
-//!     offer(server.world_mut(), client, &ClientMessage::Login { player: 7 }.to_bytes())?;
+//!     // Its transport vouches for who it is; without that an `Authenticator` has to.
+//!     let client = connect(server.world_mut(), Connected::player(7).ready())?;
+//!     let transport = server.world().resource::<TransportHandle>().clone();
+//!     transport.receive(client, &ClientMessage::login(7).to_bytes())?;
 //!     server.step(2);
 //!     Ok(server.world().resource::<Players>().entity(PlayerId(7)).expect("it was loaded"))
 //! }

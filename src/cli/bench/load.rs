@@ -86,6 +86,10 @@ fn sum(bytes: impl Iterator<Item = u8>) -> u64 {
 }
 
 /// A byte a tile, read in one go, by a buffer, and a byte at a time.
+#[expect(
+    clippy::unbuffered_bytes,
+    reason = "what a read a byte costs is what is asked"
+)]
 fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failure> {
     let path = files.path(MapFormat::Raw);
     let mut times = [const { Vec::new() }; 2];

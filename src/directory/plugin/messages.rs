@@ -73,7 +73,6 @@ pub struct Transfer {
 /// use bevy_app::App;
 /// use bevy_ecs::prelude::*;
 /// use throng::directory::{LookUpAnswer, LookUpRequest, MemoryDisk, StoreAnswers, close_directory};
-/// use throng::inbox::offer;
 /// use throng::prelude::*;
 /// use throng::wire::Value;
 ///
@@ -117,8 +116,9 @@ pub struct Transfer {
 /// let disk = MemoryDisk::default();
 /// let mut other = game("town-1", &disk);
 /// let scene = open_scene(other.world_mut(), SceneSpec::default(), ())?;
-/// let client = connect(other.world_mut(), true)?;
-/// offer(other.world_mut(), client, &ClientMessage::Login { player: 7 }.to_bytes())?;
+/// let client = connect(other.world_mut(), Connected::player(7).ready())?;
+/// let transport = other.world().resource::<TransportHandle>().clone();
+/// transport.receive(client, &ClientMessage::login(7).to_bytes())?;
 /// other.step(2);
 /// let gear = vec![3, 1, 4];
 /// let zoe = Character { name: "Zoë".to_owned(), level: 12, power: 3_400, guild: 5, gear };

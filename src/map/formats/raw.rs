@@ -52,7 +52,7 @@ fn blocked(tiles: &[u8]) -> u64 {
     for (nth, eight) in eights.iter().enumerate() {
         let bytes = u64::from_le_bytes(*eight);
         // The highest bit of each byte is set where any of its bits is.
-        let is_any = ((bytes & LOW) + LOW | bytes) >> 7 & LOWEST;
+        let is_any = ((((bytes & LOW) + LOW) | bytes) >> 7) & LOWEST;
         word |= (is_any.wrapping_mul(GATHER) >> 56) << (8 * nth);
     }
     for (nth, &tile) in rest.iter().enumerate() {
