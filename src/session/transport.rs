@@ -105,8 +105,8 @@ impl TransportHandle {
     }
 
     /// Keeps what comes in from now on, to be taken with [`take_record`](Self::take_record) and fed to another server; or
-    /// forgets it. What is not taken is kept up to a million events; what comes after those is not,
-    /// and nothing tells.
+    /// forgets it. What is not taken is kept up to a million events; what comes after those is
+    /// [counted](Self::unrecorded) and not kept.
     pub fn set_recording(&self, is_on: bool) {
         lock(&self.intake).set_recording(is_on);
     }
@@ -115,6 +115,12 @@ impl TransportHandle {
     #[must_use]
     pub fn take_record(&self) -> Vec<TransportEvent> {
         lock(&self.intake).take_record()
+    }
+
+    /// How many events came since the recording began and were not kept. A recording that lacks any is not to be fed.
+    #[must_use]
+    pub fn unrecorded(&self) -> u64 {
+        lock(&self.intake).unrecorded()
     }
 
     /// Feeds what another handle recorded. Numbers come out as they were where this is all that was ever fed.

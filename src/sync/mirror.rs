@@ -118,6 +118,7 @@ pub struct Mirror {
     slower_percent: u8,
     input: u16,
     own_position: Option<OwnPosition>,
+    received: u32,
 }
 
 /// Notices that a mirror keeps for whoever asks; older ones are forgotten.
@@ -153,6 +154,7 @@ impl Mirror {
             self.input = header.input;
         }
         self.packets += 1;
+        let mut is_welcomed = false;
         let mut reader = Reader::new(messages);
         if !reliable && header.epoch != self.epoch {
             self.ignored += 1;
@@ -170,6 +172,13 @@ impl Mirror {
                 ServerMessage::Notice(notice) => {
                     if let SessionNotice::TimeRate { percent } = notice {
                         self.slower_percent = 100 - percent.clamp(1, 100);
+                    }
+                    is_welcomed |= matches!(notice, SessionNotice::Welcome { .. });
+                    if let SessionNotice::Continued { keeps } = notice {
+                        self.epoch = header.epoch;
+                        if !keeps {
+                            self.forget();
+                        }
                     }
                     if self.notices.len() == NOTICES_MAX {
                         self.notices.remove(0);
@@ -196,6 +205,10 @@ impl Mirror {
                 continue;
             }
             self.apply(message, tick, reliable)?;
+        }
+        if reliable {
+            let before = if is_welcomed { 0 } else { self.received };
+            self.received = before.wrapping_add(messages.len() as u32);
         }
         self.tick = self.tick.max(widen(self.tick, header.tick));
         Ok(())
@@ -384,6 +397,18 @@ impl Mirror {
     #[must_use]
     pub const fn tick_s(&self) -> f32 {
         self.tick_s
+    }
+
+    /// Its connection is lost, and packets come over another one from now on. What it knows stays until the server says
+    /// otherwise.
+    pub fn reconnect(&mut self) {
+        (self.sequence, self.reassembler) = (None, Reassembler::default());
+    }
+
+    /// What *Resume* says of how far it got: the bytes of the reliable messages of its connection.
+    #[must_use]
+    pub const fn received(&self) -> u32 {
+        self.received
     }
 
     /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.

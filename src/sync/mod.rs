@@ -24,6 +24,7 @@
 //! | `allowance` | how much that may be |
 //! | `notices` | what one client is told about its session |
 //! | `own_position` | where its own object stands, exactly |
+//! | `kept` | what it was told of late, for the case that its connection is lost |
 //! | `counters` | what was sent, by kind |
 //! | `mirror` | a client in memory |
 //! | `predictor`, `server_clock` | a client's own object ahead of the server; which tick it is there |
@@ -47,6 +48,7 @@ mod announce;
 mod attribute_set;
 mod client;
 mod counters;
+mod kept;
 mod masks;
 mod membership;
 mod mirror;

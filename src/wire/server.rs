@@ -260,12 +260,18 @@ const ANNOUNCE: u8 = 9;
 const REMOTE: u8 = 10;
 const REMOTE_DELTA: u8 = 11;
 const FORGET: u8 = 12;
-const OWN_POSITION: u8 = 20;
+const OWN_POSITION: u8 = 21;
 
 /// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
 
 impl<'a> ServerMessage<'a> {
+    /// Whether a message of this kind is an *Announce*.
+    #[must_use]
+    pub(crate) const fn is_announce(kind: u8) -> bool {
+        kind == ANNOUNCE
+    }
+
     /// Reads the next message of a packet.
     ///
     /// # Errors

@@ -34,6 +34,7 @@ mod players_kept;
 mod plugins;
 mod postgres_store;
 mod program;
+mod recorded;
 mod rig;
 mod scenario_files;
 mod scenarios;

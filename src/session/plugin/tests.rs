@@ -4,6 +4,7 @@ mod life;
 mod nobody;
 mod overload;
 mod refused;
+mod returning;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
