@@ -66,7 +66,7 @@ impl Plugin for MatchmakingPlugin {
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()
             .init_resource::<MatchmakingStats>()
-            .init_resource::<Held>()
+            .init_resource::<TicketsOnHold>()
             .add_message::<LoggedOut>()
             .add_message::<LinkLost>()
             .add_message::<Resumed>()
@@ -104,7 +104,7 @@ impl Plugin for MatchmakingPlugin {
                 world
                     .resource::<Matchmaker>()
                     .digest(&mut |word| hasher.write_u64(word));
-                let held = world.resource::<Held>();
+                let held = world.resource::<TicketsOnHold>();
                 held.0.digest(&mut |word| hasher.write_u64(word));
             });
     }
@@ -189,7 +189,7 @@ impl DerefMut for Matchmaker {
 
 /// What waits for players whose connection is lost.
 #[derive(Resource, Clone, Debug, Default)]
-struct Held(HeldTickets);
+struct TicketsOnHold(HeldTickets);
 
 /// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
 /// same as to write the messages, and is answered by the same: a party that waits no more cannot give up. To
@@ -373,7 +373,7 @@ fn queue_tickets(
     mut requests: MessageReader<QueueRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
-    mut held: ResMut<Held>,
+    mut held: ResMut<TicketsOnHold>,
     (mut queued, mut cancelled): (MessageWriter<TicketQueued>, MessageWriter<TicketCancelled>),
     mut refused: MessageWriter<TicketRefused>,
 ) {
@@ -412,7 +412,7 @@ fn queue_tickets(
 fn cancel_tickets(
     mut requests: MessageReader<CancelRequest>,
     mut logged_out: MessageReader<LoggedOut>,
-    mut held: ResMut<Held>,
+    mut held: ResMut<TicketsOnHold>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
     mut cancelled: MessageWriter<TicketCancelled>,
@@ -460,7 +460,7 @@ fn cancel_tickets(
 fn hold_tickets(
     mut lost: MessageReader<LinkLost>,
     mut resumed: MessageReader<Resumed>,
-    mut held: ResMut<Held>,
+    mut held: ResMut<TicketsOnHold>,
     mut matchmaker: ResMut<Matchmaker>,
     mut cancelled: MessageWriter<TicketCancelled>,
     mut requests: MessageWriter<QueueRequest>,

@@ -51,7 +51,10 @@ fn meadow() -> TestServer {
                 commands.spawn((Player, player, ControlledBy::new(client), Speed(5.0), place));
             }
         }
-        app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
+        app.add_systems(
+            FixedUpdate,
+            welcome.after(SimSystems::Ingest).before(SimSystems::Think),
+        );
     }
     let mut server = TestServer::builder().seed(3).configure(game).build();
     open_scene(server.world_mut(), SceneSpec::default(), ()).unwrap();

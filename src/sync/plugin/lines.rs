@@ -91,12 +91,7 @@ pub(super) fn write_lines(
         state.fill_parting(last, input, hello, &mut stats.sent);
         state.keep_line(last, before, &[], (tick.0, settings.kept(tick_s)));
     }
-    let is_behind = clients.iter_mut().filter(|state| state.is_behind);
-    behind.write_batch(is_behind.map(|state| {
-        state.is_behind = false;
-        let client = state.client;
-        ClientBehind { client }
-    }));
+    tell_behind(clients, &mut behind);
     close_gone(closing, (clients, gone), last, hello);
     let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
     stats.links = count(|state| state.links.len());
@@ -105,6 +100,16 @@ pub(super) fn write_lines(
         std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
         stats.sent.add(std::mem::take(&mut worker.sent));
     }
+}
+
+/// For whom more was to be kept than may, its session is to be ended.
+fn tell_behind(clients: &mut [ClientState], behind: &mut MessageWriter<ClientBehind>) {
+    let is_behind = clients.iter_mut().filter(|state| state.is_behind);
+    behind.write_batch(is_behind.map(|state| {
+        state.is_behind = false;
+        let client = state.client;
+        ClientBehind { client }
+    }));
 }
 
 fn hello_to(hello: Hello, client: ClientId) -> Hello {

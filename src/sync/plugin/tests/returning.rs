@@ -10,7 +10,7 @@ use crate::world::{Player, PlayerId};
 
 /// Something that happens.
 #[derive(Clone, Debug)]
-enum Step {
+enum GapStep {
     Hurt(usize, u32),
     /// An object jumps, or goes out of sight.
     Jump(usize, u8),
@@ -29,18 +29,18 @@ enum Step {
     ReturnInVain,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<GapStep>> {
     let other = 0..OTHERS;
     let step = prop_oneof![
-        4 => (other.clone(), 1..500_u32).prop_map(|(of, value)| Step::Hurt(of, value)),
-        3 => (other.clone(), any::<u8>()).prop_map(|(of, to)| Step::Jump(of, to)),
-        5 => (other, any::<bool>()).prop_map(|(of, to_all)| Step::Announce(of, to_all)),
-        1 => Just(Step::Cross),
-        1 => Just(Step::Die),
-        6 => (1..6_u8).prop_map(Step::Wait),
-        4 => (1..9_u8).prop_map(Step::Cut),
-        4 => prop::bool::weighted(0.8).prop_map(Step::Return),
-        1 => Just(Step::ReturnInVain),
+        4 => (other.clone(), 1..500_u32).prop_map(|(of, value)| GapStep::Hurt(of, value)),
+        3 => (other.clone(), any::<u8>()).prop_map(|(of, to)| GapStep::Jump(of, to)),
+        5 => (other, any::<bool>()).prop_map(|(of, to_all)| GapStep::Announce(of, to_all)),
+        1 => Just(GapStep::Cross),
+        1 => Just(GapStep::Die),
+        6 => (1..6_u8).prop_map(GapStep::Wait),
+        4 => (1..9_u8).prop_map(GapStep::Cut),
+        4 => prop::bool::weighted(0.8).prop_map(GapStep::Return),
+        1 => Just(GapStep::ReturnInVain),
     ];
     prop::collection::vec(step, 0..60)
 }
@@ -235,18 +235,18 @@ impl Comeback {
         sessions.get(sessions.of(PlayerId(PLAYER))?).copied()
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &GapStep) {
         let world = self.app.world_mut();
         match *step {
-            Step::Hurt(of, value) => {
+            GapStep::Hurt(of, value) => {
                 world.get_mut::<Health>(self.others[of]).unwrap().0 = value;
             }
-            Step::Jump(of, to) => {
+            GapStep::Jump(of, to) => {
                 let far = if to < 60 { 700.0 } else { 0.0 };
                 let at = Vec2::new(10.0 + far + f32::from(to) / 8.0, 45.0);
                 let _ = teleport(world, self.others[of], at);
             }
-            Step::Announce(of, to_all) => {
+            GapStep::Announce(of, to_all) => {
                 self.said += 1;
                 let from = world.get::<Object>(self.others[of]).unwrap().reference();
                 let scope = if to_all {
@@ -263,7 +263,7 @@ impl Comeback {
                 });
                 self.tick();
             }
-            Step::Cross => {
+            GapStep::Cross => {
                 if let Some(entity) = self.session().and_then(|session| session.controls) {
                     let world = self.app.world_mut();
                     let here = world.get::<Object>(entity).unwrap().scene_entity();
@@ -272,7 +272,7 @@ impl Comeback {
                 }
                 self.tick();
             }
-            Step::Die => {
+            GapStep::Die => {
                 if let Some(session) = self.session()
                     && let Some(entity) = session.controls
                 {
@@ -283,10 +283,10 @@ impl Comeback {
                     world.resource_mut::<Births>().0.push((tick + 4, by));
                 }
             }
-            Step::Wait(ticks) => (0..ticks).for_each(|_| self.tick()),
-            Step::Cut(noticed_in) => self.cut(noticed_in),
-            Step::Return(keeps) => self.come_back(keeps),
-            Step::ReturnInVain => {
+            GapStep::Wait(ticks) => (0..ticks).for_each(|_| self.tick()),
+            GapStep::Cut(noticed_in) => self.cut(noticed_in),
+            GapStep::Return(keeps) => self.come_back(keeps),
+            GapStep::ReturnInVain => {
                 if self.is_away() {
                     self.come_back(true);
                     self.line.0.lock().unwrap().is_cut = true;
@@ -342,7 +342,7 @@ impl Comeback {
 
     /// All comes to rest, and the client has what it should.
     fn rest(&mut self) -> Result<Vec<Vec<u8>>, String> {
-        self.step(&Step::Return(true));
+        self.step(&GapStep::Return(true));
         (0..40).for_each(|_| self.tick());
         let end = self.line.0.lock().unwrap();
         if let Some(fault) = &end.fault {
@@ -359,7 +359,7 @@ impl Comeback {
 }
 
 /// One that is away now and then has what one has that never was.
-fn check(script: &[Step], loads: bool, kept_bytes_max: u32) -> Result<(), TestCaseError> {
+fn check(script: &[GapStep], loads: bool, kept_bytes_max: u32) -> Result<(), TestCaseError> {
     let [(expected, _), (found, forgot)] = [true, false].map(|is_never_away| {
         let mut comeback = Comeback::new(is_never_away, loads, kept_bytes_max);
         script.iter().for_each(|step| comeback.step(step));
@@ -408,12 +408,12 @@ fn told_after(ticks: u32, hurt_every: u32) -> (bool, usize) {
     comeback.cut(1);
     for tick in 0..ticks {
         if tick % hurt_every == 0 {
-            comeback.step(&Step::Hurt(tick as usize % OTHERS, tick + 2));
+            comeback.step(&GapStep::Hurt(tick as usize % OTHERS, tick + 2));
         }
         comeback.tick();
     }
     let before = comeback.line.0.lock().unwrap().announced.len();
-    comeback.step(&Step::Announce(0, true));
+    comeback.step(&GapStep::Announce(0, true));
     comeback.come_back(true);
     comeback.app.update();
     let mut end = comeback.line.0.lock().unwrap();
@@ -446,7 +446,7 @@ fn who_misses_more_announcements_than_are_kept_is_told_that_it_is_behind() {
     (0..10).for_each(|_| comeback.tick());
     comeback.cut(1);
     for _ in 0..40 {
-        comeback.step(&Step::Announce(0, true));
+        comeback.step(&GapStep::Announce(0, true));
     }
     assert!(comeback.session().is_none());
 }
