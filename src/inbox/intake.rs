@@ -1,6 +1,6 @@
 //! The one place at which transports and the tick meet: connections and messages, behind a lock that is held for moments.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::queue::{DisconnectReason, InboxLimits, MessageQueue, Refused};
 use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
@@ -85,6 +85,19 @@ pub enum TransportEvent {
     Disconnected(ClientId, DisconnectReason),
 }
 
+/// An address as words, for a hash.
+pub(crate) fn address_words(address: Option<SocketAddr>) -> [u64; 3] {
+    let Some(address) = address else {
+        return [0; 3];
+    };
+    let (family, bits) = match address.ip() {
+        IpAddr::V4(ip) => (4, u128::from(ip.to_bits())),
+        IpAddr::V6(ip) => (6, ip.to_bits()),
+    };
+    let port = u64::from(address.port());
+    [family << 16 | port, (bits >> 64) as u64, bits as u64]
+}
+
 /// Connections that are new, and the messages of all.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
@@ -96,6 +109,8 @@ pub(crate) struct Intake {
     /// Connections refused since the last tick.
     refused: u64,
     record: Option<Vec<TransportEvent>>,
+    /// What was not kept of the recording.
+    unrecorded: u64,
 }
 
 impl Intake {
@@ -126,11 +141,33 @@ impl Intake {
     }
 
     fn note(&mut self, event: impl FnOnce() -> TransportEvent) {
-        if let Some(record) = &mut self.record
-            && record.len() < RECORDED_MAX
-        {
-            record.push(event());
+        match &mut self.record {
+            Some(record) if record.len() < RECORDED_MAX => record.push(event()),
+            Some(_) => self.unrecorded += 1,
+            None => {}
         }
+    }
+
+    /// Shows all that reaches later ticks, as words.
+    pub fn digest(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.connected) << 32 | self.new.len() as u64);
+        word(self.refused);
+        for (client, connected) in &self.new {
+            word(
+                u64::from(client.0) << 2
+                    | u64::from(connected.receives) << 1
+                    | u64::from(connected.loads),
+            );
+            word(connected.claims.player.map_or(u64::MAX, |player| player.0));
+            let address = address_words(connected.address);
+            address.into_iter().for_each(&mut word);
+            // No turn is theirs yet, so their messages are not among those of all others.
+            for message in self.queue.lane(*client) {
+                word(u64::from(message.number));
+                message.bytes.iter().for_each(|&byte| word(u64::from(byte)));
+            }
+        }
+        self.queue.digest(word);
     }
 
     pub fn begin_tick(&mut self, tick: u64, limits: InboxLimits) {
@@ -149,7 +186,13 @@ impl Intake {
 
     /// Keeps what happens from now on, or does not.
     pub fn set_recording(&mut self, is_on: bool) {
+        self.unrecorded = 0;
         self.record = is_on.then(Vec::new);
+    }
+
+    /// How much of what happened since the recording began was not kept.
+    pub const fn unrecorded(&self) -> u64 {
+        self.unrecorded
     }
 
     /// Takes what was kept since the last time.
@@ -161,6 +204,19 @@ impl Intake {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_recording_does_not_keep_is_counted() {
+        let mut intake = Intake::default();
+        intake.set_recording(true);
+        for _ in 0..RECORDED_MAX + 3 {
+            intake.disconnect(ClientId(9), DisconnectReason::Lost);
+        }
+        assert_eq!(intake.unrecorded(), 3);
+        assert_eq!(intake.take_record().len(), RECORDED_MAX);
+        intake.set_recording(true);
+        assert_eq!(intake.unrecorded(), 0);
+    }
 
     #[test]
     fn what_comes_of_a_client_waits_until_the_tick_knows_it() {

@@ -27,8 +27,8 @@ mod quota;
 pub mod reference;
 
 pub use budget::{BacklogLength, BudgetRule, MessageCosts, WorkBudget, WorkSpan};
-pub(crate) use intake::Intake;
 pub use intake::{Connected, TransportClaims, TransportEvent};
+pub(crate) use intake::{Intake, address_words};
 pub(crate) use plugin::lock;
 pub use plugin::{Inbox, InboxPlugin, InboxSettings};
 pub use queue::{

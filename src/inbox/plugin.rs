@@ -37,7 +37,7 @@ impl Plugin for InboxPlugin {
                     hasher.write_u64(u64::from(message.number));
                     hasher.write_bytes(&message.bytes);
                 }
-                intake.queue.digest(|word| hasher.write_u64(word));
+                intake.digest(|word| hasher.write_u64(word));
             });
     }
 

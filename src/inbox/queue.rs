@@ -590,6 +590,17 @@ impl MessageQueue {
             .is_some_and(|lane| lane.ended.is_none())
     }
 
+    /// The messages of a client that wait, oldest first.
+    pub fn lane(&self, client: ClientId) -> impl Iterator<Item = &InboundMessage> {
+        self.lane_from(self.lanes.get(&client).map_or(NONE, |lane| lane.head))
+    }
+
+    fn lane_from(&self, head: u32) -> impl Iterator<Item = &InboundMessage> {
+        let node = |at: u32| self.nodes.get(at as usize);
+        let lane = std::iter::successors(node(head), move |before| node(before.next));
+        lane.map(|node| &node.message)
+    }
+
     /// The messages that wait, lane by lane in the order of turns.
     pub fn iter(&self) -> impl Iterator<Item = &InboundMessage> {
         let lane_of = |client: &ClientId, is_player: bool| {
@@ -601,16 +612,20 @@ impl MessageQueue {
             .newcomers
             .iter()
             .filter_map(move |of| lane_of(of, false));
-        players.chain(newcomers).flat_map(|head| {
-            let node = |at: u32| self.nodes.get(at as usize);
-            let lane = std::iter::successors(node(head), move |before| node(before.next));
-            lane.map(|node| &node.message)
-        })
+        players
+            .chain(newcomers)
+            .flat_map(|head| self.lane_from(head))
     }
 
     /// Shows all that reaches later ticks beside the messages, as words; the same for the same state.
     pub fn digest(&self, mut word: impl FnMut(u64)) {
         word(u64::from(self.turn));
+        for client in self.refused.iter().chain(&self.flooding) {
+            word(u64::from(client.0));
+        }
+        for (client, reason) in &self.ended {
+            word(u64::from(client.0) << 1 | *reason as u64);
+        }
         let mut sum = [0u64; 2];
         for (client, lane) in &self.lanes {
             // In no order, so each is mixed by itself and added up.
@@ -620,6 +635,7 @@ impl MessageQueue {
                 | u64::from(lane.is_flooding) << 2
                 | u64::from(lane.is_listed) << 1
                 | u64::from(lane.ended.is_some())
+                | lane.ended.map_or(0, |reason| reason as u64) << 62
                 | u64::from(lane.is_known) << 63;
             for word in lane.tokens.words() {
                 mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -25,6 +25,7 @@
 //! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
 //! | `found`, `quality` | a match, and how good it is |
 //! | `rematch`, `penalties`, `proposals` | who met of late; who may not queue; who is asked to accept |
+//! | `held` | tickets of parties that lack somebody whose connection is lost |
 //! | `open_mode`, `matcher` | a mode at work, of either kind; all modes together |
 //! | `stats` | what a mode counts |
 //! | `plugin` | requests, facts and the heartbeat in the tick |
@@ -36,6 +37,7 @@
 //! few: see [`Groups`].
 
 mod found;
+mod held;
 mod matcher;
 mod mode;
 mod open_mode;

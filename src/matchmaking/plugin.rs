@@ -6,6 +6,7 @@
 //!              AnswerRequest ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
 //!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
 //!              LoggedOut ─────▶ [cancel_tickets] ──▶ TicketCancelled
+//!              LinkLost ──────▶ [hold_tickets]   ──▶ TicketCancelled, and held; Resumed ─▶ TicketQueued
 //!              WatchRequest ──▶ [watch_rooms]
 //!              BackfillRequest ▶ [fill_matches]  ──▶ MatchFilled
 //! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
@@ -14,6 +15,10 @@
 //! heartbeat is longer, and a request made on the tick of a heartbeat takes part in it. The requests of one
 //! tick are handled in the order in which they were written, all cancellations after all parties that queue,
 //! so that a party that queues and leaves at once is gone.
+//!
+//! A party of which a player's connection is lost waits no more, so that nobody is matched with somebody who is not there. When
+//! all its players are back it waits again, with the time that it waited before; if one of them is logged out, or the party
+//! itself asks for something else, it does not.
 //!
 //! Invariant after every tick: [`Matchmaker::conserved`].
 //!
@@ -31,13 +36,14 @@ use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
 use super::found::{HeartbeatOutcome, Match};
+use super::held::HeldTickets;
 use super::matcher::Matcher;
 use super::mode::ModeError;
 use super::open_mode::OpenMode;
 use super::pack::backfill::Backfill;
 use super::queue_mode::QueueMode;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
-use crate::session::LoggedOut;
+use crate::session::{LinkLost, LoggedOut, Resumed};
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 use crate::world::Players;
 
@@ -60,7 +66,10 @@ impl Plugin for MatchmakingPlugin {
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()
             .init_resource::<MatchmakingStats>()
+            .init_resource::<TicketsOnHold>()
             .add_message::<LoggedOut>()
+            .add_message::<LinkLost>()
+            .add_message::<Resumed>()
             .add_message::<QueueRequest>()
             .add_message::<CancelRequest>()
             .add_message::<AnswerRequest>()
@@ -79,6 +88,7 @@ impl Plugin for MatchmakingPlugin {
             .add_systems(
                 FixedUpdate,
                 (
+                    hold_tickets,
                     queue_tickets,
                     answer_matches,
                     cancel_tickets,
@@ -94,6 +104,8 @@ impl Plugin for MatchmakingPlugin {
                 world
                     .resource::<Matchmaker>()
                     .digest(&mut |word| hasher.write_u64(word));
+                let held = world.resource::<TicketsOnHold>();
+                held.0.digest(&mut |word| hasher.write_u64(word));
             });
     }
 
@@ -174,6 +186,10 @@ impl DerefMut for Matchmaker {
         &mut self.0
     }
 }
+
+/// What waits for players whose connection is lost.
+#[derive(Resource, Clone, Debug, Default)]
+struct TicketsOnHold(HeldTickets);
 
 /// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
 /// same as to write the messages, and is answered by the same: a party that waits no more cannot give up. To
@@ -357,7 +373,8 @@ fn queue_tickets(
     mut requests: MessageReader<QueueRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
-    mut queued: MessageWriter<TicketQueued>,
+    mut held: ResMut<TicketsOnHold>,
+    (mut queued, mut cancelled): (MessageWriter<TicketQueued>, MessageWriter<TicketCancelled>),
     mut refused: MessageWriter<TicketRefused>,
 ) {
     for request in requests.read() {
@@ -366,7 +383,18 @@ fn queue_tickets(
         ticket.since_tick = ticket.since_tick.min(tick.0);
         match matchmaker.queue(ticket.clone()) {
             Ok(()) => {
+                let party = ticket.party;
                 queued.write(TicketQueued { ticket });
+                let ticket = matchmaker.ticket(party);
+                if ticket.is_some_and(|ticket| held.0.lacks_somebody(ticket))
+                    && let Ok(ticket) = matchmaker.cancel(party)
+                {
+                    cancelled.write(TicketCancelled {
+                        party,
+                        mode: ticket.mode,
+                    });
+                    held.0.hold(ticket);
+                }
             }
             Err(error) => {
                 stats.queue_refused += 1;
@@ -384,12 +412,20 @@ fn queue_tickets(
 fn cancel_tickets(
     mut requests: MessageReader<CancelRequest>,
     mut logged_out: MessageReader<LoggedOut>,
+    mut held: ResMut<TicketsOnHold>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
     mut cancelled: MessageWriter<TicketCancelled>,
     mut refused: MessageWriter<TicketRefused>,
 ) {
     for &CancelRequest { party, player } in requests.read() {
+        // One that is held waits no more already; it is not to wait again.
+        let of = held.0.of(party).map(|ticket| ticket.members.clone());
+        if let Some(members) = of
+            && player.is_none_or(|player| members.contains(&player))
+        {
+            held.0.drop_of(members[0]);
+        }
         let ticket = match player {
             Some(player) => matchmaker.cancel_by(party, player),
             None => matchmaker.cancel(party),
@@ -410,12 +446,40 @@ fn cancel_tickets(
     }
     // They watch no room any more, either.
     for logged_out in logged_out.read() {
+        held.0.log_out(logged_out.player.into(), logged_out.client);
         if let Some(ticket) = matchmaker.remove_player(logged_out.player) {
             cancelled.write(TicketCancelled {
                 party: ticket.party,
                 mode: ticket.mode,
             });
         }
+    }
+}
+
+/// Parties of which somebody's connection is lost wait no more, and again when all are back.
+fn hold_tickets(
+    mut lost: MessageReader<LinkLost>,
+    mut resumed: MessageReader<Resumed>,
+    mut held: ResMut<TicketsOnHold>,
+    mut matchmaker: ResMut<Matchmaker>,
+    mut cancelled: MessageWriter<TicketCancelled>,
+    mut requests: MessageWriter<QueueRequest>,
+) {
+    for lost in lost.read() {
+        held.0.lose(lost.player.into(), lost.client);
+        let party = matchmaker.party_of(lost.player);
+        let ticket = party.and_then(|party| matchmaker.cancel(party).ok());
+        if let Some(ticket) = ticket {
+            cancelled.write(TicketCancelled {
+                party: ticket.party,
+                mode: ticket.mode,
+            });
+            held.0.hold(ticket);
+        }
+    }
+    for resumed in resumed.read() {
+        let ticket = held.0.come_back(resumed.player.into(), resumed.client);
+        requests.write_batch(ticket.map(|ticket| QueueRequest { ticket }));
     }
 }
 

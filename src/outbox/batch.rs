@@ -305,6 +305,20 @@ impl BatchPart {
         }
     }
 
+    /// Takes the last line back, which must have ended.
+    pub fn drop_last(&mut self) {
+        debug_assert!(self.open.is_none(), "the line has ended");
+        self.lines.pop();
+        let Ends {
+            reliable,
+            unreliable,
+            bytes,
+        } = self.ends();
+        self.reliable.truncate(reliable as usize);
+        self.unreliable.truncate(unreliable as usize);
+        self.bytes.truncate(bytes as usize);
+    }
+
     /// Where the last ended line ends.
     fn ends(&self) -> Ends {
         self.lines
@@ -483,6 +497,6 @@ mod tests {
     fn a_reason_has_a_number_that_reads_back() {
         let reasons = (0..=255).filter_map(CloseReason::of);
         let numbers: Vec<u8> = reasons.map(CloseReason::number).collect();
-        assert_eq!(numbers, Vec::from_iter(1..=12));
+        assert_eq!(numbers, Vec::from_iter(1..=13));
     }
 }

@@ -160,6 +160,12 @@ impl Authentication {
         self.take(into);
     }
 
+    /// How many logins the hook was asked of and has in hand.
+    pub(super) fn outstanding(&self) -> usize {
+        // Each has a share in the list into which it answers.
+        Arc::strong_count(&self.answers) - 1
+    }
+
     /// Takes the answers that are there.
     pub(super) fn take(&self, into: &mut Vec<LoginAnswered>) {
         into.append(&mut self.answers.lock().unwrap_or_else(PoisonError::into_inner));

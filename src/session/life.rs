@@ -53,6 +53,9 @@ pub struct Session {
     pub claims: TransportClaims,
     /// The session that it goes on with, if it resumed one.
     pub resumed_from: Option<ClientId>,
+    /// The bytes of the reliable class that its client had of the connection before, by its own word; `None` where it has
+    /// nothing any more, or resumed nothing.
+    pub received: Option<u32>,
     pub(super) loads: bool,
     pub(super) class: AdmissionClass,
     /// Who it is by the hook.
@@ -61,6 +64,8 @@ pub struct Session {
     /// The place in the line that it was told.
     pub(super) place: u32,
     pub(super) token: ResumeToken,
+    /// The token with which it was resumed, until its client is heard.
+    pub(super) former_token: Option<ResumeToken>,
     /// The scene that it was told to load, and whether it is ready for it.
     pub(super) loading: Option<(SceneId, bool)>,
     pub(super) numbers_inputs: bool,
@@ -78,7 +83,13 @@ impl Session {
     /// Whether it may be told of a scene.
     #[must_use]
     pub fn is_ready_for(&self, scene: SceneId) -> bool {
-        self.state != SessionState::LinkDead && (!self.loads || self.loading == Some((scene, true)))
+        self.state != SessionState::LinkDead && self.has_loaded(scene)
+    }
+
+    /// Whether the client, there or away, has what it needs of a scene.
+    #[must_use]
+    pub fn has_loaded(&self, scene: SceneId) -> bool {
+        !self.loads || self.loading == Some((scene, true))
     }
 
     pub(super) const fn is_newcomer(&self) -> bool {
@@ -101,6 +112,16 @@ impl Session {
         word(self.is_player.map_or(u64::MAX, |player| player.0));
         word(self.since);
         word(self.due);
+        word(self.heard);
+        word(u64::from(self.place) << 1 | u64::from(self.former_token.is_some()));
+        word(
+            self.resumed_from.map_or(0, |before| u64::from(before.0)) << 32
+                | u64::from(self.received.unwrap_or(u32::MAX)),
+        );
+        word(self.claims.player.map_or(u64::MAX, |player| player.0));
+        crate::inbox::address_words(self.address)
+            .into_iter()
+            .for_each(&mut word);
         let loading = self.loading.map_or(0, |(scene, is_ready)| {
             u64::from(scene.0) << 2 | 2 | u64::from(is_ready)
         });

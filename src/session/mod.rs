@@ -12,6 +12,7 @@
 //! | `sessions`, `life` | the list of sessions; one of them, and where it is in its life |
 //! | `rules`, `reasons` | their limits; why they end |
 //! | `admission` | who goes in next |
+//! | `returning`, `former` | who comes back over another connection; the numbers that it had |
 //! | `authentication` | the hook that says who a client is |
 //! | `token` | how a client proves that a session is its own |
 //! | `plugin` | sessions in the tick; control; what clients send |
@@ -23,11 +24,13 @@
 
 mod admission;
 mod authentication;
+mod former;
 mod life;
 #[cfg(test)]
 mod model;
 mod plugin;
 mod reasons;
+mod returning;
 mod rules;
 mod sessions;
 mod token;

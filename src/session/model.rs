@@ -4,8 +4,9 @@ use bevy_ecs::prelude::*;
 use proptest::prelude::*;
 
 use crate::inbox::Connected;
+use crate::session::returning::ReturnAnswer;
 use crate::session::rules::SessionRules;
-use crate::session::sessions::SessionEffect;
+use crate::session::sessions::{ReturnTicket, SessionEffect};
 use crate::session::{AdmissionClass, LogoutReason, SessionKey, SessionState, Sessions};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
@@ -20,6 +21,7 @@ const RULES: SessionRules = SessionRules {
     queue_max: 2,
     newcomers_per_address_max: 1_000,
     admitted_per_tick_max: 2,
+    resumed_per_tick_max: 1,
     kept: [0, 0, 0, 1],
     grace_ticks: 2,
     login_ticks: 5,
@@ -36,7 +38,8 @@ enum LifeStep {
     Connect(bool),
     Login(usize),
     Answer(usize, Option<(u64, usize)>),
-    Resume(usize, u64, bool),
+    /// With no token, with the last, or with the one by which the session was resumed.
+    Resume(usize, u64, u8),
     Control(usize, bool),
     Load(u32),
     Ready(usize, u32),
@@ -54,8 +57,8 @@ fn steps() -> impl Strategy<Value = Vec<LifeStep>> {
         4 => client.clone().prop_map(LifeStep::Login),
         4 => (client.clone(), prop::option::weighted(0.9, (player.clone(), 0..4_usize)))
             .prop_map(|(client, found)| LifeStep::Answer(client, found)),
-        2 => (client.clone(), player, any::<bool>())
-            .prop_map(|(client, player, good)| LifeStep::Resume(client, player, good)),
+        3 => (client.clone(), player, 0..4_u8)
+            .prop_map(|(client, player, token)| LifeStep::Resume(client, player, token)),
         3 => (client.clone(), prop::bool::weighted(0.8)).prop_map(|(client, on)| LifeStep::Control(client, on)),
         2 => (1..3_u32).prop_map(LifeStep::Load),
         3 => (client.clone(), 1..3_u32).prop_map(|(client, scene)| LifeStep::Ready(client, scene)),
@@ -81,6 +84,9 @@ struct Expected {
     loading: Option<(u32, bool)>,
     since: u64,
     heard: u64,
+    token: Option<ResumeToken>,
+    /// By which it was resumed, until it is heard.
+    former: Option<ResumeToken>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -90,7 +96,10 @@ struct LifeModel {
     line: Vec<(AdmissionClass, u64, u32)>,
     came: u64,
     now: u64,
-    admitted: u32,
+    admitted: Vec<u64>,
+    resumed: u32,
+    /// Who waits to come back: client, player, what it brought.
+    returning: Vec<(u32, u64, ResumeToken)>,
 }
 
 impl LifeModel {
@@ -142,6 +151,8 @@ impl LifeModel {
             loading: None,
             since: self.now,
             heard: self.now,
+            token: None,
+            former: None,
         });
     }
 
@@ -160,8 +171,8 @@ impl LifeModel {
             .cloned()
         {
             let is_free = self.get(client).is_some_and(|of| !of.controls);
-            if other.state == LinkDead && other.controls && is_free {
-                return self.take_over(client, other.client);
+            if other.state == LinkDead && is_free {
+                return self.take_over(client, other.client, None);
             }
             self.end(other.client);
             place = class.max(other.class);
@@ -186,12 +197,17 @@ impl LifeModel {
     }
 
     fn admit(&mut self) {
-        while self.admitted < RULES.admitted_per_tick_max
-            && let Some(&(place, _, client)) = self.line.first()
+        while let Some(&(place, _, client)) = self.line.first()
             && self.has_room(place)
         {
+            let player = self.get(client).unwrap().known.unwrap();
+            if !self.admitted.contains(&player) {
+                if self.admitted.len() >= RULES.admitted_per_tick_max as usize {
+                    return;
+                }
+                self.admitted.push(player);
+            }
             self.line.remove(0);
-            self.admitted += 1;
             let now = self.now;
             let of = self.get(client).unwrap();
             (of.is_in, of.since) = (true, now);
@@ -199,18 +215,60 @@ impl LifeModel {
         }
     }
 
-    fn take_over(&mut self, client: u32, before: u32) {
+    /// Whose session a token is of.
+    fn has_token(&self, player: u64, token: ResumeToken) -> Option<u32> {
+        let mut inside = self.sessions.iter().filter(|of| of.is_in);
+        let of = inside.find(|of| of.known == Some(player))?;
+        let is_former = of.state == LinkDead && of.former == Some(token);
+        (of.token == Some(token) || is_former).then_some(of.client)
+    }
+
+    fn resume(&mut self, client: u32, player: u64, token: ResumeToken) {
+        let Some(before) = self.has_token(player, token) else {
+            return;
+        };
+        let now = self.now;
+        if self.resumed >= RULES.resumed_per_tick_max {
+            let of = self.get(client).unwrap();
+            (of.state, of.since) = (Authenticating, now);
+            self.returning.push((client, player, token));
+        } else {
+            self.take_over(client, before, Some(token));
+        }
+    }
+
+    fn resume_waiting(&mut self) {
+        while self.resumed < RULES.resumed_per_tick_max && !self.returning.is_empty() {
+            let (client, player, token) = self.returning.remove(0);
+            if self.get(client).is_none_or(|of| of.state != Authenticating) {
+                continue;
+            }
+            if let Some(before) = self.has_token(player, token) {
+                self.take_over(client, before, Some(token));
+            } else {
+                let now = self.now;
+                let of = self.get(client).unwrap();
+                (of.state, of.since) = (Connecting, now);
+            }
+        }
+    }
+
+    fn take_over(&mut self, client: u32, before: u32, token: Option<ResumeToken>) {
+        self.resumed += 1;
         let old = self.get(before).cloned().unwrap();
         self.sessions.retain(|of| of.client != before);
         let now = self.now;
         let of = self.get(client).unwrap();
         (of.known, of.is_in, of.class) = (old.known, true, old.class);
         (of.controls, of.since) = (old.controls, now);
+        of.former = token;
         of.state = inside(of);
     }
 
     fn tick(&mut self) {
-        (self.now, self.admitted) = (self.now + 1, 0);
+        (self.now, self.resumed) = (self.now + 1, 0);
+        self.admitted.clear();
+        self.resume_waiting();
         let late = |of: &Expected| {
             let since = self.now - of.since;
             match of.state {
@@ -261,8 +319,6 @@ struct LifeRun {
     key: SessionKey,
     made: u32,
     scene: u32,
-    /// The token that each player was told last.
-    tokens: Vec<(u64, ResumeToken)>,
     effects: Vec<SessionEffect>,
     logins: usize,
     logouts: usize,
@@ -276,7 +332,6 @@ impl LifeRun {
             key: SessionKey::seeded(1),
             made: 0,
             scene: 1,
-            tokens: Vec::new(),
             effects: Vec::new(),
             logins: 0,
             logouts: 0,
@@ -295,7 +350,7 @@ impl LifeRun {
             LifeStep::Connect(loads) => self.connect(loads),
             LifeStep::Login(nth) => self.log_in(self.nth(nth)),
             LifeStep::Answer(nth, found) => self.answer(self.nth(nth), found),
-            LifeStep::Resume(nth, player, is_good) => self.resume(self.nth(nth), player, is_good),
+            LifeStep::Resume(nth, player, token) => self.resume(self.nth(nth), player, token),
             LifeStep::Control(nth, on) => self.control(self.nth(nth), on),
             LifeStep::Load(scene) => self.load(scene),
             LifeStep::Ready(nth, scene) => self.ready(self.nth(nth), scene),
@@ -304,7 +359,8 @@ impl LifeRun {
                 self.sessions.settle(ClientId(client), 1);
                 let now = self.model.now;
                 let of = self.model.get(client);
-                of.into_iter().for_each(|of| of.heard = now);
+                of.into_iter()
+                    .for_each(|of| (of.heard, of.former) = (now, None));
             }
             LifeStep::Lose(nth) => self.lose(self.nth(nth)),
             LifeStep::End(nth) => {
@@ -315,6 +371,7 @@ impl LifeRun {
             LifeStep::Tick => {
                 self.model.tick();
                 self.sessions.begin_tick(self.model.now, RULES);
+                self.sessions.resume_waiting(&mut self.key);
                 self.sessions.expire();
                 self.sessions.admit(&mut self.key);
                 self.sessions.tell_places();
@@ -353,26 +410,36 @@ impl LifeRun {
     }
 
     /// A client brings a token, be it the right one or none.
-    fn resume(&mut self, client: u32, player: u64, is_good: bool) {
-        let known = self.tokens.iter().find(|of| of.0 == player);
-        let token = known.map(|of| of.1).filter(|_| is_good).unwrap_or_default();
-        let is_resumed =
-            self.sessions
-                .resume(ClientId(client), PlayerId(player), token, &mut self.key);
-        let is_new = |of: &mut Expected| of.state == Connecting && !of.controls;
-        let connecting = self.model.get(client).is_some_and(is_new);
-        let mut inside = self
-            .model
+    fn resume(&mut self, client: u32, player: u64, token: u8) {
+        let mut known = self.model.sessions.iter();
+        let known = known.find(|of| of.is_in && of.known == Some(player));
+        let token = known.and_then(|of| match token {
+            0 => None,
+            1 => of.former,
+            _ => of.token,
+        });
+        let token = token.unwrap_or_default();
+        let ticket = ReturnTicket {
+            player: PlayerId(player),
+            token,
+            received: None,
+        };
+        let answer = self
             .sessions
-            .iter()
-            .filter(|of| of.is_in && of.controls);
-        let before = inside
-            .find(|of| of.known == Some(player))
-            .map(|of| of.client);
-        let before = before.filter(|_| is_good && connecting);
-        assert_eq!(is_resumed, before.is_some());
-        if let Some(before) = before {
-            self.model.take_over(client, before);
+            .resume(ClientId(client), ticket, &mut self.key);
+        let is_new = |of: &mut Expected| of.state == Connecting && !of.controls;
+        let is_new = self.model.get(client).is_some_and(is_new);
+        let is_known = self.model.has_token(player, token).is_some();
+        let has_room = self.model.resumed < RULES.resumed_per_tick_max;
+        let expected = match (is_new, is_known, has_room) {
+            (false, ..) => ReturnAnswer::Untimely,
+            (true, false, _) => ReturnAnswer::Refused,
+            (true, true, false) => ReturnAnswer::Waits,
+            (true, true, true) => ReturnAnswer::Resumed,
+        };
+        assert_eq!(answer, expected);
+        if is_new {
+            self.model.resume(client, player, token);
         }
     }
 
@@ -432,7 +499,7 @@ impl LifeRun {
         self.sessions.lose_link(ClientId(client));
         let now = self.model.now;
         match self.model.get(client) {
-            Some(of) if of.is_in && of.controls => {
+            Some(of) if of.is_in => {
                 if of.state != LinkDead {
                     (of.state, of.since) = (LinkDead, now);
                 }
@@ -450,9 +517,9 @@ impl LifeRun {
                     let is_out = session.player.is_some() && reason != LogoutReason::Resumed;
                     self.logouts += usize::from(is_out);
                 }
-                SessionEffect::Told(_, SessionNotice::Welcome { player, token }) => {
-                    self.tokens.retain(|of| of.0 != player);
-                    self.tokens.push((player, token));
+                SessionEffect::Told(client, SessionNotice::Welcome { token, .. }) => {
+                    let of = self.model.get(client.0);
+                    of.into_iter().for_each(|of| of.token = Some(token));
                 }
                 _ => {}
             }

@@ -10,6 +10,7 @@ pub(super) struct SessionRules {
     pub queue_max: usize,
     pub newcomers_per_address_max: u32,
     pub admitted_per_tick_max: u32,
+    pub resumed_per_tick_max: u32,
     pub kept: [u32; AdmissionClass::COUNT],
     /// Ticks without a login after which a session makes room for another.
     pub grace_ticks: u64,

@@ -14,13 +14,14 @@
 //!
 //! Cost: O(log sessions) a change; a session is less than 400 bytes here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use bevy_ecs::prelude::*;
 
 use super::admission::AdmissionQueue;
 use super::authentication::AdmissionClass;
+use super::former::FormerNumbers;
 use super::life::{Session, SessionState};
 use super::reasons::LogoutReason;
 use super::rules::SessionRules;
@@ -28,6 +29,15 @@ use super::token::SessionKey;
 use crate::inbox::Connected;
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
+
+/// What a client brings that wants to come back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReturnTicket {
+    pub player: PlayerId,
+    pub token: ResumeToken,
+    /// The bytes of the reliable class that it has of the connection before; `None` where it has nothing any more.
+    pub received: Option<u32>,
+}
 
 /// What a change means for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +62,11 @@ const NEVER: u64 = u64::MAX;
 /// All sessions, by ascending number.
 #[derive(Resource, Debug, Default)]
 pub struct Sessions {
-    open: BTreeMap<ClientId, Session>,
-    by_player: BTreeMap<PlayerId, ClientId>,
+    pub(super) open: BTreeMap<ClientId, Session>,
+    pub(super) by_player: BTreeMap<PlayerId, ClientId>,
+    pub(super) former: FormerNumbers,
+    /// Who brought a token when as many had come back in that tick as may, oldest first.
+    pub(super) returning: VecDeque<(ClientId, ReturnTicket)>,
     line: AdmissionQueue,
     /// Whether somebody in the line was not told its place.
     has_unplaced: bool,
@@ -65,11 +78,14 @@ pub struct Sessions {
     deadlines: BTreeSet<(u64, ClientId)>,
     /// Who controls an object and has to be ready for its scene.
     loaders: BTreeSet<ClientId>,
-    rules: SessionRules,
-    now: u64,
-    admitted: u32,
-    is_draining: bool,
-    effects: Vec<SessionEffect>,
+    pub(super) rules: SessionRules,
+    pub(super) now: u64,
+    /// Who was let in in this tick.
+    admitted: BTreeSet<PlayerId>,
+    /// How many came back in this tick.
+    pub(super) resumed: u32,
+    pub(super) is_draining: bool,
+    pub(super) effects: Vec<SessionEffect>,
 }
 
 impl Sessions {
@@ -84,6 +100,12 @@ impl Sessions {
     pub fn of(&self, player: PlayerId) -> Option<ClientId> {
         let client = *self.by_player.get(&player)?;
         self.get(client)?.player.map(|_| client)
+    }
+
+    /// The number of a client's session now: another than it was where its player came back over another connection since.
+    #[must_use]
+    pub fn current(&self, client: ClientId) -> ClientId {
+        self.former.resolve(client)
     }
 
     /// All sessions by ascending number.
@@ -127,8 +149,9 @@ impl Sessions {
         self.is_draining
     }
 
-    pub(super) const fn begin_tick(&mut self, now: u64, rules: SessionRules) {
-        (self.now, self.rules, self.admitted) = (now, rules, 0);
+    pub(super) fn begin_tick(&mut self, now: u64, rules: SessionRules) {
+        (self.now, self.rules, self.resumed) = (now, rules, 0);
+        self.admitted.clear();
     }
 
     /// Takes what was put down for others since the last time.
@@ -147,6 +170,8 @@ impl Sessions {
             address: connected.address,
             claims: connected.claims,
             resumed_from: None,
+            received: None,
+            former_token: None,
             loads: connected.loads,
             class: AdmissionClass::Anybody,
             is_player: None,
@@ -211,6 +236,8 @@ impl Sessions {
         session
             .map(|session| {
                 session.heard = self.now;
+                // Who says anything more was welcomed, and so has the token that followed.
+                session.former_token = None;
                 if !session.numbers_inputs {
                     session.inputs = number;
                 }
@@ -268,9 +295,8 @@ impl Sessions {
             && let Some(&other) = self.open.get(&before)
         {
             let controls = self.get(client).and_then(|session| session.controls);
-            let has_object = other.controls.is_some();
-            if other.state == SessionState::LinkDead && has_object && controls.is_none() {
-                self.take_over(client, before, key);
+            if other.state == SessionState::LinkDead && controls.is_none() {
+                self.take_over(client, before, None, key);
                 return true;
             }
             self.end(before, LogoutReason::Replaced);
@@ -310,19 +336,23 @@ impl Sessions {
 
     /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
     pub(super) fn admit(&mut self, key: &mut SessionKey) {
-        while self.admitted < self.rules.admitted_per_tick_max
-            && let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept)
-        {
-            self.line.remove(line);
+        while let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept) {
             let known = self.get(client).and_then(|session| session.is_player);
             let Some(player) = known else {
                 debug_assert!(
                     false,
                     "who stands in the line has a session, and is somebody"
                 );
+                self.line.remove(line);
                 continue;
             };
-            self.admitted += 1;
+            // Who was let in in this tick, went and came again takes nobody else's turn.
+            let is_again = self.admitted.contains(&player);
+            if !is_again && self.admitted.len() >= self.rules.admitted_per_tick_max as usize {
+                return;
+            }
+            self.line.remove(line);
+            self.admitted.insert(player);
             self.let_in(client, player, key);
         }
     }
@@ -354,9 +384,14 @@ impl Sessions {
         self.line
             .iter()
             .for_each(|client| word(u64::from(client.0)));
+        for (client, ticket) in &self.returning {
+            word(u64::from(client.0));
+            word(ticket.player.0);
+        }
+        self.former.digest(&mut word);
     }
 
-    fn welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
+    pub(super) fn welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
         let player = player.0;
         let notice = SessionNotice::Welcome { player, token };
         self.effects.push(SessionEffect::Promoted(client));
@@ -382,70 +417,6 @@ impl Sessions {
                 self.effects.push(SessionEffect::Told(client, notice));
             }
         }
-    }
-
-    /// A client brings the token of a player's session, which goes on with it. `false` where that is not for now, or the token
-    /// is not the one; nothing is changed then.
-    pub(super) fn resume(
-        &mut self,
-        client: ClientId,
-        player: PlayerId,
-        token: ResumeToken,
-        key: &mut SessionKey,
-    ) -> bool {
-        let is_new = |session: &Session| {
-            session.state == SessionState::Connecting && session.controls.is_none()
-        };
-        let before = self.of(player);
-        // Of one that controls nothing yet the game has an answer under way that names the old connection.
-        let has_token = |session: &Session| session.token == token && session.controls.is_some();
-        match before {
-            Some(before)
-                if self.get(client).is_some_and(is_new)
-                    && !self.is_draining
-                    && self.get(before).is_some_and(has_token) =>
-            {
-                self.take_over(client, before, key);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// One session goes on with another's client.
-    fn take_over(&mut self, client: ClientId, before: ClientId, key: &mut SessionKey) {
-        self.unlist(before);
-        let Some(old) = self.open.remove(&before) else {
-            return;
-        };
-        let (Some(player), token, now) = (old.player, key.make(client), self.now) else {
-            debug_assert!(false, "only who is logged in is taken over");
-            return;
-        };
-        self.effects
-            .push(SessionEffect::Ended(before, old, LogoutReason::Resumed));
-        self.by_player.insert(player, client);
-        self.change(client, |session| {
-            session.player = Some(player);
-            session.is_player = Some(player);
-            session.class = old.class;
-            session.controls = old.controls;
-            session.token = token;
-            session.resumed_from = Some(before);
-            session.since = now;
-            session.state = match old.controls {
-                Some(_) if session.loads => SessionState::Loading,
-                Some(_) => SessionState::InWorld,
-                None => SessionState::Entering,
-            };
-        });
-        self.welcome(client, player, token);
-        self.effects.push(SessionEffect::Resumed {
-            client,
-            before,
-            player,
-            entity: old.controls,
-        });
     }
 
     /// Who controls an object of a scene for which it has to be ready, and was not asked to be.
@@ -496,8 +467,7 @@ impl Sessions {
         let Some(&session) = self.open.get(&client) else {
             return;
         };
-        let stays = session.player.is_some() && session.controls.is_some();
-        if !stays || self.rules.keep_ticks == 0 || self.is_draining {
+        if session.player.is_none() || self.rules.keep_ticks == 0 || self.is_draining {
             self.end(client, LogoutReason::Disconnected);
         } else if session.state != SessionState::LinkDead {
             self.enter(client, SessionState::LinkDead);
@@ -554,6 +524,7 @@ impl Sessions {
         {
             self.by_player.remove(&player);
         }
+        self.former.forget(client);
         self.effects
             .push(SessionEffect::Ended(client, session, reason));
         true
@@ -586,7 +557,7 @@ impl Sessions {
         true
     }
 
-    fn enter(&mut self, client: ClientId, state: SessionState) {
+    pub(super) fn enter(&mut self, client: ClientId, state: SessionState) {
         let now = self.now;
         self.change(client, |session| {
             (session.state, session.since) = (state, now)
@@ -594,7 +565,7 @@ impl Sessions {
     }
 
     /// Changes a session and the lists that go by it.
-    fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
+    pub(super) fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
         self.unlist(client);
         if let Some(session) = self.open.get_mut(&client) {
             change(session);
@@ -630,7 +601,7 @@ impl Sessions {
         }
     }
 
-    fn unlist(&mut self, client: ClientId) {
+    pub(super) fn unlist(&mut self, client: ClientId) {
         let Some(&session) = self.open.get(&client) else {
             return;
         };

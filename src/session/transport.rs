@@ -38,6 +38,12 @@
 //! it was given is through. The last packet says why in words that the client knows (*Closed*). A client that the transport said
 //! is disconnected may be closed afterwards all the same; that needs nothing.
 //!
+//! **When a connection is lost.** What the transport was given on the reliable channel and could not bring through is lost with the
+//! connection, as far as the transport is concerned: it throws it away. The server keeps a copy for as long as
+//! [`in_flight_s_max`](crate::sync::SyncSettings::in_flight_s_max) says, so a transport says `disconnect` within that time of the
+//! first packet that the other end did not acknowledge. A client that comes back does so by a new `connect`, and tells in its
+//! *Resume* how far it got; [`wire`](crate::wire) has what it is told then.
+//!
 //! **What is bounded, and what happens at each bound.**
 //!
 //! | bound | what happens |
@@ -47,6 +53,9 @@
 //! | sessions without a login from one address (of IPv6: a network of 64 bits) | the new one is closed as `Full` |
 //! | the time to log in | closed as `Late` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
+//! | [`questions_max`](super::SessionSettings::questions_max) | whose login the hook would have to be asked of is closed as `Full` |
+//! | [`admitted_per_tick_max`](super::SessionSettings::admitted_per_tick_max), [`resumed_per_tick_max`](super::SessionSettings::resumed_per_tick_max) | who logs in, or comes back, waits for one of the next ticks |
+//! | [`kept_bytes_max`](crate::sync::SyncSettings::kept_bytes_max) | announcements to who is away that are more end its session as `Behind`; so does a *Resume* that names what is kept no more, or was never sent. All else comes by fresh snapshots then |
 //! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; who goes on is closed as `Flooding` |
 //! | a client's [`client_backlog_max`](crate::inbox::InboxSettings::client_backlog_max) | a new input takes the place of the oldest; anything else is refused |
 //! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, unless it is a player's only one |
@@ -105,8 +114,8 @@ impl TransportHandle {
     }
 
     /// Keeps what comes in from now on, to be taken with [`take_record`](Self::take_record) and fed to another server; or
-    /// forgets it. What is not taken is kept up to a million events; what comes after those is not,
-    /// and nothing tells.
+    /// forgets it. What is not taken is kept up to a million events; what comes after those is
+    /// [counted](Self::unrecorded) and not kept.
     pub fn set_recording(&self, is_on: bool) {
         lock(&self.intake).set_recording(is_on);
     }
@@ -115,6 +124,12 @@ impl TransportHandle {
     #[must_use]
     pub fn take_record(&self) -> Vec<TransportEvent> {
         lock(&self.intake).take_record()
+    }
+
+    /// How many events came since the recording began and were not kept. A recording that lacks any is not to be fed.
+    #[must_use]
+    pub fn unrecorded(&self) -> u64 {
+        lock(&self.intake).unrecorded()
     }
 
     /// Feeds what another handle recorded. Numbers come out as they were where this is all that was ever fed.

@@ -14,6 +14,9 @@
 //! waits as a number that differs, so what is sent later is what is newest then; who matters more and who waited longer goes
 //! first.
 
+mod away;
+mod digest;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -21,6 +24,7 @@ use glam::Vec2;
 
 use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
+use super::kept::{KeptMessages, Missed};
 use super::motion::{MotionBase, Tier};
 use super::notices::ClientNotices;
 use super::records::{LinkNews, SceneRecords, Variant};
@@ -98,6 +102,18 @@ pub struct ClientState {
     greeted: bool,
     /// What it is told about its session with the next line.
     notices: ClientNotices,
+    /// What it was told of late.
+    kept: KeptMessages,
+    /// What it missed while it was away, to be told with the next line.
+    missed: Option<Box<Missed>>,
+    /// Its connection begins with the next line; whether with nothing of what was known before it.
+    restarts: Option<bool>,
+    /// Its connection is lost: its lines are kept and not sent.
+    is_away: bool,
+    /// More was to be kept for it than may.
+    pub is_behind: bool,
+    /// Bytes and number of the snapshots that it was sent.
+    snapshots: [u32; 2],
 }
 
 /// The bytes of what replication keeps of a client, without its lists.
@@ -178,20 +194,20 @@ impl ClientState {
             told_own: None,
             greeted: false,
             notices: ClientNotices::default(),
-        }
-    }
-
-    /// A client that goes on with a session that another connection had: what begins for it has the next epoch.
-    #[must_use]
-    pub fn resuming(client: ClientId, epoch: u8) -> Self {
-        Self {
-            epoch,
-            ..Self::new(client)
+            kept: KeptMessages::default(),
+            missed: None,
+            restarts: None,
+            is_away: false,
+            is_behind: false,
+            snapshots: [0; 2],
         }
     }
 
     /// It is told something about its session with the next line.
     pub fn tell(&mut self, notice: SessionNotice) {
+        if matches!(notice, SessionNotice::Welcome { .. }) {
+            self.restarts = self.restarts.or(Some(false));
+        }
         self.notices.tell(notice);
     }
 
@@ -257,35 +273,6 @@ impl ClientState {
         self.held.clear();
         self.announced.clear();
         self.remotes.clear();
-    }
-
-    /// Shows all of the state that reaches later ticks, as words. O(links).
-    pub fn digest(&self, word: &mut impl FnMut(u64)) {
-        word(u64::from(self.client.0) << 8 | u64::from(self.epoch));
-        word(self.credit as u64);
-        let object = |id: u32, generation: u32| u64::from(id) << 32 | u64::from(generation);
-        let told = self.told_own.unwrap_or_default();
-        word(object(told.0, told.1));
-        let (scene, id, generation) = self.own.unwrap_or_default();
-        word(object(id, generation));
-        word(u64::from(scene) << 2 | u64::from(self.begins) << 1 | u64::from(self.greeted));
-        word((self.links.len() as u64) << 32 | self.waiting.len() as u64);
-        for link in &self.links {
-            word(object(link.id, link.generation));
-            word(
-                u64::from(link.motion) << 48
-                    | u64::from(link.sent) << 32
-                    | u64::from(link.tier.number()) << 16
-                    | u64::from(link.variant.0) << 8
-                    | u64::from(link.class),
-            );
-        }
-        for waiting in &self.waiting {
-            word(object(waiting.id, waiting.generation));
-            word(u64::from(waiting.class));
-        }
-        word(self.held.len() as u64);
-        self.remotes.digest(word);
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. O(links).
@@ -372,11 +359,13 @@ impl ClientState {
         }
         part.begin(self.client, self.epoch, around.input);
         let mut spent = self.notices.fill(&mut self.greeted, part, around.hello);
+        self.fill_missed(part, true);
         if let Some(snapshot) = greeting {
             let bytes = self.greet(part, around, snapshot);
             counters.snapshots.one(bytes);
             spent += bytes;
         }
+        self.fill_missed(part, false);
         for (id, generation) in self.despawns.drain(..) {
             let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
             counters.despawns.one(bytes);
@@ -407,19 +396,14 @@ impl ClientState {
         counters: &mut SentCounters,
     ) {
         part.begin(self.client, self.epoch, input);
+        let spent = self.notices.fill(&mut self.greeted, part, hello);
+        self.fill_missed(part, true);
         if let Some((id, generation)) = self.told_own.take() {
             let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
             counters.despawns.one(bytes);
         }
-        self.credit -= self.notices.fill(&mut self.greeted, part, hello) as i64;
+        self.credit -= spent as i64;
         part.end();
-    }
-
-    /// Nobody takes what it is sent: it is told nothing, and begins anew when that changes.
-    pub fn cut(&mut self) {
-        self.end();
-        self.told_own = None;
-        self.notices.clear();
     }
 
     /// Those that come to be known; gives the bytes.

@@ -104,6 +104,7 @@ pub struct Mirror {
     last_announce: Option<(Option<(u32, u32)>, Vec<u8>)>,
     notices: Vec<SessionNotice>,
     input: u16,
+    received: u32,
 }
 
 /// Notices that a mirror keeps for whoever asks; older ones are forgotten.
@@ -139,6 +140,7 @@ impl Mirror {
             self.input = header.input;
         }
         self.packets += 1;
+        let mut is_welcomed = false;
         let mut reader = Reader::new(messages);
         if !reliable && header.epoch != self.epoch {
             self.ignored += 1;
@@ -154,6 +156,13 @@ impl Mirror {
                 }
                 // About the session, and so of no epoch.
                 ServerMessage::Notice(notice) => {
+                    is_welcomed |= matches!(notice, SessionNotice::Welcome { .. });
+                    if let SessionNotice::Continued { keeps } = notice {
+                        self.epoch = header.epoch;
+                        if !keeps {
+                            self.forget();
+                        }
+                    }
                     if self.notices.len() == NOTICES_MAX {
                         self.notices.remove(0);
                     }
@@ -171,6 +180,10 @@ impl Mirror {
             }
             let tick = widen(self.tick, header.tick);
             self.apply(message, tick, reliable)?;
+        }
+        if reliable {
+            let before = if is_welcomed { 0 } else { self.received };
+            self.received = before.wrapping_add(messages.len() as u32);
         }
         self.tick = self.tick.max(widen(self.tick, header.tick));
         Ok(())
@@ -334,6 +347,18 @@ impl Mirror {
     #[must_use]
     pub const fn own(&self) -> Option<(u32, u32)> {
         self.own
+    }
+
+    /// Its connection is lost, and packets come over another one from now on. What it knows stays until the server says
+    /// otherwise.
+    pub fn reconnect(&mut self) {
+        (self.sequence, self.reassembler) = (None, Reassembler::default());
+    }
+
+    /// What *Resume* says of how far it got: the bytes of the reliable messages of its connection.
+    #[must_use]
+    pub const fn received(&self) -> u32 {
+        self.received
     }
 
     /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.

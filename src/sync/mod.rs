@@ -22,6 +22,7 @@
 //! | `membership` | what an object is in audiences of an embedder's own |
 //! | `client`, `remotes` | what one client knows and is sent next; what of it that it does not see |
 //! | `notices` | what one client is told about its session |
+//! | `kept` | what it was told of late, for the case that its connection is lost |
 //! | `counters` | what was sent, by kind |
 //! | `mirror` | a client in memory |
 //! | `plugin` | all that in the tick |
@@ -43,6 +44,7 @@ mod announce;
 mod attribute_set;
 mod client;
 mod counters;
+mod kept;
 mod masks;
 mod membership;
 mod mirror;

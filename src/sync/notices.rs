@@ -19,11 +19,6 @@ impl ClientNotices {
         self.0.is_empty()
     }
 
-    /// Forgets those that wait.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// Appends them to the line in hand as one message, behind the greeting if its client had none. They lie outside the byte
     /// budget; gives the bytes of the greeting, which does not.
     pub fn fill(&mut self, greeted: &mut bool, part: &mut BatchPart, hello: Hello) -> usize {

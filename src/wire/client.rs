@@ -55,6 +55,9 @@ pub enum ClientMessage<'a> {
         player: u64,
         /// What *Welcome* told.
         token: ResumeToken,
+        /// How many bytes of messages of the reliable channel it has of the connection before, of its last *Resume* on and modulo
+        /// 2³²; `None` where it has nothing any more.
+        received: Option<u32>,
     },
     /// The scene of the last *Loading* is there, and what happens in it may be told.
     Ready {
@@ -242,9 +245,17 @@ impl<'a> ClientMessage<'a> {
                 bytes.push(heading);
             }
             Self::Face { heading } => bytes.extend([FACE, heading]),
-            Self::Resume { player, token } => {
+            Self::Resume {
+                player,
+                token,
+                received,
+            } => {
                 write_numbers(bytes, RESUME, &[player]);
                 bytes.extend(token.0);
+                bytes.push(u8::from(received.is_some()));
+                if let Some(received) = received {
+                    write_varint(bytes, u64::from(received));
+                }
             }
             Self::Ready { scene } => write_numbers(bytes, READY, &[u64::from(scene)]),
             Self::Ping { number } => write_numbers(bytes, PING, &[u64::from(number)]),
@@ -302,6 +313,10 @@ impl<'a> ClientMessage<'a> {
             RESUME => Self::Resume {
                 player: reader.varint_u64()?,
                 token: ResumeToken(reader.array()?),
+                received: match read_choice(&mut reader, 2)? {
+                    1 => Some(reader.varint_u32()?),
+                    _ => None,
+                },
             },
             READY => Self::Ready {
                 scene: reader.varint_u32()?,
@@ -459,10 +474,15 @@ mod tests {
                 }
             }),
             any::<u8>().prop_map(|heading| ClientMessage::Face { heading }),
-            (any::<u64>(), any::<[u8; 16]>()).prop_map(|(player, token)| {
-                let token = ResumeToken(token);
-                ClientMessage::Resume { player, token }
-            }),
+            (any::<u64>(), any::<[u8; 16]>(), any::<Option<u32>>()).prop_map(
+                |(player, token, received)| {
+                    ClientMessage::Resume {
+                        player,
+                        token: ResumeToken(token),
+                        received,
+                    }
+                }
+            ),
             any::<u32>().prop_map(|scene| ClientMessage::Ready { scene }),
             any::<u32>().prop_map(|number| ClientMessage::Ping { number }),
             (any::<[u16; 2]>(), motions(), any::<u8>(), any::<u32>()).prop_map(

@@ -26,7 +26,7 @@
 //! | 2 | [`Logout`](ClientMessage::Logout) | – |
 //! | 3 | [`Move`](ClientMessage::Move) | position where the own object now wants to be; heading: 1 byte |
 //! | 4 | [`Face`](ClientMessage::Face) | heading: 1 byte |
-//! | 5 | [`Resume`](ClientMessage::Resume) | player: varint (64 bits); token: 16 bytes |
+//! | 5 | [`Resume`](ClientMessage::Resume) | player: varint (64 bits); token: 16 bytes; 1 byte: 0 nothing is here any more, 1 the bytes that came on the reliable channel (varint) follow |
 //! | 6 | [`Ready`](ClientMessage::Ready) | scene: varint |
 //! | 7 | [`Ping`](ClientMessage::Ping) | number: varint |
 //! | 8 | [`Input`](ClientMessage::Input) | its number, the client's tick: 2 bytes each; heading: 1 byte; buttons: varint; motion: 1 byte, 0 stands, 1 a position follows, 2 a direction (1 byte) follows |
@@ -89,15 +89,28 @@
 //! | 13 | *Queued* | place: varint; 1 is next |
 //! | 14 | *Welcome* | player: varint (64 bits); token for *Resume*: 16 bytes |
 //! | 15 | *Loading* | scene: varint; width, height: varints, in 1/64 m; what is in it is told after *Ready* |
-//! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere; nothing follows |
+//! | 16 | *Closed* | reason: 1 byte, 1 ended, 2 replaced by a login elsewhere, 3 behind, 4 the server stops, 5 kicked, 6 banned, 7 idle, 8 flooding, 9 could not say who it is, 10 late, 11 full, 12 resumed elsewhere, 13 what is kept of the player cannot be had; nothing follows |
 //! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
+//! | 18 | *NotResumed* | –; no session has the token of the last *Resume*, or it cannot be had now |
+//! | 19 | *Continued* | 1 byte: 1 the client goes on with what it knew, 0 it forgets that: see below |
 //!
-//! Kinds 13 to 17 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
+//! Kinds 13 to 19 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of
 //! what is known of a scene.
 //!
 //! A *Despawn* of the client's own object says that the client controls nothing any more: the object is gone, its scene closed,
 //! or control of it was taken away. The client then forgets all objects and Remotes and is in no scene; the packet has the
 //! epoch that it was in. Nothing follows on either channel until the next *Scene*, which has the next epoch.
+//!
+//! # Coming back
+//! A client whose connection is lost connects anew and sends *Resume* first, and nothing else before the *Welcome* that answers
+//! it, or *NotResumed*. It says how many bytes of messages it took on the reliable channel of the connection whose Welcome told the
+//! token: those of the packet with that Welcome and of all later ones, without headers of packets and heads of Parts, of a
+//! message in Parts none before it is whole, modulo 2³². Behind the Welcome stands a *Continued*, and the epoch is the next.
+//! Then comes what it missed of that channel, in its order and each message once: either all of it, on top of what the
+//! client knows; or a *Scene* and what follows it, with the *Announces* that it missed behind its own *Snapshot*, which may name
+//! objects that it does not know. The server takes whichever is smaller, and the second where the client has nothing any more;
+//! then what was under way when the link was lost counts as taken. Announces of a client without an object wait until it has
+//! one. The token is a new one; the one before counts once more if the link is lost before the client says anything else.
 //!
 //! A *motion* is the server tick at which it held, modulo 256 (1 byte), flags (1 byte; bit 0: a discontinuity, do not
 //! interpolate; bit 1: it moves; bit 2: it has a floor; others are an error), position, heading (1 byte, 256ths of a turn, 0 is

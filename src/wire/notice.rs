@@ -31,6 +31,15 @@ pub enum SessionNotice {
         /// Why: a number of [`CloseReason`](crate::outbox::CloseReason).
         reason: u8,
     },
+    /// No session has the token that *Resume* brought, or it cannot be had now. Nothing was changed: the client may log in, or
+    /// bring it again.
+    NotResumed,
+    /// The answer to *Resume*, beside *Welcome*. The client's epoch is that of the packet from now on.
+    Continued {
+        /// Whether it goes on with what it knew over the connection before, and what follows is what it missed; otherwise it
+        /// forgets that.
+        keeps: bool,
+    },
     /// The answer to *Ping*.
     Pong {
         /// As *Ping* had it.
@@ -45,12 +54,14 @@ const WELCOME: u8 = 14;
 const LOADING: u8 = 15;
 const CLOSED: u8 = 16;
 const PONG: u8 = 17;
+const NOT_RESUMED: u8 = 18;
+const CONTINUED: u8 = 19;
 
 impl SessionNotice {
     /// Whether a message of this kind is a notice.
     #[must_use]
-    pub(super) const fn is_notice(kind: u8) -> bool {
-        QUEUED <= kind && kind <= PONG
+    pub(crate) const fn is_notice(kind: u8) -> bool {
+        QUEUED <= kind && kind <= CONTINUED
     }
 
     /// Appends the message's bytes.
@@ -71,6 +82,8 @@ impl SessionNotice {
                 write_position(bytes, size);
             }
             Self::Closed { reason } => bytes.extend([CLOSED, reason]),
+            Self::NotResumed => bytes.push(NOT_RESUMED),
+            Self::Continued { keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
             Self::Pong { number, tick } => {
                 bytes.push(PONG);
                 write_varint(bytes, u64::from(number));
@@ -97,6 +110,14 @@ impl SessionNotice {
             CLOSED => Self::Closed {
                 reason: reader.byte()?,
             },
+            NOT_RESUMED => Self::NotResumed,
+            CONTINUED => {
+                let at = reader.at();
+                match reader.byte()? {
+                    keeps @ (0 | 1) => Self::Continued { keeps: keeps == 1 },
+                    found => return Err(WireError::Kind { at, found }),
+                }
+            }
             PONG => Self::Pong {
                 number: reader.varint_u32()?,
                 tick: reader.varint_u64()?,
@@ -124,6 +145,8 @@ mod tests {
                 SessionNotice::Loading { scene, size }
             }),
             any::<u8>().prop_map(|reason| SessionNotice::Closed { reason }),
+            Just(SessionNotice::NotResumed),
+            any::<bool>().prop_map(|keeps| SessionNotice::Continued { keeps }),
             (any::<u32>(), any::<u64>())
                 .prop_map(|(number, tick)| SessionNotice::Pong { number, tick }),
         ]

@@ -260,6 +260,12 @@ const FORGET: u8 = 12;
 pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
 
 impl<'a> ServerMessage<'a> {
+    /// Whether a message of this kind is an *Announce*.
+    #[must_use]
+    pub(crate) const fn is_announce(kind: u8) -> bool {
+        kind == ANNOUNCE
+    }
+
     /// Reads the next message of a packet.
     ///
     /// # Errors

@@ -160,6 +160,7 @@ fn comebacks(players: u32, rounds: usize) -> BenchRow {
                 let resume = ClientMessage::Resume {
                     player: player.0,
                     token,
+                    received: None,
                 };
                 let _ = rig.transport.receive(client, &resume.to_bytes());
             }

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::*;
-use crate::session::{LoggedOut, LogoutReason};
+use crate::session::{LinkLost, LoggedOut, LogoutReason, Resumed};
 use crate::sim::{self, clock, state_hash};
 use crate::wire::ClientId;
 
@@ -120,6 +120,90 @@ fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions
     assert_eq!(parties, [1, 2]);
     assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
     assert_eq!(refused(&mut app), []);
+}
+
+fn lose(app: &mut App, player: u64, client: u32) {
+    app.world_mut().write_message(LinkLost {
+        client: ClientId(client),
+        player: PlayerId(player),
+        entity: None,
+    });
+}
+
+fn come_back(app: &mut App, player: u64, client: u32, before: u32) {
+    app.world_mut().write_message(Resumed {
+        client: ClientId(client),
+        before: ClientId(before),
+        player: PlayerId(player),
+        entity: None,
+    });
+}
+
+fn matches_in(app: &mut App, ticks: u32) -> usize {
+    let formed = (0..ticks).map(|_| {
+        tick(app);
+        take::<MatchFormed>(app).len()
+    });
+    formed.sum()
+}
+
+fn queued(app: &App) -> (usize, Option<u64>) {
+    let matchmaker = app.world().resource::<Matchmaker>();
+    let since = matchmaker.ticket(1).map(|ticket| ticket.since_tick);
+    (matchmaker.waiting(), since)
+}
+
+#[test]
+fn a_party_that_lacks_somebody_is_matched_with_nobody_and_waits_on_when_all_are_back() {
+    let mut app = app(vec![mode(2)]);
+    for party in [1, 2] {
+        queue(&mut app, ticket(party, 2, 0, 0));
+    }
+    tick(&mut app);
+    let (_, since) = queued(&app);
+    // Both of one party are away; one is lost again in the tick in which it came back.
+    lose(&mut app, 10, 1);
+    lose(&mut app, 11, 2);
+    assert_eq!(matches_in(&mut app, 20), 0);
+    assert_eq!(queued(&app), (1, None));
+    come_back(&mut app, 10, 3, 1);
+    come_back(&mut app, 11, 4, 2);
+    lose(&mut app, 11, 4);
+    tick(&mut app);
+    assert_eq!(queued(&app).0, 1);
+    // Nor does it queue anew with somebody away.
+    queue(&mut app, ticket(1, 2, 0, 0));
+    tick(&mut app);
+    assert_eq!(queued(&app).0, 1);
+    come_back(&mut app, 11, 5, 4);
+    tick(&mut app);
+    assert_eq!(queued(&app), (2, since));
+    assert_eq!(matches_in(&mut app, 20), 1);
+}
+
+#[test]
+fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
+    let mut app = app(vec![mode(5)]);
+    for by_request in [false, true] {
+        queue(&mut app, ticket(1, 2, 0, 0));
+        tick(&mut app);
+        lose(&mut app, 10, 1);
+        tick(&mut app);
+        if by_request {
+            cancel(&mut app, 1, Some(11));
+        } else {
+            app.world_mut().write_message(LoggedOut {
+                client: ClientId(1),
+                player: PlayerId(10),
+                entity: None,
+                reason: LogoutReason::Disconnected,
+            });
+        }
+        tick(&mut app);
+        come_back(&mut app, 10, 2, 1);
+        tick(&mut app);
+        assert_eq!(queued(&app), (0, None));
+    }
 }
 
 #[test]

@@ -5,7 +5,8 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use tracing::debug;
 
-use crate::session::Sessions;
+use super::facts::LinkDead;
+use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
 use crate::world::{Object, Unplaced};
 
@@ -31,9 +32,11 @@ impl ControlledBy {
     }
 }
 
-/// Gives a client control of an object, in place of the one it had. `false` when either does not exist.
+/// Gives a client control of an object, in place of the one it had. `false` when either does not exist. A client that came back
+/// over another connection since may be called by the number that it had ([`Sessions::current`]).
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
     let sessions = world.get_resource::<Sessions>();
+    let client = sessions.map_or(client, |sessions| sessions.current(client));
     let is_open = sessions.is_some_and(|sessions| sessions.get(client).is_some());
     if !is_open || world.get::<Object>(entity).is_none() {
         return false;
@@ -47,9 +50,23 @@ fn control_gained(mut world: DeferredWorld, context: HookContext) {
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
     };
+    if is_renamed(&mut world, entity, client) {
+        return;
+    }
     if world.get::<Unplaced>(entity).is_none() {
         take_control(&mut world, entity, client);
     }
+}
+
+/// Whether a client has another number by now, which is put in the place of the one given; what follows from that comes with it.
+fn is_renamed(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
+    let sessions = world.get_resource::<Sessions>();
+    let now = sessions.map_or(client, |sessions| sessions.current(client));
+    if now != client {
+        let renamed = ControlledBy(now);
+        world.commands().entity(entity).try_insert(renamed);
+    }
+    now != client
 }
 
 /// Who was spawned with [`ControlledBy`] and has its place is controlled from now on.
@@ -58,6 +75,9 @@ pub(super) fn control_when_placed(placed: On<Remove<Unplaced>>, mut world: Defer
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
     };
+    if is_renamed(&mut world, entity, client) {
+        return;
+    }
     if world.get::<Object>(entity).is_some()
         && !take_control(&mut world, entity, client)
         && let Some(mut uncontrolled) = world.get_resource_mut::<UncontrolledObjects>()
@@ -88,6 +108,11 @@ fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> 
         sessions.set_control(client, Some(entity));
         Some(before)
     });
+    let session = world.get_resource::<Sessions>();
+    let session = session.and_then(|sessions| sessions.get(client));
+    if before.is_some() && session.is_some_and(|session| session.state == SessionState::LinkDead) {
+        world.commands().entity(entity).try_insert(LinkDead);
+    }
     let loser = match before {
         Some(Some(before)) if before != entity => before,
         Some(_) => return true,
@@ -114,5 +139,11 @@ fn control_lost(mut world: DeferredWorld, context: HookContext) {
             .is_some_and(|session| session.controls == Some(context.entity))
     {
         sessions.set_control(client, None);
+    }
+    if world.get::<LinkDead>(context.entity).is_some() {
+        world
+            .commands()
+            .entity(context.entity)
+            .try_remove::<LinkDead>();
     }
 }

@@ -68,10 +68,11 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
         SessionEffect::LinkLost(client, session) => {
             world.resource_mut::<SessionStats>().links_lost += 1;
             world.resource::<Inbox>().intake().queue.close(client);
-            if let (Some(player), Some(entity)) = (session.player, session.controls) {
-                if let Ok(mut object) = world.get_entity_mut(entity) {
-                    object.insert(LinkDead);
-                }
+            let entity = session.controls;
+            if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
+                object.insert(LinkDead);
+            }
+            if let Some(player) = session.player {
                 world.write_message(LinkLost {
                     client,
                     player,

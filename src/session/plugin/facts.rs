@@ -36,8 +36,8 @@ pub struct LinkLost {
     pub client: ClientId,
     /// The player whose session it is.
     pub player: PlayerId,
-    /// The object that it controls.
-    pub entity: Entity,
+    /// The object that it controls, if it has one.
+    pub entity: Option<Entity>,
 }
 
 /// A player's session goes on over another connection. What it controlled it controls.

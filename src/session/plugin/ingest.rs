@@ -59,6 +59,8 @@ pub(super) fn ingest(world: &mut World) {
             end(world, client, LogoutReason::Behind, &mut state.effects);
         }
         open_new(world, state);
+        with_key(world, |sessions, key| sessions.resume_waiting(key));
+        tell(world, &mut state.effects);
         world.resource::<Authentication>().take(&mut state.answered);
         take_answers(world, &mut state.answered, &mut state.effects);
         handle_messages(world, state);

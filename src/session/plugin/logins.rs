@@ -3,11 +3,13 @@
 use bevy_ecs::prelude::*;
 
 use super::effects::{tell, with_key};
-use super::settings::SessionStats;
+use super::settings::{SessionSettings, SessionStats};
 use crate::session::authentication::{AdmissionClass, Authentication, LoginAnswered, LoginAsked};
 use crate::session::life::{Session, SessionState};
-use crate::session::sessions::{SessionEffect, Sessions};
-use crate::wire::{ClientId, ResumeToken};
+use crate::session::reasons::LogoutReason;
+use crate::session::returning::ReturnAnswer;
+use crate::session::sessions::{ReturnTicket, SessionEffect, Sessions};
+use crate::wire::ClientId;
 use crate::world::{Parties, PlayerId};
 
 /// A client says who it is: the hook is asked.
@@ -20,6 +22,13 @@ pub(super) fn begin_login(
     if session.state != SessionState::Connecting {
         world.resource_mut::<SessionStats>().refused += 1;
         return Err("logged in already, or about to be");
+    }
+    let questions_max = world.resource::<SessionSettings>().questions_max as usize;
+    if world.resource::<Authentication>().outstanding() >= questions_max {
+        world
+            .resource_mut::<Sessions>()
+            .end(client, LogoutReason::Full);
+        return Err("too many others wait for an answer");
     }
     world.resource_mut::<Sessions>().begin_login(client);
     let login = LoginAsked {
@@ -79,15 +88,13 @@ fn has_party_inside(world: &World, player: PlayerId) -> bool {
 pub(super) fn resume(
     world: &mut World,
     client: ClientId,
-    player: PlayerId,
-    token: ResumeToken,
+    ticket: ReturnTicket,
 ) -> Result<(), &'static str> {
-    let is_resumed = with_key(world, |sessions, key| {
-        sessions.resume(client, player, token, key)
-    });
-    if !is_resumed {
-        world.resource_mut::<SessionStats>().refused += 1;
-        return Err("no session of this player has this token");
-    }
-    Ok(())
+    let fault = match with_key(world, |sessions, key| sessions.resume(client, ticket, key)) {
+        ReturnAnswer::Resumed | ReturnAnswer::Waits => return Ok(()),
+        ReturnAnswer::Refused => "no session of this player has this token",
+        ReturnAnswer::Untimely => "comes back after it said who it is",
+    };
+    world.resource_mut::<SessionStats>().refused += 1;
+    Err(fault)
 }

@@ -11,6 +11,7 @@ use super::checks::{MessageFault, named_object};
 use super::facts::{ClientTold, FromClient, PlayerAsked, PlayerInput, PlayerRequest};
 use super::logins::{begin_login, resume};
 use crate::inbox::InboundMessage;
+use crate::session::sessions::ReturnTicket;
 use crate::session::{LogoutReason, SessionState, Sessions};
 use crate::sim::SimTick;
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
@@ -85,8 +86,18 @@ pub(super) fn handle(world: &mut World, inbound: &InboundMessage) -> Result<(), 
         ClientMessage::Login { player, credential } => {
             return begin_login(world, (client, &session), PlayerId(player), credential);
         }
-        ClientMessage::Resume { player, token } => {
-            return resume(world, client, PlayerId(player), token);
+        ClientMessage::Resume {
+            player,
+            token,
+            received,
+        } => {
+            let player = PlayerId(player);
+            let ticket = ReturnTicket {
+                player,
+                token,
+                received,
+            };
+            return resume(world, client, ticket);
         }
         ClientMessage::Logout if session.state != SessionState::Connecting => {
             let mut sessions = world.resource_mut::<Sessions>();

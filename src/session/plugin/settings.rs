@@ -24,6 +24,10 @@ pub struct SessionSettings {
     pub opened_per_tick_max: u32,
     /// Players let in a tick; the rest waits in the line, and is told so.
     pub admitted_per_tick_max: u32,
+    /// Sessions that go on over another connection in a tick; the rest waits for the next.
+    pub resumed_per_tick_max: u32,
+    /// Logins of which the hook is asked and has not said anything; further ones are closed as full.
+    pub questions_max: u32,
     /// Sessions without a login from one address; further ones are closed.
     pub newcomers_per_address_max: u32,
     /// How long a client may take before it makes room for others where there is none, in seconds.
@@ -51,6 +55,8 @@ impl Default for SessionSettings {
             places_kept: [0; AdmissionClass::COUNT],
             opened_per_tick_max: 10_000,
             admitted_per_tick_max: 2_500,
+            resumed_per_tick_max: 2_500,
+            questions_max: 10_000,
             newcomers_per_address_max: 256,
             login_grace_s: 1.0,
             login_s_max: 10.0,
@@ -76,6 +82,7 @@ impl SessionSettings {
             queue_max: self.queue_max as usize,
             newcomers_per_address_max: self.newcomers_per_address_max,
             admitted_per_tick_max: self.admitted_per_tick_max,
+            resumed_per_tick_max: self.resumed_per_tick_max,
             kept: self.places_kept,
             grace_ticks: ticks(self.login_grace_s),
             login_ticks: ticks(self.login_s_max),
@@ -101,7 +108,7 @@ pub struct SessionStats {
     pub refused: u64,
     /// Sessions that ended because a deadline was over.
     pub late: u64,
-    /// Players whose connection was lost while they controlled something.
+    /// Players whose connection was lost.
     pub links_lost: u64,
     /// Sessions that went on over another connection.
     pub resumed: u64,

@@ -2,6 +2,7 @@
 
 mod life;
 mod nobody;
+mod returning;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

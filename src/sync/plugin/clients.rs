@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 
 use crate::aoi::SceneInterest;
-use crate::session::{SessionState, Sessions};
+use crate::session::{Resumed, Session, SessionState, Sessions};
 use crate::sync::client::ClientState;
 use crate::sync::records::SceneRecords;
 use crate::world::{Object, Scene, SceneId};
@@ -34,17 +34,27 @@ pub(super) fn follow_sessions(
     let last = clients.last().map(|state| state.client);
     // Numbers only grow, so whoever is new stands behind all that are known.
     let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
-    clients.extend(new.map(|client| {
-        let before = sessions.get(client).and_then(|new| new.resumed_from);
-        let before = before.and_then(|before| {
-            let place = gone.binary_search_by_key(&before, |gone| gone.client);
-            Some(&gone[place.ok()?])
-        });
-        match before {
-            Some(before) => ClientState::resuming(client, before.epoch),
-            None => ClientState::new(client),
+    clients.extend(new.map(ClientState::new));
+}
+
+/// Who came back over another connection goes on with what the one before knew.
+pub(super) fn follow_resumed(
+    resumed: impl Iterator<Item = Resumed>,
+    sessions: &Sessions,
+    (clients, gone): (&mut [ClientState], &mut [ClientState]),
+    records: &BTreeMap<SceneId, SceneRecords>,
+    tick: u64,
+) {
+    for Resumed { client, before, .. } in resumed {
+        let at = clients.binary_search_by_key(&client, |state| state.client);
+        let before = gone.binary_search_by_key(&before, |state| state.client);
+        if let (Ok(at), Ok(before)) = (at, before) {
+            let received = sessions.get(client).and_then(|session| session.received);
+            let scene = gone[before].own.map(|(scene, ..)| SceneId(scene));
+            let records = scene.and_then(|scene| records.get(&scene));
+            gone[before].resume(&mut clients[at], records, received, tick);
         }
-    }));
+    }
 }
 
 /// A client with what it needs of the world.
@@ -72,13 +82,12 @@ pub(super) fn jobs<'w>(
             .is_some()
         {}
         let session = own_of.next_if(|&(client, _)| client == state.client);
-        if session.is_some_and(|(_, session)| session.state == SessionState::LinkDead) {
-            state.cut();
-            continue;
-        }
+        // Of one that is away it is kept what it misses.
+        let is_away = |session: &Session| session.state == SessionState::LinkDead;
+        state.set_away(session.is_some_and(|(_, session)| is_away(session)));
         let own = session.and_then(|(_, session)| {
             let own = objects.get(session.controls?).ok()?;
-            session.is_ready_for(own.scene()).then_some(own)
+            session.has_loaded(own.scene()).then_some(own)
         });
         let around = own.and_then(|own| {
             let (scene, interest) = scenes.get(own.scene_entity()).ok()?;

@@ -14,10 +14,11 @@ use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::aoi::SceneInterest;
-use crate::outbox::{BatchPart, Outbox, OutboxSettings};
+use crate::outbox::{BatchPart, ClientBehind, Outbox, OutboxSettings};
 use crate::session::{ClientTold, SessionClosed, Sessions};
 use crate::sim::{SimTick, Workers};
 use crate::sync::client::{Allowance, ClientState, Link, Surroundings};
+use crate::sync::kept::KeptLimits;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::wire::{ClientId, Hello};
 use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
@@ -28,7 +29,11 @@ pub(super) fn write_lines(
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
     (sessions, attributes): (Res<Sessions>, Res<Attributes>),
-    (mut told, mut closed): (MessageReader<ClientTold>, MessageReader<SessionClosed>),
+    (mut told, mut closed, mut behind): (
+        MessageReader<ClientTold>,
+        MessageReader<SessionClosed>,
+        MessageWriter<ClientBehind>,
+    ),
     (settings, packing): (Res<SyncSettings>, Res<OutboxSettings>),
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
@@ -62,6 +67,7 @@ pub(super) fn write_lines(
         scenes: records,
         shared: &outbox.batch_mut().shared,
         allowance: settings.allowance(tick_s),
+        kept: settings.kept(tick_s),
         hello,
         sessions: &sessions,
         attributes: &attributes,
@@ -75,12 +81,16 @@ pub(super) fn write_lines(
     });
     // Chunks are consecutive, so their parts are too; those who control nothing any more, or are gone, follow them.
     let last = outbox.batch_mut().part(workers.len());
-    let is_to_be_told = |state: &ClientState| state.is_to_part() || state.has_notices();
+    let is_to_be_told =
+        |state: &ClientState| state.is_to_part() || state.has_notices() || state.has_missed();
     for state in clients.iter_mut().filter(|state| is_to_be_told(state)) {
         let input = sessions.input(state.client);
         let hello = hello_to(hello, state.client);
+        let before = last.len();
         state.fill_parting(last, input, hello, &mut stats.sent);
+        state.keep_line(last, before, &[], (tick.0, settings.kept(tick_s)));
     }
+    tell_behind(clients, &mut behind);
     close_gone(closing, (clients, gone), last, hello);
     let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
     stats.links = count(|state| state.links.len());
@@ -89,6 +99,16 @@ pub(super) fn write_lines(
         std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
         stats.sent.add(std::mem::take(&mut worker.sent));
     }
+}
+
+/// For whom more was to be kept than may, its session is to be ended.
+fn tell_behind(clients: &mut [ClientState], behind: &mut MessageWriter<ClientBehind>) {
+    let is_behind = clients.iter_mut().filter(|state| state.is_behind);
+    behind.write_batch(is_behind.map(|state| {
+        state.is_behind = false;
+        let client = state.client;
+        ClientBehind { client }
+    }));
 }
 
 fn hello_to(hello: Hello, client: ClientId) -> Hello {
@@ -138,6 +158,7 @@ struct TickNews<'a, 'w, 's> {
     scenes: &'a BTreeMap<SceneId, SceneRecords>,
     shared: &'a [u8],
     allowance: Allowance,
+    kept: KeptLimits,
     /// The greeting, but for whom it is.
     hello: Hello,
     sessions: &'a Sessions,
@@ -200,5 +221,12 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
         sent,
         ..
     } = worker;
+    let (before, snapshots) = (part.len(), sent.snapshots);
     state.fill(part, &around, scratch, sent);
+    state.count_snapshots(
+        sent.snapshots.bytes - snapshots.bytes,
+        sent.snapshots.messages - snapshots.messages,
+    );
+    let kept = (news.hello.tick, news.kept);
+    state.keep_line(part, before, news.shared, kept);
 }

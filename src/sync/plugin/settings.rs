@@ -4,6 +4,7 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::sync::client::Allowance;
+use crate::sync::kept::KeptLimits;
 
 /// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,12 @@ pub struct SyncSettings {
     /// Bytes of messages a client and second, at most; what it must know to stay right may overdraw it. Also how much it can
     /// save up.
     pub bytes_per_client_s: u32,
+    /// Bytes of reliable messages that are kept for a client, in case its connection is lost. If announcements to one that is away
+    /// are more, its session ends as behind; if all else is, it comes back by fresh snapshots.
+    pub kept_bytes_max: u32,
+    /// For how long reliable messages to a client that is there are kept, in seconds: within that they have arrived, or its
+    /// transport says that the connection is lost.
+    pub in_flight_s_max: f32,
     /// After how many ticks what changed of an object is stored; 0 counts as 1.
     pub save_every_ticks: u32,
     /// Objects that are gone and that the store could not take, kept for another try, at most.
@@ -37,6 +44,8 @@ impl Default for SyncSettings {
             enters_per_tick: 16,
             announce_bytes_per_tick: 16 << 20,
             bytes_per_client_s: 8_000,
+            kept_bytes_max: 16_384,
+            in_flight_s_max: 5.0,
             save_every_ticks: 200,
             orphans_max: 100_000,
         }
@@ -44,6 +53,13 @@ impl Default for SyncSettings {
 }
 
 impl SyncSettings {
+    pub(super) fn kept(&self, tick_s: f32) -> KeptLimits {
+        KeptLimits {
+            bytes_max: self.kept_bytes_max as usize,
+            ticks: (self.in_flight_s_max / tick_s).ceil() as u64,
+        }
+    }
+
     pub(super) fn allowance(&self, tick_s: f32) -> Allowance {
         Allowance {
             bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,

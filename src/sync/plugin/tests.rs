@@ -7,6 +7,7 @@ mod gone;
 mod links;
 mod remotes;
 mod removals;
+mod returning;
 mod saves;
 
 use std::collections::BTreeMap;

@@ -6,13 +6,13 @@ use fixedbitset::FixedBitSet;
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::{ClientJob, follow_sessions, jobs};
+use super::clients::{ClientJob, follow_resumed, follow_sessions, jobs};
 use super::remotes;
 use super::replicator::{FillWorker, Replicator, ViewChange, Wanted, words};
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
-use crate::session::Sessions;
-use crate::sim::Workers;
+use crate::session::{Resumed, Sessions};
+use crate::sim::{SimTick, Workers};
 use crate::sync::client::{Allowance, ViewedAs};
 use crate::sync::remotes::PartyObjects;
 use crate::world::{Object, ObjectId, Scene, SceneClosed, SceneId, Scenes};
@@ -20,7 +20,8 @@ use crate::world::{Object, ObjectId, Scene, SceneClosed, SceneId, Scenes};
 /// Forgets what was told in the last tick.
 pub(super) fn begin_tick(
     mut replicator: ResMut<Replicator>,
-    mut closed: MessageReader<SceneClosed>,
+    (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<Resumed>),
+    tick: Res<SimTick>,
     scenes: Res<Scenes>,
     interests: Query<&SceneInterest>,
     sessions: Res<Sessions>,
@@ -48,6 +49,13 @@ pub(super) fn begin_tick(
         changed.entry(scene).or_default().clear();
     }
     follow_sessions(clients, &sessions, gone);
+    follow_resumed(
+        resumed.read().copied(),
+        &sessions,
+        (clients, gone),
+        records,
+        tick.0,
+    );
     followed.values_mut().for_each(FixedBitSet::clear);
     for (scene, id, _) in clients.iter().filter_map(|state| state.own) {
         let ids = followed.entry(SceneId(scene)).or_default();

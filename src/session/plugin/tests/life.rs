@@ -5,7 +5,7 @@ use crate::session::SessionState;
 use crate::wire::{ResumeToken, SessionNotice};
 use crate::world::change_scene;
 
-fn settings(change: impl FnOnce(&mut SessionSettings)) -> (App, Entity) {
+pub(super) fn settings(change: impl FnOnce(&mut SessionSettings)) -> (App, Entity) {
     let (mut app, scene) = welcomed();
     let mut settings = SessionSettings::default();
     change(&mut settings);
@@ -13,14 +13,14 @@ fn settings(change: impl FnOnce(&mut SessionSettings)) -> (App, Entity) {
     (app, scene)
 }
 
-fn log_in(app: &mut App, player: u64) -> ClientId {
+pub(super) fn log_in(app: &mut App, player: u64) -> ClientId {
     let client = connect_as(app, player);
     send(app, client, ClientMessage::login(player));
     app.update();
     client
 }
 
-fn state(app: &App, client: ClientId) -> Option<SessionState> {
+pub(super) fn state(app: &App, client: ClientId) -> Option<SessionState> {
     let sessions = app.world().resource::<Sessions>();
     sessions.get(client).map(|session| session.state)
 }
@@ -33,7 +33,7 @@ fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
         .collect()
 }
 
-fn token(app: &App, client: ClientId) -> ResumeToken {
+pub(super) fn token(app: &App, client: ClientId) -> ResumeToken {
     let mut welcomes = told(app, client)
         .into_iter()
         .filter_map(|notice| match notice {
@@ -45,14 +45,19 @@ fn token(app: &App, client: ClientId) -> ResumeToken {
         .expect("it was welcomed in the last tick")
 }
 
-fn lose(app: &mut App, client: ClientId) {
+pub(super) fn lose(app: &mut App, client: ClientId) {
     let transport = app.world().resource::<TransportHandle>().clone();
     transport.disconnect(client, DisconnectReason::Lost);
     app.update();
 }
 
-fn controls(app: &App, client: ClientId) -> Option<Entity> {
+pub(super) fn controls(app: &App, client: ClientId) -> Option<Entity> {
     app.world().resource::<Sessions>().get(client)?.controls
+}
+
+/// A client of which its transport knows nothing.
+pub(super) fn connect_as_is(app: &mut App) -> ClientId {
+    connect_client(app.world_mut(), Connected::unknown().ready()).unwrap()
 }
 
 #[test]
@@ -68,7 +73,11 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
     assert!(written::<LoggedOut>(&app).is_empty());
 
     // A wrong token, another's name, and a token without a login of its own are nothing.
-    let resume = |player, token| ClientMessage::Resume { player, token };
+    let resume = |player, token| ClientMessage::Resume {
+        player,
+        token,
+        received: None,
+    };
     let second = connect_as(&mut app, 99);
     send(&mut app, second, resume(7, ResumeToken([1; 16])));
     send(&mut app, second, resume(8, old));

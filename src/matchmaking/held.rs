@@ -1,0 +1,94 @@
+//! Tickets of parties of which a player's connection is lost. They wait no more, so that nobody is matched with somebody who is
+//! not there, and queue again with the time that they waited when all are back.
+//!
+//! Invariant: a player is in at most one of them; nobody's stays longer than the session of whoever is away. Cost: O(log n) a
+//! player.
+
+use std::collections::BTreeMap;
+
+use super::ticket::{Ticket, TicketParty, TicketPlayer};
+use crate::wire::ClientId;
+
+/// Whose connection is lost, and what is kept for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldTickets {
+    /// By the number of the connection, which grows from one to the next.
+    lost: BTreeMap<TicketPlayer, ClientId>,
+    held: BTreeMap<TicketParty, Ticket>,
+    parties: BTreeMap<TicketPlayer, TicketParty>,
+}
+
+impl HeldTickets {
+    /// A player's connection is lost.
+    pub fn lose(&mut self, player: TicketPlayer, client: ClientId) {
+        let lost = self.lost.entry(player).or_insert(client);
+        *lost = client.max(*lost);
+    }
+
+    /// Whether somebody of a party is away.
+    pub fn lacks_somebody(&self, ticket: &Ticket) -> bool {
+        let mut members = ticket.members.iter();
+        members.any(|member| self.lost.contains_key(member))
+    }
+
+    /// Keeps a ticket until its players are back, in place of those that any of them had here.
+    pub fn hold(&mut self, ticket: Ticket) {
+        for &member in &ticket.members {
+            self.drop_of(member);
+        }
+        let party = ticket.party;
+        let members = ticket.members.iter();
+        self.parties.extend(members.map(|&member| (member, party)));
+        self.held.insert(party, ticket);
+    }
+
+    /// The ticket that is held for a party.
+    pub fn of(&self, party: TicketParty) -> Option<&Ticket> {
+        self.held.get(&party)
+    }
+
+    /// A player is back by this connection: gives the party's ticket if nobody else of it is away.
+    pub fn come_back(&mut self, player: TicketPlayer, client: ClientId) -> Option<Ticket> {
+        // It may have been lost again since.
+        if self.lost.get(&player).is_none_or(|&lost| lost >= client) {
+            return None;
+        }
+        self.lost.remove(&player);
+        let ticket = self.held.get(self.parties.get(&player)?)?;
+        if self.lacks_somebody(ticket) {
+            return None;
+        }
+        self.drop_of(player)
+    }
+
+    /// A player's session is over, and what its party wanted with it.
+    pub fn log_out(&mut self, player: TicketPlayer, client: ClientId) {
+        self.drop_of(player);
+        if self.lost.get(&player).is_some_and(|&lost| lost <= client) {
+            self.lost.remove(&player);
+        }
+    }
+
+    /// Nothing is kept any more for the party of a player.
+    pub fn drop_of(&mut self, player: TicketPlayer) -> Option<Ticket> {
+        let ticket = self.held.remove(self.parties.get(&player)?)?;
+        for member in &ticket.members {
+            self.parties.remove(member);
+        }
+        Some(ticket)
+    }
+
+    /// Shows all of it as words, for a hash.
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        for (player, client) in &self.lost {
+            player.digest(word);
+            word(u64::from(client.0));
+        }
+        for (party, ticket) in &self.held {
+            party.digest(word);
+            word(u64::from(ticket.mode.0));
+            word(ticket.since_tick);
+            ticket.members.iter().for_each(|member| member.digest(word));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The numbers by which clients were known before they came back over another connection.
+//!
+//! A game that answers a login when its player has come back meanwhile names a number that is over; what it says reaches the
+//! session all the same. Invariant: a session has at most [`FORMER_MAX`] of them, the newest.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use crate::wire::ClientId;
+
+/// Former numbers that a session is found by, at most.
+pub(super) const FORMER_MAX: usize = 4;
+
+/// Who had which number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FormerNumbers {
+    now: BTreeMap<ClientId, ClientId>,
+    /// Those of each session, oldest first.
+    of: BTreeMap<ClientId, SmallVec<[ClientId; FORMER_MAX]>>,
+}
+
+impl FormerNumbers {
+    /// Who was `before` is `client` from now on. O(log sessions).
+    pub fn follow(&mut self, before: ClientId, client: ClientId) {
+        let mut former = self.of.remove(&before).unwrap_or_default();
+        if former.len() == FORMER_MAX {
+            self.now.remove(&former.remove(0));
+        }
+        former.push(before);
+        for &number in &former {
+            self.now.insert(number, client);
+        }
+        self.of.insert(client, former);
+    }
+
+    /// A session is over, and with it its numbers.
+    pub fn forget(&mut self, client: ClientId) {
+        for number in self.of.remove(&client).unwrap_or_default() {
+            self.now.remove(&number);
+        }
+    }
+
+    /// What a number stands for now: itself, unless its client came back.
+    pub fn resolve(&self, client: ClientId) -> ClientId {
+        self.now.get(&client).copied().unwrap_or(client)
+    }
+
+    /// Shows all of it as words, for a hash.
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        for (former, client) in &self.now {
+            word(u64::from(former.0) << 32 | u64::from(client.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_found_by_its_last_numbers_until_it_ends() {
+        let mut former = FormerNumbers::default();
+        for number in 1..=6 {
+            former.follow(ClientId(number), ClientId(number + 1));
+        }
+        let found: Vec<u32> = (1..=8).map(|of| former.resolve(ClientId(of)).0).collect();
+        assert_eq!(found, [1, 2, 7, 7, 7, 7, 7, 8]);
+        former.forget(ClientId(7));
+        assert_eq!(former.resolve(ClientId(6)), ClientId(6));
+        assert!(former.now.is_empty() && former.of.is_empty());
+    }
+}

@@ -1,0 +1,134 @@
+//! Coming back: a session goes on over another connection.
+
+use super::life::{Session, SessionState};
+use super::reasons::LogoutReason;
+use super::sessions::{ReturnTicket, SessionEffect, Sessions};
+use super::token::SessionKey;
+use crate::wire::{ClientId, SessionNotice};
+
+/// What comes of a token that a client brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReturnAnswer {
+    /// The session goes on with it.
+    Resumed,
+    /// It will, or will not, in one of the next ticks: too many came back in this one.
+    Waits,
+    /// No session of this player has the token, and the client is told so.
+    Refused,
+    /// It is no time to come back: the client says who it is already, or is gone.
+    Untimely,
+}
+
+impl Sessions {
+    /// A client brings the token of a player's session. Unless it is resumed or waits, nothing is changed.
+    pub(super) fn resume(
+        &mut self,
+        client: ClientId,
+        ticket: ReturnTicket,
+        key: &mut SessionKey,
+    ) -> ReturnAnswer {
+        let is_new = |session: &Session| {
+            session.state == SessionState::Connecting && session.controls.is_none()
+        };
+        if !self.get(client).is_some_and(is_new) {
+            return ReturnAnswer::Untimely;
+        }
+        let Some(before) = self.has_token(ticket) else {
+            self.effects
+                .push(SessionEffect::Told(client, SessionNotice::NotResumed));
+            return ReturnAnswer::Refused;
+        };
+        if self.resumed >= self.rules.resumed_per_tick_max {
+            self.enter(client, SessionState::Authenticating);
+            self.returning.push_back((client, ticket));
+            return ReturnAnswer::Waits;
+        }
+        self.take_over(client, before, Some(ticket), key);
+        ReturnAnswer::Resumed
+    }
+
+    /// The session that a token is of. The one told before the last counts as well while the link is lost and nothing was heard
+    /// since the last was told: it may have been lost with the link.
+    fn has_token(&self, ticket: ReturnTicket) -> Option<ClientId> {
+        let before = self.of(ticket.player)?;
+        let session = self.get(before)?;
+        let is_former =
+            session.state == SessionState::LinkDead && session.former_token == Some(ticket.token);
+        let is_it = session.token == ticket.token || is_former;
+        (is_it && !self.is_draining).then_some(before)
+    }
+
+    /// Those who waited for a tick in which fewer come back. Each has a session of its own meanwhile, so they are not more.
+    pub(super) fn resume_waiting(&mut self, key: &mut SessionKey) {
+        while self.resumed < self.rules.resumed_per_tick_max.max(1)
+            && let Some((client, ticket)) = self.returning.pop_front()
+        {
+            let state = self.get(client).map(|session| session.state);
+            if state != Some(SessionState::Authenticating) {
+                continue;
+            }
+            if let Some(before) = self.has_token(ticket) {
+                self.take_over(client, before, Some(ticket), key);
+            } else {
+                self.enter(client, SessionState::Connecting);
+                self.effects
+                    .push(SessionEffect::Told(client, SessionNotice::NotResumed));
+            }
+        }
+    }
+
+    /// One session goes on with another's client, which brought this, or logged in anew.
+    pub(super) fn take_over(
+        &mut self,
+        client: ClientId,
+        before: ClientId,
+        ticket: Option<ReturnTicket>,
+        key: &mut SessionKey,
+    ) {
+        self.unlist(before);
+        let Some(old) = self.open.remove(&before) else {
+            return;
+        };
+        let (Some(player), token, now) = (old.player, key.make(client), self.now) else {
+            debug_assert!(false, "only who is logged in is taken over");
+            return;
+        };
+        // With the token before the last comes who got nothing over the connection that it is of, the last one.
+        let received = ticket.and_then(|ticket| {
+            let has_some = ticket.token == old.token;
+            ticket.received.map(|all| if has_some { all } else { 0 })
+        });
+        self.resumed += 1;
+        self.former.follow(before, client);
+        self.effects
+            .push(SessionEffect::Ended(before, old, LogoutReason::Resumed));
+        self.by_player.insert(player, client);
+        self.change(client, |session| {
+            session.player = Some(player);
+            session.is_player = Some(player);
+            session.class = old.class;
+            session.controls = old.controls;
+            session.token = token;
+            session.former_token = ticket.map(|ticket| ticket.token);
+            session.resumed_from = Some(before);
+            session.received = received;
+            // Who still has what it was told has also what it loaded for that.
+            session.loading = old
+                .loading
+                .filter(|&(_, is_ready)| is_ready && received.is_some());
+            session.since = now;
+            session.state = match old.controls {
+                Some(_) if session.loads && session.loading.is_none() => SessionState::Loading,
+                Some(_) => SessionState::InWorld,
+                None => SessionState::Entering,
+            };
+        });
+        self.welcome(client, player, token);
+        self.effects.push(SessionEffect::Resumed {
+            client,
+            before,
+            player,
+            entity: old.controls,
+        });
+    }
+}

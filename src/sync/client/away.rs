@@ -1,0 +1,132 @@
+//! A client whose connection is lost, and that comes back over another one.
+//!
+//! Its lines go on being made, from which follows what it has to be told; they are kept and not sent. When it is back it is told
+//! either what it missed, or everything anew and those announcements that it missed, whichever is smaller.
+
+use super::{ClientState, Link, MOTION_BYTES, SNAPSHOT_BYTES};
+use crate::outbox::BatchPart;
+use crate::sync::kept::KeptLimits;
+use crate::sync::records::SceneRecords;
+use crate::wire::SessionNotice;
+
+impl ClientState {
+    /// The client, of which its new connection knows so much, goes on with the session that this is of, with what the connection
+    /// before told it, by its own word. Nothing stays of the connection before but what its last line needs.
+    pub fn resume(
+        &mut self,
+        at: &mut Self,
+        records: Option<&SceneRecords>,
+        received: Option<u32>,
+        tick: u64,
+    ) {
+        let before = std::mem::replace(
+            self,
+            Self {
+                epoch: self.epoch,
+                greeted: self.greeted,
+                ..Self::new(self.client)
+            },
+        );
+        let (client, greeted) = (at.client, at.greeted);
+        let notices = std::mem::take(&mut at.notices);
+        *at = Self {
+            client,
+            greeted,
+            notices,
+            is_away: false,
+            epoch: before.epoch.wrapping_add(1),
+            ..before
+        };
+        let snapshot = at.snapshots[0].checked_div(at.snapshots[1]);
+        let snapshot = snapshot.map_or(SNAPSHOT_BYTES as usize, |bytes| bytes as usize);
+        // Motions of what rests or jumped are among what was missed; of what moves they may have been lost.
+        let base = |link: &Link| records.and_then(|records| records.bases.get(link.id as usize));
+        let is_moving = |link: &Link| base(link).is_some_and(|base| !base.is_reliable());
+        let moving = at.links.iter().filter(|link| is_moving(link)).count();
+        let fresh = SNAPSHOT_BYTES as usize + at.links.len() * snapshot;
+        let fresh = fresh.saturating_sub(moving * MOTION_BYTES as usize);
+        let missed = at.kept.missed(received, tick, fresh);
+        at.is_behind = missed.is_none();
+        let mut missed = missed.unwrap_or_default();
+        let keeps = missed.is_whole && !(received == Some(0) && at.kept.is_anew());
+        if missed.is_whole {
+            // They are told again, each as it is now.
+            for link in at.links.iter_mut().filter(|link| is_moving(link)) {
+                link.motion = link.motion.wrapping_sub(1);
+            }
+        } else {
+            // What waits for a snapshot would go with what is forgotten.
+            for held in at.held.iter().filter(|held| held.announced.reliable) {
+                missed.push(&held.bytes);
+            }
+            at.end();
+            // What begins for it counts the epoch.
+            at.epoch = before.epoch;
+            at.told_own = None;
+        }
+        at.restarts = Some(!keeps);
+        at.missed = (!missed.ends.is_empty()).then(|| Box::new(missed));
+        at.notices.tell(SessionNotice::Continued { keeps });
+    }
+
+    /// Whether its connection is lost.
+    pub const fn set_away(&mut self, is_away: bool) {
+        self.is_away = is_away;
+        if is_away {
+            self.kept.lose_link();
+        }
+    }
+
+    /// Keeps its line, the last of a part, if it got one; of one that is away it is not sent.
+    pub fn keep_line(
+        &mut self,
+        part: &mut BatchPart,
+        before: usize,
+        shared: &[u8],
+        (tick, limits): (u64, KeptLimits),
+    ) {
+        if let Some(is_anew) = self.restarts.take() {
+            self.kept.restart(is_anew);
+        }
+        if part.len() > before
+            && let Some(line) = part.line(before)
+        {
+            for span in line.reliable {
+                self.kept.keep(span.bytes(shared, line.own), tick);
+            }
+            if self.is_away {
+                part.drop_last();
+            }
+        }
+        self.is_behind |= !self.kept.trim(tick, limits);
+    }
+
+    /// Counts what it was sent as snapshots.
+    pub const fn count_snapshots(&mut self, bytes: u64, messages: u64) {
+        // Of late ones more than of old ones.
+        if self.snapshots[1] > 1_000 {
+            self.snapshots = [self.snapshots[0] / 2, self.snapshots[1] / 2];
+        }
+        self.snapshots[0] = self.snapshots[0].saturating_add(bytes as u32);
+        self.snapshots[1] = self.snapshots[1].saturating_add(messages as u32);
+    }
+
+    /// Tells what was missed: all of it before anything else, announcements alone behind what begins.
+    pub(super) fn fill_missed(&mut self, part: &mut BatchPart, is_whole: bool) {
+        if self
+            .missed
+            .as_ref()
+            .is_none_or(|missed| missed.is_whole != is_whole)
+        {
+            return;
+        }
+        for message in self.missed.take().iter().flat_map(|missed| missed.iter()) {
+            part.write_reliable(|bytes| bytes.extend_from_slice(message));
+        }
+    }
+
+    /// Whether it missed something that it is to be told whatever it controls.
+    pub fn has_missed(&self) -> bool {
+        self.missed.as_ref().is_some_and(|missed| missed.is_whole)
+    }
+}

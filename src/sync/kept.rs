@@ -1,0 +1,336 @@
+//! What a client was told on the reliable channel of late, kept for the case that its connection is lost.
+//!
+//! ```text
+//! a line's reliable messages ─▶ keep ─▶ of who is there: as long as they may be under way
+//!                                       of who is away: all of them; when they are too many, announcements alone
+//! ```
+//! A *position* counts the bytes of a connection's reliable messages, from those of the tick of its *Welcome* on and modulo 2³².
+//! What is about the session itself counts and is not kept: of that the next connection is told anew.
+//!
+//! Cost: one copy of a client's reliable messages. No allocation after warm-up.
+
+use std::collections::VecDeque;
+
+use crate::wire::{HELLO, ServerMessage, SessionNotice};
+
+/// How much is kept for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptLimits {
+    /// Bytes of messages.
+    pub bytes_max: usize,
+    /// Ticks after which what was sent has arrived, or the connection is known to be lost.
+    pub ticks: u64,
+}
+
+/// Ticks that messages may be old for a client to go on with them: motions name the last eight bits of theirs.
+const GAP_TICKS_MAX: u64 = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct KeptMessage {
+    /// Its position.
+    at: u32,
+    length: u32,
+    tick: u64,
+    is_announce: bool,
+}
+
+/// What was told of late, oldest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeptMessages {
+    messages: VecDeque<KeptMessage>,
+    bytes: Vec<u8>,
+    /// Where in `bytes` the first message begins.
+    start: usize,
+    /// The position behind the last message.
+    end: u32,
+    /// From here on everything is kept.
+    whole_from: u32,
+    /// From here on all announcements are.
+    announced_from: u32,
+    /// Where the connection was found to be lost.
+    lost_at: Option<u32>,
+    /// Of what comes announcements alone are kept.
+    announces_only: bool,
+    /// Whether the connection began with nothing of what was known before it.
+    is_anew: bool,
+}
+
+/// What is told to who comes back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Missed {
+    /// The messages side by side.
+    pub bytes: Vec<u8>,
+    /// Where each of them ends.
+    pub ends: Vec<usize>,
+    /// Whether they are all that was missed, or the announcements of it.
+    pub is_whole: bool,
+}
+
+impl Missed {
+    /// Adds a message.
+    pub fn push(&mut self, message: &[u8]) {
+        self.bytes.extend_from_slice(message);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The messages, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.bytes[start..end])
+    }
+}
+
+impl KeptMessages {
+    /// A connection begins: positions are counted anew, and nothing is kept of before.
+    pub fn restart(&mut self, is_anew: bool) {
+        self.messages.clear();
+        self.bytes.clear();
+        let (messages, bytes) = (
+            std::mem::take(&mut self.messages),
+            std::mem::take(&mut self.bytes),
+        );
+        *self = Self {
+            messages,
+            bytes,
+            is_anew,
+            ..Self::default()
+        };
+    }
+
+    /// The connection is lost: whatever is told from now on has not arrived.
+    pub const fn lose_link(&mut self) {
+        if self.lost_at.is_none() {
+            self.lost_at = Some(self.end);
+        }
+    }
+
+    /// Keeps a message of this tick, or several that stay together.
+    pub fn keep(&mut self, message: &[u8], tick: u64) {
+        let Some(&kind) = message.first() else {
+            return;
+        };
+        let at = self.end;
+        self.end = self.end.wrapping_add(message.len() as u32);
+        let is_announce = ServerMessage::is_announce(kind);
+        if kind == HELLO || SessionNotice::is_notice(kind) || (self.announces_only && !is_announce)
+        {
+            return;
+        }
+        self.bytes.extend_from_slice(message);
+        self.messages.push_back(KeptMessage {
+            at,
+            length: message.len() as u32,
+            tick,
+            is_announce,
+        });
+    }
+
+    /// Brings what is kept within the limits; `false` when that cannot be without a loss.
+    pub fn trim(&mut self, tick: u64, limits: KeptLimits) -> bool {
+        if self.lost_at.is_none() {
+            while let Some(first) = self.messages.front()
+                && (self.len() > limits.bytes_max || first.tick + limits.ticks < tick)
+            {
+                self.drop_first();
+            }
+        } else if self.len() > limits.bytes_max {
+            self.keep_announces_only();
+        }
+        self.len() <= limits.bytes_max
+    }
+
+    /// Bytes that are kept.
+    pub const fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    fn drop_first(&mut self) {
+        let Some(first) = self.messages.pop_front() else {
+            return;
+        };
+        self.start += first.length as usize;
+        let behind = first.at.wrapping_add(first.length);
+        self.whole_from = behind;
+        if first.is_announce {
+            self.announced_from = behind;
+        }
+        if self.start * 2 > self.bytes.len() {
+            self.bytes.drain(..std::mem::take(&mut self.start));
+        }
+    }
+
+    fn keep_announces_only(&mut self) {
+        let mut kept = Vec::new();
+        let mut at = self.start;
+        self.messages.retain(|message| {
+            let end = at + message.length as usize;
+            if message.is_announce {
+                kept.extend_from_slice(&self.bytes[at..end]);
+            }
+            at = end;
+            message.is_announce
+        });
+        (self.bytes, self.start, self.announces_only) = (kept, 0, true);
+    }
+
+    /// What was missed by who has all up to a position of the last connection, or has nothing any more; all of it where that is,
+    /// without announcements, no more than `bytes_max`. `None` where some of it is kept no more, or the position never was.
+    pub fn missed(&self, received: Option<u32>, tick: u64, bytes_max: usize) -> Option<Missed> {
+        let from = received.or(self.lost_at).unwrap_or(self.end);
+        let back = |position: u32| self.end.wrapping_sub(position);
+        if back(from) > back(self.announced_from) {
+            return None;
+        }
+        let mut missed = Missed::default();
+        let mut at = self.start;
+        let (mut whole, mut oldest) = (Missed::default(), tick);
+        for message in &self.messages {
+            let end = at + message.length as usize;
+            if back(message.at) <= back(from) {
+                let bytes = &self.bytes[at..end];
+                oldest = oldest.min(message.tick);
+                whole.push(bytes);
+                if message.is_announce {
+                    missed.push(bytes);
+                }
+            }
+            at = end;
+        }
+        let is_kept = !self.announces_only && back(from) <= back(self.whole_from);
+        // Announcements are told either way.
+        let more = whole.bytes.len() - missed.bytes.len();
+        let is_short = oldest + GAP_TICKS_MAX >= tick && more <= bytes_max;
+        if received.is_some() && is_kept && is_short {
+            whole.is_whole = true;
+            return Some(whole);
+        }
+        Some(missed)
+    }
+
+    /// Whether who has nothing of the last connection is to forget what it knew before.
+    pub const fn is_anew(&self) -> bool {
+        self.is_anew
+    }
+
+    /// Shows it as words, for a hash: how much is kept, and of who is away what.
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        word(u64::from(self.end) << 32 | self.len() as u64);
+        word(u64::from(self.whole_from) << 32 | u64::from(self.announced_from));
+        let flags = u64::from(self.announces_only) << 1 | u64::from(self.is_anew);
+        word(self.lost_at.map_or(u64::MAX, u64::from) ^ flags << 40);
+        word(self.messages.len() as u64);
+        if self.lost_at.is_some() {
+            let bytes = self.bytes[self.start..].chunks(8);
+            for chunk in bytes {
+                word(
+                    chunk
+                        .iter()
+                        .fold(0, |all, &byte| all << 8 | u64::from(byte)),
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{write_announce, write_despawn};
+
+    const LIMITS: KeptLimits = KeptLimits {
+        bytes_max: 60,
+        ticks: 10,
+    };
+
+    fn announce(text: u8) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_announce(&mut bytes, None, &[text; 4]);
+        bytes
+    }
+
+    fn despawn(id: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_despawn(&mut bytes, id, 0);
+        bytes
+    }
+
+    fn all(missed: &Missed) -> Vec<Vec<u8>> {
+        missed.iter().map(<[u8]>::to_vec).collect()
+    }
+
+    #[test]
+    fn who_says_how_far_it_got_is_told_the_rest_or_the_announcements_of_it() {
+        let mut kept = KeptMessages::default();
+        let messages = [despawn(1), announce(1), despawn(2), announce(2)];
+        let mut ends = vec![0];
+        for message in &messages {
+            kept.keep(message, 5);
+            ends.push(kept.end);
+        }
+        assert!(kept.trim(5, LIMITS));
+        for (nth, &end) in ends.iter().enumerate() {
+            let missed = kept.missed(Some(end), 6, 100).unwrap();
+            assert_eq!(
+                (all(&missed), missed.is_whole),
+                (messages[nth..].to_vec(), true)
+            );
+            let missed = kept.missed(Some(end), 6, 0).unwrap();
+            let announces = messages[nth..].iter().filter(|of| of.len() > 4).cloned();
+            // Nothing at all is whole and short.
+            assert_eq!(all(&missed), announces.collect::<Vec<_>>());
+        }
+        assert_eq!(kept.missed(Some(kept.end + 1), 6, 100), None);
+        assert!(
+            !kept
+                .missed(Some(0), 5 + GAP_TICKS_MAX + 1, 100)
+                .unwrap()
+                .is_whole
+        );
+    }
+
+    #[test]
+    fn what_arrived_long_ago_goes_and_of_who_is_away_all_that_must_not_be_lost_stays() {
+        let mut kept = KeptMessages::default();
+        kept.keep(&announce(1), 1);
+        kept.keep(&despawn(1), 8);
+        assert!(kept.trim(12, LIMITS));
+        assert_eq!(kept.len(), despawn(1).len());
+        assert_eq!(
+            kept.missed(Some(0), 12, 100),
+            None,
+            "an announcement is gone"
+        );
+        kept.lose_link();
+        let lost_at = kept.end;
+        for id in 0..40 {
+            kept.keep(&despawn(id), 30);
+            assert!(kept.trim(30, LIMITS));
+        }
+        kept.keep(&announce(2), 31);
+        kept.keep(&despawn(9), 31);
+        for received in [None, Some(lost_at)] {
+            let missed = kept.missed(received, 60, 1_000).unwrap();
+            assert_eq!((all(&missed), missed.is_whole), (vec![announce(2)], false));
+        }
+        // What is more than may be kept is said to be.
+        let fits = (3..20).take_while(|&text| {
+            kept.keep(&announce(text), 40);
+            kept.trim(40, LIMITS)
+        });
+        assert_eq!(fits.count(), 60 / announce(3).len() - 1);
+    }
+
+    #[test]
+    fn what_is_about_the_session_counts_and_is_not_kept() {
+        let mut kept = KeptMessages::default();
+        let mut notice = Vec::new();
+        SessionNotice::NotResumed.write(&mut notice);
+        kept.keep(&notice, 1);
+        kept.keep(&despawn(1), 1);
+        assert_eq!((kept.end as usize, kept.len()), (notice.len() + 3, 3));
+        kept.restart(true);
+        assert_eq!((kept.end, kept.len(), kept.is_anew()), (0, 0, true));
+    }
+}
