@@ -1,11 +1,9 @@
 //! A transport, whole: look at `Loopback`, its way out, and at the handle that `play` has, its way in, on a thread of its own.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::outbox::CloseReason;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use throng::prelude::*;
 
 struct Loopback(Sender<Vec<u8>>);

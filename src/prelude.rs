@@ -30,7 +30,7 @@ pub use crate::movement::{Arrived, MoveRefused, MovementPlugin, MovementSettings
 pub use crate::nav::{
     NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
 };
-pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
+pub use crate::outbox::{CloseReason, MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 #[cfg(feature = "scenario")]
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
