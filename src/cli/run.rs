@@ -245,6 +245,7 @@ impl Run {
             }))
         };
         Ok(RunOptions {
+            outside: false,
             seed: self.seed,
             map,
             ticks: self.ticks,

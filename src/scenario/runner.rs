@@ -26,6 +26,7 @@ use crate::instance::InstanceSystems;
 use crate::map::TileMap;
 use crate::outbox::Outbox;
 use crate::server::{Pace, Server};
+use crate::session::SessionKey;
 use crate::sim::clock::Stopwatch;
 use crate::sim::{HashAppExt, SimSystems, TickObservers, TickTimings};
 use crate::world::Scenes;
@@ -68,6 +69,9 @@ pub struct RunOptions {
     pub time: TimeJudging,
     /// Tells the bytes that the process has in memory, for the report; without it they are not known.
     pub memory: Option<fn() -> Option<u64>>,
+    /// Whether clients come from outside, by a transport that `configure` adds: nobody can foresee the tokens of the run's sessions
+    /// then. Otherwise they follow from the seed, so that packets are the same in every run.
+    pub outside: bool,
     /// Changes the app before it starts.
     pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
     /// Called with the world when all is judged, before it goes: for what has to be closed.
@@ -133,6 +137,9 @@ impl ScenarioRun {
         world.insert_resource(Watch::new(scenario));
         world.insert_resource(Battles::default());
         let stand_in = stage::set_up(world, &loaded, options.map)?;
+        if options.outside {
+            world.insert_resource(SessionKey::from_entropy());
+        }
         world.insert_resource(ScenarioScript::new(&Scenario {
             script: stand_in.script,
             ..scenario.clone()

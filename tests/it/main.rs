@@ -30,6 +30,7 @@ mod pictures;
 mod players_kept;
 mod plugins;
 mod program;
+mod recorded;
 mod rig;
 mod scenario_files;
 mod scenarios;
