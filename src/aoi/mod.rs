@@ -15,7 +15,8 @@
 //! Invariants, after each update: a link joins two that can see each other now; nobody is over cap; leavers are gone the
 //! same tick. *Directed* sight: nobody whom a viewer could see and does not has a higher class than a member of the list
 //! concerned, and it has no free place while such an object exists. Of those who come or move at most so many look around in
-//! the same tick; the rest waits in a queue, worked by a fixed number of looks a tick, and these alone are excepted.
+//! the same tick; the rest waits in a queue, worked by a fixed number of looks a tick, and these are excepted, as is whoever has a free
+//! place in a list with a ranking of the game's own or with scenery among others: such a place waits for a look as well.
 //! *Mutual* sight: of every pair that both ends would accept and that is not linked, an end is queued. Of one class the
 //! nearer band of distance goes first; bands are right once every viewer had its turn (`rerank_ticks`).
 //!

@@ -19,6 +19,7 @@
 
 use glam::Vec2;
 
+use super::room::{CELL_BUFFER_BYTES, drop_if_large};
 use super::object::{LISTS, NONE, UNCAPPED};
 use super::ties::TieColumns;
 use crate::aoi::grid::{GridCell, SceneGrid};
@@ -292,10 +293,10 @@ impl TargetCell {
         self.left = left;
     }
 
-    /// Gives back the buffers of an update, which are empty between updates.
+    /// Gives back large buffers of an update, which are empty between updates.
     pub(super) fn drop_buffers(&mut self) {
-        self.left = Vec::new();
-        self.arrivals = Vec::new();
+        drop_if_large(&mut self.left, CELL_BUFFER_BYTES);
+        drop_if_large(&mut self.arrivals, CELL_BUFFER_BYTES);
     }
 
     fn free(&mut self, slot: usize) {
@@ -532,12 +533,12 @@ impl ViewerCell {
         self.ties.shrink(used);
     }
 
-    /// Gives back the buffers of an update, which are empty between updates.
+    /// Gives back large buffers of an update, which are empty between updates.
     pub(super) fn drop_buffers(&mut self) {
-        self.asked = Vec::new();
-        self.movers = Vec::new();
-        self.turns = Vec::new();
-        self.freed = Vec::new();
+        drop_if_large(&mut self.asked, CELL_BUFFER_BYTES);
+        drop_if_large(&mut self.movers, CELL_BUFFER_BYTES);
+        drop_if_large(&mut self.turns, CELL_BUFFER_BYTES);
+        drop_if_large(&mut self.freed, CELL_BUFFER_BYTES);
     }
 
     /// Gives a row a task for this update.

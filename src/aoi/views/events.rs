@@ -20,8 +20,7 @@ pub enum ViewEvent {
         target: u32,
         /// The class of the pair; a higher one wins.
         priority: u8,
-        /// The list of the viewer at whose end the target stands now, by [`KindClass::index`], or
-        /// [`UNCAPPED`].
+        /// The list of the viewer in which the target is now, by [`KindClass::index`], or [`UNCAPPED`].
         list: u8,
     },
     /// A viewer sees a target no more.

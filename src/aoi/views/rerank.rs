@@ -96,7 +96,10 @@ impl CellPass<'_> {
                 // A free slot is found by who aims at an id that nobody has.
                 let goes_first = near.has(list, slot)
                     && shared.goes_first(list, shared.class(viewer, near.id(slot)));
-                tied[first + slot / 64] |= u64::from(goes_first) << (slot % 64);
+                // Columns may be longer than rows.
+                if goes_first {
+                    tied[first + slot / 64] |= 1 << (slot % 64);
+                }
             });
         }
     }

@@ -7,7 +7,7 @@
 //! cell is looked at every [`ROOM_TICKS`] updates, and halved at least if half of it would do with a quarter to spare; who
 //! stands in the last slots and rows gets lower ones. So what is held follows who is there, not who ever was.
 //!
-//! Buffers of the update live for so many updates as well.
+//! Large buffers of the update live for so many updates as well; small ones stay, so that a crowd at rest allocates nothing.
 
 use super::cells::{AROUND, TargetCell, ViewerCell};
 use super::object::NONE;
@@ -18,6 +18,17 @@ use crate::aoi::grid::GridCell;
 
 /// After how many updates a cell is looked at for room that nobody needs.
 pub(super) const ROOM_TICKS: u32 = 64;
+
+/// A buffer of the update is given back when it has more bytes than these: one of the scene, and one of a cell.
+const BUFFER_BYTES: usize = 1 << 20;
+pub(super) const CELL_BUFFER_BYTES: usize = 1 << 10;
+
+/// Gives back an empty buffer that is larger than it may be.
+pub(super) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
+    if buffer.capacity() * size_of::<T>() > bytes_max {
+        *buffer = Vec::new();
+    }
+}
 
 /// What is enough for so many, with a quarter to spare.
 const fn enough(count: usize) -> usize {
@@ -182,22 +193,23 @@ impl SceneViews {
         self.lay_out_around(&[cell as u32]);
     }
 
-    /// Gives back the buffers of updates, which are empty between them.
+    /// Gives back large buffers of updates, which are empty between them.
     pub(super) fn drop_buffers(&mut self) {
-        self.shared.moved = Vec::new();
-        self.shared.moved_bits = Vec::new();
-        self.shared.far_changes = Vec::new();
-        self.settling = Vec::new();
-        self.parted = Vec::new();
-        self.proposals = Vec::new();
-        self.unsated = Vec::new();
-        self.freed = Vec::new();
-        self.touched = Vec::new();
-        self.active = Vec::new();
-        self.full = Vec::new();
-        self.scratch.truncate(1);
-        self.scratch
-            .iter_mut()
-            .for_each(|scratch| *scratch = CellScratch::default());
+        drop_if_large(&mut self.shared.moved, BUFFER_BYTES);
+        drop_if_large(&mut self.shared.moved_bits, BUFFER_BYTES);
+        drop_if_large(&mut self.shared.far_changes, BUFFER_BYTES);
+        drop_if_large(&mut self.settling, BUFFER_BYTES);
+        drop_if_large(&mut self.parted, BUFFER_BYTES);
+        drop_if_large(&mut self.proposals, BUFFER_BYTES);
+        drop_if_large(&mut self.unsated, BUFFER_BYTES);
+        drop_if_large(&mut self.freed, BUFFER_BYTES);
+        drop_if_large(&mut self.touched, BUFFER_BYTES);
+        drop_if_large(&mut self.active, BUFFER_BYTES);
+        drop_if_large(&mut self.full, BUFFER_BYTES);
+        for scratch in &mut self.scratch {
+            if scratch.allocated_bytes() > BUFFER_BYTES {
+                *scratch = CellScratch::default();
+            }
+        }
     }
 }

@@ -48,8 +48,9 @@ impl TieQuery {
         ];
         let mut ties = Self::default();
         for (column, value, class) in asked {
-            // Nobody is tied by having nothing.
-            if value != 0 && class > above {
+            // Nobody is tied by having nothing, nor to a place where nobody is.
+            let is_free = column == ID && value == NONE;
+            if value != 0 && !is_free && class > above {
                 ties.wanted[ties.len] = (column, value);
                 ties.len += 1;
             }

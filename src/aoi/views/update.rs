@@ -30,7 +30,7 @@ use crate::sim::{Inline, Spread};
 const PIECES_MAX: usize = 16;
 
 /// Less work is not worth a piece of its own: a cell counts one, and so does a viewer; one with a task counts more.
-const PIECE_MIN: usize = 512;
+const PIECE_MIN: usize = if cfg!(test) { 8 } else { 512 };
 const TASK_WORK: usize = 16;
 
 /// Cells that one worker works on, one after the other.

@@ -314,6 +314,13 @@ fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
     step(&mut views, 9);
     step(&mut views, 9);
     assert_eq!(seen(&views), [1]);
+    // In a cell whose columns are longer than its rows.
+    let mut views = crowd(2, &[1; 120]);
+    views.set_traits(0, traits);
+    views.set_rerank_ticks(1);
+    step(&mut views, 1_000);
+    step(&mut views, 1_000);
+    assert_eq!(seen(&views).len(), 2);
 }
 
 #[test]
