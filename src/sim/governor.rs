@@ -342,7 +342,7 @@ mod tests {
 
     /// What the next ticks are reckoned to cost, in milliseconds.
     #[derive(Resource, Default)]
-    struct Cost(u64);
+    struct TickPrice(u64);
 
     fn app(settings: OverloadSettings) -> App {
         let mut app = App::new();
@@ -352,15 +352,15 @@ mod tests {
                 tick_hz: Some(20.0),
             },
         ))
-        .init_resource::<Cost>()
+        .init_resource::<TickPrice>()
         .insert_resource(settings)
-        .reckon_work(|world, _| world.resource::<Cost>().0 * 1_000_000);
+        .reckon_work(|world, _| world.resource::<TickPrice>().0 * 1_000_000);
         clock::one_tick_an_update(&mut app);
         app
     }
 
     fn levels_after(app: &mut App, cost_ms: u64, ticks: u32) -> Vec<OverloadLevel> {
-        app.world_mut().resource_mut::<Cost>().0 = cost_ms;
+        app.world_mut().resource_mut::<TickPrice>().0 = cost_ms;
         let mut levels = Vec::new();
         for _ in 0..ticks {
             app.update();

@@ -19,8 +19,8 @@
 
 use glam::Vec2;
 
-use super::room::{CELL_BUFFER_BYTES, drop_if_large};
 use super::object::{LISTS, NONE, UNCAPPED};
+use super::room::{CELL_BUFFER_BYTES, drop_if_large};
 use super::ties::TieColumns;
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::ViewTraits;

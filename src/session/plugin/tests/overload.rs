@@ -11,7 +11,7 @@ use crate::wire::SessionNotice;
 
 /// The share of a tick that ticks are reckoned to take, in percent.
 #[derive(Resource, Default)]
-struct SetCost(u64);
+struct TickPercent(u64);
 
 /// A level a tick, up and down.
 fn governed(change: impl FnOnce(&mut SessionSettings)) -> App {
@@ -33,16 +33,16 @@ fn governed(change: impl FnOnce(&mut SessionSettings)) -> App {
             fall_at: none,
             ..OverloadSettings::default()
         })
-        .init_resource::<SetCost>()
+        .init_resource::<TickPercent>()
         .reckon_work(|world, _| {
             let tick = world.resource::<bevy_time::Time<bevy_time::Fixed>>();
-            tick.timestep().as_nanos() as u64 * world.resource::<SetCost>().0 / 100
+            tick.timestep().as_nanos() as u64 * world.resource::<TickPercent>().0 / 100
         });
     app
 }
 
 fn spend(app: &mut App, percent: u64) -> OverloadLevel {
-    app.world_mut().resource_mut::<SetCost>().0 = percent;
+    app.world_mut().resource_mut::<TickPercent>().0 = percent;
     (0..6).for_each(|_| app.update());
     app.world().resource::<Overload>().level()
 }
@@ -87,7 +87,7 @@ fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_or
     assert_eq!(state(&app, first), Some(SessionState::Queued));
     assert_eq!(state(&app, inside), Some(SessionState::InWorld));
 
-    app.world_mut().resource_mut::<SetCost>().0 = 0;
+    app.world_mut().resource_mut::<TickPercent>().0 = 0;
     app.update();
     assert_eq!(
         app.world().resource::<Overload>().level(),
@@ -106,7 +106,7 @@ fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
     let client = say_login(&mut app, 1);
     assert_eq!(spend(&mut app, 100), OverloadLevel::TimeDilated);
     // A little more than this, with what sessions themselves do.
-    app.world_mut().resource_mut::<SetCost>().0 = 190;
+    app.world_mut().resource_mut::<TickPercent>().0 = 190;
     app.update();
     let half = SessionNotice::TimeRate { percent: 50 };
     assert_eq!(told(&app, client), [half]);
@@ -116,7 +116,7 @@ fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
     assert_eq!(told(&app, client), []);
     app.update();
     assert_eq!(told(&app, late), []);
-    app.world_mut().resource_mut::<SetCost>().0 = 0;
+    app.world_mut().resource_mut::<TickPercent>().0 = 0;
     app.update();
     let whole = SessionNotice::TimeRate { percent: 100 };
     assert!(told(&app, client).contains(&whole) && told(&app, late).contains(&whole));
