@@ -124,7 +124,8 @@ struct AwaitedPlayer {
 type Entries =
     Cache<PlayerId, CacheEntry, UnitWeighter, FixedState, DefaultLifecycle<PlayerId, CacheEntry>>;
 
-/// See the [module](self).
+/// What is known here of players who are elsewhere: their records, each for true for a while, then asked for anew. One look
+/// asks for all who wait for the same player; what comes late is an error. A hit is a look-up in a hash table.
 pub struct PlayerCache {
     settings: CacheSettings,
     entries: Entries,

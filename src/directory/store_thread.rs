@@ -97,7 +97,7 @@ impl StoreThread {
 
 impl Drop for StoreThread {
     /// Lets the thread do what it was asked for, and ends it; a save that fails now is given up, and so is a thread that does not
-    /// end within [`END_WITHIN`].
+    /// end within five seconds.
     fn drop(&mut self) {
         self.orders = None;
         self.gives_up.store(true, Ordering::Relaxed);

@@ -28,6 +28,12 @@
 //! * **Lines**: [`Sink`](crate::outbox::Sink) is the way out; the crate has one for bare UDP. The way in is the
 //!   [`TransportHandle`](crate::session::TransportHandle); its [page](crate::session::transport) has the contract. A transport
 //!   with acknowledgements is to come.
+//! * **Overload**: a server in real time watches what its ticks cost. At a mean of 80 % of the tick it tells clients of the same
+//!   objects less often, at 90 % enters and paths wait, at 95 % logins stand in the line, and at 100 % time slows down, to a
+//!   quarter at most, which clients are told. A step up takes at least a second, one down five; each is left again below 50, 60,
+//!   65 and 70 %. [`OverloadSettings`](crate::sim::OverloadSettings) sets all of it, `measure: LoadMeasure::Off` switches it off.
+//!   A server that often reaches the first step needs fewer players or more cores. Who runs ticks by a loop of its own sets
+//!   `LoadMeasure::Clock`, and slows that loop down on [`OverloadChanged`](crate::sim::OverloadChanged).
 //! * **Who they are**: nobody is a player by saying so. Give the server an
 //!   [`Authenticator`](crate::session::Authenticator), or have the transport check a token.
 //! * **Warnings** go to `tracing`; without a subscriber (`tracing_subscriber::fmt::init()`) nobody sees them.

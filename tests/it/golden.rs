@@ -9,15 +9,15 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "e9e87239fdfded93"),
-    ("siege", 140, "e5541dda7dc9cfc6"),
-    ("boss", 60, "68f55f195d285a2f"),
-    ("arena_night", 300, "d422dd05eef22615"),
-    ("churn", 140, "20405385cbf3eb34"),
-    ("auction", 60, "f0a9a24f8e269fe8"),
-    ("royale", 60, "25c1797b2f0d3e2a"),
-    ("raid", 60, "4e455138b9b9d566"),
-    ("overload", 300, "0000000000000000"),
+    ("town", 60, "b0aaaec580efe118"),
+    ("siege", 140, "6b1b21fb7bf0aef8"),
+    ("boss", 60, "be269027535053b2"),
+    ("arena_night", 300, "15da72d73ca88aa4"),
+    ("churn", 140, "3230e95d986cd526"),
+    ("auction", 60, "20b466de624002be"),
+    ("royale", 60, "7ede6eca9e67b30d"),
+    ("raid", 60, "5599afde86227bc6"),
+    ("overload", 300, "46be54926f9f3609"),
 ];
 
 #[test]

@@ -20,10 +20,19 @@
 use glam::Vec2;
 
 use super::object::{LISTS, NONE, UNCAPPED};
-use super::room::{CELL_BUFFER_BYTES, drop_if_large};
 use super::ties::TieColumns;
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::ViewTraits;
+
+/// A cell's buffer of the update is given back when it has more bytes than these.
+const CELL_BUFFER_BYTES: usize = 1 << 10;
+
+/// Gives back an empty buffer that is larger than it may be.
+pub(super) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
+    if buffer.capacity() * size_of::<T>() > bytes_max {
+        *buffer = Vec::new();
+    }
+}
 
 /// How many cells are around one, itself among them.
 pub(super) const AROUND: usize = 9;

@@ -9,7 +9,7 @@
 //!
 //! Large buffers of the update live for so many updates as well; small ones stay, so that a crowd at rest allocates nothing.
 
-use super::cells::{AROUND, TargetCell, ViewerCell};
+use super::cells::{AROUND, TargetCell, ViewerCell, drop_if_large};
 use super::object::NONE;
 use super::pass::CellScratch;
 use super::scene_views::SceneViews;
@@ -19,16 +19,8 @@ use crate::aoi::grid::GridCell;
 /// After how many updates a cell is looked at for room that nobody needs.
 pub(super) const ROOM_TICKS: u32 = 64;
 
-/// A buffer of the update is given back when it has more bytes than these: one of the scene, and one of a cell.
+/// A buffer of the scene's update is given back when it has more bytes than these.
 const BUFFER_BYTES: usize = 1 << 20;
-pub(super) const CELL_BUFFER_BYTES: usize = 1 << 10;
-
-/// Gives back an empty buffer that is larger than it may be.
-pub(super) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
-    if buffer.capacity() * size_of::<T>() > bytes_max {
-        *buffer = Vec::new();
-    }
-}
 
 /// What is enough for so many, with a quarter to spare.
 const fn enough(count: usize) -> usize {
