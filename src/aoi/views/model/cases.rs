@@ -314,10 +314,32 @@ fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
     step(&mut views, 9);
     step(&mut views, 9);
     assert_eq!(seen(&views), [1]);
-    // In a cell whose columns are longer than its rows.
-    let mut views = crowd(2, &[1; 120]);
-    views.set_traits(0, traits);
+}
+
+#[test]
+fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
+    // From 113 on the columns of a cell are longer than its rows.
+    let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
+    let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 128);
+    let mut views = views.expect("a legal scene");
     views.set_rerank_ticks(1);
+    for id in 0..120 {
+        let target = if id == 0 { u32::MAX } else { 0 };
+        let traits = ViewTraits {
+            team: 1 + id % 2,
+            target,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        let caps = (id == 0).then(|| ViewCaps::all(2));
+        let inserted = views.insert(id, vec2(35.0, 25.0), profile, caps);
+        inserted.expect("a free id");
+    }
     step(&mut views, 1_000);
     step(&mut views, 1_000);
     assert_eq!(seen(&views).len(), 2);
