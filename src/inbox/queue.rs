@@ -10,14 +10,19 @@
 //!
 //! Cost: O(1) a message, but for a stale input that goes: O(the lane). 48 bytes a waiting message, kept for the next.
 
+mod lane;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use self::lane::{Backlog, Lane};
 use super::quota::{ClientQuota, QuotaPerTick, Tokens};
-use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId, MessageClass};
+use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
 /// Messages of players that are taken before one of a newcomer is, where both wait.
 pub const PLAYERS_A_NEWCOMER: u32 = 8;
@@ -126,38 +131,6 @@ pub struct InboxCounters {
     pub max_lag_ticks: u64,
 }
 
-/// No node.
-const NONE: u32 = u32::MAX;
-
-/// A waiting message and the next of its lane, or a free place and the next of those.
-#[derive(Clone, Debug)]
-struct LaneNode {
-    message: InboundMessage,
-    next: u32,
-}
-
-/// What of a client came and waits.
-#[derive(Clone, Debug)]
-struct Lane {
-    head: u32,
-    tail: u32,
-    /// How many wait.
-    waiting: u32,
-    /// How many came, modulo 65,536.
-    came: u16,
-    is_player: bool,
-    /// Whether the tick took notice of its connection: nothing of it is taken before.
-    is_known: bool,
-    /// Whether it stands in the ring of those for which something waits.
-    is_in_ring: bool,
-    /// Whether it stands in the list of those of which one was refused.
-    is_listed: bool,
-    is_flooding: bool,
-    /// Its connection ended.
-    ended: Option<DisconnectReason>,
-    tokens: Tokens,
-}
-
 /// The bytes of a client's lane, without what waits in it.
 pub const LANE_BYTES: usize = size_of::<Lane>();
 
@@ -167,18 +140,13 @@ pub struct MessageQueue {
     limits: InboxLimits,
     quota: QuotaPerTick,
     tick: u64,
-    nodes: Vec<LaneNode>,
-    free: u32,
     lanes: HashMap<ClientId, Lane, FixedState>,
+    backlog: Backlog,
     /// Clients for which something waits, in the order in which they are served.
     players: VecDeque<ClientId>,
     newcomers: VecDeque<ClientId>,
     /// Players served since a newcomer was.
     turn: u32,
-    waiting: usize,
-    newcomers_waiting: usize,
-    /// Messages of clients of whose connection the tick has not taken notice.
-    unknown_waiting: usize,
     /// Clients of which a message was refused while none waited.
     refused: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
@@ -200,15 +168,11 @@ impl MessageQueue {
             limits,
             quota: QuotaPerTick::of(limits.quota, limits.tick_ns),
             tick: 0,
-            nodes: Vec::new(),
-            free: NONE,
             lanes: HashMap::default(),
+            backlog: Backlog::default(),
             players: VecDeque::new(),
             newcomers: VecDeque::new(),
             turn: 0,
-            waiting: 0,
-            newcomers_waiting: 0,
-            unknown_waiting: 0,
             refused: Vec::new(),
             ended: Vec::new(),
             flooding: Vec::new(),
@@ -227,19 +191,7 @@ impl MessageQueue {
 
     /// Makes the lane of a new client.
     pub fn open(&mut self, client: ClientId) {
-        let lane = Lane {
-            head: NONE,
-            tail: NONE,
-            waiting: 0,
-            came: 0,
-            is_player: false,
-            is_known: false,
-            is_in_ring: false,
-            is_listed: false,
-            is_flooding: false,
-            ended: None,
-            tokens: Tokens::full(&self.quota, self.tick),
-        };
+        let lane = Lane::new(Tokens::full(&self.quota, self.tick));
         let before = self.lanes.insert(client, lane);
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
@@ -249,9 +201,9 @@ impl MessageQueue {
         let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_known) else {
             return;
         };
+        self.backlog.discount(lane, lane.waiting);
         lane.is_known = true;
-        self.newcomers_waiting += lane.waiting as usize;
-        self.unknown_waiting -= lane.waiting as usize;
+        self.backlog.count(lane, lane.waiting);
         if lane.waiting > 0 {
             lane.is_in_ring = true;
             self.newcomers.push_back(client);
@@ -269,8 +221,9 @@ impl MessageQueue {
         let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_player) else {
             return;
         };
+        self.backlog.discount(lane, lane.waiting);
         lane.is_player = true;
-        self.newcomers_waiting -= lane.waiting as usize;
+        self.backlog.count(lane, lane.waiting);
         // Its place in the newcomers' ring is passed over.
         if lane.is_in_ring {
             self.players.push_back(client);
@@ -295,18 +248,7 @@ impl MessageQueue {
         let Some(lane) = self.lanes.remove(&client) else {
             return;
         };
-        let mut at = lane.head;
-        while at != NONE {
-            let next = self.nodes[at as usize].next;
-            self.release(at);
-            at = next;
-        }
-        self.waiting -= lane.waiting as usize;
-        if !lane.is_known {
-            self.unknown_waiting -= lane.waiting as usize;
-        } else if !lane.is_player {
-            self.newcomers_waiting -= lane.waiting as usize;
-        }
+        self.backlog.empty(&lane);
         self.counters.refused += u64::from(lane.waiting);
         self.counters.closed += u64::from(lane.waiting);
     }
@@ -334,46 +276,34 @@ impl MessageQueue {
             return Err(Refused::NoClient(client));
         };
         lane.came = lane.came.wrapping_add(1);
-        if let Err(reason) = self.make_room(client, bytes) {
-            // That others have too much waiting is no fault of this one.
-            self.refuse(client, !matches!(reason, Refused::Full(_)));
-            return Err(reason);
-        }
-        let Some(lane) = self.lanes.get_mut(&client) else {
-            return Err(Refused::NoClient(client));
+        lane.tokens.fill(&self.quota, self.tick);
+        let room = if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
+            Err(Refused::TooLong(bytes.len()))
+        } else if lane.is_flooding || !lane.tokens.pay(bytes.len()) {
+            self.counters.over_quota += 1;
+            Err(Refused::Quota(client))
+        } else {
+            self.backlog.make_room(&self.limits, lane, client, bytes)
         };
+        match room {
+            Ok(is_instead) => {
+                self.counters.refused += u64::from(is_instead);
+                self.counters.stale += u64::from(is_instead);
+            }
+            Err(reason) => {
+                // That others have too much waiting is no fault of this one.
+                let is_offence = !matches!(reason, Refused::Full(_));
+                self.refuse(client, is_offence);
+                return Err(reason);
+            }
+        }
         let message = InboundMessage {
             client,
             tick: self.tick,
             bytes: SmallVec::from_slice(bytes),
             number: lane.came,
         };
-        let node = LaneNode {
-            message,
-            next: NONE,
-        };
-        let place = if self.free == NONE {
-            self.nodes.push(node);
-            self.nodes.len() as u32 - 1
-        } else {
-            let place = self.free;
-            self.free = self.nodes[place as usize].next;
-            self.nodes[place as usize] = node;
-            place
-        };
-        if lane.tail == NONE {
-            lane.head = place;
-        } else {
-            self.nodes[lane.tail as usize].next = place;
-        }
-        lane.tail = place;
-        lane.waiting += 1;
-        self.waiting += 1;
-        if !lane.is_known {
-            self.unknown_waiting += 1;
-        } else if !lane.is_player {
-            self.newcomers_waiting += 1;
-        }
+        self.backlog.push(lane, message);
         if lane.is_known && !std::mem::replace(&mut lane.is_in_ring, true) {
             let ring = if lane.is_player {
                 &mut self.players
@@ -382,83 +312,8 @@ impl MessageQueue {
             };
             ring.push_back(client);
         }
-        self.counters.max_backlog = self.counters.max_backlog.max(self.waiting);
+        self.counters.max_backlog = self.counters.max_backlog.max(self.backlog.len());
         Ok(())
-    }
-
-    /// Checks a message against all limits; at that of its lane the oldest stale input gives way to a new one.
-    fn make_room(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
-        if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
-            return Err(Refused::TooLong(bytes.len()));
-        }
-        let Some(lane) = self.lanes.get_mut(&client) else {
-            return Err(Refused::NoClient(client));
-        };
-        lane.tokens.fill(&self.quota, self.tick);
-        if lane.is_flooding || !lane.tokens.pay(bytes.len()) {
-            self.counters.over_quota += 1;
-            return Err(Refused::Quota(client));
-        }
-        let (waiting, is_player) = (lane.waiting, lane.is_player);
-        let limits = &self.limits;
-        let (lane_max, all, all_max) = if is_player {
-            (limits.client_backlog_max, self.waiting, limits.backlog_max)
-        } else {
-            let max = limits.newcomers_backlog_max.min(limits.backlog_max);
-            let all = self.newcomers_waiting + self.unknown_waiting;
-            (limits.newcomer_backlog_max, all, max)
-        };
-        let is_lane_full = waiting >= lane_max;
-        // However much others have waiting, a player's next message goes in: that is one a player more than may wait in all.
-        let is_first = is_player && waiting == 0;
-        let is_full = !is_first && (all >= all_max || self.waiting >= limits.backlog_max);
-        if !is_lane_full && !is_full {
-            return Ok(());
-        }
-        // What it sent before is worth less than what it sends now; what others sent is none of its business.
-        if MessageClass::of(bytes) == MessageClass::Input && self.drop_stale(client) {
-            return Ok(());
-        }
-        Err(if is_lane_full {
-            Refused::ClientFull { client, waiting }
-        } else {
-            Refused::Full(all)
-        })
-    }
-
-    /// Drops the oldest input that waits in a lane, if there is one.
-    fn drop_stale(&mut self, client: ClientId) -> bool {
-        let Some(lane) = self.lanes.get_mut(&client) else {
-            return false;
-        };
-        let (mut before, mut at) = (NONE, lane.head);
-        while at != NONE {
-            let node = &self.nodes[at as usize];
-            let next = node.next;
-            if MessageClass::of(&node.message.bytes) == MessageClass::Input {
-                if before == NONE {
-                    lane.head = next;
-                } else {
-                    self.nodes[before as usize].next = next;
-                }
-                if lane.tail == at {
-                    lane.tail = before;
-                }
-                lane.waiting -= 1;
-                self.waiting -= 1;
-                if !lane.is_known {
-                    self.unknown_waiting -= 1;
-                } else if !lane.is_player {
-                    self.newcomers_waiting -= 1;
-                }
-                self.counters.refused += 1;
-                self.counters.stale += 1;
-                self.release(at);
-                return true;
-            }
-            (before, at) = (at, next);
-        }
-        false
     }
 
     /// A message of this client is refused.
@@ -479,20 +334,12 @@ impl MessageQueue {
         }
     }
 
-    fn release(&mut self, place: u32) {
-        let node = &mut self.nodes[place as usize];
-        // A long message gives its bytes back; the short ones, which are most, lie in the node.
-        node.message.bytes = SmallVec::new();
-        node.next = self.free;
-        self.free = place;
-    }
-
     /// Takes the next message, at tick `now`: the oldest of the client whose turn it is.
     pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
-        let players_waiting = self.waiting - self.newcomers_waiting - self.unknown_waiting;
+        let has_players = self.backlog.has_players();
         let is_newcomers =
-            self.newcomers_waiting > 0 && (players_waiting == 0 || self.turn >= PLAYERS_A_NEWCOMER);
-        if !is_newcomers && players_waiting == 0 {
+            self.backlog.has_newcomers() && (!has_players || self.turn >= PLAYERS_A_NEWCOMER);
+        if !is_newcomers && !has_players {
             self.players.clear();
             self.newcomers.clear();
             return None;
@@ -512,28 +359,19 @@ impl MessageQueue {
             let Some(lane) = self.lanes.get_mut(&client) else {
                 continue;
             };
-            if lane.is_player == is_newcomers || lane.head == NONE {
+            if lane.is_player == is_newcomers {
                 continue;
             }
-            let place = lane.head;
-            let node = &mut self.nodes[place as usize];
-            let bytes = std::mem::take(&mut node.message.bytes);
-            let mut message = InboundMessage {
-                bytes,
-                ..node.message.clone()
+            let Some(mut message) = self.backlog.pop(lane) else {
+                continue;
             };
-            lane.head = node.next;
-            lane.waiting -= 1;
             if lane.waiting == 0 {
-                (lane.tail, lane.is_in_ring) = (NONE, false);
+                lane.is_in_ring = false;
                 message.number = lane.came;
                 self.ended.extend(lane.ended.map(|reason| (client, reason)));
             } else {
                 ring.push_back(client);
             }
-            self.waiting -= 1;
-            self.newcomers_waiting -= usize::from(is_newcomers);
-            self.release(place);
             self.counters.handled += 1;
             let lag = now.saturating_sub(message.tick + 1);
             self.counters.max_lag_ticks = self.counters.max_lag_ticks.max(lag);
@@ -567,13 +405,13 @@ impl MessageQueue {
     /// How many messages wait.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.waiting
+        self.backlog.len()
     }
 
     /// Whether none waits.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.waiting == 0
+        self.backlog.len() == 0
     }
 
     /// How many clients have a lane.
@@ -592,20 +430,15 @@ impl MessageQueue {
 
     /// The messages of a client that wait, oldest first.
     pub fn lane(&self, client: ClientId) -> impl Iterator<Item = &InboundMessage> {
-        self.lane_from(self.lanes.get(&client).map_or(NONE, |lane| lane.head))
-    }
-
-    fn lane_from(&self, head: u32) -> impl Iterator<Item = &InboundMessage> {
-        let node = |at: u32| self.nodes.get(at as usize);
-        let lane = std::iter::successors(node(head), move |before| node(before.next));
-        lane.map(|node| &node.message)
+        let lane = self.lanes.get(&client);
+        lane.into_iter().flat_map(|lane| self.backlog.of(lane))
     }
 
     /// The messages that wait, lane by lane in the order of turns.
     pub fn iter(&self) -> impl Iterator<Item = &InboundMessage> {
         let lane_of = |client: &ClientId, is_player: bool| {
             let lane = self.lanes.get(client)?;
-            (lane.is_player == is_player).then_some(lane.head)
+            (lane.is_player == is_player).then_some(lane)
         };
         let players = self.players.iter().filter_map(move |of| lane_of(of, true));
         let newcomers = self
@@ -614,7 +447,7 @@ impl MessageQueue {
             .filter_map(move |of| lane_of(of, false));
         players
             .chain(newcomers)
-            .flat_map(|head| self.lane_from(head))
+            .flat_map(|lane| self.backlog.of(lane))
     }
 
     /// Shows all that reaches later ticks beside the messages, as words; the same for the same state.
@@ -653,6 +486,3 @@ impl MessageQueue {
         self.counters
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -98,6 +98,16 @@ impl Session {
         self.numbers_inputs
     }
 
+    /// An input with a number of its own is handled; `false` where it is no newer than the last.
+    pub(super) fn take_input(&mut self, seq: u16) -> bool {
+        let is_first = !std::mem::replace(&mut self.numbers_inputs, true);
+        let is_newer = is_first || crate::wire::is_newer(seq, self.inputs);
+        if is_newer {
+            self.inputs = seq;
+        }
+        is_newer
+    }
+
     pub(super) const fn is_newcomer(&self) -> bool {
         use SessionState::{Authenticated, Authenticating, Connecting, Queued};
         matches!(

@@ -239,32 +239,16 @@ impl Sessions {
         }
     }
 
-    /// A client's messages up to this number were handled or refused. `false` when there is no such session.
-    pub(super) fn settle(&mut self, client: ClientId, number: u16) -> bool {
-        let session = self.open.get_mut(&client);
-        session
-            .map(|session| {
-                session.heard = self.now;
-                // Who says anything more was welcomed, and so has the token that followed.
-                session.former_token = None;
-                if !session.numbers_inputs {
-                    session.inputs = number;
-                }
-            })
-            .is_some()
-    }
-
-    /// An input with a number of its own is handled; `false` where it is no newer than the last.
-    pub(super) fn take_input(&mut self, client: ClientId, seq: u16) -> bool {
-        let Some(session) = self.open.get_mut(&client) else {
-            return false;
-        };
-        let is_first = !std::mem::replace(&mut session.numbers_inputs, true);
-        let is_newer = is_first || crate::wire::is_newer(seq, session.inputs);
-        if is_newer {
-            session.inputs = seq;
+    /// A client's messages up to this number were handled or refused. `None` when there is no such session.
+    pub(super) fn settle(&mut self, client: ClientId, number: u16) -> Option<&mut Session> {
+        let session = self.open.get_mut(&client)?;
+        session.heard = self.now;
+        // Who says anything more was welcomed, and so has the token that followed.
+        session.former_token = None;
+        if !session.numbers_inputs {
+            session.inputs = number;
         }
-        is_newer
+        Some(session)
     }
 
     /// A client says who it is: the hook is to be asked. `false` where that is not for now.

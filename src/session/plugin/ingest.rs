@@ -9,9 +9,10 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use tracing::debug;
 
+use super::checks::MessageFault;
 use super::effects::{end, tell, with_key};
 use super::logins::take_answers;
-use super::messages::handle;
+use super::messages::{Handled, Said, handle, hear};
 use super::settings::{SessionSettings, SessionStats};
 use crate::inbox::{Connected, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget};
 use crate::outbox::ClientBehind;
@@ -32,6 +33,7 @@ pub(super) struct IngestState {
     budget: WorkBudget,
     new: Vec<(ClientId, Connected)>,
     taken: Vec<InboundMessage>,
+    said: Said,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
     refused: Vec<(ClientId, u16)>,
@@ -122,7 +124,9 @@ fn open_new(world: &mut World, state: &mut IngestState) {
 /// Handles messages until the tick's budget is used up.
 fn handle_messages(world: &mut World, state: &mut IngestState) {
     let tick = world.resource::<SimTick>().0;
-    let settings = world.resource::<InboxSettings>().clone();
+    let settings = world.resource::<InboxSettings>();
+    let (costs, is_timed) = (settings.costs, settings.is_timed);
+    let mut left = settings.messages_per_tick_max as usize;
     let tick_ns = world.resource::<Time<Fixed>>().timestep().as_nanos() as u64;
     let (waiting, clients) = {
         let intake = world.resource::<Inbox>().intake();
@@ -131,8 +135,8 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
     let budget_ns = state
         .budget
         .begin(&settings.budget, waiting, clients, tick_ns);
-    let watch = settings.is_timed.then(Stopwatch::start);
-    let (mut spent_ns, mut left) = (0, settings.messages_per_tick_max as usize);
+    let watch = is_timed.then(Stopwatch::start);
+    let mut spent_ns = 0;
     while spent_ns < budget_ns && left > 0 {
         let mut reckoned_ns = 0;
         {
@@ -143,7 +147,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
                     break;
                 };
                 let is_login = MessageClass::of(&message.bytes) == MessageClass::Login;
-                reckoned_ns += settings.costs.of(is_login, message.bytes.len());
+                reckoned_ns += costs.of(is_login, message.bytes.len());
                 state.taken.push(message);
             }
         }
@@ -151,16 +155,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
             break;
         }
         left -= state.taken.len();
-        for message in state.taken.drain(..) {
-            world
-                .resource_mut::<Sessions>()
-                .settle(message.client, message.number);
-            if let Err(fault) = handle(world, &message) {
-                debug!(client = message.client.0, fault, "message refused");
-                world.resource_mut::<SessionStats>().bad_messages += 1;
-            }
-            tell(world, &mut state.effects);
-        }
+        act_on_taken(world, tick, state);
         spent_ns = match &watch {
             Some(watch) => u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX),
             None => spent_ns + reckoned_ns,
@@ -172,6 +167,41 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
     for (client, number) in state.refused.drain(..) {
         sessions.settle(client, number);
     }
+}
+
+/// Acts on the messages that were taken, in their order.
+fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
+    let mut messages = state.taken.iter();
+    while !messages.as_slice().is_empty() {
+        let mut faults = 0;
+        let mut by_world = None;
+        let sessions = &mut *world.resource_mut::<Sessions>();
+        for inbound in messages.by_ref() {
+            match hear(sessions, tick, inbound, &mut state.said) {
+                Ok(Handled::Done) => {}
+                Ok(Handled::ByWorld(message)) => {
+                    by_world = Some((inbound.client, message));
+                    break;
+                }
+                Err(fault) => faults += refused(inbound.client, fault),
+            }
+        }
+        state.said.write(world);
+        if let Some((client, message)) = by_world {
+            if let Err(fault) = handle(world, client, message) {
+                faults += refused(client, fault);
+            }
+            tell(world, &mut state.effects);
+        }
+        world.resource_mut::<SessionStats>().bad_messages += faults;
+    }
+    state.taken.clear();
+}
+
+/// One message more was refused.
+fn refused(client: ClientId, fault: MessageFault) -> u64 {
+    debug!(client = client.0, fault, "message refused");
+    1
 }
 
 /// Deadlines, and the line.

@@ -12,8 +12,7 @@ use super::facts::{ClientTold, FromClient, PlayerAsked, PlayerInput, PlayerReque
 use super::logins::{begin_login, resume};
 use crate::inbox::InboundMessage;
 use crate::session::sessions::ReturnTicket;
-use crate::session::{LogoutReason, SessionState, Sessions};
-use crate::sim::SimTick;
+use crate::session::{LogoutReason, Session, SessionState, Sessions};
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
 use crate::world::{MoveInput, PlayerId, PlayerMotion, SceneId};
 
@@ -91,15 +90,160 @@ impl ClientMessageAppExt for App {
     }
 }
 
-/// Acts on a message, or says why not; then nothing has changed.
-pub(super) fn handle(world: &mut World, inbound: &InboundMessage) -> Result<(), MessageFault> {
+/// What a batch of messages comes to, each kind in its order, before it is written for everybody.
+#[derive(Default)]
+pub(super) struct Said {
+    moves: Vec<MoveInput>,
+    inputs: Vec<PlayerInput>,
+    asked: Vec<PlayerAsked>,
+    told: Vec<ClientTold>,
+}
+
+impl Said {
+    pub fn write(&mut self, world: &mut World) {
+        fn write<M: Message>(world: &mut World, messages: &mut Vec<M>) {
+            if !messages.is_empty() {
+                world.write_message_batch(messages.drain(..));
+            }
+        }
+        write(world, &mut self.moves);
+        write(world, &mut self.inputs);
+        write(world, &mut self.asked);
+        write(world, &mut self.told);
+    }
+}
+
+/// What remains to be done about a message.
+pub(super) enum Handled<'a> {
+    /// Nothing.
+    Done,
+    /// [`handle`] it, with the world at hand and all that was said before it written.
+    ByWorld(ClientMessage<'a>),
+}
+
+/// Acts on a message if it concerns nobody but its sender and what it controls, as nearly all do; or says why not, and then
+/// nothing has changed. One look at the list of sessions.
+pub(super) fn hear<'a>(
+    sessions: &mut Sessions,
+    tick: u64,
+    inbound: &'a InboundMessage,
+    said: &mut Said,
+) -> Result<Handled<'a>, MessageFault> {
     let client = inbound.client;
+    let session = sessions.settle(client, inbound.number);
+    let session = session.ok_or("no such session")?;
     let message = ClientMessage::decode(&inbound.bytes).map_err(|_| "does not decode")?;
+    let what = match message {
+        ClientMessage::Ping { number } => {
+            session.player.ok_or(NOT_LOGGED_IN)?;
+            let notice = SessionNotice::Pong { number, tick };
+            said.told.push(ClientTold { client, notice });
+            return Ok(Handled::Done);
+        }
+        ClientMessage::Move { to, heading } => {
+            if let Some((_, entity)) = controls(session)? {
+                let motion = PlayerMotion::To(to.metres());
+                said.moves.push(MoveInput {
+                    entity,
+                    motion,
+                    heading,
+                });
+            }
+            return Ok(Handled::Done);
+        }
+        ClientMessage::Face { heading } => {
+            if let Some((_, entity)) = controls(session)? {
+                let motion = PlayerMotion::Turn;
+                said.moves.push(MoveInput {
+                    entity,
+                    motion,
+                    heading,
+                });
+            }
+            return Ok(Handled::Done);
+        }
+        ClientMessage::Input(input) => {
+            if let Some((_, entity)) = controls(session)? {
+                take_input(session, client, entity, input, said)?;
+            }
+            return Ok(Handled::Done);
+        }
+        ClientMessage::MoveTo { to } => PlayerRequest::MoveTo(to.metres()),
+        ClientMessage::Stop => PlayerRequest::Stop,
+        ClientMessage::ViewCap { players } => PlayerRequest::ViewCap(players),
+        ClientMessage::QueueFor { mode } => PlayerRequest::QueueFor(mode),
+        ClientMessage::CancelQueue => PlayerRequest::CancelQueue,
+        ClientMessage::AnswerMatch { accept } => PlayerRequest::AnswerMatch(accept),
+        ClientMessage::Say { scope, text } => PlayerRequest::Say(scope, text.to_owned()),
+        ClientMessage::Login { .. }
+        | ClientMessage::Logout
+        | ClientMessage::Resume { .. }
+        | ClientMessage::Ready { .. }
+        | ClientMessage::Interact { .. }
+        | ClientMessage::User { .. } => return Ok(Handled::ByWorld(message)),
+    };
+    if let Some((player, entity)) = controls(session)? {
+        said.asked.push(PlayerAsked {
+            client,
+            player,
+            entity,
+            what,
+        });
+    }
+    Ok(Handled::Done)
+}
+
+const NOT_LOGGED_IN: MessageFault = "not logged in";
+
+/// Who a client is and what it controls. Between login and spawn that is nothing, and nobody's mistake.
+fn controls(session: &Session) -> Result<Option<(PlayerId, Entity)>, MessageFault> {
+    let player = session.player.ok_or(NOT_LOGGED_IN)?;
+    if session.state == SessionState::Loading {
+        return Err("is not ready");
+    }
+    Ok(session.controls.map(|entity| (player, entity)))
+}
+
+fn take_input(
+    session: &mut Session,
+    client: ClientId,
+    entity: Entity,
+    input: ClientInput,
+    said: &mut Said,
+) -> Result<(), MessageFault> {
+    if !session.take_input(input.seq) {
+        return Err("an input that is no newer than the last");
+    }
+    let motion = match input.motion {
+        InputMotion::Stand => PlayerMotion::Stand,
+        InputMotion::To(to) => PlayerMotion::To(to.metres()),
+        InputMotion::Towards(direction) => PlayerMotion::Towards(direction),
+    };
+    let heading = input.heading;
+    said.moves.push(MoveInput {
+        entity,
+        motion,
+        heading,
+    });
+    said.inputs.push(PlayerInput {
+        client,
+        entity,
+        input,
+    });
+    Ok(())
+}
+
+/// Acts on a message that was [heard](hear) and concerns others, too; or says why not, and then nothing has changed.
+pub(super) fn handle(
+    world: &mut World,
+    client: ClientId,
+    message: ClientMessage,
+) -> Result<(), MessageFault> {
     let sessions = world.resource::<Sessions>();
     let session = *sessions.get(client).ok_or("no such session")?;
     match message {
         ClientMessage::Login { player, credential } => {
-            return begin_login(world, (client, &session), PlayerId(player), credential);
+            begin_login(world, (client, &session), PlayerId(player), credential)
         }
         ClientMessage::Resume {
             player,
@@ -112,123 +256,43 @@ pub(super) fn handle(world: &mut World, inbound: &InboundMessage) -> Result<(), 
                 token,
                 received,
             };
-            return resume(world, client, ticket);
+            resume(world, client, ticket)
         }
         ClientMessage::Logout if session.state != SessionState::Connecting => {
             let mut sessions = world.resource_mut::<Sessions>();
             sessions.end(client, LogoutReason::Requested);
-            return Ok(());
+            Ok(())
         }
-        _ => {}
-    }
-    let player = session.player.ok_or("not logged in")?;
-    match message {
         ClientMessage::Ready { scene } => {
+            session.player.ok_or(NOT_LOGGED_IN)?;
             let is_asked = world
                 .resource_mut::<Sessions>()
                 .ready(client, SceneId(scene));
             is_asked.then_some(()).ok_or("was not asked to be ready")
         }
-        ClientMessage::Ping { number } => {
-            let tick = world.resource::<SimTick>().0;
-            let notice = SessionNotice::Pong { number, tick };
-            world.write_message(ClientTold { client, notice });
-            Ok(())
-        }
         ClientMessage::User { kind, bytes } => {
+            let player = session.player.ok_or(NOT_LOGGED_IN)?;
             let read = world.resource::<UserMessages>().0.get(&kind).cloned();
             let read = read.ok_or("a kind of message that the game has not")?;
-            let sender = (client, player, session.controls);
-            read(world, sender, bytes)
+            read(world, (client, player, session.controls), bytes)
         }
-        _ if session.state == SessionState::Loading => Err("is not ready"),
-        // Between login and spawn a client has nothing to move; that is nobody's mistake.
-        _ => match session.controls {
-            Some(entity) => act(world, client, player, entity, message),
-            None => Ok(()),
-        },
-    }
-}
-
-/// Acts on a message about the object that its sender controls.
-fn act(
-    world: &mut World,
-    client: ClientId,
-    player: PlayerId,
-    entity: Entity,
-    message: ClientMessage,
-) -> Result<(), MessageFault> {
-    let what = match message {
-        ClientMessage::Move { to, heading } => {
-            let motion = PlayerMotion::To(to.metres());
-            world.write_message(MoveInput {
-                entity,
-                motion,
-                heading,
-            });
-            return Ok(());
-        }
-        ClientMessage::Face { heading } => {
-            let motion = PlayerMotion::Turn;
-            world.write_message(MoveInput {
-                entity,
-                motion,
-                heading,
-            });
-            return Ok(());
-        }
-        ClientMessage::Input(input) => return take_input(world, client, entity, input),
-        ClientMessage::MoveTo { to } => PlayerRequest::MoveTo(to.metres()),
-        ClientMessage::Stop => PlayerRequest::Stop,
-        ClientMessage::ViewCap { players } => PlayerRequest::ViewCap(players),
         ClientMessage::Interact {
             id,
             generation,
             verb,
-        } => PlayerRequest::Interact {
-            target: named_object(world, entity, id, generation)?,
-            verb,
-        },
-        ClientMessage::QueueFor { mode } => PlayerRequest::QueueFor(mode),
-        ClientMessage::CancelQueue => PlayerRequest::CancelQueue,
-        ClientMessage::AnswerMatch { accept } => PlayerRequest::AnswerMatch(accept),
-        ClientMessage::Say { scope, text } => PlayerRequest::Say(scope, text.to_owned()),
-        _ => return Err("means nothing now"),
-    };
-    world.write_message(PlayerAsked {
-        client,
-        player,
-        entity,
-        what,
-    });
-    Ok(())
-}
-
-fn take_input(
-    world: &mut World,
-    client: ClientId,
-    entity: Entity,
-    input: ClientInput,
-) -> Result<(), MessageFault> {
-    let mut sessions = world.resource_mut::<Sessions>();
-    if !sessions.take_input(client, input.seq) {
-        return Err("an input that is no newer than the last");
+        } => {
+            if let Some((player, entity)) = controls(&session)? {
+                let target = named_object(world, entity, id, generation)?;
+                let what = PlayerRequest::Interact { target, verb };
+                world.write_message(PlayerAsked {
+                    client,
+                    player,
+                    entity,
+                    what,
+                });
+            }
+            Ok(())
+        }
+        _ => Err("means nothing now"),
     }
-    let motion = match input.motion {
-        InputMotion::Stand => PlayerMotion::Stand,
-        InputMotion::To(to) => PlayerMotion::To(to.metres()),
-        InputMotion::Towards(direction) => PlayerMotion::Towards(direction),
-    };
-    let heading = input.heading;
-    world.write_message(MoveInput {
-        entity,
-        motion,
-        heading,
-    });
-    world.write_message(PlayerInput {
-        client,
-        entity,
-        input,
-    });
-    Ok(())
 }
