@@ -186,7 +186,7 @@ fn dispatch(rounds: usize) -> BenchRow {
     #[derive(Resource, Default)]
     struct Arrived(u64);
     fn count(mut inputs: MessageReader<PlayerInput>, mut arrived: ResMut<Arrived>) {
-        arrived.0 += inputs.read().len() as u64;
+        arrived.0 += inputs.read().count() as u64;
     }
     let mut app = App::new();
     app.add_plugins((TimePlugin, SessionPlugin))
