@@ -11,7 +11,8 @@
 //! | `rule` | the two movement rules, and where walks turn under each |
 //! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
 //! | `walks/` | where walks over a map end, and the successors that follow |
-//! | `prepared/` | what is built of a map once: sign planes, step tables, the graph of jump points |
+//! | `prepared/` | what is built of a map once: sign planes, the graph of jump points |
+//! | `reference/` | what those are measured beside: walks tile by tile, tables of steps |
 //! | `search/` | queries, answers, the scratch of a thread, A* and Jump Point Search |
 //! | `smooth` | shorter walks along a path, and which paths an edit crosses |
 //! | `scen/` | benchmark files with known lengths |
@@ -34,6 +35,7 @@ mod exactness;
 mod key;
 mod plugin;
 mod prepared;
+mod reference;
 mod rule;
 mod scen;
 mod search;

@@ -8,9 +8,10 @@ use proptest::prelude::*;
 
 use super::{map_and_tiles, picture};
 use crate::map::TileMap;
-use crate::nav::prepared::{JumpGraph, SignPlanes, SignWalks, StepTable};
+use crate::nav::prepared::{JumpGraph, SignPlanes, SignWalks};
+use crate::nav::reference::{StepTable, Tiles};
 use crate::nav::rule::{diagonal_turns, directions_on, is_step_free, is_straight_turn};
-use crate::nav::walks::{Reach, Stop, Tiles, Walks, for_each_successor};
+use crate::nav::walks::{Reach, Stop, Walks, for_each_successor};
 use crate::nav::{Diagonal, Direction};
 
 /// Up to so many tiles straight walks are compared from every tile.

@@ -1,7 +1,7 @@
 //! What is prepared of the maps of all scenes: kept in step with edits, built in the background.
 //!
 //! ```text
-//! scene opens ──▶ build ──(a tick)──▶ adopted ──▶ edit ──▶ planes and table repaired, graph dropped ──┐
+//! scene opens ──▶ build ──(a tick)──▶ adopted ──▶ edit ──▶ planes repaired, all else dropped ────────┐
 //!                   ▲                                                        build_ticks without edit ┘
 //! ```
 //! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in

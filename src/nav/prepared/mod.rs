@@ -4,15 +4,12 @@
 //! |---|---|
 //! | `nav_map` | [`NavMap`]: what is prepared of a map, and how it follows edits |
 //! | `planes` | sign planes: which straight walks end at a jump point |
-//! | `table` | step tables: how far every walk goes |
 //! | `graph` | the graph of jump points, with all successors listed |
 
 mod graph;
 mod nav_map;
 mod planes;
-mod table;
 
 pub(super) use graph::JumpGraph;
 pub use nav_map::NavMap;
 pub(super) use planes::{SignPlanes, SignWalks};
-pub(super) use table::StepTable;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::graph::JumpGraph;
 use super::planes::SignPlanes;
-use super::table::StepTable;
 use crate::map::{TileMap, TileRect};
 use crate::nav::algorithm::Algorithm;
+use crate::nav::reference::StepTable;
 use crate::nav::rule::Diagonal;
 
 /// The movement rule on a map, and the structures that were prepared of the map for it.
@@ -128,31 +128,24 @@ impl NavMap {
     /// Follows an edit of the tiles, now as they are after it. `changed` are the rectangles that [`TileMap::edit`] gave for
     /// all edits since the last call; with any other what is prepared would tell of other tiles, and answers be wrong.
     ///
-    /// Sign planes are repaired. A table is repaired too, unless that would take more than a bounded number of steps; then
-    /// it is dropped. Both are dropped when the rectangles hold more than 16,384 tiles. The graph is dropped:
-    /// [`NavMap::prepare`] builds it anew. Tiles of another size drop everything.
+    /// Sign planes are repaired, or dropped when the rectangles hold more than 16,384 tiles. Graph and table are dropped:
+    /// [`NavMap::prepare`] builds them anew. Tiles of another size drop everything.
     pub fn follow_edit(&mut self, tiles: &TileMap, changed: &[TileRect]) {
         if self.size != (tiles.width(), tiles.height()) {
             *self = Self::new(self.diagonal);
             return;
         }
         self.fingerprint = tiles.fingerprint();
-        (self.graph, self.is_graph_refused) = (None, false);
-        let mut changed = changed.iter().map(|rect| rect.intersection(&tiles.rect()));
+        (self.table, self.graph, self.is_graph_refused) = (None, None, false);
+        let changed = changed.iter().map(|rect| rect.intersection(&tiles.rect()));
         let tile_count: u64 = changed.clone().map(|rect| rect.tile_count()).sum();
         if tile_count > REPAIR_TILES_MAX {
-            (self.planes, self.table) = (None, None);
+            self.planes = None;
         }
         if let Some(planes) = &mut self.planes {
             let planes = Arc::make_mut(planes);
-            for rect in changed.clone() {
+            for rect in changed {
                 planes.repair(tiles, self.diagonal, rect);
-            }
-        }
-        if let Some(table) = &mut self.table {
-            let table = Arc::make_mut(table);
-            if !changed.all(|rect| table.repair(tiles, self.diagonal, rect)) {
-                self.table = None;
             }
         }
     }

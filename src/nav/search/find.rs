@@ -18,9 +18,10 @@ use crate::map::TileMap;
 use crate::nav::algorithm::Algorithm;
 use crate::nav::cost::{Cost, Steps, octile};
 use crate::nav::key::Key;
-use crate::nav::prepared::{JumpGraph, NavMap, SignPlanes, SignWalks, StepTable};
+use crate::nav::prepared::{JumpGraph, NavMap, SignPlanes, SignWalks};
+use crate::nav::reference::{StepTable, Tiles};
 use crate::nav::rule::Diagonal;
-use crate::nav::walks::{TileBits, Tiles};
+use crate::nav::walks::TileBits;
 
 /// The scratch of a thread: made once, used for search after search on maps of any size, never shared.
 ///

@@ -23,35 +23,25 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
     let edits = if quick { 200 } else { 2_000 };
     for is_beside_wall in [false, true] {
         let ground = if is_beside_wall { "wall" } else { "open" };
-        for (what, algorithm, aims) in [
-            ("planes", Algorithm::JpsBitPrune, Some((5.0, 50.0))),
-            (
-                "table",
-                Algorithm::JpsBitPrunePre,
-                is_beside_wall.then_some((5.0, 200.0)),
-            ),
-        ] {
-            let times_us = follow(&mut map, algorithm, is_beside_wall, edits)?;
-            let p99 = times_us.get(edits * 99 / 100).copied().unwrap_or_default();
-            let median = BenchRow::repeated(
-                "nav",
-                format!("edit {what} {ground} p50"),
-                &times_us,
-                "us",
-            )
-            .about(format!(
-                "Following the edit of one tile {} with the {what} prepared: half of all edits.",
-                if is_beside_wall {
-                    "beside a wall"
-                } else {
-                    "on open ground"
-                }
-            ));
-            let p99 = BenchRow::new("nav", format!("edit {what} {ground} p99"), p99, "us")
-                .about("The same edits: what 99 of 100 stay within.");
-            rows.push(aims.map_or(median.clone(), |aims| median.aiming_below(aims.0, "us")));
-            rows.push(aims.map_or(p99.clone(), |aims| p99.aiming_below(aims.1, "us")));
-        }
+        let times_us = follow(&mut map, is_beside_wall, edits)?;
+        let p99 = times_us.get(edits * 99 / 100).copied().unwrap_or_default();
+        let place = if is_beside_wall {
+            "beside a wall"
+        } else {
+            "on open ground"
+        };
+        let median = BenchRow::repeated(
+            "nav",
+            format!("edit planes {ground} p50"),
+            &times_us,
+            "us",
+        )
+        .about(format!(
+            "Following the edit of one tile {place} with the planes prepared: half of all edits."
+        ));
+        let p99 = BenchRow::new("nav", format!("edit planes {ground} p99"), p99, "us")
+            .about("The same edits: what 99 of 100 stay within.");
+        rows.extend([median.aiming_below(5.0, "us"), p99.aiming_below(50.0, "us")]);
     }
     Ok(rows)
 }
@@ -70,12 +60,7 @@ fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
 }
 
 /// How long following the edit of one tile takes, in µs, the least first.
-fn follow(
-    map: &mut TileMap,
-    algorithm: Algorithm,
-    is_beside_wall: bool,
-    edits: usize,
-) -> Result<Vec<f64>, Failure> {
+fn follow(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, Failure> {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut nav_map = NavMap::default();
     let mut times_us = Vec::new();
@@ -90,7 +75,7 @@ fn follow(
         }
         let rect = TileRect::new(tile.x as u32, tile.y as u32, 1, 1);
         for is_timed in [true, false] {
-            nav_map.prepare(map, algorithm);
+            nav_map.prepare(map, Algorithm::JpsBitPrune);
             let changed = map.edit(rect, &TileEdit::Toggle)?;
             let stopwatch = Stopwatch::start();
             nav_map.follow_edit(map, changed.as_slice());

@@ -1,8 +1,8 @@
 //! Walks by looking at one tile after the other: Jump Point Search as its authors wrote it down.
 
-use super::walk::{Reach, Walks};
 use crate::map::BitPlane;
 use crate::nav::rule::is_straight_turn;
+use crate::nav::walks::{Reach, Walks};
 
 /// Tells where walks end from the tiles alone. Cost: a look at up to seven tiles a step of a straight walk.
 #[derive(Clone, Copy, Debug)]

@@ -9,28 +9,21 @@
 //! The hop of 126 for a code of 127 is what keeps a stop exactly one hop away from being lost.
 //!
 //! Invariants: an entry follows from that of the next tile in its direction, so a code's sign tells what a walk ends at
-//! also when its length does not fit; after [`StepTable::repair`] the table equals one built from the same tiles. Entries of
-//! blocked tiles are 0.
+//! also when its length does not fit. Entries of blocked tiles are 0.
 //!
 //! Cost: building sweeps whole rows of bytes, upwards for three directions and downwards for three, which the compiler
-//! turns into vector code; east and west are written run by run. Repair recomputes the entries around the changed
-//! rectangle, then along each line through it back to where nothing changes any more, and diagonals through every tile
-//! whose straight entry changed sign. Memory: 8 bytes a tile, and 3 more while building.
+//! turns into vector code; east and west are written run by run. An edit drops the table: repairing it took many times what
+//! sign planes take. Memory: 8 bytes a tile, and 3 more while building.
 
-use glam::{IVec2, Vec2Swizzles as _};
-
-use crate::map::{BitPlane, TileMap, TileRect};
+use crate::map::{BitPlane, TileMap};
 use crate::nav::direction::Direction;
-use crate::nav::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
+use crate::nav::rule::{Diagonal, diagonal_turns, is_straight_turn};
 use crate::nav::walks::{Reach, Stop, Walks};
 use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
 /// What fits into an entry; one more means further.
 const HOP: i32 = 126;
 const FAR: i8 = 127;
-
-/// Entries a repair may look at before it gives up: about a quarter of a millisecond.
-const REPAIR_LOOKS_MAX: u32 = 50_000;
 
 /// The step table of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,22 +42,6 @@ impl StepTable {
         }
     }
 
-    /// Makes the table that of the map again after tiles in a rectangle have changed. Gives up when that takes too many
-    /// looks; the table is of no use then.
-    #[must_use]
-    pub(in crate::nav) fn repair(
-        &mut self,
-        map: &TileMap,
-        diagonal: Diagonal,
-        rect: TileRect,
-    ) -> bool {
-        let repair = match diagonal {
-            Diagonal::NoCut => repair::<false>,
-            Diagonal::Cut => repair::<true>,
-        };
-        repair(self, map, rect).is_some()
-    }
-
     /// Bytes held on the heap.
     pub(in crate::nav) fn memory_bytes(&self) -> usize {
         size_of_val(&self.entries[..])
@@ -78,11 +55,6 @@ impl StepTable {
     #[inline(always)]
     fn index(&self, x: i32, y: i32) -> usize {
         y as usize * self.width as usize + x as usize
-    }
-
-    #[inline(always)]
-    fn entry(&self, tile: IVec2, direction: Direction) -> i8 {
-        self.entries[self.index(tile.x, tile.y)][direction as usize]
     }
 
     /// Steps to the stop if positive, else minus the free steps to the wall.
@@ -442,105 +414,5 @@ fn fill_stretch<const FORWARD: i32>(entries: &mut [i8], is_turn: bool) {
         let (close, beyond) = entries.split_at_mut(near);
         close.copy_from_slice(&ramp[..near]);
         beyond.fill(far);
-    }
-}
-
-/// Repairs a table; `None` when that takes too many looks.
-fn repair<const CUT: bool>(table: &mut StepTable, map: &TileMap, rect: TileRect) -> Option<()> {
-    let mut repair = Repair::<CUT> {
-        table,
-        rows: map.rows(),
-        size: IVec2::new(map.width() as i32, map.height() as i32),
-        looks_left: REPAIR_LOOKS_MAX,
-        sign_changes: Vec::new(),
-    };
-    let first = IVec2::new(rect.x as i32, rect.y as i32) - 2;
-    let last = IVec2::new(rect.right() as i32, rect.bottom() as i32) + 1;
-    for direction in Direction::ALL {
-        let step = direction.step();
-        if direction == Direction::NorthEast {
-            // The straight entries are all right now. A diagonal walk looks at the signs of its next tile's.
-            for (tile, across) in std::mem::take(&mut repair.sign_changes) {
-                repair.diagonals_onto(tile, across)?;
-            }
-        }
-        // Every tile that may see a change one or two steps ahead, those further ahead first.
-        let tiles = |range: (i32, i32), step: i32| {
-            let (low, high) = range;
-            (0..=high - low).map(move |nth| if step > 0 { high - nth } else { low + nth })
-        };
-        for y in tiles((first.y, last.y), step.y) {
-            for x in tiles((first.x, last.x), step.x) {
-                repair.line(IVec2::new(x, y), direction)?;
-            }
-        }
-    }
-    Some(())
-}
-
-/// A repair under way.
-struct Repair<'t, const CUT: bool> {
-    table: &'t mut StepTable,
-    rows: &'t BitPlane,
-    size: IVec2,
-    looks_left: u32,
-    /// Tiles whose straight entry changed sign, and its direction.
-    sign_changes: Vec<(IVec2, Direction)>,
-}
-
-impl<const CUT: bool> Repair<'_, CUT> {
-    /// Recomputes the entries of a tile and of those behind it, as long as they change.
-    fn line(&mut self, tile: IVec2, direction: Direction) -> Option<()> {
-        let mut tile = tile;
-        while tile.cmpge(IVec2::ZERO).all() && tile.cmplt(self.size).all() {
-            self.looks_left = self.looks_left.checked_sub(1)?;
-            let entry = self.compute(tile, direction);
-            let index = self.table.index(tile.x, tile.y);
-            let old = std::mem::replace(&mut self.table.entries[index][direction as usize], entry);
-            if entry == old {
-                break;
-            }
-            if !direction.is_diagonal() && (entry > 0) != (old > 0) {
-                self.sign_changes.push((tile, direction));
-            }
-            tile -= direction.step();
-        }
-        Some(())
-    }
-
-    /// Recomputes the diagonal walks whose next tile is this one, and that look from it in a straight direction.
-    fn diagonals_onto(&mut self, tile: IVec2, straight: Direction) -> Option<()> {
-        let step = straight.step();
-        for side in [1, -1] {
-            let diagonal = step + step.yx() * side;
-            if let Some(direction) = Direction::of_step(diagonal.x, diagonal.y) {
-                self.line(tile - diagonal, direction)?;
-            }
-        }
-        Some(())
-    }
-
-    /// The entry of a tile, from those of the next.
-    fn compute(&self, tile: IVec2, direction: Direction) -> i8 {
-        let (IVec2 { x, y }, step) = (tile, direction.step());
-        if self.rows.is_blocked(x, y) || !is_step_free::<CUT>(self.rows, x, y, step.x, step.y) {
-            return 0;
-        }
-        let next = tile + step;
-        let is_stop = if direction.is_diagonal() {
-            let leads_on = |dx, dy| {
-                Direction::of_step(dx, dy)
-                    .is_some_and(|straight| self.table.entry(next, straight) > 0)
-            };
-            let (aside, back) = diagonal_turns::<CUT>(self.rows, next.x, next.y, (step.x, step.y));
-            leads_on(step.x, 0) || leads_on(0, step.y) || aside || back
-        } else {
-            is_straight_turn::<CUT>(self.rows, next.x, next.y, (step.x, step.y))
-        };
-        if is_stop {
-            1
-        } else {
-            one_further(self.table.entry(next, direction))
-        }
     }
 }
