@@ -17,7 +17,7 @@
 
 use crate::map::{BitPlane, TileMap};
 use crate::nav::direction::Direction;
-use crate::nav::rule::{Diagonal, diagonal_turns, is_straight_turn};
+use crate::nav::rule::{Diagonal, diagonal_turns};
 use crate::nav::walks::{Reach, Stop, Walks};
 use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
