@@ -66,7 +66,9 @@ impl CellPass<'_> {
                     if was_known && near.arrivals.len() <= FEW_ARRIVALS && directions != ALL_AROUND
                     {
                         let arrived = near.arrivals.iter().map(|arrival| arrival.slot);
-                        hits.extend(arrived.filter(|&slot| near.ties.is_any(slot as usize, &query)));
+                        hits.extend(
+                            arrived.filter(|&slot| near.ties.is_any(slot as usize, &query)),
+                        );
                     } else {
                         near.ties.find(&query, |slot| hits.push(slot as u32));
                     }
@@ -120,8 +122,7 @@ impl CellPass<'_> {
     /// A bit for each list in which strangers are equal, and go after whoever has a tie.
     fn unranked_lists(&self) -> u8 {
         let shared = self.shared;
-        let lists =
-            (0..UNCAPPED).filter(|&list| shared.has_list(list) && !shared.is_ranked(list));
+        let lists = (0..UNCAPPED).filter(|&list| shared.has_list(list) && !shared.is_ranked(list));
         lists.fold(0, |lists, list| lists | 1 << list)
     }
 

@@ -91,6 +91,16 @@ impl Dense {
         self.absent.push(id);
     }
 
+    /// Rules of the scene for a while, a ranking of its own among them, and how many may look around in an update.
+    fn change_rules(&mut self) {
+        let filter: Option<ViewFilter> = Some(|a, b| (a.id ^ b.id) % 16 != 3);
+        let priority: Option<ViewPriority> =
+            Some(|a, b| (b.id % 3 + u32::from(a.team == b.team)) as u8);
+        let filter = filter.filter(|_| self.random.random_bool(0.4));
+        let priority = priority.filter(|_| self.random.random_bool(0.2));
+        self.views.set_rules(filter, priority);
+    }
+
     /// One tick, after which there are nearer to so many.
     fn tick(&mut self, goal: usize) {
         for _ in 0..self.random.random_range(0..24) {
@@ -117,6 +127,30 @@ impl Dense {
                     self.views.set_traits(id, ViewTraits { team, ..traits });
                 }
                 2 => self.views.set_hidden(id, self.random.random_bool(0.3)),
+                4 => {
+                    let cap = self.random.random_range(0..40);
+                    self.views.set_caps(id, Some(ViewCaps::all(cap)));
+                }
+                5 => {
+                    let traits = self.views.traits(id).expect("it is present");
+                    let (layers, sees) = (
+                        self.random.random_range(1..4),
+                        1 | self.random.random_range(0..4),
+                    );
+                    let layers = if self.random.random_bool(0.7) {
+                        1
+                    } else {
+                        layers
+                    };
+                    self.views.set_traits(
+                        id,
+                        ViewTraits {
+                            layers,
+                            sees,
+                            ..traits
+                        },
+                    );
+                }
                 // Gone and back between two ticks.
                 3 if !self.absent.is_empty() => {
                     self.remove();
@@ -125,6 +159,12 @@ impl Dense {
                 _ => self.views.locate(id, from + step),
             }
         }
+        if self.random.random_bool(0.1) {
+            self.change_rules();
+        }
+        let sweeps = self.random.random_range(0..90);
+        self.views
+            .set_sweeps_max(if sweeps < 50 { sweeps } else { u32::MAX });
         let looks = self.random.random_range(0..60);
         let mut events = Vec::new();
         self.views.update(looks, &mut events);
