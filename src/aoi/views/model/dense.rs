@@ -4,6 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
+use crate::aoi::views::cells::{TargetCell, ViewerCell};
 use crate::aoi::views::room::ROOM_TICKS;
 use crate::aoi::workload;
 
@@ -259,4 +260,47 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
         }
     }
     assert_eq!(views.validate(), Ok(()));
+}
+
+#[test]
+fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move() {
+    let count = 300;
+    let views = SceneViews::with_size((20.0 * CELL_M, 20.0 * CELL_M), CELL_M, 0.0, count);
+    let mut views = views.expect("a legal scene");
+    for id in 0..count {
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits: ViewTraits::default(),
+            viewable: true,
+        };
+        let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
+        let inserted = views.insert(id, at, profile, Some(ViewCaps::all(20)));
+        inserted.expect("a free id");
+    }
+    let wait = |views: &mut SceneViews| {
+        (0..=ROOM_TICKS).for_each(|_| views.update(u32::MAX, &mut Vec::new()));
+        assert_eq!(views.validate(), Ok(()));
+    };
+    wait(&mut views);
+    let thin = views.allocated_bytes();
+    (0..count).for_each(|id| views.teleport(id, vec2(1.0, 1.0)));
+    wait(&mut views);
+    let cells = views.shared.cells.iter().zip(&views.viewers);
+    let held = |(target, viewers): (&TargetCell, &ViewerCell)| {
+        target.allocated_bytes() + viewers.allocated_bytes()
+    };
+    let empty = size_of::<TargetCell>() + size_of::<ViewerCell>();
+    assert!(cells.skip(1).all(|cell| held(cell) == empty));
+    for id in 0..count {
+        let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
+        views.teleport(id, at);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    // Words with a bit are laid aside, and not rows.
+    let laid_aside = views.shared.moved_bits.capacity();
+    assert!(laid_aside <= 20 * count as usize, "{laid_aside} words");
+    wait(&mut views);
+    let held = views.allocated_bytes();
+    assert!(held <= thin + thin / 4, "{held} bytes, {thin} before");
 }
