@@ -8,10 +8,10 @@ use rand::RngExt;
 
 use super::schema::{Only, Pick, Who};
 use super::stage::Stage;
-use crate::aoi::{SceneInterest, SceneViews};
+use crate::aoi::SceneInterest;
 use crate::crowd::{self, CrowdArea};
 use crate::sim::{RandomStreams, SimTick};
-use crate::world::{Object, Position, SceneObjects};
+use crate::world::{Object, ObjectId, Position, SceneObjects};
 
 /// The name of the stream from which cues draw.
 pub(super) const SCRIPT_STREAM: &str = "script";
@@ -95,16 +95,12 @@ fn keep(world: &World, only: &Only, all: &mut Vec<Entity>) {
             });
         }
         Only::InViewOf(tag) => {
-            let seen = seen(world, tag, |views, id, add| {
-                views.seen_by(id).for_each(|(target, _)| add(target));
-            });
+            let seen = seen_by_any(world, tag);
             all.retain(|entity| seen.contains(entity));
         }
         Only::Seeing(tag) => {
-            let seen = seen(world, tag, |views, id, add| {
-                views.watchers(id).for_each(add)
-            });
-            all.retain(|entity| seen.contains(entity));
+            let tagged = ids_of(world, tag);
+            all.retain(|&entity| sees_any(world, entity, &tagged));
         }
         Only::Below { attribute, value } => all.retain(|&entity| {
             crowd::attribute(world, entity, attribute).is_some_and(|found| found < *value)
@@ -176,12 +172,8 @@ fn centres_of(world: &World, tag: &str) -> BTreeMap<Entity, Vec<(Entity, Vec2)>>
     centres
 }
 
-/// All whom `look` finds for any object with a tag.
-fn seen(
-    world: &World,
-    tag: &str,
-    look: impl Fn(&SceneViews, u32, &mut dyn FnMut(u32)),
-) -> BTreeSet<Entity> {
+/// All whom any object with a tag sees. O(those with the tag × whom each sees).
+fn seen_by_any(world: &World, tag: &str) -> BTreeSet<Entity> {
     let mut found = BTreeSet::new();
     for entity in crowd::members(world, tag, None) {
         let Some(object) = world.get::<Object>(entity) else {
@@ -192,10 +184,42 @@ fn seen(
             .get::<SceneInterest>(scene)
             .zip(world.get::<SceneObjects>(scene));
         if let Some((interest, objects)) = here {
-            look(interest.views(), object.id().0, &mut |id| {
-                found.extend(objects.entity(crate::world::ObjectId(id)));
-            });
+            let seen = interest.views().seen_by(object.id().0);
+            found.extend(seen.filter_map(|(target, _)| objects.entity(ObjectId(target))));
         }
     }
     found
+}
+
+/// The ids of those with a tag, by scene.
+fn ids_of(world: &World, tag: &str) -> BTreeMap<Entity, BTreeSet<u32>> {
+    let mut ids: BTreeMap<Entity, BTreeSet<u32>> = BTreeMap::new();
+    for entity in crowd::members(world, tag, None) {
+        if let Some(object) = world.get::<Object>(entity) {
+            let here = ids.entry(object.scene_entity()).or_default();
+            here.insert(object.id().0);
+        }
+    }
+    ids
+}
+
+/// Whether an object sees any of those. A viewer is asked for those whom it sees, and not they for their viewers: it sees no
+/// more than its caps allow, while all in a hot spot may see one. O(the fewer of those and whom it sees).
+fn sees_any(world: &World, entity: Entity, ids: &BTreeMap<Entity, BTreeSet<u32>>) -> bool {
+    const FEW: usize = 32;
+    let Some(object) = world.get::<Object>(entity) else {
+        return false;
+    };
+    let (scene, viewer) = (object.scene_entity(), object.id().0);
+    let here = ids.get(&scene).zip(world.get::<SceneInterest>(scene));
+    here.is_some_and(|(ids, interest)| {
+        let views = interest.views();
+        if ids.len() <= FEW {
+            ids.iter().any(|&id| views.visible(viewer, id))
+        } else {
+            views
+                .seen_by(viewer)
+                .any(|(target, _)| ids.contains(&target))
+        }
+    })
 }

@@ -302,10 +302,15 @@ impl TargetCell {
         self.left = left;
     }
 
-    /// Gives back large buffers of an update, which are empty between updates.
+    /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
     pub(super) fn drop_buffers(&mut self) {
-        drop_if_large(&mut self.left, CELL_BUFFER_BYTES);
-        drop_if_large(&mut self.arrivals, CELL_BUFFER_BYTES);
+        let bytes_max = if self.taken_slots() == 0 {
+            0
+        } else {
+            CELL_BUFFER_BYTES
+        };
+        drop_if_large(&mut self.left, bytes_max);
+        drop_if_large(&mut self.arrivals, bytes_max);
     }
 
     fn free(&mut self, slot: usize) {
@@ -542,12 +547,13 @@ impl ViewerCell {
         self.ties.shrink(used);
     }
 
-    /// Gives back large buffers of an update, which are empty between updates.
+    /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
     pub(super) fn drop_buffers(&mut self) {
-        drop_if_large(&mut self.asked, CELL_BUFFER_BYTES);
-        drop_if_large(&mut self.movers, CELL_BUFFER_BYTES);
-        drop_if_large(&mut self.turns, CELL_BUFFER_BYTES);
-        drop_if_large(&mut self.freed, CELL_BUFFER_BYTES);
+        let bytes_max = if self.used == 0 { 0 } else { CELL_BUFFER_BYTES };
+        drop_if_large(&mut self.asked, bytes_max);
+        drop_if_large(&mut self.movers, bytes_max);
+        drop_if_large(&mut self.turns, bytes_max);
+        drop_if_large(&mut self.freed, bytes_max);
     }
 
     /// Gives a row a task for this update.

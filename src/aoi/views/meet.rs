@@ -1,9 +1,10 @@
 //! Those who go before strangers meet: they are let into full lists by eviction, the highest rank first.
 //!
 //! ```text
-//! who came      cells new to it, by columns of ties; of the others who came there at the same time
+//! who came      cells new to it, by columns of ties; of the others who came there at the same time (directed: tied.rs)
 //! who stayed    those who came, by columns of ties
-//! who lost somebody, or looks, and may have refused somebody: all cells
+//! who lost somebody and may have refused somebody: all cells (directed: tied.rs; mutual: in its look)
+//! who looks     all cells, all of whom one may be let in
 //! ```
 //! Where a scene has a ranking of its own anybody may go before anybody, so all are compared.
 //!
@@ -14,6 +15,7 @@ use super::cells::{AROUND, ORDERS, RowState, TargetArrival, TargetCell, bit, one
 use super::events::{LeaveReason, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
+use super::tied::ALL_AROUND;
 use super::ties::TieQuery;
 use crate::aoi::priority::{CLASS_MAX, TEAM, class_of, rank_of};
 
@@ -67,8 +69,7 @@ impl CellPass<'_> {
             let state = self.viewers.states[row];
             // Those with tasks had their turn.
             if state.tasks & !RowState::IS_PLAIN == 0 && self.may_gain(row) {
-                self.seek(row, false);
-                self.admit_all();
+                self.let_in_tied(row, ALL_AROUND);
             }
         }
         let mut welcomed = (0, 0);
@@ -85,15 +86,29 @@ impl CellPass<'_> {
             return;
         }
         if state.is(RowState::LOOKS) {
-            self.seek(row, true);
+            self.seek(row, 0b111);
             return;
         }
-        let may_gain = self.may_gain(row);
-        if may_gain {
-            self.seek(row, false);
+        let (may_gain, came) = (self.may_gain(row), state.is(RowState::ARRIVED));
+        if self.shared.ranking.mutual {
+            if may_gain {
+                self.seek(row, !self.ranked_lists());
+            }
+            if came && (!may_gain || self.ranked_lists() != 0) {
+                self.come(row, 0b111);
+            }
+            return;
         }
-        if state.is(RowState::ARRIVED) && (!may_gain || self.is_any_ranked()) {
-            self.come(row);
+        if may_gain || came {
+            let directions = if may_gain {
+                ALL_AROUND
+            } else {
+                self.new_around(row)
+            };
+            self.let_in_tied(row, directions);
+        }
+        if came && self.ranked_lists() != 0 {
+            self.come(row, self.ranked_lists());
         }
     }
 
@@ -118,8 +133,10 @@ impl CellPass<'_> {
         false
     }
 
-    fn is_any_ranked(&self) -> bool {
-        (0..UNCAPPED).any(|list| self.shared.is_ranked(list))
+    /// A bit for each list of which all have to be compared.
+    fn ranked_lists(&self) -> u8 {
+        let lists = (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list));
+        lists.fold(0, |lists, list| lists | 1 << list)
     }
 
     /// Those who were found: the row, the rank, and who it is.
@@ -142,38 +159,47 @@ impl CellPass<'_> {
         })
     }
 
-    /// Collects all around that may go before strangers; those in lists of which all have to be compared only if asked to.
-    pub(super) fn seek(&mut self, row: usize, of_ranked: bool) {
+    /// Collects all around that may go before strangers in these lists.
+    pub(super) fn seek(&mut self, row: usize, lists: u8) {
         let shared = self.shared;
-        let viewer = self.viewers.id(row);
-        let lists = (0..UNCAPPED).filter(|&list| of_ranked || !shared.is_ranked(list));
-        let sought = lists.fold(0, |lists, list| lists | 1 << list);
-        self.viewers.states[row].refused &= !sought;
-        let query = TieQuery::of(&shared.object(viewer).traits, 0);
+        self.viewers.states[row].refused &= !lists;
+        let query = self.query(row, lists, 0);
         for (direction, near) in shared.around(self.viewers.cell as usize) {
-            self.collect(row, direction, near, &query, sought);
+            self.collect(row, direction, near, &query, lists);
         }
     }
 
     /// The same for one that came: in the cells that are new to it, and among the arrivals of the others.
-    fn come(&mut self, row: usize) {
-        let shared = self.shared;
-        let (viewer, from) = (self.viewers.id(row), self.came_from(row));
+    fn come(&mut self, row: usize, lists: u8) {
+        let (shared, from) = (self.shared, self.came_from(row));
         let above = self.lowest_gate(row);
         if above >= TEAM {
             // Ties that are no higher are passed over, and so count as refused.
             self.viewers.states[row].refused = 0b111;
         }
-        let query = TieQuery::of(&shared.object(viewer).traits, above);
+        let query = self.query(row, lists, above);
+        let are_compared = lists & self.ranked_lists() != 0;
         for (direction, near) in shared.around(self.viewers.cell as usize) {
-            if from.is_some_and(|from| from.is_near(near.at)) {
-                for arrival in &near.arrivals {
-                    self.consider(row, direction, near, arrival.slot as usize);
+            if from.is_none_or(|from| !from.is_near(near.at)) {
+                self.collect(row, direction, near, &query, lists);
+                continue;
+            }
+            for arrival in &near.arrivals {
+                let slot = arrival.slot as usize;
+                let is_sought = lists >> near.list(slot) & 1 != 0;
+                if is_sought && (are_compared || near.ties.is_any(slot, &query)) {
+                    self.consider(row, direction, near, slot);
                 }
-            } else {
-                self.collect(row, direction, near, &query, 0b111);
             }
         }
+    }
+
+    /// Who may be tied to a viewer, and of a higher class than this; nobody where all in the lists are compared anyway.
+    fn query(&self, row: usize, lists: u8, above: u8) -> TieQuery {
+        if lists & !self.ranked_lists() == 0 {
+            return TieQuery::default();
+        }
+        TieQuery::of(&self.shared.object(self.viewers.id(row)).traits, above)
     }
 
     /// No list lets in anybody of this class or a lower one.
@@ -200,8 +226,8 @@ impl CellPass<'_> {
     ) {
         let mut hits = std::mem::take(&mut self.scratch.hits);
         hits.clear();
-        let ranked = (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list));
-        for list in ranked.filter(|&list| lists >> list & 1 != 0) {
+        let ranked = lists & self.ranked_lists();
+        for list in (0..UNCAPPED).filter(|&list| ranked >> list & 1 != 0) {
             let first = self.cell.first[direction] as usize;
             for (nth, &word) in near.population[list].iter().enumerate() {
                 let unseen = word & !self.viewers.row(row)[first + nth];
@@ -223,9 +249,11 @@ impl CellPass<'_> {
         }
         let slot = arrival.slot as usize;
         let object = self.shared.object(near.id(slot));
+        let list = object.list();
+        let is_ranked = self.shared.is_ranked(list);
         let mut hits = std::mem::take(&mut self.scratch.hits);
         hits.clear();
-        if self.shared.is_ranked(object.list()) {
+        if is_ranked {
             hits.extend(0..self.viewers.len() as u32);
         } else {
             let query = TieQuery::of(&object.traits, 0);
@@ -233,7 +261,17 @@ impl CellPass<'_> {
         }
         for &row in &hits {
             let row = row as usize;
-            if self.viewers.id(row) != NONE && !self.viewers.states[row].is(LOOK_THEMSELVES) {
+            if self.viewers.id(row) == NONE || self.viewers.states[row].is(LOOK_THEMSELVES) {
+                continue;
+            }
+            // Of a crowd of mates most are full of others of their class: the columns say so.
+            let is_refused = !is_ranked && !self.shared.ranking.mutual && {
+                let class = self.viewers.ties.class_at(row, &object.traits);
+                !self.takes(row, list, class)
+            };
+            if is_refused {
+                self.viewers.states[row].refused |= 1 << list;
+            } else {
                 self.consider(row, direction, near, slot);
             }
         }
@@ -284,7 +322,7 @@ impl CellPass<'_> {
     }
 
     /// Links an entrant if there is a place for it, or one of a lower class to evict.
-    fn admit(&mut self, row: usize, entrant: ListedTarget) {
+    pub(super) fn admit(&mut self, row: usize, entrant: ListedTarget) {
         let list = self.shared.object(entrant.target).list();
         let state = &self.viewers.states[row];
         if !state.has_place(list) {

@@ -14,6 +14,7 @@
 //! | `update` | the View step, from what changed to links |
 //! | `pass` | the pass over one cell: who leaves |
 //! | `meet` | those who go before strangers are let in |
+//! | `tied` | of them those with a tie, where a class has more of them than places |
 //! | `fill` | strangers take the places that are free |
 //! | `rerank` | bands of distance follow those who walk |
 //! | `far`, `far_index` | who is seen from afar, outside caps |
@@ -44,6 +45,7 @@ mod rerank;
 mod room;
 mod scene_views;
 mod shared;
+mod tied;
 mod ties;
 mod update;
 

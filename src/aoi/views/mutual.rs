@@ -537,7 +537,7 @@ impl SceneViews {
         if waited || is_ranked || self.viewers[cell].states[row].refused != 0 {
             self.with_pass(cell, |pass| {
                 pass.scratch.candidates.clear();
-                pass.seek(row, true);
+                pass.seek(row, 0b111);
                 if waited {
                     pass.enter_far(row);
                 }

@@ -175,35 +175,42 @@ impl<'a> CellPass<'a> {
             let (row, mover) = self.viewers.movers[nth];
             let (row, mover) = (row as usize, shared.moved[mover as usize]);
             let old = &shared.cells[mover.cell as usize];
-            let words = &shared.moved_bits[mover.start..][..old.stride()];
-            for (direction, near) in shared.around(mover.cell as usize) {
-                let to = self.cell.at.direction_of(near.at);
-                let first = old.first[direction] as usize;
-                for (nth, &word) in words[first..][..near.words].iter().enumerate() {
-                    if word == 0 {
-                        continue;
-                    }
-                    // Whoever stayed in a cell is in range with it.
-                    let stayed = word & !near.vacated[nth];
-                    if let Some(to) = to {
-                        let first = self.cell.first[to] as usize;
-                        self.viewers.row_mut(row)[first + nth] |= stayed;
-                    } else {
-                        for slot in ones(stayed) {
-                            let slot = nth * 64 + slot;
-                            let (target, list) = (near.id(slot), near.list(slot));
-                            self.lose(row, target, list, LeaveReason::Range);
-                        }
-                    }
-                    for slot in ones(word & near.vacated[nth]) {
-                        let slot = nth * 64 + slot;
-                        let (target, list) = (near.id(slot), near.list(slot));
-                        match shared.bit_of(self.cell, target) {
-                            Some((word, place)) => self.viewers.row_mut(row)[word] |= 1 << place,
-                            None => self.lose(row, target, list, LeaveReason::Range),
-                        }
-                    }
+            let bits = &shared.moved_bits[mover.start..mover.end];
+            let words = &shared.moved_words[mover.start..mover.end];
+            let mut direction = 0;
+            for (&place, &word) in words.iter().zip(bits) {
+                while old.first[direction + 1] <= place {
+                    direction += 1;
                 }
+                let near = &shared.cells[old.near[direction] as usize];
+                let nth = (place - old.first[direction]) as usize;
+                self.bring_word(row, near, nth, word);
+            }
+        }
+    }
+
+    /// Whoever came sees those of a word of a cell near where it was, if they are still in range.
+    #[inline]
+    fn bring_word(&mut self, row: usize, near: &TargetCell, nth: usize, word: u64) {
+        let shared = self.shared;
+        // Whoever stayed in a cell is in range with it.
+        let stayed = word & !near.vacated[nth];
+        if let Some(to) = self.cell.at.direction_of(near.at) {
+            let first = self.cell.first[to] as usize;
+            self.viewers.row_mut(row)[first + nth] |= stayed;
+        } else {
+            for slot in ones(stayed) {
+                let slot = nth * 64 + slot;
+                let (target, list) = (near.id(slot), near.list(slot));
+                self.lose(row, target, list, LeaveReason::Range);
+            }
+        }
+        for slot in ones(word & near.vacated[nth]) {
+            let slot = nth * 64 + slot;
+            let (target, list) = (near.id(slot), near.list(slot));
+            match shared.bit_of(self.cell, target) {
+                Some((word, place)) => self.viewers.row_mut(row)[word] |= 1 << place,
+                None => self.lose(row, target, list, LeaveReason::Range),
             }
         }
     }

@@ -308,6 +308,7 @@ impl SceneViews {
             far,
             exceptions,
             moved,
+            moved_words,
             moved_bits,
             far_changes,
             ..
@@ -320,6 +321,7 @@ impl SceneViews {
         let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>();
         let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
         let buffers = (self.settling.capacity()
+            + moved_words.capacity()
             + self.freed.capacity()
             + self.full.capacity()
             + self.touched.capacity()

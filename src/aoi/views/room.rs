@@ -22,6 +22,10 @@ pub(super) const ROOM_TICKS: u32 = 64;
 /// A buffer of the scene's update is given back when it has more bytes than these.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Buffers of rows that were laid aside are given back after the update when they have more bytes than these: so much a crowd
+/// of 50,000 that walks does not need.
+const MASS_BYTES: usize = 16 << 20;
+
 /// What is enough for so many, with a quarter to spare.
 const fn enough(count: usize) -> usize {
     count + count / 4
@@ -134,7 +138,7 @@ impl SceneViews {
             viewers.drop_buffers();
         }
         let rows = viewers.len();
-        let is_empty = viewers.used == 0 && rows > 64;
+        let is_empty = viewers.used == 0 && rows > if is_due { 0 } else { 64 };
         if is_empty || is_due && rows >= 8 && enough(viewers.used) * 2 <= rows {
             let places = &mut self.shared.places;
             viewers.compact(|id, row| places[id as usize].row = row);
@@ -185,9 +189,20 @@ impl SceneViews {
         self.lay_out_around(&[cell as u32]);
     }
 
+    /// Forgets the rows that were laid aside. After a mass move their room is given back at once.
+    pub(super) fn drop_moved(&mut self) {
+        self.shared.moved.clear();
+        self.shared.moved_words.clear();
+        self.shared.moved_bits.clear();
+        drop_if_large(&mut self.shared.moved, MASS_BYTES);
+        drop_if_large(&mut self.shared.moved_words, MASS_BYTES);
+        drop_if_large(&mut self.shared.moved_bits, MASS_BYTES);
+    }
+
     /// Gives back large buffers of updates, which are empty between them.
     pub(super) fn drop_buffers(&mut self) {
         drop_if_large(&mut self.shared.moved, BUFFER_BYTES);
+        drop_if_large(&mut self.shared.moved_words, BUFFER_BYTES);
         drop_if_large(&mut self.shared.moved_bits, BUFFER_BYTES);
         drop_if_large(&mut self.shared.far_changes, BUFFER_BYTES);
         drop_if_large(&mut self.settling, BUFFER_BYTES);

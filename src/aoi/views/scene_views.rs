@@ -192,6 +192,7 @@ impl SceneViews {
                 far: FarIndex::default(),
                 strangers: [Strangers::default(); UNCAPPED],
                 moved: Vec::new(),
+                moved_words: Vec::new(),
                 moved_bits: Vec::new(),
                 far_changes: Vec::new(),
                 has_revised: false,

@@ -14,8 +14,9 @@ use crate::aoi::priority::{OTHER, SCENERY};
 pub(super) struct MovedRow {
     pub(super) from: GridCell,
     pub(super) cell: u32,
-    /// In [`Shared::moved_bits`].
+    /// Where its words begin in [`Shared::moved_bits`], and where they end.
     pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 /// How those without a tie to their viewers are ranked in a list.
@@ -42,8 +43,10 @@ pub(super) struct Shared {
     pub(super) in_use: Vec<u32>,
     pub(super) far: FarIndex,
     pub(super) strangers: [Strangers; UNCAPPED],
-    /// Who moved in this update, and the rows that they had.
+    /// Who moved in this update, and the words of the rows that they had in which there was a bit, with their places: so
+    /// what is laid aside is bounded by links, however long rows are.
     pub(super) moved: Vec<MovedRow>,
+    pub(super) moved_words: Vec<u32>,
     pub(super) moved_bits: Vec<u64>,
     pub(super) far_changes: Vec<FarChange>,
     /// Somebody who may be seen already counts differently from this update on.

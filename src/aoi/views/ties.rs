@@ -13,8 +13,10 @@
 //! Cost: a search is a few instructions for eight lines and a kind of tie that somebody here has; 24 bytes a line.
 
 use super::object::NONE;
-use crate::aoi::priority::ViewTraits;
-use crate::aoi::priority::{GUILD as GUILD_CLASS, PARTY as PARTY_CLASS, TEAM as TEAM_CLASS};
+use crate::aoi::priority::{
+    ATTACKER as ATTACKER_CLASS, GUILD as GUILD_CLASS, OTHER, OWN as OWN_CLASS,
+    PARTY as PARTY_CLASS, TEAM as TEAM_CLASS, ViewTraits,
+};
 
 /// How many lines a search compares at once.
 const LANES: usize = 8;
@@ -47,15 +49,41 @@ impl TieQuery {
             (OWNER, traits.id, u8::MAX),
         ];
         let mut ties = Self::default();
-        for (column, value, class) in asked {
-            // Nobody is tied by having nothing, nor to a place where nobody is.
-            let is_free = column == ID && value == NONE;
-            if value != 0 && !is_free && class > above {
-                ties.wanted[ties.len] = (column, value);
-                ties.len += 1;
-            }
+        for (column, value, _) in asked.into_iter().filter(|&(.., class)| class > above) {
+            ties.ask(column, value);
         }
         ties
+    }
+
+    /// Those who are of a class to a viewer of these traits, or of a higher one, by the default ranking.
+    pub(super) fn of_class(traits: &ViewTraits, class: u8) -> Self {
+        let mut ties = Self::default();
+        match class {
+            OWN_CLASS => {
+                ties.ask(ID, traits.target);
+                ties.ask(OWNER, traits.id);
+            }
+            ATTACKER_CLASS => ties.ask(TARGET, traits.id),
+            PARTY_CLASS => ties.ask(PARTY, traits.party),
+            GUILD_CLASS => ties.ask(GUILD, traits.guild),
+            TEAM_CLASS => ties.ask(TEAM, traits.team),
+            _ => {}
+        }
+        ties
+    }
+
+    /// Nobody is tied by having nothing, nor to a place where nobody is.
+    const fn ask(&mut self, column: usize, value: u32) {
+        let is_free = column == ID && value == NONE;
+        if value != 0 && !is_free {
+            self.wanted[self.len] = (column, value);
+            self.len += 1;
+        }
+    }
+
+    /// Whether it finds nobody.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 
@@ -181,6 +209,32 @@ impl TieColumns {
         }
     }
 
+    /// Whether the one at a place is among those that are asked for.
+    pub(super) fn is_any(&self, place: usize, asked: &TieQuery) -> bool {
+        let mut wanted = asked.wanted[..asked.len].iter();
+        wanted.any(|&(column, value)| self.columns[column * self.capacity + place] == value)
+    }
+
+    /// The class by the default ranking of somebody of these traits, no scenery, to the one at a place.
+    pub(super) fn class_at(&self, place: usize, target: &ViewTraits) -> u8 {
+        let has = |column: usize, value: u32| {
+            value != 0 && self.columns[column * self.capacity + place] == value
+        };
+        if has(TARGET, target.id) || has(ID, target.owner) {
+            OWN_CLASS
+        } else if has(ID, target.target) {
+            ATTACKER_CLASS
+        } else if has(PARTY, target.party) {
+            PARTY_CLASS
+        } else if has(GUILD, target.guild) {
+            GUILD_CLASS
+        } else if has(TEAM, target.team) {
+            TEAM_CLASS
+        } else {
+            OTHER
+        }
+    }
+
     pub(super) fn allocated_bytes(&self) -> usize {
         self.columns.capacity() * size_of::<u32>()
     }
@@ -191,6 +245,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::aoi::priority::by_relationship;
 
     fn traits(id: u32, ties: [u32; 5]) -> ViewTraits {
         let [team, party, guild, target, owner] = ties;
@@ -207,7 +262,6 @@ mod tests {
 
     /// The higher class of the two directions.
     fn class(a: &ViewTraits, b: &ViewTraits) -> u8 {
-        use crate::aoi::priority::by_relationship;
         by_relationship(a, b).max(by_relationship(b, a))
     }
 
@@ -218,7 +272,7 @@ mod tests {
         fn ties_are_found_among_lines_that_come_go_and_change(
             ops in prop::collection::vec((0usize..40, 0u8..4, prop::array::uniform5(0u32..6)), 0..120),
             me in (0u32..40, prop::array::uniform5(0u32..6)),
-            above in 1u8..6,
+            above in 1u8..7,
         ) {
             let mut lines = TieColumns::default();
             let mut model: [Option<ViewTraits>; 40] = [None; 40];
@@ -248,7 +302,20 @@ mod tests {
             for (place, line) in model.iter().enumerate() {
                 if let Some(line) = line {
                     prop_assert!(found.contains(&place) || class(&me, line) <= above);
+                    prop_assert_eq!(lines.class_at(place, &me), by_relationship(line, &me));
                 }
+            }
+            // All who are of a class, and none of a lower one.
+            let query = TieQuery::of_class(&me, above);
+            let mut found = Vec::new();
+            lines.find(&query, |place| found.push(place));
+            for (place, line) in model.iter().enumerate() {
+                // Who was untied is somebody still.
+                let Some(line) = line else { continue };
+                let class = by_relationship(&me, line);
+                prop_assert_eq!(found.contains(&place), lines.is_any(place, &query));
+                prop_assert!(class != above || above <= OTHER || found.contains(&place));
+                prop_assert!(class >= above || !found.contains(&place));
             }
         }
     }

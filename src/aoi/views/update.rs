@@ -323,8 +323,11 @@ impl SceneViews {
         let viewers = &mut self.viewers[old.cell as usize];
         let bits = viewers.row_mut(old.row as usize);
         let start = self.shared.moved_bits.len();
-        self.shared.moved_bits.extend_from_slice(bits);
-        bits.fill(0);
+        for (place, word) in (0..).zip(bits).filter(|(_, word)| **word != 0) {
+            self.shared.moved_words.push(place);
+            self.shared.moved_bits.push(std::mem::take(word));
+        }
+        let end = self.shared.moved_bits.len();
         let (state, far) = viewers.free(old.row);
         self.stir(old.cell);
         let viewers = &mut self.viewers[cell as usize];
@@ -337,6 +340,7 @@ impl SceneViews {
             from,
             cell: old.cell,
             start,
+            end,
         });
         self.shared.places[id as usize].row = row;
     }
@@ -414,8 +418,7 @@ impl SceneViews {
         }
         self.shared.has_revised = false;
         self.enqueue_freed();
-        self.shared.moved.clear();
-        self.shared.moved_bits.clear();
+        self.drop_moved();
         self.shared.far_changes.clear();
         if self.turn.is_multiple_of(ROOM_TICKS) {
             self.drop_buffers();

@@ -353,3 +353,54 @@ fn many_who_change_sides_at_once_leave_all_lists_within_their_caps() {
         }
     }
 }
+
+/// Mates in one cell, far more than a list holds, and one who stands beside them.
+fn mates(count: u32) -> SceneViews {
+    let (size_m, cell_m) = ((70.0, 50.0), CELL_M);
+    let mut views = SceneViews::with_size(size_m, cell_m, 0.0, count).expect("a legal scene");
+    let mate = |party| ViewTraits {
+        team: 1,
+        party,
+        ..ViewTraits::default()
+    };
+    for id in 0..count {
+        let at = vec2(21.0 + (id % 8) as f32, 21.0 + (id / 8 % 8) as f32);
+        add(&mut views, id, at, mate(0), 10);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    views
+}
+
+#[test]
+fn a_place_among_mates_that_falls_free_is_filled_without_asking_all_of_them() {
+    let count = 400;
+    let mut views = mates(count);
+    let before = views.counters();
+    let watchers = views.watchers_len(1) as u64;
+    views.remove(1, Removal::Despawn);
+    views.update(0, &mut Vec::new());
+    assert_eq!(views.validate(), Ok(()));
+    let after = views.counters();
+    assert!(watchers > 100, "{watchers} saw it");
+    assert_eq!(after.enters - before.enters, watchers);
+    let refused = after.refused - before.refused;
+    assert!(refused <= watchers, "{refused} were asked in vain");
+}
+
+#[test]
+fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
+    let count = 400;
+    let mut views = mates(count);
+    let before = views.counters();
+    for id in 0..count / 2 {
+        let at = views.position(id).expect("it is here");
+        views.locate(id, at + vec2(10.0, 0.0));
+    }
+    views.update(0, &mut Vec::new());
+    assert_eq!(views.validate(), Ok(()));
+    let refused = views.counters().refused - before.refused;
+    assert!(
+        refused <= u64::from(count) * 2,
+        "{refused} were asked in vain"
+    );
+}

@@ -4,6 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
+use crate::aoi::views::cells::{TargetCell, ViewerCell};
 use crate::aoi::views::room::ROOM_TICKS;
 use crate::aoi::workload;
 
@@ -91,6 +92,16 @@ impl Dense {
         self.absent.push(id);
     }
 
+    /// Rules of the scene for a while, a ranking of its own among them, and how many may look around in an update.
+    fn change_rules(&mut self) {
+        let filter: Option<ViewFilter> = Some(|a, b| (a.id ^ b.id) % 16 != 3);
+        let priority: Option<ViewPriority> =
+            Some(|a, b| (b.id % 3 + u32::from(a.team == b.team)) as u8);
+        let filter = filter.filter(|_| self.random.random_bool(0.4));
+        let priority = priority.filter(|_| self.random.random_bool(0.2));
+        self.views.set_rules(filter, priority);
+    }
+
     /// One tick, after which there are nearer to so many.
     fn tick(&mut self, goal: usize) {
         for _ in 0..self.random.random_range(0..24) {
@@ -117,6 +128,30 @@ impl Dense {
                     self.views.set_traits(id, ViewTraits { team, ..traits });
                 }
                 2 => self.views.set_hidden(id, self.random.random_bool(0.3)),
+                4 => {
+                    let cap = self.random.random_range(0..40);
+                    self.views.set_caps(id, Some(ViewCaps::all(cap)));
+                }
+                5 => {
+                    let traits = self.views.traits(id).expect("it is present");
+                    let (layers, sees) = (
+                        self.random.random_range(1..4),
+                        1 | self.random.random_range(0..4),
+                    );
+                    let layers = if self.random.random_bool(0.7) {
+                        1
+                    } else {
+                        layers
+                    };
+                    self.views.set_traits(
+                        id,
+                        ViewTraits {
+                            layers,
+                            sees,
+                            ..traits
+                        },
+                    );
+                }
                 // Gone and back between two ticks.
                 3 if !self.absent.is_empty() => {
                     self.remove();
@@ -125,6 +160,12 @@ impl Dense {
                 _ => self.views.locate(id, from + step),
             }
         }
+        if self.random.random_bool(0.1) {
+            self.change_rules();
+        }
+        let sweeps = self.random.random_range(0..90);
+        self.views
+            .set_sweeps_max(if sweeps < 50 { sweeps } else { u32::MAX });
         let looks = self.random.random_range(0..60);
         let mut events = Vec::new();
         self.views.update(looks, &mut events);
@@ -219,4 +260,47 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
         }
     }
     assert_eq!(views.validate(), Ok(()));
+}
+
+#[test]
+fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move() {
+    let count = 300;
+    let views = SceneViews::with_size((20.0 * CELL_M, 20.0 * CELL_M), CELL_M, 0.0, count);
+    let mut views = views.expect("a legal scene");
+    for id in 0..count {
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits: ViewTraits::default(),
+            viewable: true,
+        };
+        let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
+        let inserted = views.insert(id, at, profile, Some(ViewCaps::all(20)));
+        inserted.expect("a free id");
+    }
+    let wait = |views: &mut SceneViews| {
+        (0..=ROOM_TICKS).for_each(|_| views.update(u32::MAX, &mut Vec::new()));
+        assert_eq!(views.validate(), Ok(()));
+    };
+    wait(&mut views);
+    let thin = views.allocated_bytes();
+    (0..count).for_each(|id| views.teleport(id, vec2(1.0, 1.0)));
+    wait(&mut views);
+    let cells = views.shared.cells.iter().zip(&views.viewers);
+    let held = |(target, viewers): (&TargetCell, &ViewerCell)| {
+        target.allocated_bytes() + viewers.allocated_bytes()
+    };
+    let empty = size_of::<TargetCell>() + size_of::<ViewerCell>();
+    assert!(cells.skip(1).all(|cell| held(cell) == empty));
+    for id in 0..count {
+        let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
+        views.teleport(id, at);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    // Words with a bit are laid aside, and not rows.
+    let laid_aside = views.shared.moved_bits.capacity();
+    assert!(laid_aside <= 20 * count as usize, "{laid_aside} words");
+    wait(&mut views);
+    let held = views.allocated_bytes();
+    assert!(held <= thin + thin / 4, "{held} bytes, {thin} before");
 }
