@@ -161,9 +161,7 @@ fn beyond_the_crowd(
     names: &Names,
 ) -> Option<Problem> {
     let tag = action.tag()?;
-    if matches!(action, Action::Login { .. } | Action::Logout { .. })
-        && !names.player_tags.contains(tag)
-    {
+    if action.is_of_players() && !names.player_tags.contains(tag) {
         let message = format!("expected a crowd of players, found `{tag}`, which is none");
         return Some(Problem::new(place.field("tag"), message));
     }
