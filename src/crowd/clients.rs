@@ -55,6 +55,8 @@ struct Synthetic {
     resumes: Option<ResumeToken>,
     /// The server knew no session that goes on.
     is_refused: bool,
+    /// It logs in once more while it is there.
+    is_again: bool,
     /// Whether it is at its other address.
     has_moved: bool,
     /// How often it was told why its session ended.
@@ -77,6 +79,7 @@ impl Synthetic {
             token: None,
             resumes: None,
             is_refused: false,
+            is_again: false,
             has_moved: false,
             ends_told: 0,
         }
@@ -85,7 +88,11 @@ impl Synthetic {
     /// Where it connects from: an address of its own, and another one after its line was lost.
     fn address(&self) -> SocketAddr {
         let nth = (self.player.0 - FIRST_PLAYER) as u32;
-        let network: u32 = if self.has_moved { 0x6440_0000 } else { 0x0a00_0000 };
+        let network: u32 = if self.has_moved {
+            0x6440_0000
+        } else {
+            0x0a00_0000
+        };
         (Ipv4Addr::from_bits(network + nth), 40_000).into()
     }
 
@@ -106,6 +113,48 @@ impl Synthetic {
                 _ => {}
             }
         }
+    }
+
+    /// Finds out what became of its session. Gives the connection that it gives up for another one, if it does.
+    fn look_around(
+        &mut self,
+        sessions: &Sessions,
+        transport: &TransportHandle,
+        tick: u64,
+    ) -> Option<Box<(ClientId, Mirror)>> {
+        let is_over = |client| sessions.get(client).is_none();
+        if self.client.is_some_and(is_over) {
+            // The server ended it: it was behind, say.
+            self.leave(Some(tick + AWAY_TICKS.start));
+        }
+        if std::mem::take(&mut self.is_refused)
+            && let Some(client) = self.leave(Some(tick))
+        {
+            // It has no session to go on with, and logs in over a connection that is new to its mirror, too.
+            transport.disconnect(client, DisconnectReason::Closed);
+        }
+        std::mem::take(&mut self.is_again)
+            .then(|| self.give_up(tick))
+            .flatten()
+    }
+
+    /// Gives up the connection that it has for another one, from another address.
+    fn give_up(&mut self, tick: u64) -> Option<Box<(ClientId, Mirror)>> {
+        let client = self.leave(Some(tick))?;
+        self.has_moved ^= true;
+        self.heard = None;
+        Some(Box::new((client, std::mem::take(&mut self.mirror))))
+    }
+
+    /// Its mirror is told over this connection from now on, and another one over the connection that it gave up. Gives those
+    /// over which none is.
+    fn hear(
+        &mut self,
+        client: ClientId,
+        given_up: Option<Box<(ClientId, Mirror)>>,
+    ) -> [Option<ClientId>; 2] {
+        let former = std::mem::replace(&mut self.former, given_up);
+        [self.heard.replace(client), former.map(|former| former.0)]
     }
 
     /// As what it connects.
@@ -270,16 +319,15 @@ impl SyntheticClients {
         gone
     }
 
-    fn of(&mut self, client: ClientId) -> Option<(usize, &mut Synthetic)> {
-        let nth = *self.by_client.get(&client)?;
-        let synthetic = self.clients.get_mut(nth)?;
-        (synthetic.client == Some(client)).then_some((nth, synthetic))
+    fn of(&mut self, client: ClientId) -> Option<&mut Synthetic> {
+        let synthetic = self.clients.get_mut(*self.by_client.get(&client)?)?;
+        (synthetic.client == Some(client)).then_some(synthetic)
     }
 
     /// A client's line goes down until a tick; what is under way to it is lost. It comes back from another address, by its
     /// token if it was told one. `false` when it is nobody's here.
     pub(super) fn lose_link(&mut self, client: ClientId, back_at: u64) -> bool {
-        let Some((_, synthetic)) = self.of(client) else {
+        let Some(synthetic) = self.of(client) else {
             return false;
         };
         synthetic.leave(Some(back_at));
@@ -289,28 +337,10 @@ impl SyntheticClients {
         true
     }
 
-    /// The player of a client logs in once more from another address, over a connection that is made here. `false` where none
-    /// can be made, or the client is nobody's here.
-    pub(super) fn log_in_again(&mut self, client: ClientId, transport: &TransportHandle) -> bool {
-        let Some((nth, synthetic)) = self.of(client) else {
-            return false;
-        };
-        synthetic.has_moved ^= true;
-        let (player, connected) = (synthetic.player.0, synthetic.connected());
-        let Ok(new) = transport.connect(connected) else {
-            return false;
-        };
-        let before = (client, std::mem::take(&mut synthetic.mirror));
-        let older = synthetic.former.replace(Box::new(before));
-        (synthetic.client, synthetic.heard) = (Some(new), Some(new));
-        synthetic.token = None;
-        if let Some(older) = older {
-            self.by_client.remove(&older.0);
-        }
-        self.by_client.insert(new, nth);
-        self.stats.sent += 1;
-        let login = ClientMessage::login(player).to_bytes();
-        transport.receive(new, &login).is_ok()
+    /// The player of a client logs in once more before the next tick, from another address. `false` when it is nobody's here.
+    pub(super) fn log_in_again(&mut self, client: ClientId) -> bool {
+        let found = self.of(client);
+        found.map(|synthetic| synthetic.is_again = true).is_some()
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
@@ -321,10 +351,13 @@ impl SyntheticClients {
                 synthetic.receives,
                 synthetic.has_moved,
                 synthetic.is_refused,
+                synthetic.is_again,
                 synthetic.resumes.is_some(),
             ];
-            let flags = flags.iter().fold(0, |all, &flag| all << 1 | u64::from(flag));
-            hasher.write_u64(u64::from(synthetic.crowd.0) << 4 | flags);
+            let flags = flags
+                .iter()
+                .fold(0, |all, &flag| all << 1 | u64::from(flag));
+            hasher.write_u64(u64::from(synthetic.crowd.0) << 5 | flags);
             if let Some(token) = synthetic.resumes {
                 hasher.write_bytes(&token.0);
                 hasher.write_u64(u64::from(synthetic.mirror.received()));
@@ -383,16 +416,7 @@ pub(super) fn churn(
         }
     }
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        // The server ended its session: it was behind, say.
-        if synthetic.client.is_some_and(|client| sessions.get(client).is_none()) {
-            synthetic.leave(Some(tick.0 + AWAY_TICKS.start));
-        }
-        if std::mem::take(&mut synthetic.is_refused)
-            && let Some(client) = synthetic.leave(Some(tick.0))
-        {
-            // It has no session to go on with, and logs in over a connection that is new to its mirror, too.
-            transport.disconnect(client, DisconnectReason::Closed);
-        }
+        let given_up = synthetic.look_around(&sessions, &transport, tick.0);
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }
@@ -402,10 +426,10 @@ pub(super) fn churn(
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
-        let former = synthetic.former.take().map(|former| former.0);
-        for before in [synthetic.heard.replace(client), former].into_iter().flatten() {
+        let over = synthetic.hear(client, given_up);
+        over.into_iter().flatten().for_each(|before| {
             by_client.remove(&before);
-        }
+        });
         by_client.insert(client, nth);
         synthetic.client = Some(client);
         post(client, synthetic.first_message());

@@ -8,9 +8,7 @@ use bevy_ecs::prelude::*;
 use super::authenticator::CrowdAuthenticator;
 use super::clients::SyntheticClients;
 use crate::inbox::DisconnectReason;
-use crate::session::{
-    ControlledBy, LinkDead, LogoutReason, Sessions, TransportHandle, disconnect,
-};
+use crate::session::{ControlledBy, LinkDead, LogoutReason, Sessions, TransportHandle, disconnect};
 use crate::sim::SimTick;
 use crate::wire::ClientId;
 
@@ -45,14 +43,13 @@ pub fn lose_links(world: &mut World, individuals: &[Entity], ticks: u64) -> usiz
     lost.count()
 }
 
-/// The players of clients log in once more, from other addresses.
+/// The players of clients log in once more before the next tick, from other addresses.
 pub fn log_in_again(world: &mut World, individuals: &[Entity]) -> usize {
-    let transport = world.resource::<TransportHandle>().clone();
     let clients = clients_of(world, individuals);
     let mut synthetics = world.resource_mut::<SyntheticClients>();
     let again = clients.into_iter();
     again
-        .filter(|&client| synthetics.log_in_again(client, &transport))
+        .filter(|&client| synthetics.log_in_again(client))
         .count()
 }
 

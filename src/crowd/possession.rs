@@ -47,11 +47,7 @@ pub enum PossessionError {
 ///
 /// # Errors
 /// [`PossessionError::TooFew`]; the first players have what there is.
-pub fn possess(
-    world: &mut World,
-    players: &[Entity],
-    of: &str,
-) -> Result<usize, PossessionError> {
+pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize, PossessionError> {
     let free = |&entity: &Entity| {
         world.get::<ControlledBy>(entity).is_none() && world.get::<PlayerId>(entity).is_none()
     };
@@ -150,7 +146,11 @@ fn elsewhere(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Enti
     let (sessions, players) = (world.resource::<Sessions>(), world.resource::<Players>());
     let synthetics = world.resource::<SyntheticClients>();
     let tagged = world.resource::<Crowds>().tagged(tag);
-    let all = tagged.flat_map(|crowd| synthetics.clients_of(crowd).map(move |(c, p)| (crowd, c, p)));
+    let all = tagged.flat_map(|crowd| {
+        synthetics
+            .clients_of(crowd)
+            .map(move |(c, p)| (crowd, c, p))
+    });
     all.filter_map(|(crowd, client, player)| {
         let controlled = sessions.get(client)?.controls?;
         (players.entity(player) != Some(controlled)).then_some((crowd, client, player, controlled))

@@ -141,7 +141,14 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
         // Of whom a condition holds is for the run to tell, nobody among it.
         if who.only.is_empty() {
             let there = candidates(world, who, who.count).len() as u64;
-            let (tag, whom) = (who.tag, if who.is_of_clients { " and a client" } else { "" });
+            let (tag, whom) = (
+                who.tag,
+                if who.is_of_clients {
+                    " and a client"
+                } else {
+                    ""
+                },
+            );
             foresight.doubt = too_few(who.count, there, || match there {
                 0 => format!("nobody with the tag `{tag}`{whom} is there"),
                 _ => format!("{there} with the tag `{tag}`{whom} are there"),

@@ -227,7 +227,10 @@ fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Res
     if done == all.len() {
         return Ok(());
     }
-    Err(format!("expected it of {} players, found it done to {done}", all.len()))
+    Err(format!(
+        "expected it of {} players, found it done to {done}",
+        all.len()
+    ))
 }
 
 /// The area is that of the scene in which the first of the tag is; each stays in its own.

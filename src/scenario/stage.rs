@@ -16,8 +16,8 @@ use super::validate::{
 };
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
 use crate::crowd::{
-    ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, OWN_ATTRIBUTES_MAX, OwnAttributeAppExt,
-    OwnAttributeSpec, Weather, add_crowd,
+    ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, OWN_ATTRIBUTES_MAX,
+    OwnAttributeAppExt, OwnAttributeSpec, Weather, add_crowd,
 };
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};

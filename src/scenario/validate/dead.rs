@@ -8,6 +8,7 @@ use crate::crowd::LineSpec;
 use crate::scenario::behaviours::Behaviours;
 use crate::scenario::schema::{Action, BehaviourSpec, Crowd, Cue, Expectation, Scenario};
 use crate::scenario::text::{Problem, ValuePath};
+use crate::session::AdmissionClass;
 use crate::world::KindClass;
 
 /// What in a scenario does nothing: cues past its end, clients among NPCs, lines that nobody has, more objects than there
@@ -80,6 +81,7 @@ fn of_players_alone(place: &ValuePath, crowd: &Crowd) -> Vec<Problem> {
         ("clients", crowd.clients > 0.0),
         ("churn_per_s", crowd.churn_per_s > 0.0),
         ("party_size", crowd.party_size > 1),
+        ("admission", crowd.admission != AdmissionClass::default()),
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {

@@ -126,6 +126,8 @@ pub struct SessionStats {
     /// Messages that did not decode, came at a time at which they mean nothing, or were about what is none of the sender's
     /// business.
     pub bad_messages: u64,
+    /// Inputs that were no newer than one handled before, and were refused: they came late, or twice.
+    pub late_inputs: u64,
 }
 
 /// Sessions that ended, those that never had a player included, by their [`LogoutReason`].
