@@ -59,6 +59,10 @@ struct Synthetic {
     is_again: bool,
     /// Whether it is at its other address.
     has_moved: bool,
+    /// It asked to go on with its session, and was not answered yet.
+    asks: bool,
+    /// How often its session went on by its token.
+    resumed: u64,
     /// How often it was told why its session ended.
     ends_told: u64,
 }
@@ -81,6 +85,8 @@ impl Synthetic {
             is_refused: false,
             is_again: false,
             has_moved: false,
+            asks: false,
+            resumed: 0,
             ends_told: 0,
         }
     }
@@ -108,7 +114,10 @@ impl Synthetic {
         for notice in mirror.take_notices() {
             match notice {
                 SessionNotice::Closed { .. } => self.ends_told += 1,
-                SessionNotice::Welcome { token, .. } if !is_former => self.token = Some(token),
+                SessionNotice::Welcome { token, .. } if !is_former => {
+                    self.token = Some(token);
+                    self.resumed += u64::from(std::mem::take(&mut self.asks));
+                }
                 SessionNotice::NotResumed if !is_former => self.is_refused = true,
                 _ => {}
             }
@@ -171,7 +180,7 @@ impl Synthetic {
     /// What it says first over a new connection: it goes on with its session, or logs in.
     fn first_message(&mut self) -> ClientMessage<'static> {
         let player = self.player.0;
-        self.token = None;
+        (self.token, self.asks) = (None, self.resumes.is_some());
         match self.resumes.take() {
             Some(token) => {
                 self.mirror.reconnect();
@@ -206,6 +215,8 @@ pub struct ClientsStats {
     pub sent: u64,
     /// Clients that were told why their session ended, once an end; of those that receive packets.
     pub ends_told: u64,
+    /// Sessions that went on by the token of who receives packets.
+    pub resumed: u64,
 }
 
 /// All synthetic clients, by ascending player.
@@ -607,10 +618,11 @@ pub(super) fn receive(
     stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
     order.clear();
     kept.clear();
-    (stats.faults, stats.ends_told) = (0, 0);
+    (stats.faults, stats.ends_told, stats.resumed) = (0, 0, 0);
     for synthetic in clients.iter() {
         stats.faults += u64::from(synthetic.fault.is_some());
         stats.ends_told += synthetic.ends_told;
+        stats.resumed += synthetic.resumed;
     }
 }
 

@@ -43,7 +43,7 @@ const GROUPS: [FigureGroup; 16] = [
     ),
     (
         "sessions.",
-        "places_told links_lost resumed ends_told bad_messages late_inputs",
+        "places_told links_lost resumed resumed_by_token ends_told bad_messages late_inputs",
         "in_line max_in_line max_admitted link_dead possessing watching addresses_banned",
     ),
     (

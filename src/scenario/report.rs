@@ -137,6 +137,8 @@ pub struct SessionFigures {
     pub link_dead: u64,
     /// Sessions that went on over another connection.
     pub resumed: u64,
+    /// Of these the ones of clients with a mirror that did so by their token, and were told so.
+    pub resumed_by_token: u64,
     /// Players that control what is no player's own object.
     pub possessing: u64,
     /// Players that watch others.
@@ -441,6 +443,7 @@ pub(super) fn sessions(world: &World) -> SessionFigures {
     let link_dead = sessions
         .iter()
         .filter(|(_, session)| session.state == SessionState::LinkDead);
+    let told = world.resource::<SyntheticClients>().stats();
     SessionFigures {
         in_line: sessions.queued() as u64,
         max_in_line: stats.queued_max as u64,
@@ -449,9 +452,10 @@ pub(super) fn sessions(world: &World) -> SessionFigures {
         links_lost: stats.links_lost,
         link_dead: link_dead.count() as u64,
         resumed: stats.resumed,
+        resumed_by_token: told.resumed,
         possessing: (controlled().filter(|it| !is_own(it)).count() - watching) as u64,
         watching: watching as u64,
-        ends_told: world.resource::<SyntheticClients>().stats().ends_told,
+        ends_told: told.ends_told,
         addresses_banned: world.resource::<CrowdAuthenticator>().banned() as u64,
         bad_messages: stats.bad_messages,
         late_inputs: stats.late_inputs,
