@@ -19,7 +19,7 @@ use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
 use crate::scenario::{
     self, Behaviours, Expectation, Judged, Loaded, Mistake, Report, RunOptions, Scenario,
-    ScenarioRun as Playing, TimeJudging, Verdict,
+    ScenarioRun as Playing, SessionFigures, TimeJudging, Verdict,
 };
 use crate::server::Pace;
 
@@ -351,6 +351,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         "clients     {} now, {} with a mirror; {} logins, {} logouts, {} refused",
         clients.now, clients.mirrors, clients.logins, clients.logouts, clients.refused
     )?;
+    write_sessions(to, &report.sessions)?;
     let paths = &report.paths;
     writeln!(
         to,
@@ -381,6 +382,30 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     writeln!(to, "state hash  {}", report.state_hash)?;
     write_times(to, report)?;
     write_verdict(to, report)
+}
+
+/// What befell sessions beside logins and logouts, where anything did.
+fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<()> {
+    let ended = &sessions.ended;
+    let befell = [
+        sessions.links_lost,
+        ended.kicked + ended.banned + ended.replaced,
+        ended.idle + ended.drained,
+        sessions.max_in_line,
+    ];
+    if befell == [0; 4] {
+        return Ok(());
+    }
+    writeln!(
+        to,
+        "sessions    {} links lost, {} resumed; {} kicked, {} banned, {} replaced",
+        sessions.links_lost, sessions.resumed, ended.kicked, ended.banned, ended.replaced
+    )?;
+    writeln!(
+        to,
+        "            {} idle, {} drained; at most {} in line, {} let in a tick",
+        ended.idle, ended.drained, sessions.max_in_line, sessions.max_admitted
+    )
 }
 
 /// What clients, queues and messages came to.

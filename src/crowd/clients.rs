@@ -1,6 +1,7 @@
 //! Synthetic clients: what a player's program does, at the other end of the line.
 
 use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
@@ -10,7 +11,7 @@ use rand::RngExt;
 
 use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
-use crate::inbox::Connected;
+use crate::inbox::{Connected, DisconnectReason};
 use crate::map::SceneMap;
 use crate::movement::Speed;
 use crate::nav::Path;
@@ -18,7 +19,7 @@ use crate::outbox::{MemorySink, Outbox, Sink};
 use crate::session::{Sessions, TransportHandle};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
-use crate::wire::{ClientId, ClientMessage, quantise};
+use crate::wire::{ClientId, ClientMessage, ResumeToken, SessionNotice, quantise};
 use crate::world::{Heading, Object, PlayerId, Position};
 
 /// Where the ids of synthetic players in scenes begin, so that they are unlikely to be those of an embedder's own. Who is
@@ -41,9 +42,166 @@ struct Synthetic {
     receives: bool,
     /// When it comes back; a script may keep it away for ever.
     back_at: Option<u64>,
+    /// The connection over which its mirror is told, which may be over.
+    heard: Option<ClientId>,
     mirror: Mirror,
-    /// What was wrong with the first packet that its mirror could not take.
+    /// Another connection of the same player, which it gave up for this one, and what it was told.
+    former: Option<Box<(ClientId, Mirror)>>,
+    /// What was wrong with the first packet that a mirror of it could not take.
     fault: Option<String>,
+    /// By which its session can go on over another connection.
+    token: Option<ResumeToken>,
+    /// Its line is down, and it means to go on with its session by this.
+    resumes: Option<ResumeToken>,
+    /// The server knew no session that goes on.
+    is_refused: bool,
+    /// It logs in once more while it is there.
+    is_again: bool,
+    /// Whether it is at its other address.
+    has_moved: bool,
+    /// It asked to go on with its session, and was not answered yet.
+    asks: bool,
+    /// How often its session went on by its token.
+    resumed: u64,
+    /// How often it was told why its session ended.
+    ends_told: u64,
+}
+
+impl Synthetic {
+    /// A program of a player that is to come as soon as it can.
+    fn new(player: PlayerId, crowd: CrowdId, receives: bool) -> Self {
+        Self {
+            player,
+            crowd,
+            client: None,
+            receives,
+            back_at: Some(0),
+            heard: None,
+            mirror: Mirror::default(),
+            former: None,
+            fault: None,
+            token: None,
+            resumes: None,
+            is_refused: false,
+            is_again: false,
+            has_moved: false,
+            asks: false,
+            resumed: 0,
+            ends_told: 0,
+        }
+    }
+
+    /// Where it connects from: an address of its own, and another one after its line was lost.
+    fn address(&self) -> SocketAddr {
+        let nth = (self.player.0 - FIRST_PLAYER) as u32;
+        let network: u32 = if self.has_moved {
+            0x6440_0000
+        } else {
+            0x0a00_0000
+        };
+        (Ipv4Addr::from_bits(network + nth), 40_000).into()
+    }
+
+    /// Takes a packet that came for one of its connections, and takes notice of what it says of the session.
+    fn take(&mut self, client: ClientId, packet: &[u8]) {
+        let is_former = self.heard != Some(client);
+        let mirror = match &mut self.former {
+            Some(former) if is_former && former.0 == client => &mut former.1,
+            _ if is_former => return,
+            _ => &mut self.mirror,
+        };
+        self.fault = mirror.receive(packet).err().map(|error| error.to_string());
+        for notice in mirror.take_notices() {
+            match notice {
+                SessionNotice::Closed { .. } => self.ends_told += 1,
+                SessionNotice::Welcome { token, .. } if !is_former => {
+                    self.token = Some(token);
+                    self.resumed += u64::from(std::mem::take(&mut self.asks));
+                }
+                SessionNotice::NotResumed if !is_former => self.is_refused = true,
+                _ => {}
+            }
+        }
+    }
+
+    /// Finds out what became of its session. Gives the connection that it gives up for another one, if it does.
+    fn look_around(
+        &mut self,
+        sessions: &Sessions,
+        transport: &TransportHandle,
+        tick: u64,
+    ) -> Option<Box<(ClientId, Mirror)>> {
+        let is_over = |client| sessions.get(client).is_none();
+        if self.client.is_some_and(is_over) {
+            // The server ended it: it was behind, say.
+            self.leave(Some(tick + AWAY_TICKS.start));
+        }
+        if std::mem::take(&mut self.is_refused)
+            && let Some(client) = self.leave(Some(tick))
+        {
+            // It has no session to go on with, and logs in over a connection that is new to its mirror, too.
+            transport.disconnect(client, DisconnectReason::Closed);
+        }
+        std::mem::take(&mut self.is_again)
+            .then(|| self.give_up(tick))
+            .flatten()
+    }
+
+    /// Gives up the connection that it has for another one, from another address.
+    fn give_up(&mut self, tick: u64) -> Option<Box<(ClientId, Mirror)>> {
+        let client = self.leave(Some(tick))?;
+        self.has_moved ^= true;
+        self.heard = None;
+        Some(Box::new((client, std::mem::take(&mut self.mirror))))
+    }
+
+    /// Its mirror is told over this connection from now on, and another one over the connection that it gave up. Gives those
+    /// over which none is.
+    fn hear(
+        &mut self,
+        client: ClientId,
+        given_up: Option<Box<(ClientId, Mirror)>>,
+    ) -> [Option<ClientId>; 2] {
+        let former = std::mem::replace(&mut self.former, given_up);
+        [self.heard.replace(client), former.map(|former| former.0)]
+    }
+
+    /// As what it connects.
+    fn connected(&self) -> Connected {
+        Connected {
+            receives: self.receives,
+            // What it would load is the server's own already.
+            ..Connected::player(self.player.0)
+                .ready()
+                .from(self.address())
+        }
+    }
+
+    /// What it says first over a new connection: it goes on with its session, or logs in.
+    fn first_message(&mut self) -> ClientMessage<'static> {
+        let player = self.player.0;
+        (self.token, self.asks) = (None, self.resumes.is_some());
+        match self.resumes.take() {
+            Some(token) => {
+                self.mirror.reconnect();
+                ClientMessage::Resume {
+                    player,
+                    token,
+                    received: Some(self.mirror.received()),
+                }
+            }
+            None => {
+                self.mirror = Mirror::default();
+                ClientMessage::login(player)
+            }
+        }
+    }
+
+    /// Its session is over, or its line: it comes back then.
+    const fn leave(&mut self, back_at: Option<u64>) -> Option<ClientId> {
+        self.back_at = back_at;
+        self.client.take()
+    }
 }
 
 /// What synthetic clients saw.
@@ -55,6 +213,10 @@ pub struct ClientsStats {
     pub faults: u64,
     /// Messages sent to the server.
     pub sent: u64,
+    /// Clients that were told why their session ended, once an end; of those that receive packets.
+    pub ends_told: u64,
+    /// Sessions that went on by the token of who receives packets.
+    pub resumed: u64,
 }
 
 /// All synthetic clients, by ascending player.
@@ -107,14 +269,9 @@ impl SyntheticClients {
     pub(super) fn enlist(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
         let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
         let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
-        self.clients.extend((0..count).map(|nth| Synthetic {
-            player: PlayerId(first.0 + u64::from(nth)),
-            crowd,
-            client: None,
-            receives: share(nth + 1) > share(nth),
-            back_at: Some(0),
-            mirror: Mirror::default(),
-            fault: None,
+        self.clients.extend((0..count).map(|nth| {
+            let player = PlayerId(first.0 + u64::from(nth));
+            Synthetic::new(player, crowd, share(nth + 1) > share(nth))
         }));
         first
     }
@@ -131,6 +288,12 @@ impl SyntheticClients {
         let first = self.clients.partition_point(|s| s.crowd < crowd);
         let end = self.clients.partition_point(|s| s.crowd <= crowd);
         FIRST_PLAYER + first as u64..FIRST_PLAYER + end as u64
+    }
+
+    /// The clients of a crowd's players that are there, and who these are.
+    pub(super) fn clients_of(&self, crowd: CrowdId) -> impl Iterator<Item = (ClientId, PlayerId)> {
+        let of_crowd = self.clients.iter().filter(move |s| s.crowd == crowd);
+        of_crowd.filter_map(|s| Some((s.client?, s.player)))
     }
 
     /// How many players of a crowd are out, and how many are there.
@@ -159,8 +322,7 @@ impl SyntheticClients {
             .filter(|s| s.crowd == crowd && s.client.is_some());
         let mut gone = Vec::new();
         for synthetic in present.take(count as usize) {
-            gone.extend(synthetic.client.take());
-            synthetic.back_at = None;
+            gone.extend(synthetic.leave(None));
         }
         for client in &gone {
             self.by_client.remove(client);
@@ -168,11 +330,49 @@ impl SyntheticClients {
         gone
     }
 
+    fn of(&mut self, client: ClientId) -> Option<&mut Synthetic> {
+        let synthetic = self.clients.get_mut(*self.by_client.get(&client)?)?;
+        (synthetic.client == Some(client)).then_some(synthetic)
+    }
+
+    /// A client's line goes down until a tick; what is under way to it is lost. It comes back from another address, by its
+    /// token if it was told one. `false` when it is nobody's here.
+    pub(super) fn lose_link(&mut self, client: ClientId, back_at: u64) -> bool {
+        let Some(synthetic) = self.of(client) else {
+            return false;
+        };
+        synthetic.leave(Some(back_at));
+        synthetic.resumes = synthetic.token;
+        synthetic.has_moved ^= true;
+        self.by_client.remove(&client);
+        true
+    }
+
+    /// The player of a client logs in once more before the next tick, from another address. `false` when it is nobody's here.
+    pub(super) fn log_in_again(&mut self, client: ClientId) -> bool {
+        let found = self.of(client);
+        found.map(|synthetic| synthetic.is_again = true).is_some()
+    }
+
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
         for synthetic in &self.clients {
             hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
             hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
-            hasher.write_u64(u64::from(synthetic.crowd.0) << 1 | u64::from(synthetic.receives));
+            let flags = [
+                synthetic.receives,
+                synthetic.has_moved,
+                synthetic.is_refused,
+                synthetic.is_again,
+                synthetic.resumes.is_some(),
+            ];
+            let flags = flags
+                .iter()
+                .fold(0, |all, &flag| all << 1 | u64::from(flag));
+            hasher.write_u64(u64::from(synthetic.crowd.0) << 5 | flags);
+            if let Some(token) = synthetic.resumes {
+                hasher.write_bytes(&token.0);
+                hasher.write_u64(u64::from(synthetic.mirror.received()));
+            }
         }
         self.churn_due
             .iter()
@@ -227,33 +427,23 @@ pub(super) fn churn(
         }
     }
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        // The server ended its session: it was behind, say.
-        if let Some(client) = synthetic
-            .client
-            .take_if(|client| sessions.get(*client).is_none())
-        {
-            by_client.remove(&client);
-            synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
-        }
+        let given_up = synthetic.look_around(&sessions, &transport, tick.0);
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }
-        let player = synthetic.player.0;
-        let connected = Connected {
-            receives: synthetic.receives,
-            // What it would load is the server's own already.
-            ..Connected::player(player).ready()
-        };
-        let Ok(client) = transport.connect(connected) else {
+        let Ok(client) = transport.connect(synthetic.connected()) else {
             // Too many come at once: it tries again later, as a person would. So it does where the server is full, which
             // shows in the next tick.
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
-        post(client, ClientMessage::login(player));
+        let over = synthetic.hear(client, given_up);
+        over.into_iter().flatten().for_each(|before| {
+            by_client.remove(&before);
+        });
         by_client.insert(client, nth);
         synthetic.client = Some(client);
-        synthetic.mirror = Mirror::default();
+        post(client, synthetic.first_message());
     }
 }
 
@@ -314,10 +504,17 @@ pub(super) fn send(
         let messages = due(tick.0 + 1)
             .saturating_sub(due(tick.0))
             .min(MESSAGES_A_TICK_MAX);
-        let own = sessions
-            .get(client)
-            .and_then(|session| objects.get(session.controls?).ok());
+        let controls = sessions.get(client).and_then(|session| session.controls);
+        let own = controls.and_then(|entity| objects.get(entity).ok());
         let Some((object, position, heading, speed, path)) = own.filter(|_| messages > 0) else {
+            // Who watches has nothing to move, and says that it is there.
+            if controls.is_some() && messages > 0 {
+                buffer.clear();
+                let number = tick.0 as u32;
+                ClientMessage::Ping { number }.encode(buffer);
+                stats.sent += 1;
+                let _ = transport.receive(client, buffer);
+            }
             continue;
         };
         let route = path.filter(|path| !path.is_empty());
@@ -395,12 +592,12 @@ pub(super) fn receive(
     // No stream: what happens behind the tick is no part of its state.
     let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
     lines.pass(&spec, tick.0, tick_s, &mut random, frames);
-    let packets: Vec<&[u8]> = frames
+    let packets: Vec<(ClientId, &[u8])> = frames
         .iter()
         .enumerate()
         .map(|(place, (client, packet))| {
             order.extend(by_client.get(&client).map(|&nth| (nth, place)));
-            packet
+            (client, packet)
         })
         .collect();
     // Stable order: a client's packets stay in theirs.
@@ -413,21 +610,20 @@ pub(super) fn receive(
             let synthetic = &mut chunk[nth - first];
             if synthetic.fault.is_none() {
                 *taken += 1;
-                synthetic.fault = synthetic
-                    .mirror
-                    .receive(packets[place])
-                    .err()
-                    .map(|error| error.to_string());
+                let (client, packet) = packets[place];
+                synthetic.take(client, packet);
             }
         }
     });
     stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
     order.clear();
     kept.clear();
-    stats.faults = clients
-        .iter()
-        .filter(|synthetic| synthetic.fault.is_some())
-        .count() as u64;
+    (stats.faults, stats.ends_told, stats.resumed) = (0, 0, 0);
+    for synthetic in clients.iter() {
+        stats.faults += u64::from(synthetic.fault.is_some());
+        stats.ends_told += synthetic.ends_told;
+        stats.resumed += synthetic.resumed;
+    }
 }
 
 /// What is wrong with the clients' mirrors: packets that any of them could ever not take and, when nothing changes any more,

@@ -8,6 +8,7 @@ use super::behaviour::{Behaviour, Idle};
 use super::place::CrowdArea;
 use crate::aoi::ViewCaps;
 use crate::nav::Path;
+use crate::session::AdmissionClass;
 use crate::sim::StateHasher;
 use crate::world::{GuildId, KindId, Object, Scene, StateHashed, TeamId};
 
@@ -48,6 +49,8 @@ pub struct CrowdSpec {
     pub messages_per_s: f32,
     /// How many of its players log out a second, to come back a little later.
     pub churn_per_s: f32,
+    /// In which class its players are let in where the server is full, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
+    pub admission: AdmissionClass,
     /// How many its players see.
     pub caps: ViewCaps,
 }
@@ -77,6 +80,7 @@ impl CrowdSpec {
             clients: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
+            admission: AdmissionClass::Anybody,
             caps: ViewCaps {
                 players: 100,
                 npcs: 50,
@@ -150,6 +154,7 @@ impl CrowdSpec {
             team.map_or(u64::MAX, u64::from),
             guild.map_or(u64::MAX, u64::from),
             u64::from(self.party_size),
+            self.admission as u64,
             u64::from(self.caps.players),
             u64::from(self.caps.npcs),
             u64::from(self.caps.things),

@@ -17,15 +17,18 @@
 //! | `activity.rs` | attributes change by themselves |
 //! | `arrivals.rs` | parties without objects, who queue at a rate |
 //! | `attributes.rs` | what characters and scenes have that clients learn |
+//! | `authenticator.rs` | who synthetic players are to the server: classes, banned addresses |
 //! | `behaviour/` | what individuals do with their time, and the door for a game's own |
 //! | `clients.rs` | synthetic clients: login, sending, mirrors |
 //! | `commands.rs` | what scripts do to crowds |
 //! | `crowds.rs` | crowds, and who belongs to them |
 //! | `line.rs` | bad lines between the server and clients |
+//! | `links.rs` | what befalls their sessions: lost lines, second logins, kicks, bans |
 //! | `load.rs` | the load under which the whole tick is measured |
 //! | `lobby.rs` | players of crowds, who queue with their parties |
 //! | `own_attributes.rs` | attributes that a game names at run time |
 //! | `place.rs` | areas, and free spots in them |
+//! | `possession.rs` | players who control something else, or watch |
 //! | `plugin.rs` | all that in the tick |
 //! | `spawn.rs` | adding crowds, spawning individuals |
 //! | `tickets.rs` | the tickets of synthetic parties |
@@ -37,17 +40,20 @@
 mod activity;
 mod arrivals;
 mod attributes;
+mod authenticator;
 mod behaviour;
 mod clients;
 mod commands;
 mod crowds;
 mod line;
+mod links;
 #[cfg(any(test, feature = "bench"))]
 mod load;
 mod lobby;
 mod own_attributes;
 mod place;
 mod plugin;
+mod possession;
 mod spawn;
 mod tickets;
 mod trades;
@@ -57,6 +63,7 @@ pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
     attribute, attribute_range, scene_attribute_range, set_attribute, set_scene_attribute,
 };
+pub use authenticator::CrowdAuthenticator;
 pub use behaviour::{
     Behave, Behaviour, Chase, Commute, Flee, Gather, Idle, LooksFor, Patrol, Senses, Wander,
 };
@@ -67,6 +74,7 @@ pub use commands::{
 };
 pub use crowds::{CrowdId, CrowdSpec, Crowds, Member, rest};
 pub use line::{LINE_MS_MAX, LineSpec};
+pub use links::{ban_some, client_of, kick_some, log_in_again, lose_links};
 #[cfg(any(test, feature = "bench"))]
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
@@ -77,6 +85,7 @@ pub use own_attributes::{
 };
 pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};
+pub use possession::{PossessionError, possess, release, released_by, spectate};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::{ArrivalSpec, REGIONS_MAX};
 pub use trades::{Belongings, COINS, TradePlugin, WARES};

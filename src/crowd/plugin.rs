@@ -7,11 +7,13 @@ use bevy_ecs::prelude::*;
 use super::activity::act;
 use super::arrivals::{ArrivalsPlugin, arrive};
 use super::attributes;
+use super::authenticator::CrowdAuthenticator;
 use super::behaviour::{Behaviour, Mind, think};
 use super::clients::{self, SyntheticClients};
 use super::crowds::{CrowdId, Crowds, Member};
 use super::line::LineSpec;
 use super::lobby::queue_up;
+use super::possession::clear_bodies;
 use super::spawn::spawn_member;
 use crate::directory::{Directory, PlayerLoaded};
 use crate::instance::InstanceSystems;
@@ -43,6 +45,7 @@ impl Plugin for CrowdPlugin {
         app.init_resource::<Crowds>()
             .init_resource::<SyntheticClients>()
             .init_resource::<LineSpec>()
+            .init_resource::<CrowdAuthenticator>()
             .add_systems(
                 FixedPreUpdate,
                 (
@@ -56,7 +59,7 @@ impl Plugin for CrowdPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    (follow_members, welcome, follow_routes).chain(),
+                    (follow_members, clear_bodies, welcome, follow_routes).chain(),
                     (think, act).chain().run_if(is_awake).before(arrive),
                 )
                     .chain()
@@ -77,6 +80,7 @@ impl Plugin for CrowdPlugin {
                 world.resource::<Crowds>().hash(world, hasher);
                 world.resource::<SyntheticClients>().hash(hasher);
                 world.resource::<LineSpec>().hash(hasher);
+                world.resource::<CrowdAuthenticator>().hash(hasher);
             });
     }
 

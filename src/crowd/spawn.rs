@@ -7,6 +7,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use super::attributes;
+use super::authenticator::CrowdAuthenticator;
 use super::behaviour::Mind;
 use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, CrowdSpec, CrowdState, Crowds, Member, STAGGER_S, individual_random};
@@ -53,7 +54,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
         });
     }
     let id = CrowdId(crowds as u32);
-    let (count, party_size) = (spec.count, spec.party_size);
+    let (count, party_size, admission) = (spec.count, spec.party_size, spec.admission);
     let receiving = (f64::from(spec.clients.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
     world.resource_mut::<Crowds>().all.push(CrowdState {
         spec,
@@ -64,6 +65,9 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
         let first = world
             .resource_mut::<SyntheticClients>()
             .enlist(id, count, receiving);
+        world
+            .resource::<CrowdAuthenticator>()
+            .classify(first, admission);
         make_parties(world, first, count, party_size)?;
     } else {
         for nth in 0..count {

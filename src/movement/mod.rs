@@ -5,6 +5,7 @@
 //! MoveInput ──▶ [Players] ──▶ Position, Velocity, Heading, or MoveRefused
 //! Path ───────▶ [Walkers] ──▶ Position, Velocity, Heading, Arrived, or a new PathRequest
 //!               [Rest]    ──▶ players that sent nothing for a while stand still
+//! Follows ────▶ [Follow]  ──▶ Position, Velocity, Heading of the other: spectators
 //! ```
 //! | file | holds |
 //! |---|---|
@@ -37,7 +38,7 @@ mod walk;
 pub use check::{Credit, MoveRules, Refusal, check_move};
 pub use ground::Ground;
 pub use plugin::{
-    Arrived, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
+    Arrived, Follows, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
     MovementSystems, Speed, Walker,
 };
 pub use step::{PlayerStep, direction_of, step_m};

@@ -1,5 +1,9 @@
 //! Movement in the tick.
 
+mod follow;
+
+pub use follow::Follows;
+
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemState;
@@ -8,10 +12,11 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
+use self::follow::{follow, has_followers, hash_followers};
 use super::{Credit, Ground, MoveRules, PlayerStep, Refusal, WalkEnd, advance, step_m};
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
-use crate::sim::{self, SimSystems, SimTick, StateHasher};
+use crate::sim::{self, HashAppExt, SimSystems, SimTick, StateHasher};
 use crate::wire::{tick_millihertz, told_tick_s};
 use crate::world::{
     Heading, MoveInput, Npc, Object, ObjectHashAppExt, Player, PlayerMotion, Position, Scene,
@@ -31,7 +36,7 @@ impl Plugin for MovementPlugin {
         if !sim::begin::<Self, _>(app, NavPlugin) {
             return;
         }
-        use MovementSystems::{Players, Push, Rest, Walkers};
+        use MovementSystems::{Follow, Players, Push, Rest, Walkers};
         #[cfg(feature = "reflect")]
         app.register_type::<Speed>()
             .register_type::<Walker>()
@@ -46,7 +51,7 @@ impl Plugin for MovementPlugin {
             .add_message::<MoveRefused>()
             .configure_sets(
                 FixedUpdate,
-                (Push, Players, Walkers, Rest)
+                (Push, Players, Walkers, Rest, Follow)
                     .chain()
                     .after(NavSystems::ClearStale)
                     .in_set(SimSystems::Move),
@@ -58,11 +63,13 @@ impl Plugin for MovementPlugin {
                     move_players.in_set(Players),
                     walk.in_set(Walkers),
                     rest_players.in_set(Rest),
+                    follow.in_set(Follow).run_if(has_followers),
                 ),
             )
             .hash_component::<Speed>("speed")
             .hash_component::<Walker>("walker")
-            .hash_component::<LastMove>("last_move");
+            .hash_component::<LastMove>("last_move")
+            .hash_part("followers", hash_followers);
     }
 
     fn finish(&self, app: &mut App) {
@@ -81,6 +88,8 @@ pub enum MovementSystems {
     Walkers,
     /// Players that sent nothing for a while stand still.
     Rest,
+    /// Who [`Follows`] another goes to where that is.
+    Follow,
 }
 
 /// How strictly players' moves are checked, and how much work walkers may make. A `Resource`; all may change while the

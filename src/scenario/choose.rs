@@ -19,10 +19,10 @@ pub(super) const SCRIPT_STREAM: &str = "script";
 /// Those whom an action is about, now. O(those with the tag × conditions), and for `Near` × those who are near to.
 pub(super) fn chosen(world: &mut World, who: Who<'_>) -> Vec<Entity> {
     let count = who.count.map_or(usize::MAX, |count| count as usize);
-    if who.only.is_empty() && who.pick == Pick::First {
+    if who.only.is_empty() && who.pick == Pick::First && !who.is_of_clients {
         return crowd::members(world, who.tag, who.count);
     }
-    let mut all = crowd::members(world, who.tag, None);
+    let mut all = candidates(world, who, None);
     for only in who.only {
         keep(world, only, &mut all);
     }
@@ -35,6 +35,17 @@ pub(super) fn chosen(world: &mut World, who: Who<'_>) -> Vec<Entity> {
         }
     }
     all.truncate(count);
+    all
+}
+
+/// Up to `max` of those among whom an action chooses: all that bear the tag, or the players among them who are there.
+pub(super) fn candidates(world: &World, who: Who<'_>, max: Option<u32>) -> Vec<Entity> {
+    if !who.is_of_clients {
+        return crowd::members(world, who.tag, max);
+    }
+    let mut all = crowd::members(world, who.tag, None);
+    all.retain(|&entity| crowd::client_of(world, entity).is_some());
+    all.truncate(max.map_or(usize::MAX, |max| max as usize));
     all
 }
 

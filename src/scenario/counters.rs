@@ -27,7 +27,7 @@ const OF_MODES: FigureGroup = (
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [FigureGroup; 14] = [
+const GROUPS: [FigureGroup; 16] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
@@ -40,6 +40,16 @@ const GROUPS: [FigureGroup; 14] = [
         "clients.",
         "logins logouts refused mirror_seconds",
         "now mirrors peak",
+    ),
+    (
+        "sessions.",
+        "places_told links_lost resumed resumed_by_token ends_told bad_messages late_inputs",
+        "in_line max_in_line max_admitted link_dead possessing watching addresses_banned",
+    ),
+    (
+        "sessions.ended.",
+        "requested disconnected replaced behind kicked banned idle flooding unproved late full drained resumed unavailable",
+        "",
     ),
     (
         "paths.",

@@ -5,12 +5,13 @@
 use bevy_ecs::prelude::*;
 use tracing::info;
 
+use super::choose::candidates;
 use super::schema::{Action, Area, Crowd, Scope};
 use super::stage::{self, Stage};
 use crate::crowd::{self, CrowdArea, SyntheticClients};
 use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
-use crate::session::ControlledBy;
+use crate::session::{ControlledBy, Sessions};
 use crate::world::{Object, PartyId, Position, Scene, SceneObjects};
 
 /// Faults that are kept word for word.
@@ -94,6 +95,19 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
                 _ => format!("{there} players of `{tag}` are there"),
             });
         }
+        Action::Release { tag, count } => {
+            let elsewhere = crowd::released_by(world, tag) as u64;
+            foresight.doubt = too_few(*count, elsewhere, || {
+                format!("{elsewhere} players of `{tag}` possess something or watch")
+            });
+        }
+        Action::Drain | Action::Reopen => {
+            let is_draining = world.resource::<Sessions>().is_draining();
+            if is_draining == matches!(action, Action::Drain) {
+                let state = if is_draining { "drained" } else { "open" };
+                foresight.doubt = Some(format!("the server is {state} already"));
+            }
+        }
         Action::SetBehaviour { tag, .. } | Action::Gather { tag, .. } => {
             // Those who come later do it as well.
             let crowds = world.resource::<crowd::Crowds>();
@@ -126,13 +140,18 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
             .and_then(|&first| stage::scene_of(world, first));
         // Of whom a condition holds is for the run to tell, nobody among it.
         if who.only.is_empty() {
-            let (tag, there) = (
+            let there = candidates(world, who, who.count).len() as u64;
+            let (tag, whom) = (
                 who.tag,
-                crowd::members(world, who.tag, who.count).len() as u64,
+                if who.is_of_clients {
+                    " and a client"
+                } else {
+                    ""
+                },
             );
             foresight.doubt = too_few(who.count, there, || match there {
-                0 => format!("nobody with the tag `{tag}` is there"),
-                _ => format!("{there} with the tag `{tag}` are there"),
+                0 => format!("nobody with the tag `{tag}`{whom} is there"),
+                _ => format!("{there} with the tag `{tag}`{whom} are there"),
             });
         }
     }

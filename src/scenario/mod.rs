@@ -84,7 +84,7 @@ pub use faults::ScriptFault;
 pub use json_schema::json_schema;
 pub use load::{Loaded, Review, load, load_with, parse};
 pub use read::SCENARIO_BYTES_MAX;
-pub use report::{Judged, Memory, Report, Verdict};
+pub use report::{Judged, Memory, Report, SessionFigures, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, Area, AudienceName, BehaviourSpec, Class, Crowd, Cue, CueSpec, Expectation, MapSource,

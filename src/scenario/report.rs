@@ -8,15 +8,16 @@ use serde::Serialize;
 use super::battles::BattlesStats;
 use super::watch::Watch;
 use crate::aoi::AoiStats;
-use crate::crowd::SyntheticClients;
+use crate::crowd::{CrowdAuthenticator, SyntheticClients};
 use crate::inbox::Inbox;
 use crate::matchmaking::Matchmaker;
+use crate::movement::Follows;
 use crate::nav::NavStats;
 use crate::outbox::OutboxStats;
-use crate::session::{SessionStats, Sessions};
+use crate::session::{SessionEnds, SessionState, SessionStats, Sessions};
 use crate::sim::{Overload, OverloadStats, SetTiming, SimSystems, SimTick, TickTimings};
 use crate::sync::SyncStats;
-use crate::world::{KindClass, Object, ObjectKinds};
+use crate::world::{KindClass, Object, ObjectKinds, PlayerId};
 
 /// A run's figures. Every name is part of the program's interface.
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +47,7 @@ pub struct Report {
     /// Objects of each tag of the scenario at the end.
     pub tags: BTreeMap<String, u64>,
     pub clients: Clients,
+    pub sessions: SessionFigures,
     pub paths: PathFigures,
     pub views: ViewFigures,
     pub sync: Sync,
@@ -116,6 +118,38 @@ pub struct Clients {
     pub refused: u64,
     /// Simulated seconds for which clients with a mirror were there, all added up.
     pub mirror_seconds: f64,
+}
+
+/// What befell sessions: over the run, and what is so now.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SessionFigures {
+    /// Players that stand in the line for a place.
+    pub in_line: u64,
+    /// The most that stood in it after a tick.
+    pub max_in_line: u64,
+    /// Places in it that clients were told.
+    pub places_told: u64,
+    /// The most players let in within a tick.
+    pub max_admitted: u64,
+    pub links_lost: u64,
+    /// Players whose line is down and whose object is kept.
+    pub link_dead: u64,
+    /// Sessions that went on over another connection.
+    pub resumed: u64,
+    /// Of these the ones of clients with a mirror that did so by their token, and were told so.
+    pub resumed_by_token: u64,
+    /// Players that control what is no player's own object.
+    pub possessing: u64,
+    /// Players that watch others.
+    pub watching: u64,
+    /// Clients with a mirror that were told why their session ended, once an end.
+    pub ends_told: u64,
+    pub addresses_banned: u64,
+    pub bad_messages: u64,
+    pub late_inputs: u64,
+    /// Why sessions ended, those included that never had a player.
+    pub ended: SessionEnds,
 }
 
 /// Path requests and their answers.
@@ -396,6 +430,36 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> Clients {
         logouts: stats.logouts,
         refused: stats.refused,
         mirror_seconds,
+    }
+}
+
+pub(super) fn sessions(world: &World) -> SessionFigures {
+    let stats = world.resource::<SessionStats>();
+    let sessions = world.resource::<Sessions>();
+    let controlled = || sessions.iter().filter_map(|(_, session)| session.controls);
+    let is_watching = |entity: &Entity| world.get::<Follows>(*entity).is_some();
+    let is_own = |entity: &Entity| world.get::<PlayerId>(*entity).is_some();
+    let watching = controlled().filter(is_watching).count();
+    let link_dead = sessions
+        .iter()
+        .filter(|(_, session)| session.state == SessionState::LinkDead);
+    let told = world.resource::<SyntheticClients>().stats();
+    SessionFigures {
+        in_line: sessions.queued() as u64,
+        max_in_line: stats.queued_max as u64,
+        places_told: stats.places_told,
+        max_admitted: stats.admitted_max as u64,
+        links_lost: stats.links_lost,
+        link_dead: link_dead.count() as u64,
+        resumed: stats.resumed,
+        resumed_by_token: told.resumed,
+        possessing: (controlled().filter(|it| !is_own(it)).count() - watching) as u64,
+        watching: watching as u64,
+        ends_told: told.ends_told,
+        addresses_banned: world.resource::<CrowdAuthenticator>().banned() as u64,
+        bad_messages: stats.bad_messages,
+        late_inputs: stats.late_inputs,
+        ended: stats.ends,
     }
 }
 

@@ -26,7 +26,7 @@ use crate::instance::InstanceSystems;
 use crate::map::TileMap;
 use crate::outbox::Outbox;
 use crate::server::{Pace, Server};
-use crate::session::SessionKey;
+use crate::session::{SessionKey, SessionSettings};
 use crate::sim::clock::Stopwatch;
 use crate::sim::{HashAppExt, Overload, SimSystems, TickObservers, TickTimings};
 use crate::world::Scenes;
@@ -358,6 +358,7 @@ impl ScenarioRun {
             },
             tags,
             clients: report::clients(world, mirror_seconds),
+            sessions: report::sessions(world),
             paths: report::paths(world),
             views: report::views(
                 world,
@@ -438,6 +439,8 @@ impl ScenarioRun {
         let world = self.server.world_mut();
         world.remove_resource::<ScenarioScript>();
         world.resource_mut::<Watch>().end();
+        // Who rests is not idle.
+        world.resource_mut::<SessionSettings>().idle_s_max = 0.0;
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
         let mut quiet_since = None;
         for tick in 0..REST_TICKS_MAX {

@@ -1,6 +1,7 @@
 //! The script in the tick: cues run when their time has come, in the order of the file.
 
 use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -13,7 +14,7 @@ use super::stage::{self, Stage};
 use super::timed_cue::{Ticks, TimedCue};
 use crate::crowd::{self, Gather};
 use crate::map::{TileEdit, TilePattern, TileRect, edit_map};
-use crate::session::ControlledBy;
+use crate::session::{ControlledBy, Sessions};
 use crate::sim::{RandomStreams, SimTick, StateHasher};
 use crate::sync::{Announce, AnnounceScope};
 use crate::wire::Channel;
@@ -143,6 +144,12 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
             stage::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
         }
         Action::SetLine(line) => world.insert_resource(*line),
+        Action::Drain => world.resource_mut::<Sessions>().drain(),
+        Action::Reopen => world.resource_mut::<Sessions>().reopen(),
+        Action::Release { tag, count } => {
+            let count = count.unwrap_or(u32::MAX);
+            crowd::release(world, tag, count).map_err(|e| text(&e))?;
+        }
         Action::CloseScene { scene } => {
             for scene in copies(world, Some(scene))? {
                 close_scene(world, scene).map_err(|e| text(&e))?;
@@ -158,6 +165,12 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
         | Action::Hide { .. }
         | Action::Announce { .. }
         | Action::ChangeScene { .. } => perform_on(world, action, about)?,
+        Action::LoseLink { .. }
+        | Action::LoginAgain { .. }
+        | Action::Kick { .. }
+        | Action::Ban { .. }
+        | Action::Possess { .. }
+        | Action::Spectate { .. } => perform_on_players(world, action, about)?,
     }
     Ok(())
 }
@@ -189,6 +202,35 @@ fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), 
         _ => {}
     }
     Ok(())
+}
+
+/// Does an action that is about players and their clients; any other does nothing.
+fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
+    let done = match action {
+        Action::LoseLink { for_s, .. } => {
+            let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
+            crowd::lose_links(world, all, (for_s / tick_s).round() as u64)
+        }
+        Action::LoginAgain { .. } => crowd::log_in_again(world, all),
+        Action::Kick { .. } => crowd::kick_some(world, all),
+        Action::Ban { .. } => crowd::ban_some(world, all),
+        Action::Possess { of, .. } => {
+            let done = crowd::possess(world, all, of);
+            done.map_err(|error| format!("`{of}`: {error}"))?
+        }
+        Action::Spectate { follow, .. } => {
+            let done = crowd::spectate(world, all, follow);
+            done.map_err(|error| format!("`{follow}`: {error}"))?
+        }
+        _ => return Ok(()),
+    };
+    if done == all.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "expected it of {} players, found it done to {done}",
+        all.len()
+    ))
 }
 
 /// The area is that of the scene in which the first of the tag is; each stays in its own.

@@ -16,14 +16,14 @@ use super::validate::{
 };
 use crate::aoi::{InterestSpec, ViewCaps, Viewer};
 use crate::crowd::{
-    ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdSpec, OWN_ATTRIBUTES_MAX, OwnAttributeAppExt,
-    OwnAttributeSpec, Weather, add_crowd,
+    ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, OWN_ATTRIBUTES_MAX,
+    OwnAttributeAppExt, OwnAttributeSpec, Weather, add_crowd,
 };
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
-use crate::session::{SessionKey, SessionSettings};
+use crate::session::{Authentication, SessionKey, SessionSettings};
 use crate::sim::{LoadMeasure, RandomStreams, SimSettings, StateHasher};
 use crate::sync::Audience;
 use crate::world::{
@@ -343,11 +343,14 @@ pub(super) fn set_up(
     let seed = world.resource::<RandomStreams>().seed();
     world.insert_resource(SessionKey::seeded(seed));
     // A cast comes on at once: how a server lets in a crowd is not what most scenarios are about.
-    world.insert_resource(SessionSettings {
+    let at_once = || SessionSettings {
         opened_per_tick_max: u32::MAX,
         admitted_per_tick_max: u32::MAX,
         ..SessionSettings::default()
-    });
+    };
+    world.insert_resource(settings.session.clone().unwrap_or_else(at_once));
+    let authenticator = world.resource::<CrowdAuthenticator>().clone();
+    world.insert_resource(Authentication::new(authenticator));
     world.insert_resource(settings.sync.clone());
     world.insert_resource(OutboxSettings {
         mtu_bytes: settings.outbox.mtu_bytes,
@@ -562,6 +565,7 @@ fn crowd_spec(
         clients: crowd.clients,
         messages_per_s: crowd.messages_per_s,
         churn_per_s: crowd.churn_per_s,
+        admission: crowd.admission,
         caps,
         ..CrowdSpec::new(
             crowd.tag.clone(),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::inbox::TransportClaims;
 use crate::wire::ClientId;
@@ -39,7 +40,9 @@ pub struct LoginAsked<'a> {
 }
 
 /// In which order players go in when the server is full, and whose places are kept for them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub enum AdmissionClass {
     /// Anybody.
     #[default]

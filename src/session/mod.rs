@@ -42,8 +42,8 @@ pub use life::{SESSION_BYTES, Session, SessionState};
 pub use plugin::{
     ClientMessageAppExt, ClientMessageError, ClientMessageType, ClientTold, ControlledBy,
     FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, PlayerAsked, PlayerInput, PlayerRequest,
-    Resumed, SessionClosed, SessionPlugin, SessionSettings, SessionStats, connect, control,
-    disconnect,
+    Resumed, SessionClosed, SessionEnds, SessionPlugin, SessionSettings, SessionStats, connect,
+    control, disconnect,
 };
 pub use reasons::{LogoutReason, SessionRefused};
 pub use sessions::Sessions;

@@ -21,7 +21,7 @@ pub use facts::{
 };
 pub use ingest::connect;
 pub use messages::{ClientMessageAppExt, ClientMessageError, ClientMessageType};
-pub use settings::{SessionSettings, SessionStats};
+pub use settings::{SessionEnds, SessionSettings, SessionStats};
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;

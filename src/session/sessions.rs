@@ -152,6 +152,16 @@ impl Sessions {
         self.is_draining = true;
     }
 
+    /// Lets clients in again after a [`drain`](Self::drain), be it over or not.
+    pub const fn reopen(&mut self) {
+        self.is_draining = false;
+    }
+
+    /// How many players were let in in this tick, those not counted that had a place already.
+    pub(super) fn admitted(&self) -> usize {
+        self.admitted.len()
+    }
+
     /// Whether it was told to [`drain`](Self::drain).
     #[must_use]
     pub const fn is_draining(&self) -> bool {

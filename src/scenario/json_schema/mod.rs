@@ -205,7 +205,7 @@ mod tests {
         }
         for (name, variants) in [
             ("Cue", 5),
-            ("Action", 25),
+            ("Action", 34),
             ("Only", 8),
             ("Area", 4),
             ("Pick", 2),

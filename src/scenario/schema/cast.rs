@@ -5,6 +5,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Area;
+use crate::session::AdmissionClass;
 
 /// Objects that are spawned together and behave alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,9 @@ pub struct Crowd {
     pub messages_per_s: f32,
     /// Logouts a second over the whole crowd, each followed by a login; only for kinds of class `Player`.
     pub churn_per_s: f32,
+    /// In which class its players are let in where the server is full: `Anybody`, `Party`, `Preferred` or `Staff`. `Party` is
+    /// found out by itself for who has somebody of its party inside.
+    pub admission: AdmissionClass,
 }
 
 impl Default for Crowd {
@@ -57,6 +61,7 @@ impl Default for Crowd {
             clients: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
+            admission: AdmissionClass::Anybody,
         }
     }
 }

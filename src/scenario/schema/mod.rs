@@ -49,6 +49,7 @@ use crate::map::{MapRecipe, TownRecipe};
 use crate::matchmaking::MatchmakingSettings;
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
+use crate::session::SessionSettings;
 use crate::sim::OverloadSettings;
 use crate::sync::SyncSettings;
 use crate::world::ObjectKind;
@@ -199,6 +200,9 @@ pub struct Settings {
     /// What is given up when ticks take too long. A run that is to be the same every time goes by the cost model, `measure:
     /// Work`; `Auto` is off in a run, also in one that is played in real time.
     pub overload: OverloadSettings,
+    /// How clients are let in, kept and let go. When absent a cast comes on at once; when given, what it leaves out is as on a
+    /// server: 2,500 are let in a tick at most.
+    pub session: Option<SessionSettings>,
 }
 
 /// An independent space with a map and an interest grid of its own.

@@ -357,6 +357,104 @@ pub enum Action {
         /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
         count: Option<u32>,
     },
+    /// Players' lines are lost, and what is under way on them. Each comes back from another address: those with a mirror by
+    /// the token that they were told, the others by a login. Whom the server has given up by then, after
+    /// [`keep_s`](crate::session::SessionSettings::keep_s), logs in anew. Players are those who are there and whose line is up.
+    LoseLink {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+        /// How long their lines are down, seconds.
+        #[serde(default = "link_lost_s")]
+        for_s: f64,
+    },
+    /// Players log in once more, from another address: their first session ends, and they are told why.
+    LoginAgain {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+    },
+    /// Players are thrown out, and told so; they come back a little later.
+    Kick {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+    },
+    /// The addresses of players are banned: they are thrown out, told so, and turned away from then on.
+    Ban {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+    },
+    /// The server lets nobody in any more, and ends all sessions, so many a tick as it lets in otherwise: each player is told.
+    Drain,
+    /// A server that was drained lets clients in again.
+    Reopen,
+    /// Players control other objects without connecting anew: a vehicle, a pet, an NPC. Their own objects stand by.
+    Possess {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+        /// The tag of what they control from now on: the first of it that is no player and that nobody controls.
+        of: String,
+    },
+    /// Players watch others: their objects go, and their views go wherever those of the others do, in the order of both.
+    Spectate {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
+        count: Option<u32>,
+        /// Which of them, when there are more: those that came first, or random ones.
+        #[serde(default)]
+        pick: Pick,
+        /// What must hold of each of them; nothing when absent.
+        #[serde(default)]
+        only: Vec<Only>,
+        /// The tag of those whom they watch.
+        follow: String,
+    },
+    /// Players who possess something or watch have objects of their own again, without connecting anew.
+    Release {
+        /// The tag of the crowds that it is about.
+        tag: String,
+        /// How many of them, over all crowds with the tag, those that came first; all when absent. Fewer are a fault.
+        count: Option<u32>,
+    },
     /// The clients' lines become better or worse.
     SetLine(LineSpec),
     /// A scene opens.
@@ -414,6 +512,10 @@ pub enum Class {
     Unreliable,
 }
 
+const fn link_lost_s() -> f64 {
+    5.0
+}
+
 const fn ttl_ticks() -> u32 {
     20
 }
@@ -425,6 +527,8 @@ const fn yes() -> bool {
 /// To whom an action is done.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::scenario) struct Who<'a> {
+    /// Whether they are the players who are there, and not all that bear the tag.
+    pub is_of_clients: bool,
     pub tag: &'a str,
     pub count: Option<u32>,
     pub pick: Pick,
@@ -436,7 +540,9 @@ impl Action {
     #[must_use]
     pub fn count(&self) -> Option<u32> {
         match self {
-            Self::Login { count, .. } | Self::Logout { count, .. } => *count,
+            Self::Login { count, .. }
+            | Self::Logout { count, .. }
+            | Self::Release { count, .. } => *count,
             _ => self.who().and_then(|who| who.count),
         }
     }
@@ -448,9 +554,31 @@ impl Action {
             Self::SetBehaviour { tag, .. }
             | Self::Gather { tag, .. }
             | Self::Login { tag, .. }
-            | Self::Logout { tag, .. } => Some(tag),
+            | Self::Logout { tag, .. }
+            | Self::Release { tag, .. } => Some(tag),
             _ => self.who().map(|who| who.tag),
         }
+    }
+
+    /// Whether this action is about players, and not about all objects.
+    pub(in crate::scenario) const fn is_of_players(&self) -> bool {
+        matches!(
+            self,
+            Self::Login { .. } | Self::Logout { .. } | Self::Release { .. }
+        ) || self.is_of_clients()
+    }
+
+    /// Whether this action chooses among the players who are there.
+    const fn is_of_clients(&self) -> bool {
+        matches!(
+            self,
+            Self::LoseLink { .. }
+                | Self::LoginAgain { .. }
+                | Self::Kick { .. }
+                | Self::Ban { .. }
+                | Self::Possess { .. }
+                | Self::Spectate { .. }
+        )
     }
 
     /// To whom this action is done, for those that choose among objects.
@@ -459,6 +587,7 @@ impl Action {
             ($($variant:ident)*) => {
                 match self {
                     $(Self::$variant { tag, count, pick, only, .. } => Some(Who {
+                        is_of_clients: self.is_of_clients(),
                         tag,
                         count: *count,
                         pick: *pick,
@@ -468,7 +597,10 @@ impl Action {
                 }
             };
         }
-        who_of!(Despawn Teleport SetTeam SetAttribute AddAttribute ScaleAttribute Hide Announce ChangeScene)
+        who_of!(
+            Despawn Teleport SetTeam SetAttribute AddAttribute ScaleAttribute Hide Announce ChangeScene
+            LoseLink LoginAgain Kick Ban Possess Spectate
+        )
     }
 
     /// The number that a [`Cue::Ramp`] spreads; `None` for actions without one, or that leave it out.

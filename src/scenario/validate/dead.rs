@@ -8,6 +8,7 @@ use crate::crowd::LineSpec;
 use crate::scenario::behaviours::Behaviours;
 use crate::scenario::schema::{Action, BehaviourSpec, Crowd, Cue, Expectation, Scenario};
 use crate::scenario::text::{Problem, ValuePath};
+use crate::session::AdmissionClass;
 use crate::world::KindClass;
 
 /// What in a scenario does nothing: cues past its end, clients among NPCs, lines that nobody has, more objects than there
@@ -80,6 +81,7 @@ fn of_players_alone(place: &ValuePath, crowd: &Crowd) -> Vec<Problem> {
         ("clients", crowd.clients > 0.0),
         ("churn_per_s", crowd.churn_per_s > 0.0),
         ("party_size", crowd.party_size > 1),
+        ("admission", crowd.admission != AdmissionClass::default()),
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {
@@ -161,9 +163,7 @@ fn beyond_the_crowd(
     names: &Names,
 ) -> Option<Problem> {
     let tag = action.tag()?;
-    if matches!(action, Action::Login { .. } | Action::Logout { .. })
-        && !names.player_tags.contains(tag)
-    {
+    if action.is_of_players() && !names.player_tags.contains(tag) {
         let message = format!("expected a crowd of players, found `{tag}`, which is none");
         return Some(Problem::new(place.field("tag"), message));
     }

@@ -19,6 +19,7 @@
 //! | `queues.rs` | queues and modes of matchmaking |
 //! | `reach.rs` | whether areas lie on their maps |
 //! | `scenes.rs` | scenes |
+//! | `sessions.rs` | how clients are let in, kept and let go |
 //! | `script.rs` | cues and what they do, and the lines of clients |
 //!
 //! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
@@ -38,6 +39,7 @@ mod queues;
 mod reach;
 mod scenes;
 mod script;
+mod sessions;
 
 pub(super) use areas::check_area;
 pub(super) use bounds::{at_most, metres, within};
@@ -64,6 +66,7 @@ use limits::{
 use queues::{check_modes, check_queues};
 use scenes::scenes;
 use script::{check_cue, check_line};
+use sessions::check_sessions;
 
 /// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use, `behaviours` those that
 /// crowds may.
@@ -160,6 +163,10 @@ fn check_whole(scenario: &Scenario, problems: &mut Problems) {
         scenario.settings.outbox.spill_client_bytes_max,
         0..=SPILL_BYTES_MAX,
     ));
+    if let Some(session) = &scenario.settings.session {
+        let place = root.field("settings").field("session");
+        problems.check(check_sessions(&place, session));
+    }
 }
 
 /// The kinds of objects with those of the scenario, as far as it may have them.

@@ -237,11 +237,24 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
             known(&place.field("to"), "scene", to, &names.all_scenes)?;
             check_area(&place.field("at"), at)
         }
+        Action::LoseLink { for_s, .. } => {
+            within(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
+        }
+        Action::Possess { of: other, .. } => known(&place.field("of"), "tag", other, &names.tags),
+        Action::Spectate { follow, .. } => {
+            known(&place.field("follow"), "tag", follow, &names.tags)
+        }
         Action::Despawn { .. }
         | Action::Hide { .. }
         | Action::SetTeam { .. }
         | Action::Login { .. }
-        | Action::Logout { .. } => Ok(()),
+        | Action::Logout { .. }
+        | Action::LoginAgain { .. }
+        | Action::Kick { .. }
+        | Action::Ban { .. }
+        | Action::Drain
+        | Action::Reopen
+        | Action::Release { .. } => Ok(()),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::session::life::Session;
 use crate::session::reasons::LogoutReason;
 use crate::session::sessions::{SessionEffect, Sessions};
 use crate::session::token::SessionKey;
-use crate::wire::ClientId;
+use crate::wire::{ClientId, SessionNotice};
 use crate::world::despawn_object;
 
 /// Ends a session; the object it controls is despawned, and [`LoggedOut`] tells of its player. Its client is told the reason.
@@ -59,6 +59,9 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
             world.resource::<Inbox>().intake().queue.promote(client);
         }
         SessionEffect::Told(client, notice) => {
+            if matches!(notice, SessionNotice::Queued { .. }) {
+                world.resource_mut::<SessionStats>().places_told += 1;
+            }
             world.write_message(ClientTold { client, notice });
         }
         SessionEffect::LoggedIn(client, player) => {
@@ -106,6 +109,7 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
 fn tell_end(world: &mut World, client: ClientId, session: Session, reason: LogoutReason) {
     world.resource::<Inbox>().intake().queue.close(client);
     let mut stats = world.resource_mut::<SessionStats>();
+    stats.ends.count(reason);
     match reason {
         LogoutReason::Full | LogoutReason::Banned | LogoutReason::Refused => stats.refused += 1,
         LogoutReason::Late => stats.late += 1,

@@ -210,6 +210,11 @@ fn finish(world: &mut World, effects: &mut Vec<SessionEffect>) {
     with_key(world, |sessions, key| sessions.admit(key));
     world.resource_mut::<Sessions>().tell_places();
     tell(world, effects);
+    let sessions = world.resource::<Sessions>();
+    let (queued, admitted) = (sessions.queued(), sessions.admitted());
+    let mut stats = world.resource_mut::<SessionStats>();
+    stats.queued_max = stats.queued_max.max(queued);
+    stats.admitted_max = stats.admitted_max.max(admitted);
 }
 
 /// Connects a client by the [`TransportHandle`] and has the world take notice of it at once, for whoever has the world: tests,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 use thiserror::Error;
+use tracing::debug;
 
 use super::checks::{MessageFault, named_object};
 use super::facts::{ClientTold, FromClient, PlayerAsked, PlayerInput, PlayerRequest};
 use super::logins::{begin_login, resume};
+use super::settings::SessionStats;
 use crate::inbox::InboundMessage;
 use crate::session::sessions::ReturnTicket;
 use crate::session::{LogoutReason, Session, SessionState, Sessions};
@@ -97,6 +99,7 @@ pub(super) struct Said {
     inputs: Vec<PlayerInput>,
     asked: Vec<PlayerAsked>,
     told: Vec<ClientTold>,
+    late_inputs: u64,
 }
 
 impl Said {
@@ -110,6 +113,7 @@ impl Said {
         write(world, &mut self.inputs);
         write(world, &mut self.asked);
         write(world, &mut self.told);
+        world.resource_mut::<SessionStats>().late_inputs += std::mem::take(&mut self.late_inputs);
     }
 }
 
@@ -164,7 +168,7 @@ pub(super) fn hear<'a>(
         }
         ClientMessage::Input(input) => {
             if let Some((_, entity)) = controls(session)? {
-                take_input(session, client, entity, input, said)?;
+                take_input(session, client, entity, input, said);
             }
             return Ok(Handled::Done);
         }
@@ -210,9 +214,12 @@ fn take_input(
     entity: Entity,
     input: ClientInput,
     said: &mut Said,
-) -> Result<(), MessageFault> {
+) {
     if !session.take_input(input.seq) {
-        return Err("an input that is no newer than the last");
+        // On a line that delivers twice or out of order that happens to the most honest client.
+        debug!(client = client.0, seq = input.seq, "late input refused");
+        said.late_inputs += 1;
+        return;
     }
     let motion = match input.motion {
         InputMotion::Stand => PlayerMotion::Stand,
@@ -230,7 +237,6 @@ fn take_input(
         entity,
         input,
     });
-    Ok(())
 }
 
 /// Acts on a message that was [heard](hear) and concerns others, too; or says why not, and then nothing has changed.

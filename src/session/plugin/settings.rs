@@ -4,6 +4,7 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::session::authentication::AdmissionClass;
+use crate::session::reasons::LogoutReason;
 use crate::session::rules::SessionRules;
 
 /// How many sessions there may be, and how long each part of their life may take. Times are counted in whole ticks.
@@ -114,7 +115,74 @@ pub struct SessionStats {
     pub resumed: u64,
     /// The most sessions that were open at once.
     pub peak: usize,
+    /// Why sessions ended, and connections were turned away.
+    pub ends: SessionEnds,
+    /// Places in the line that clients were told, new ones of the same client included.
+    pub places_told: u64,
+    /// The most that stood in the line after a tick.
+    pub queued_max: usize,
+    /// The most players that were let in within a tick, those not counted that had a place already.
+    pub admitted_max: usize,
     /// Messages that did not decode, came at a time at which they mean nothing, or were about what is none of the sender's
     /// business.
     pub bad_messages: u64,
+    /// Inputs that were no newer than one handled before, and were refused: they came late, or twice.
+    pub late_inputs: u64,
+}
+
+/// Sessions that ended, those that never had a player included, by their [`LogoutReason`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
+pub struct SessionEnds {
+    /// The client said so.
+    pub requested: u64,
+    /// The connection ended, and nobody came back in time.
+    pub disconnected: u64,
+    /// The same player logged in elsewhere.
+    pub replaced: u64,
+    /// Too little was taken of what was sent.
+    pub behind: u64,
+    /// The game threw the client out.
+    pub kicked: u64,
+    /// Its address is banned.
+    pub banned: u64,
+    /// It did nothing for too long.
+    pub idle: u64,
+    /// It sent far more than it may.
+    pub flooding: u64,
+    /// It could not say who it is.
+    pub unproved: u64,
+    /// It took too long to log in or to load.
+    pub late: u64,
+    /// There was no room.
+    pub full: u64,
+    /// The server stops.
+    pub drained: u64,
+    /// The session went on over another connection.
+    pub resumed: u64,
+    /// What is kept of the player could not be had.
+    pub unavailable: u64,
+}
+
+impl SessionEnds {
+    /// Counts an end.
+    pub(super) const fn count(&mut self, reason: LogoutReason) {
+        let ends = match reason {
+            LogoutReason::Requested => &mut self.requested,
+            LogoutReason::Disconnected => &mut self.disconnected,
+            LogoutReason::Replaced => &mut self.replaced,
+            LogoutReason::Behind => &mut self.behind,
+            LogoutReason::Kicked => &mut self.kicked,
+            LogoutReason::Banned => &mut self.banned,
+            LogoutReason::Idle => &mut self.idle,
+            LogoutReason::Flooding => &mut self.flooding,
+            LogoutReason::Refused => &mut self.unproved,
+            LogoutReason::Late => &mut self.late,
+            LogoutReason::Full => &mut self.full,
+            LogoutReason::Stopping => &mut self.drained,
+            LogoutReason::Resumed => &mut self.resumed,
+            LogoutReason::Unavailable => &mut self.unavailable,
+        };
+        *ends += 1;
+    }
 }

@@ -1,0 +1,78 @@
+//! What befalls the sessions of synthetic players: lines that are lost, second logins, kicks, bans.
+//!
+//! Each takes objects and acts on the clients that control them. Whoever has none is left out, and counted by what is given
+//! back: how many it was done to.
+
+use bevy_ecs::prelude::*;
+
+use super::authenticator::CrowdAuthenticator;
+use super::clients::SyntheticClients;
+use crate::inbox::DisconnectReason;
+use crate::session::{ControlledBy, LinkDead, LogoutReason, Sessions, TransportHandle, disconnect};
+use crate::sim::SimTick;
+use crate::wire::ClientId;
+
+/// The client that controls an object and whose line is up.
+#[must_use]
+pub fn client_of(world: &World, entity: Entity) -> Option<ClientId> {
+    let is_there = world.get::<LinkDead>(entity).is_none();
+    let client = world.get::<ControlledBy>(entity).filter(|_| is_there)?;
+    Some(client.client())
+}
+
+/// The clients of some objects, of those that have one.
+fn clients_of(world: &World, individuals: &[Entity]) -> Vec<ClientId> {
+    let all = individuals.iter();
+    all.filter_map(|&entity| client_of(world, entity)).collect()
+}
+
+/// The lines of clients go down for so many ticks. Then each comes back from another address: those with a mirror by the token
+/// that they were told, the others by a login.
+pub fn lose_links(world: &mut World, individuals: &[Entity], ticks: u64) -> usize {
+    let back_at = world.resource::<SimTick>().0.saturating_add(ticks.max(1));
+    let transport = world.resource::<TransportHandle>().clone();
+    let clients = clients_of(world, individuals);
+    let mut synthetics = world.resource_mut::<SyntheticClients>();
+    let lost = clients.into_iter().filter(|&client| {
+        let is_ours = synthetics.lose_link(client, back_at);
+        if is_ours {
+            transport.disconnect(client, DisconnectReason::Lost);
+        }
+        is_ours
+    });
+    lost.count()
+}
+
+/// The players of clients log in once more before the next tick, from other addresses.
+pub fn log_in_again(world: &mut World, individuals: &[Entity]) -> usize {
+    let clients = clients_of(world, individuals);
+    let mut synthetics = world.resource_mut::<SyntheticClients>();
+    let again = clients.into_iter();
+    again
+        .filter(|&client| synthetics.log_in_again(client))
+        .count()
+}
+
+/// Clients are thrown out, and told so. Synthetic players come back after a while.
+pub fn kick_some(world: &mut World, individuals: &[Entity]) -> usize {
+    let clients = clients_of(world, individuals);
+    for &client in &clients {
+        disconnect(world, client, LogoutReason::Kicked);
+    }
+    clients.len()
+}
+
+/// The addresses of clients are banned, by the [`CrowdAuthenticator`]: they are thrown out, told so, and turned away from then on.
+pub fn ban_some(world: &mut World, individuals: &[Entity]) -> usize {
+    let mut banned = 0;
+    for client in clients_of(world, individuals) {
+        let session = world.resource::<Sessions>().get(client);
+        let Some(address) = session.and_then(|session| session.address) else {
+            continue;
+        };
+        world.resource::<CrowdAuthenticator>().ban(address);
+        disconnect(world, client, LogoutReason::Banned);
+        banned += 1;
+    }
+    banned
+}

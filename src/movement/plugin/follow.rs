@@ -1,0 +1,70 @@
+//! Objects that are where another is: a spectator's view on a player, a rider on a mount.
+
+use bevy_ecs::prelude::*;
+
+use crate::sim::StateHasher;
+use crate::world::{Heading, Object, Position, Velocity, change_scene};
+
+/// This object is where another is, from the end of [`Move`](crate::sim::SimSystems::Move) on, and goes with it to other scenes.
+/// With a `Viewer` and no `Viewable` it is a spectator, who sees what is around the other and is seen by nobody. Once the other
+/// is gone it stays where it was; where a scene has no room for it, it stays behind. Of those who follow each other in a row
+/// each is a tick behind the one before it. What has [`Speed`](super::Speed) is moved by its client or along its path as well.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Follows(pub Entity);
+
+type Place = (Object, Position, Velocity, Heading);
+
+/// Whether anybody follows another.
+pub(super) fn has_followers(followers: Query<(), With<Follows>>) -> bool {
+    !followers.is_empty()
+}
+
+/// Everybody who follows another goes to where that is, in the order of their numbers.
+pub(super) fn follow(
+    world: &mut World,
+    followers: &mut QueryState<(Entity, &Object, &Follows)>,
+    mut moves: Local<Vec<(u64, Entity, Place)>>,
+) {
+    let all = followers.iter(world);
+    moves.extend(all.filter_map(|(entity, object, &Follows(other))| {
+        let there = *world.get::<Object>(other)?;
+        let position = *world.get::<Position>(other)?;
+        let velocity = world.get::<Velocity>(other).copied().unwrap_or_default();
+        let heading = world.get::<Heading>(other).copied().unwrap_or_default();
+        Some((object.key(), entity, (there, position, velocity, heading)))
+    }));
+    // Who changes scenes gets a number there, so the order shows.
+    moves.sort_unstable_by_key(|&(key, ..)| key);
+    for (_, entity, (there, to, velocity, heading)) in moves.drain(..) {
+        let here = world.get::<Object>(entity).map(Object::scene_entity);
+        let scene = there.scene_entity();
+        if here != Some(scene) && change_scene(world, entity, scene, to.0).is_err() {
+            continue;
+        }
+        let Ok(mut follower) = world.get_entity_mut(entity) else {
+            continue;
+        };
+        if let Some(mut position) = follower.get_mut::<Position>() {
+            position.set_if_neq(to);
+        }
+        if let Some(mut own) = follower.get_mut::<Velocity>() {
+            own.set_if_neq(velocity);
+        }
+        if let Some(mut own) = follower.get_mut::<Heading>() {
+            own.set_if_neq(heading);
+        }
+    }
+}
+
+/// Puts into the state hash who follows whom.
+pub(super) fn hash_followers(world: &mut World, hasher: &mut StateHasher) {
+    let mut followers = world.query::<(&Object, &Follows)>();
+    let key = |entity| world.get::<Object>(entity).map_or(u64::MAX, Object::key);
+    let pairs = followers.iter(world);
+    let mut pairs: Vec<[u64; 2]> = pairs.map(|(own, of)| [own.key(), key(of.0)]).collect();
+    pairs.sort_unstable();
+    pairs
+        .into_iter()
+        .flatten()
+        .for_each(|word| hasher.write_u64(word));
+}
