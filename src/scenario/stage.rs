@@ -23,7 +23,7 @@ use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
-use crate::session::{Authentication, SessionKey, SessionSettings};
+use crate::session::{Authentication, SessionKey};
 use crate::sim::{LoadMeasure, RandomStreams, SimSettings, StateHasher};
 use crate::sync::Audience;
 use crate::world::{
@@ -342,13 +342,7 @@ pub(super) fn set_up(
     // What clients are told is the same in every run.
     let seed = world.resource::<RandomStreams>().seed();
     world.insert_resource(SessionKey::seeded(seed));
-    // A cast comes on at once: how a server lets in a crowd is not what most scenarios are about.
-    let at_once = || SessionSettings {
-        opened_per_tick_max: u32::MAX,
-        admitted_per_tick_max: u32::MAX,
-        ..SessionSettings::default()
-    };
-    world.insert_resource(settings.session.clone().unwrap_or_else(at_once));
+    world.insert_resource(settings.session.clone());
     let authenticator = world.resource::<CrowdAuthenticator>().clone();
     world.insert_resource(Authentication::new(authenticator));
     world.insert_resource(settings.sync.clone());

@@ -200,9 +200,8 @@ pub struct Settings {
     /// What is given up when ticks take too long. A run that is to be the same every time goes by the cost model, `measure:
     /// Work`; `Auto` is off in a run, also in one that is played in real time.
     pub overload: OverloadSettings,
-    /// How clients are let in, kept and let go. When absent a cast comes on at once; when given, what it leaves out is as on a
-    /// server: 2,500 are let in a tick at most.
-    pub session: Option<SessionSettings>,
+    /// How clients are let in, kept and let go: a cast comes on as fast as a server lets it in.
+    pub session: SessionSettings,
 }
 
 /// An independent space with a map and an interest grid of its own.

@@ -163,10 +163,8 @@ fn check_whole(scenario: &Scenario, problems: &mut Problems) {
         scenario.settings.outbox.spill_client_bytes_max,
         0..=SPILL_BYTES_MAX,
     ));
-    if let Some(session) = &scenario.settings.session {
-        let place = root.field("settings").field("session");
-        problems.check(check_sessions(&place, session));
-    }
+    let place = root.field("settings").field("session");
+    problems.check(check_sessions(&place, &scenario.settings.session));
 }
 
 /// The kinds of objects with those of the scenario, as far as it may have them.
