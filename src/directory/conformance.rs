@@ -610,6 +610,7 @@ fn random_save(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::directory::hooked_store::HookedSource;
     use crate::directory::memory_store::MemoryDisk;
 
     #[test]
@@ -617,63 +618,16 @@ mod tests {
         check_store(MemoryDisk::default).unwrap();
     }
 
-    /// A store that forgets to look at epochs.
-    #[derive(Debug)]
-    struct Unfenced(MemoryDisk);
-
-    struct UnfencedStore(Box<dyn Store>);
-
-    impl StoreSource for Unfenced {
-        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
-            Ok(Box::new(UnfencedStore(self.0.open()?)))
-        }
-    }
-
-    impl Store for UnfencedStore {
-        fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-            self.0.learn(attributes)
-        }
-
-        fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
-            self.0.enroll(name)
-        }
-
-        fn claim(
-            &mut self,
-            by: &ServerId,
-            players: &[PlayerId],
-            terms: ClaimTerms,
-        ) -> Result<Vec<Claimed>, StoreError> {
-            self.0.claim(by, players, terms)
-        }
-
-        fn save(
-            &mut self,
-            by: &ServerId,
-            batch: &SaveBatch,
-            now_ms: u64,
-        ) -> Result<crate::directory::SaveOutcome, StoreError> {
-            let mut outcome = self.0.save(by, batch, now_ms)?;
-            outcome.refused.clear();
-            Ok(outcome)
-        }
-
-        fn renew(
-            &mut self,
-            leases: &[(PlayerId, u64)],
-            until_ms: u64,
-        ) -> Result<Vec<PlayerId>, StoreError> {
-            self.0.renew(leases, until_ms)
-        }
-
-        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
-            self.0.look_up(players)
-        }
-    }
-
     #[test]
     fn a_store_that_does_not_tell_who_was_refused_is_found() {
-        let wrong = check_store(|| Unfenced(MemoryDisk::default())).unwrap_err();
+        let unfenced = || {
+            HookedSource::new(MemoryDisk::default(), |saving| {
+                let mut outcome = saving()?;
+                outcome.refused.clear();
+                Ok(outcome)
+            })
+        };
+        let wrong = check_store(unfenced).unwrap_err();
         assert!(wrong.starts_with("fenced writers: "), "{wrong}");
     }
 }

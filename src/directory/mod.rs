@@ -40,6 +40,8 @@ mod error;
 mod faulty_store;
 #[cfg(feature = "lookups")]
 mod followers;
+#[cfg(test)]
+mod hooked_store;
 mod lease;
 #[cfg(test)]
 mod lease_model;

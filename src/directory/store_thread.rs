@@ -211,89 +211,12 @@ mod tests {
 
     use super::*;
     use crate::directory::error::{StoreError, StoreFault};
-    use crate::directory::lease::ServerId;
+    use crate::directory::hooked_store::HookedSource;
     use crate::directory::memory_store::MemoryDisk;
-    use crate::directory::record::StoredAttribute;
     use crate::directory::save_batch::SaveBatch;
-    use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
     use crate::world::PlayerId;
 
-    /// What a store does that is asked to save.
-    #[derive(Clone, Debug)]
-    enum Saving {
-        /// It fails so often.
-        Fails(Arc<AtomicU32>),
-        /// It waits until this can be locked.
-        Hangs(Arc<Mutex<()>>),
-    }
-
-    #[derive(Debug)]
-    struct HaltingSource(MemoryDisk, Saving);
-
-    struct HaltingStore(Box<dyn Store>, Saving);
-
-    impl StoreSource for HaltingSource {
-        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
-            Ok(Box::new(HaltingStore(self.0.open()?, self.1.clone())))
-        }
-    }
-
-    impl Store for HaltingStore {
-        fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-            self.0.learn(attributes)
-        }
-
-        fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
-            self.0.enroll(name)
-        }
-
-        fn claim(
-            &mut self,
-            by: &ServerId,
-            players: &[PlayerId],
-            terms: ClaimTerms,
-        ) -> Result<Vec<Claimed>, StoreError> {
-            self.0.claim(by, players, terms)
-        }
-
-        fn save(
-            &mut self,
-            by: &ServerId,
-            batch: &SaveBatch,
-            now_ms: u64,
-        ) -> Result<SaveOutcome, StoreError> {
-            match &self.1 {
-                Saving::Fails(left) => {
-                    let less = |left: u32| left.checked_sub(1);
-                    let failed = left.try_update(Ordering::Relaxed, Ordering::Relaxed, less);
-                    if failed.is_ok() {
-                        return Err(StoreError {
-                            store: "it".to_owned(),
-                            fault: StoreFault::Full,
-                            cause: "no room".to_owned(),
-                        });
-                    }
-                }
-                Saving::Hangs(gate) => drop(gate.lock()),
-            }
-            self.0.save(by, batch, now_ms)
-        }
-
-        fn renew(
-            &mut self,
-            leases: &[(PlayerId, u64)],
-            until_ms: u64,
-        ) -> Result<Vec<PlayerId>, StoreError> {
-            self.0.renew(leases, until_ms)
-        }
-
-        fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
-            self.0.look_up(players)
-        }
-    }
-
-    fn thread(saving: Saving) -> StoreThread {
-        let source = HaltingSource(MemoryDisk::default(), saving);
+    fn thread(source: HookedSource) -> StoreThread {
         let supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), Vec::new());
         StoreThread::start(supervisor).unwrap()
     }
@@ -307,7 +230,18 @@ mod tests {
 
     #[test]
     fn leases_are_renewed_while_a_save_fails() {
-        let thread = thread(Saving::Fails(Arc::new(AtomicU32::new(3))));
+        let failures_left = AtomicU32::new(3);
+        let thread = thread(HookedSource::new(MemoryDisk::default(), move |saving| {
+            let less = |left: u32| left.checked_sub(1);
+            match failures_left.try_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+                Ok(_) => Err(StoreError {
+                    store: "it".to_owned(),
+                    fault: StoreFault::Full,
+                    cause: "no room".to_owned(),
+                }),
+                Err(_) => saving(),
+            }
+        }));
         thread.order(save()).unwrap();
         let leases = vec![(PlayerId(7), 1)];
         let until_ms = 1;
@@ -330,7 +264,11 @@ mod tests {
     fn a_store_that_hangs_does_not_hold_up_the_end() {
         let gate = Arc::new(Mutex::new(()));
         let held = gate.lock().unwrap();
-        let mut thread = thread(Saving::Hangs(gate.clone()));
+        let waited_for = gate.clone();
+        let mut thread = thread(HookedSource::new(MemoryDisk::default(), move |saving| {
+            drop(waited_for.lock());
+            saving()
+        }));
         thread.end_within = Duration::from_millis(20);
         thread.order(save()).unwrap();
         drop(thread);

@@ -11,9 +11,10 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 
 use super::*;
+use crate::directory::hooked_store::HookedSource;
 use crate::directory::{
-    ClaimTerms, Claimed, DirectoryError, FaultShares, FaultySource, LedgerSettings, LookedUp,
-    MemoryDisk, SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreSource, StoredAttribute,
+    DirectoryError, FaultShares, FaultySource, LedgerSettings, MemoryDisk, Store, StoreError,
+    StoreSource,
 };
 use crate::inbox::Connected;
 use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
@@ -346,56 +347,12 @@ fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() 
 }
 
 /// A store whose saves wait at a gate.
-#[derive(Clone, Debug)]
-struct Gated(MemoryDisk, Arc<Mutex<()>>);
-
-struct GatedStore(Box<dyn Store>, Arc<Mutex<()>>);
-
-impl StoreSource for Gated {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
-        Ok(Box::new(GatedStore(self.0.open()?, self.1.clone())))
-    }
-}
-
-impl Store for GatedStore {
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-        self.0.learn(attributes)
-    }
-
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
-        self.0.enroll(name)
-    }
-
-    fn claim(
-        &mut self,
-        by: &ServerId,
-        players: &[PlayerId],
-        terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError> {
-        self.0.claim(by, players, terms)
-    }
-
-    fn save(
-        &mut self,
-        by: &ServerId,
-        batch: &SaveBatch,
-        now_ms: u64,
-    ) -> Result<SaveOutcome, StoreError> {
-        drop(self.1.lock());
-        self.0.save(by, batch, now_ms)
-    }
-
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
-        self.0.renew(leases, until)
-    }
-
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
-        self.0.look_up(players)
-    }
+fn gated(disk: &MemoryDisk, gate: &Arc<Mutex<()>>) -> HookedSource {
+    let gate = gate.clone();
+    HookedSource::new(disk.clone(), move |saving| {
+        drop(gate.lock());
+        saving()
+    })
 }
 
 #[test]
@@ -408,7 +365,7 @@ fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
         },
         ..DirectorySettings::default()
     };
-    let mut app = game_with(Gated(disk.clone(), gate.clone()), settings);
+    let mut app = game_with(gated(&disk, &gate), settings);
     log_in_up_to(&mut app, 2);
     while !(1..=2).all(|player| purse(&mut app, player).is_some()) {
         app.update();
@@ -573,7 +530,7 @@ fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
     let mut settings = DirectorySettings::default();
     settings.cache.deadline_ms = 20;
     settings.cache.waiting_max = 3;
-    let mut app = game_with(Gated(disk, gate.clone()), settings);
+    let mut app = game_with(gated(&disk, &gate), settings);
     log_in(&mut app, 1);
     while purse(&mut app, 1).is_none() {
         app.update();
