@@ -1,5 +1,6 @@
 //! The names of encodings, as stores keep them beside values.
 
+use super::record::StoredAttribute;
 use crate::wire::Encoding;
 
 /// The name of an encoding in a store.
@@ -13,6 +14,21 @@ pub(super) fn encoding_name(encoding: Encoding) -> String {
         Encoding::F32 => "f32".to_owned(),
         Encoding::Bytes { max } => format!("bytes({max})"),
     }
+}
+
+/// Holds an attribute against the one that a store has under its number or its name; what is wrong if they differ.
+pub(super) fn check_known(
+    new: &StoredAttribute,
+    (id, name, encoding): (i64, &str, &str),
+) -> Result<(), String> {
+    let expected = encoding_name(new.encoding);
+    if (id, name, encoding) == (i64::from(new.id), &new.name, &expected) {
+        return Ok(());
+    }
+    Err(format!(
+        "expected attribute {} `{}` ({expected}), found {id} `{name}` ({encoding})",
+        new.id, new.name
+    ))
 }
 
 /// The encoding of a name.

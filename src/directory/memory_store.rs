@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::error::{StoreError, StoreFault};
-use super::lease::{LeaseClaim, LeaseState, ServerId};
+use super::lease::{LeaseState, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::{PlayerSave, SaveBatch};
 use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
@@ -105,14 +105,8 @@ impl Store for MemoryStore {
             let spoilt = tables.spoilt(player);
             let fresh = || (PlayerRecord::new(player), LeaseState::default());
             let (record, lease) = tables.players.entry(player).or_insert_with(fresh);
-            let claim = LeaseClaim {
-                by,
-                now_ms: terms.now_ms,
-                until_ms: terms.until_ms,
-                grace_ms: terms.grace_ms,
-            };
             let mut claimed = lease.clone();
-            match (claimed.claim(claim), spoilt) {
+            match (claimed.claim(terms.claim_by(by)), spoilt) {
                 (Ok(_), Some(error)) => Claimed::Unreadable { player, error },
                 (Ok(epoch), None) => {
                     *lease = claimed;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::StoreError;
-use super::lease::{LeaseRefused, ServerId};
+use super::lease::{LeaseClaim, LeaseRefused, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
 use crate::world::PlayerId;
@@ -17,6 +17,18 @@ pub struct ClaimTerms {
     pub until_ms: u64,
     /// By how much the clocks of two servers may differ, in milliseconds.
     pub grace_ms: u64,
+}
+
+impl ClaimTerms {
+    /// A process claims a lease on these terms.
+    pub(super) const fn claim_by(self, by: &ServerId) -> LeaseClaim<'_> {
+        LeaseClaim {
+            by,
+            now_ms: self.now_ms,
+            until_ms: self.until_ms,
+            grace_ms: self.grace_ms,
+        }
+    }
 }
 
 /// What a claim came to: a lease with the player's record, or the word of who has it.
@@ -77,6 +89,32 @@ pub struct SaveOutcome {
     pub faults: Vec<(PlayerId, StoreError)>,
     /// The revision that each player has now who was saved, in the order of the batch.
     pub revisions: Vec<(PlayerId, u64)>,
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl SaveOutcome {
+    /// What became of each save of a batch: refused, or saved, of which the player has this revision now.
+    pub(super) fn of(
+        batch: &SaveBatch,
+        is_refused: &[bool],
+        revision: impl Fn(PlayerId) -> u64,
+        faults: Vec<(PlayerId, StoreError)>,
+    ) -> Self {
+        let mut outcome = Self {
+            faults,
+            ..Self::default()
+        };
+        for (save, &is_refused) in batch.saves().iter().zip(is_refused) {
+            if is_refused {
+                outcome.refused.push(save.player);
+            } else {
+                let revision = revision(save.player);
+                outcome.revisions.push((save.player, revision));
+            }
+        }
+        outcome.refused.sort_unstable();
+        outcome
+    }
 }
 
 /// A store of players. It is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is

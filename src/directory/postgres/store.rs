@@ -13,9 +13,9 @@ use tracing::warn;
 
 use super::errors::NamedDatabase;
 use super::schema::{self, SchemaKind};
-use crate::directory::encodings::encoding_name;
+use crate::directory::encodings::{check_known, encoding_name};
 use crate::directory::error::{StoreError, StoreFault};
-use crate::directory::lease::{LeaseClaim, LeaseState, ServerId};
+use crate::directory::lease::{LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};
 use crate::directory::save_batch::{PlayerSave, SaveBatch};
 use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
@@ -469,14 +469,8 @@ impl Store for PostgresStore {
                             .execute(statement, &[&id, &new.name, &encoding])
                             .await?;
                     }
-                    Some(known) if known == (id, new.name.as_str(), encoding.as_str()) => {}
-                    Some((found_id, name, found)) => {
-                        let cause = format!(
-                            "expected attribute {id} `{}` ({encoding}), found {found_id} `{name}` ({found})",
-                            new.name
-                        );
-                        return Err(tables.named.fault(StoreFault::Attributes, cause));
-                    }
+                    Some((id, name, found)) => check_known(new, (i64::from(id), name, found))
+                        .map_err(|cause| tables.named.fault(StoreFault::Attributes, cause))?,
                 }
             }
             Ok(())
@@ -510,12 +504,7 @@ impl Store for PostgresStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let claim = LeaseClaim {
-            by,
-            now_ms: terms.now_ms,
-            until_ms: terms.until_ms,
-            grace_ms: terms.grace_ms,
-        };
+        let claim = terms.claim_by(by);
         self.transact(async |tables| {
             let mut all = ids(players);
             all.sort_unstable();
@@ -570,37 +559,26 @@ impl Store for PostgresStore {
             let saves = batch.saves().iter();
             let all: Vec<i64> = saves.map(|save| save.player.0 as i64).collect();
             let rows = tables.lock(&all).await?;
-            let mut outcome = SaveOutcome::default();
-            let faults = &mut outcome.faults;
+            let revision = |player: PlayerId| rows.get(&(player.0 as i64)).map_or(0, |row| row.1);
+            if is_done {
+                let saves = batch.saves().iter();
+                let is_refused: Vec<bool> = saves
+                    .map(|save| refused_then.contains(&(save.player.0 as i64)))
+                    .collect();
+                return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
+            }
+            let mut faults = Vec::new();
             let mut is_refused = batch.refused::<StoreError>(|save| {
                 let row = rows.get(&(save.player.0 as i64));
                 let is_fenced = !row.is_some_and(|(lease, ..)| lease.admits(save.epoch));
-                let fault = tables.fault_of(batch, save);
-                let fault = fault.filter(|_| !is_fenced && !is_done);
+                let fault = tables.fault_of(batch, save).filter(|_| !is_fenced);
                 let is_refused = is_fenced || fault.is_some();
                 faults.extend(fault.map(|error| (save.player, error)));
                 Ok(is_refused)
             })?;
-            if !is_done {
-                let more = tables.write(batch, &mut is_refused, now_ms).await?;
-                outcome.faults.extend(more);
-            }
-            for (save, is_refused) in batch.saves().iter().zip(is_refused) {
-                let id = save.player.0 as i64;
-                let is_refused = if is_done { refused_then.contains(&id) } else { is_refused };
-                if is_refused {
-                    outcome.refused.push(save.player);
-                } else {
-                    let revision = rows.get(&id).map_or(0, |row| row.1);
-                    outcome
-                        .revisions
-                        .push((save.player, revision + u64::from(!is_done)));
-                }
-            }
-            outcome.refused.sort_unstable();
-            if is_done {
-                return Ok(outcome);
-            }
+            let more = tables.write(batch, &mut is_refused, now_ms).await?;
+            faults.extend(more);
+            let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
             tables.release(batch.releases()).await?;
             let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused) VALUES ($1, $2, $3, $4, $5, $6)
                 ON CONFLICT (name, incarnation) DO UPDATE SET batch = excluded.batch, tick = excluded.tick,

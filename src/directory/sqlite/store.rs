@@ -15,9 +15,9 @@ use tracing::warn;
 
 use super::schema::{self, FileKind};
 use super::value::{from_sql, to_sql};
-use crate::directory::encodings::encoding_name;
+use crate::directory::encodings::{check_known, encoding_name};
 use crate::directory::error::{StoreError, StoreFault};
-use crate::directory::lease::{LeaseClaim, LeaseState, ServerId};
+use crate::directory::lease::{LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};
 use crate::directory::save_batch::{PlayerSave, SaveBatch};
 use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
@@ -436,7 +436,7 @@ impl Store for SqliteStore {
                 let statement = "SELECT id, name, encoding FROM attribute WHERE id = ?1 OR name = ?2";
                 let mut prepared = transaction.prepare_cached(statement).map_err(|error| tables.named.error(error))?;
                 let known = prepared.query_row(params![new.id, new.name], |row| {
-                    Ok((row.get::<_, u16>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+                    Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
                 });
                 let known = known.optional().map_err(|error| tables.named.error(error))?;
                 match known {
@@ -444,14 +444,8 @@ impl Store for SqliteStore {
                         let statement = "INSERT INTO attribute (id, name, encoding) VALUES (?1, ?2, ?3)";
                         tables.run(transaction, statement, params![new.id, new.name, encoding])?;
                     }
-                    Some(known) if known == (new.id, new.name.clone(), encoding.clone()) => {}
-                    Some((id, name, found)) => {
-                        let cause = format!(
-                            "expected attribute {} `{}` ({encoding}), found {id} `{name}` ({found})",
-                            new.id, new.name
-                        );
-                        return Err(tables.named.fault(StoreFault::Attributes, cause));
-                    }
+                    Some((id, name, found)) => check_known(new, (id, &name, &found))
+                        .map_err(|cause| tables.named.fault(StoreFault::Attributes, cause))?,
                 }
             }
             Ok(())
@@ -482,12 +476,7 @@ impl Store for SqliteStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let claim = LeaseClaim {
-            by,
-            now_ms: terms.now_ms,
-            until_ms: terms.until_ms,
-            grace_ms: terms.grace_ms,
-        };
+        let claim = terms.claim_by(by);
         self.transact(|transaction, tables| {
             let mut claimed = Vec::with_capacity(players.len());
             for &player in players {
@@ -528,23 +517,14 @@ impl Store for SqliteStore {
                 revisions.insert(save.player, revision);
                 Ok(!lease.admits(save.epoch))
             })?;
-            let mut outcome = SaveOutcome::default();
-            if !is_done {
-                outcome.faults = tables.write(transaction, batch, &mut is_refused, now_ms)?;
-            }
-            for (save, is_refused) in batch.saves().iter().zip(is_refused) {
-                let is_refused = if is_done { refused_then.contains(&save.player) } else { is_refused };
-                if is_refused {
-                    outcome.refused.push(save.player);
-                } else {
-                    let revision = revisions.get(&save.player).copied().unwrap_or_default();
-                    outcome.revisions.push((save.player, revision + u64::from(!is_done)));
-                }
-            }
-            outcome.refused.sort_unstable();
+            let revision = |player| revisions.get(&player).copied().unwrap_or_default();
             if is_done {
-                return Ok(outcome);
+                let saves = batch.saves().iter();
+                let is_refused: Vec<bool> = saves.map(|save| refused_then.contains(&save.player)).collect();
+                return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
             }
+            let faults = tables.write(transaction, batch, &mut is_refused, now_ms)?;
+            let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
             for &(player, epoch) in batch.releases() {
                 let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE player = ?1 AND epoch = ?2";
                 tables.run(transaction, statement, params![player.0 as i64, epoch as i64])?;
