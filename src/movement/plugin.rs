@@ -16,7 +16,7 @@ use self::follow::{follow, has_followers, hash_followers};
 use super::{Credit, Ground, MoveRules, PlayerStep, Refusal, WalkEnd, advance, step_m};
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
-use crate::sim::{self, HashAppExt, SimSystems, SimTick, StateHasher};
+use crate::sim::{self, HashAppExt, SimSystems, SimTick, StateHasher, Workers};
 use crate::wire::{tick_millihertz, told_tick_s};
 use crate::world::{
     Heading, MoveInput, Npc, Object, ObjectHashAppExt, Player, PlayerMotion, Position, Scene,
@@ -503,6 +503,16 @@ type WalkerRow = (
     &'static mut Path,
 );
 
+type WalkerItem<'a> = (
+    Entity,
+    &'a Object,
+    &'a Speed,
+    Mut<'a, Position>,
+    Mut<'a, Velocity>,
+    Mut<'a, Heading>,
+    Mut<'a, Path>,
+);
+
 /// What a walker has to tell at the end of a step.
 #[derive(Clone, Copy)]
 enum Told {
@@ -510,68 +520,115 @@ enum Told {
     Blocked(PathRequest),
 }
 
-/// Walkers follow their paths.
+/// What one chunk of the walkers did.
+#[derive(Default)]
+struct WalkedChunk {
+    walked: u64,
+    told: Vec<(u64, Entity, Told)>,
+}
+
+/// So few walkers are not worth another thread.
+const WALKERS_MIN: usize = 256;
+
+/// Walkers follow their paths: side by side, since none is in another's way. What they tell is put in the order of their keys.
 fn walk(
     mut walkers: Query<WalkerRow, With<Walker>>,
     maps: Maps,
     settings: Res<MovementSettings>,
     time: Res<Time<Fixed>>,
     navigator: Res<Navigator>,
+    workers: Res<Workers>,
     mut stats: ResMut<MovementStats>,
+    mut chunks: Local<Vec<WalkedChunk>>,
     mut told: Local<Vec<(u64, Entity, Told)>>,
     mut arrived: MessageWriter<Arrived>,
     mut commands: Commands,
 ) {
-    let tick_s = time.timestep().as_secs_f32();
-    let looks_max = settings.looks_max as usize;
-    let mut grounds = Grounds::new(&maps);
-    told.clear();
-    for (entity, object, speed, mut position, mut velocity, mut heading, mut path) in &mut walkers {
-        if path.is_empty() {
-            velocity.set_if_neq(Velocity::default());
-            continue;
+    let (tick_s, looks_max) = (time.timestep().as_secs_f32(), settings.looks_max as usize);
+    let navigator = &*navigator;
+    if chunks.is_empty() {
+        chunks.push(WalkedChunk::default());
+    }
+    if workers.count() == 1 {
+        let mut grounds = Grounds::new(&maps);
+        for mut row in &mut walkers {
+            walk_one(
+                &mut row,
+                (&mut grounds, navigator),
+                (tick_s, looks_max),
+                &mut chunks[0],
+            );
         }
-        let clearance = path.request().clearance;
-        let Some(ground) = grounds.with_clearance(&navigator, object.scene_entity(), clearance)
-        else {
-            continue;
-        };
-        let speed = speed.m_s();
-        let step = advance(
-            ground,
-            position.0,
-            path.waypoints(),
-            path.next(),
-            speed * tick_s,
-            looks_max,
-        );
-        stats.walked += 1;
-        position.set_if_neq(Position(step.position));
-        if let Some(towards) = Heading::of(step.direction) {
-            heading.set_if_neq(towards);
-        }
-        let pace = match step.end {
-            WalkEnd::Going => {
-                if step.next != path.next() {
-                    path.advance_to(step.next);
-                }
-                step.direction * speed
+    } else {
+        let mut rows: Vec<_> = walkers.iter_mut().collect();
+        workers.for_each_chunk(&mut rows, WALKERS_MIN, &mut chunks, |chunk, _, rows| {
+            let mut grounds = Grounds::new(&maps);
+            for row in rows {
+                walk_one(row, (&mut grounds, navigator), (tick_s, looks_max), chunk);
             }
-            WalkEnd::Arrived => {
-                told.push((object.key(), entity, Told::Arrived));
-                Vec2::ZERO
-            }
-            WalkEnd::Blocked => {
-                told.push((object.key(), entity, Told::Blocked(path.request())));
-                Vec2::ZERO
-            }
-        };
-        velocity.set_if_neq(Velocity(pace));
-        if step.end != WalkEnd::Going {
-            path.clear();
-        }
+        });
+    }
+    for chunk in &mut *chunks {
+        stats.walked += std::mem::take(&mut chunk.walked);
+        told.append(&mut chunk.told);
     }
     tell(&mut told, &mut stats, &mut arrived, &mut commands);
+    told.clear();
+}
+
+/// One walker's step.
+fn walk_one<'a>(
+    row: &mut WalkerItem,
+    (grounds, navigator): (&mut Grounds<'a, '_, '_>, &'a Navigator),
+    (tick_s, looks_max): (f32, usize),
+    chunk: &mut WalkedChunk,
+) {
+    let (entity, object, speed, position, velocity, heading, path) = row;
+    if path.is_empty() {
+        velocity.set_if_neq(Velocity::default());
+        return;
+    }
+    let clearance = path.request().clearance;
+    let Some(ground) = grounds.with_clearance(navigator, object.scene_entity(), clearance) else {
+        return;
+    };
+    let speed = speed.m_s();
+    let step = advance(
+        ground,
+        position.0,
+        path.waypoints(),
+        path.next(),
+        speed * tick_s,
+        looks_max,
+    );
+    chunk.walked += 1;
+    position.set_if_neq(Position(step.position));
+    if let Some(towards) = Heading::of(step.direction) {
+        heading.set_if_neq(towards);
+    }
+    let pace = match step.end {
+        WalkEnd::Going => {
+            if step.next != path.next() {
+                path.advance_to(step.next);
+            }
+            step.direction * speed
+        }
+        WalkEnd::Arrived => {
+            chunk.told.push((object.key(), *entity, Told::Arrived));
+            Vec2::ZERO
+        }
+        WalkEnd::Blocked => {
+            let request = path.request();
+            chunk
+                .told
+                .push((object.key(), *entity, Told::Blocked(request)));
+            Vec2::ZERO
+        }
+    };
+    velocity.set_if_neq(Velocity(pace));
+    if step.end != WalkEnd::Going {
+        path.clear();
+    }
 }
 
 /// Tells who has arrived, and asks anew for those whose way is blocked.

@@ -485,15 +485,8 @@ impl ClientState {
             }
         }
         if allowance.update_doublings > 0 {
-            behind.retain(|&place| {
-                let (id, link) = self.links.at(place as usize);
-                let tier = link.tier.doubled(allowance.update_doublings);
-                let is_due = id == own || tier.is_due(tick, id);
-                if !is_due {
-                    self.links.postpone(place as usize);
-                }
-                is_due
-            });
+            self.links
+                .postpone_more(behind, tick, allowance.update_doublings, own);
         }
         for &id in self.links.ids_from(known) {
             if scene.news(id).has(LinkNews::ANNOUNCED) {

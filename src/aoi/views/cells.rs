@@ -37,6 +37,9 @@ pub(super) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
 /// How many cells are around one, itself among them.
 pub(super) const AROUND: usize = 9;
 
+/// A bit for each direction in which a cell may be.
+pub(super) const ALL_AROUND: u16 = (1 << AROUND) - 1;
+
 /// The place of a cell among those around it.
 pub(super) const OWN_CELL: usize = 4;
 

@@ -11,11 +11,12 @@
 //! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
-use super::cells::{AROUND, ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant};
+use super::cells::{
+    ALL_AROUND, AROUND, ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant,
+};
 use super::events::{LeaveReason, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
-use super::tied::ALL_AROUND;
 use super::ties::TieQuery;
 use crate::aoi::priority::{CLASS_MAX, TEAM, class_of, rank_of};
 

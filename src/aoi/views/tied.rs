@@ -10,15 +10,12 @@
 //!
 //! Lists of which all have to be compared are left to looks (meet.rs).
 
-use super::cells::{AROUND, ORDERS, TargetCell, bit, quadrant};
+use super::cells::{ALL_AROUND, ORDERS, TargetCell, bit, quadrant};
 use super::meet::ListedTarget;
 use super::object::UNCAPPED;
 use super::pass::CellPass;
 use super::ties::TieQuery;
 use crate::aoi::priority::{OWN, TEAM};
-
-/// A bit for each direction.
-pub(super) const ALL_AROUND: u16 = (1 << AROUND) - 1;
 
 /// So few arrivals in a cell that was known before are compared one by one.
 const FEW_ARRIVALS: usize = 8;

@@ -1,6 +1,7 @@
 //! Thinking: whoever has nothing to do, or looks around for somebody, chooses where to go next.
 
 use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
 use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use rand::RngExt;
@@ -11,108 +12,141 @@ use crate::aoi::SceneInterest;
 use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use crate::map::SceneMap;
 use crate::nav::{Path, PathClass, PathRequest};
-use crate::sim::{RandomStreams, SimTick};
+use crate::sim::{RandomStreams, SimTick, Workers};
 use crate::world::{KindId, Object, ObjectId, Position, SceneObjects};
+
+/// So few are not worth another thread.
+const THINKERS_MIN: usize = 32;
 
 /// The longest way of the class `Npc`, in metres.
 const NPC_WAY_M: f32 = 20.0;
 
 type Thinking = (
-    Entity,
     &'static Object,
     &'static Position,
     &'static Behaviour,
-    &'static mut Mind,
     Option<&'static Path>,
 );
 
-/// Individuals that have nothing to do, or look around for somebody, choose their next goal.
+/// One that looks around in this tick, and what comes of it.
+pub(in crate::crowd) struct Thought {
+    key: u64,
+    entity: Entity,
+    mind: Mind,
+    /// The way that it asks for.
+    way: Option<PathRequest>,
+}
+
+/// What those who think read, and nobody writes meanwhile.
+#[derive(SystemParam)]
+pub(in crate::crowd) struct Thinkers<'w, 's> {
+    tick: Res<'w, SimTick>,
+    time: Res<'w, Time<Fixed>>,
+    streams: Res<'w, RandomStreams>,
+    individuals: Query<'w, 's, Thinking>,
+    asking: Query<'w, 's, (), With<PathRequest>>,
+    objects: Query<'w, 's, (&'static Object, &'static Position)>,
+    scenes: Query<
+        'w,
+        's,
+        (
+            &'static SceneMap,
+            Option<&'static SceneInterest>,
+            &'static SceneObjects,
+        ),
+    >,
+}
+
+/// Individuals that have nothing to do, or look around for somebody, choose their next goal: side by side, since what one
+/// chooses depends on no other's choice. Their minds and requests are written by ascending key.
 pub(in crate::crowd) fn think(
-    tick: Res<SimTick>,
-    time: Res<Time<Fixed>>,
-    streams: Res<RandomStreams>,
-    mut individuals: Query<Thinking>,
-    asking: Query<(), With<PathRequest>>,
-    objects: Query<(&Object, &Position), Without<Mind>>,
-    scenes: Query<(&SceneMap, Option<&SceneInterest>, &SceneObjects)>,
+    thinkers: Thinkers,
+    workers: Res<Workers>,
+    mut minds: Query<(Entity, &Object, &mut Mind), (With<Behaviour>, With<Position>)>,
     mut commands: Commands,
-    mut due: Local<Vec<(u64, Entity)>>,
-    mut near: Local<Vec<u32>>,
+    mut due: Local<Vec<Thought>>,
+    mut near: Local<Vec<Vec<u32>>>,
 ) {
-    collect_due(&individuals, tick.0, &mut due);
-    let hz = (1.0 / time.timestep().as_secs_f64()) as f32;
-    for &(key, entity) in &*due {
-        let Ok((_, object, position, behaviour, ..)) = individuals.get(entity) else {
-            continue;
-        };
-        let Ok((map, interest, ids)) = scenes.get(object.scene_entity()) else {
-            continue;
-        };
-        let mut random = individual_random(streams.seed(), 2 << 32, key, tick.0);
-        let find = |id: u32| {
-            let other = ids.entity(ObjectId(id)).filter(|&other| other != entity)?;
-            let of_crowd = individuals
-                .get(other)
-                .map(|(_, object, at, ..)| (object, at));
-            let (object, at) = of_crowd.or_else(|_| objects.get(other)).ok()?;
-            Some((object.kind(), at.0))
-        };
-        let seen = behaviour.looks_for().zip(interest);
-        let seen = seen.and_then(|(wanted, interest)| {
-            let views = interest.views();
-            views.nearby(position.0, wanted.sight_m, u8::MAX, &mut near);
-            nearest(&near, wanted, position.0, find)
-        });
-        let position = position.0;
-        let behaviour = behaviour.clone();
-        let Ok((.., mut mind, path)) = individuals.get_mut(entity) else {
-            continue;
-        };
-        // Whoever has asked waits for the way.
-        let walking = path.is_some_and(|path| !path.is_empty()) || asking.contains(entity);
-        mind.next_tick = tick.0 + LOOK_TICKS;
-        if seen.is_none() && walking {
-            continue;
+    let tick = thinkers.tick.0;
+    due.clear();
+    let looking = minds.iter().filter(|(.., mind)| mind.next_tick <= tick);
+    due.extend(looking.map(|(entity, object, &mind)| Thought {
+        key: object.key(),
+        entity,
+        mind,
+        way: None,
+    }));
+    // The navigator serves requests in their order, and storage order must not show.
+    due.sort_unstable_by_key(|thought| thought.key);
+    workers.for_each_chunk(&mut due, THINKERS_MIN, &mut near, |near, _, chunk| {
+        for thought in chunk {
+            choose(&thinkers, thought, near);
         }
-        if seen.is_none() && !mind.resting && mind.goals > 0 {
-            mind.resting = true;
-            mind.next_tick = tick.0 + (random.random_range(0.5..4.0f32) * hz) as u64;
-            continue;
+    });
+    for thought in &*due {
+        if let Ok((.., mut mind)) = minds.get_mut(thought.entity) {
+            *mind = thought.mind;
         }
-        mind.resting = false;
-        let senses = Senses {
-            position,
-            home: mind.home,
-            goals: mind.goals,
-            nearest: seen,
-            tick: tick.0,
-            map,
-        };
-        let goal = behaviour.next_goal(&senses, &mut random);
-        let Some(goal) = goal else {
-            mind.next_tick = tick.0 + 10 * LOOK_TICKS;
-            continue;
-        };
-        mind.goals = mind.goals.wrapping_add(1);
-        // Where it goes already needs no second search.
-        let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
-        if !same && map.tile_at(goal) != map.tile_at(position) {
-            commands.entity(entity).try_insert(way(position, goal));
+        if let Some(way) = thought.way {
+            commands.entity(thought.entity).try_insert(way);
         }
     }
 }
 
-/// Those who look in this tick, by their keys.
-fn collect_due(individuals: &Query<Thinking>, tick: u64, due: &mut Vec<(u64, Entity)>) {
-    due.clear();
-    due.extend(
-        individuals
-            .iter()
-            .filter(|(.., mind, _)| mind.next_tick <= tick)
-            .map(|(entity, object, ..)| (object.key(), entity)),
-    );
-    // The navigator serves requests in their order, and storage order must not show.
-    due.sort_unstable_by_key(|&(key, _)| key);
+/// What one chooses; nothing where there is no map.
+fn choose(thinkers: &Thinkers, thought: &mut Thought, near: &mut Vec<u32>) {
+    let &mut Thought { key, entity, .. } = thought;
+    let Ok((object, position, behaviour, path)) = thinkers.individuals.get(entity) else {
+        return;
+    };
+    let Ok((map, interest, ids)) = thinkers.scenes.get(object.scene_entity()) else {
+        return;
+    };
+    let (tick, position) = (thinkers.tick.0, position.0);
+    let hz = (1.0 / thinkers.time.timestep().as_secs_f64()) as f32;
+    let mut random = individual_random(thinkers.streams.seed(), 2 << 32, key, tick);
+    let find = |id: u32| {
+        let other = ids.entity(ObjectId(id)).filter(|&other| other != entity)?;
+        let (object, at) = thinkers.objects.get(other).ok()?;
+        Some((object.kind(), at.0))
+    };
+    let seen = behaviour.looks_for().zip(interest);
+    let seen = seen.and_then(|(wanted, interest)| {
+        let views = interest.views();
+        views.nearby(position, wanted.sight_m, u8::MAX, near);
+        nearest(near, wanted, position, find)
+    });
+    // Whoever has asked waits for the way.
+    let walking = path.is_some_and(|path| !path.is_empty()) || thinkers.asking.contains(entity);
+    let mind = &mut thought.mind;
+    mind.next_tick = tick + LOOK_TICKS;
+    if seen.is_none() && walking {
+        return;
+    }
+    if seen.is_none() && !mind.resting && mind.goals > 0 {
+        mind.resting = true;
+        mind.next_tick = tick + (random.random_range(0.5..4.0f32) * hz) as u64;
+        return;
+    }
+    mind.resting = false;
+    let senses = Senses {
+        position,
+        home: mind.home,
+        goals: mind.goals,
+        nearest: seen,
+        tick,
+        map,
+    };
+    let Some(goal) = behaviour.next_goal(&senses, &mut random) else {
+        mind.next_tick = tick + 10 * LOOK_TICKS;
+        return;
+    };
+    mind.goals = mind.goals.wrapping_add(1);
+    // Where it goes already needs no second search.
+    let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
+    if !same && map.tile_at(goal) != map.tile_at(position) {
+        thought.way = Some(way(position, goal));
+    }
 }
 
 /// Where the nearest is of those who are looked for, among some objects; the first of those who are equally near.

@@ -179,6 +179,18 @@ impl Links {
         self.marks[place / 64].behind |= 1 << (place % 64);
     }
 
+    /// Of those due, at these places, only some are in this tick while turns come less often; `own` is never made to wait.
+    pub fn postpone_more(&mut self, due: &mut Vec<u32>, tick: u64, doublings: u8, own: u32) {
+        due.retain(|&place| {
+            let (id, link) = self.at(place as usize);
+            let is_due = id == own || link.tier.doubled(doublings).is_due(tick, id);
+            if !is_due {
+                self.postpone(place as usize);
+            }
+            is_due
+        });
+    }
+
     /// In the next look all are compared with what is known of them.
     pub const fn compare_next(&mut self) {
         self.looked = 0;

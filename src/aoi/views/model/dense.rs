@@ -102,6 +102,54 @@ impl Dense {
         self.views.set_rules(filter, priority);
     }
 
+    /// Something happens to somebody, mostly a step.
+    fn disturb(&mut self, id: u32) {
+        let step = vec2(self.random.random(), self.random.random()) * 8.0 - 4.0;
+        let from = self.views.position(id).expect("it is present");
+        match self.random.random_range(0..40) {
+            0 => {
+                let to = self.spot();
+                self.views.teleport(id, to);
+            }
+            1 => {
+                let traits = self.views.traits(id).expect("it is present");
+                let team = self.random.random_range(0..9);
+                self.views.set_traits(id, ViewTraits { team, ..traits });
+            }
+            2 => self.views.set_hidden(id, self.random.random_bool(0.3)),
+            4 => {
+                let cap = self.random.random_range(0..40);
+                self.views.set_caps(id, Some(ViewCaps::all(cap)));
+            }
+            5 => {
+                let traits = self.views.traits(id).expect("it is present");
+                let (layers, sees) = (
+                    self.random.random_range(1..4),
+                    1 | self.random.random_range(0..4),
+                );
+                let layers = if self.random.random_bool(0.7) {
+                    1
+                } else {
+                    layers
+                };
+                self.views.set_traits(
+                    id,
+                    ViewTraits {
+                        layers,
+                        sees,
+                        ..traits
+                    },
+                );
+            }
+            // Gone and back between two ticks.
+            3 if !self.absent.is_empty() => {
+                self.remove();
+                self.insert();
+            }
+            _ => self.views.locate(id, from + step),
+        }
+    }
+
     /// One tick, after which there are nearer to so many.
     fn tick(&mut self, goal: usize) {
         for _ in 0..self.random.random_range(0..24) {
@@ -115,50 +163,7 @@ impl Dense {
             let Some(id) = self.somebody() else {
                 break;
             };
-            let step = vec2(self.random.random(), self.random.random()) * 8.0 - 4.0;
-            let from = self.views.position(id).expect("it is present");
-            match self.random.random_range(0..40) {
-                0 => {
-                    let to = self.spot();
-                    self.views.teleport(id, to);
-                }
-                1 => {
-                    let traits = self.views.traits(id).expect("it is present");
-                    let team = self.random.random_range(0..9);
-                    self.views.set_traits(id, ViewTraits { team, ..traits });
-                }
-                2 => self.views.set_hidden(id, self.random.random_bool(0.3)),
-                4 => {
-                    let cap = self.random.random_range(0..40);
-                    self.views.set_caps(id, Some(ViewCaps::all(cap)));
-                }
-                5 => {
-                    let traits = self.views.traits(id).expect("it is present");
-                    let (layers, sees) = (
-                        self.random.random_range(1..4),
-                        1 | self.random.random_range(0..4),
-                    );
-                    let layers = if self.random.random_bool(0.7) {
-                        1
-                    } else {
-                        layers
-                    };
-                    self.views.set_traits(
-                        id,
-                        ViewTraits {
-                            layers,
-                            sees,
-                            ..traits
-                        },
-                    );
-                }
-                // Gone and back between two ticks.
-                3 if !self.absent.is_empty() => {
-                    self.remove();
-                    self.insert();
-                }
-                _ => self.views.locate(id, from + step),
-            }
+            self.disturb(id);
         }
         if self.random.random_bool(0.1) {
             self.change_rules();
