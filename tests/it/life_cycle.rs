@@ -247,7 +247,7 @@ fn broken(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
         .find(|crowd| crowd.tag == "sailors");
     sailors.unwrap().count = 200;
     if let Some(session) = &mut scenario.settings.session {
-        session.players_max = 350;
+        session.players_max = 200;
     }
     scenario.expect.retain(|expectation| {
         let until_s = expectation.in_window().1.and_then(|(_, until_s)| until_s);

@@ -319,10 +319,6 @@ mod tests {
                 "script[0].run.tag: expected a crowd of players",
             ),
             (
-                at("1", "Spawn(kind: \"npc\", admission: Staff)"),
-                "script[0].run.admission: `admission` does nothing here",
-            ),
-            (
                 at("1", "Spawn(kind: \"npc\", churn_per_s: 1)"),
                 "script[0].run.churn_per_s: `churn_per_s` does nothing here",
             ),

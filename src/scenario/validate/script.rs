@@ -216,18 +216,7 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         | Action::Free { .. }
         | Action::Toggle { .. }
         | Action::Paint { .. } => check_edit(place, action, names),
-        Action::Queue {
-            mode,
-            parties,
-            size,
-        } => {
-            known(&place.field("mode"), "queue", mode, &names.modes)?;
-            within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
-            size.map_or(Ok(()), |size| {
-                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
-            })
-        }
-        Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        Action::Queue { .. } | Action::Cancel { .. } => check_queueing(place, action, names),
         Action::SetLine(line) => check_line(place, *line),
         Action::OpenScene(scene) => check_scene(place, scene),
         Action::CloseScene { scene } => {
@@ -251,6 +240,25 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         | Action::Drain
         | Action::Reopen
         | Action::Release { .. } => Ok(()),
+    }
+}
+
+/// Checks an action about parties in a queue; any other is fine.
+fn check_queueing(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::Queue {
+            mode,
+            parties,
+            size,
+        } => {
+            known(&place.field("mode"), "queue", mode, &names.modes)?;
+            within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
+            size.map_or(Ok(()), |size| {
+                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
+            })
+        }
+        Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        _ => Ok(()),
     }
 }
 
