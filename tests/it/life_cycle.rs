@@ -227,6 +227,30 @@ fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
 }
 
 #[test]
+fn who_waits_for_its_connection_to_be_opened_is_not_taken_for_gone() {
+    let mut run = meadow("opened_per_tick_max: 3", "");
+    let counts = [(); 4].map(|()| {
+        step(&mut run, 1);
+        controlled::<Object>(&mut run)[0]
+    });
+    assert_eq!(counts, [3, 6, 9, 10]);
+    let report = finish(run);
+    let ended = report.sessions.ended;
+    assert_eq!((report.clients.logins, ended.replaced), (10, 0));
+}
+
+#[test]
+fn who_is_sent_away_in_the_tick_of_its_second_login_stays_away() {
+    let run = meadow(
+        "",
+        r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 4)), At(t_s: 1, run: Logout(tag: "people", count: 2)),
+        At(t_s: 1, run: Kick(tag: "people", count: 1, only: [AtLeast(attribute: "health", value: 0)]))"#,
+    );
+    let report = finish(run);
+    assert_eq!(report.objects.players, 8);
+}
+
+#[test]
 fn who_says_nothing_is_idle_and_comes_back_a_little_later() {
     let run = meadow(
         "idle_s_max: 1",
