@@ -26,7 +26,9 @@ pub use crate::matchmaking::{
     MatchmakingSettings, ModeId, QueueMode, QueueRequest, Ticket, TicketParty, TicketPlayer,
     TicketRefused,
 };
-pub use crate::movement::{Arrived, MoveRefused, MovementPlugin, MovementSettings, Speed, Walker};
+pub use crate::movement::{
+    Arrived, Follows, MoveRefused, MovementPlugin, MovementSettings, Speed, Walker,
+};
 pub use crate::nav::{
     NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
 };

@@ -14,39 +14,39 @@ use crate::world::PlayerId;
 /// Every clone is the same: one goes to [`Authentication::new`](crate::session::Authentication::new), one is a resource.
 #[derive(Resource, Clone, Debug, Default)]
 pub struct CrowdAuthenticator {
-    known: Arc<Mutex<Known>>,
+    list: Arc<Mutex<AdmissionList>>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct AdmissionList {
     /// Of synthetic players the class, by the first of those who follow each other in it.
     classes: BTreeMap<PlayerId, AdmissionClass>,
     banned: BTreeSet<IpAddr>,
 }
 
 impl CrowdAuthenticator {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn list(&self) -> MutexGuard<'_, AdmissionList> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From a player on all are of a class, up to the next of whom it is said.
     pub(super) fn classify(&self, first: PlayerId, class: AdmissionClass) {
-        self.known().classes.insert(first, class);
+        self.list().classes.insert(first, class);
     }
 
     /// Connections from an address are refused from now on, whoever they are of. Those that are there stay.
     pub fn ban(&self, address: SocketAddr) {
-        self.known().banned.insert(address.ip());
+        self.list().banned.insert(address.ip());
     }
 
     /// How many addresses are banned.
     #[must_use]
     pub fn banned(&self) -> usize {
-        self.known().banned.len()
+        self.list().banned.len()
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
-        for &address in &self.known().banned {
+        for &address in &self.list().banned {
             let bits = match address {
                 IpAddr::V4(address) => u128::from(address.to_bits()),
                 IpAddr::V6(address) => address.to_bits(),
@@ -63,14 +63,14 @@ impl Authenticator for CrowdAuthenticator {
             answer.refuse();
             return;
         }
-        let known = self.known();
-        let class = known.classes.range(..=login.player).next_back();
+        let list = self.list();
+        let class = list.classes.range(..=login.player).next_back();
         let class = class.map_or(AdmissionClass::Anybody, |(_, &class)| class);
-        drop(known);
+        drop(list);
         answer.accept_as(login.player, class);
     }
 
     fn is_banned(&mut self, address: SocketAddr) -> bool {
-        self.known().banned.contains(&address.ip())
+        self.list().banned.contains(&address.ip())
     }
 }

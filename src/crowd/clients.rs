@@ -16,7 +16,7 @@ use crate::map::SceneMap;
 use crate::movement::Speed;
 use crate::nav::Path;
 use crate::outbox::{MemorySink, Outbox, Sink};
-use crate::session::{Sessions, TransportHandle};
+use crate::session::{SessionClosed, Sessions, TransportHandle};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
 use crate::wire::{ClientId, ClientMessage, ResumeToken, SessionNotice, quantise};
@@ -124,18 +124,8 @@ impl Synthetic {
         }
     }
 
-    /// Finds out what became of its session. Gives the connection that it gives up for another one, if it does.
-    fn look_around(
-        &mut self,
-        sessions: &Sessions,
-        transport: &TransportHandle,
-        tick: u64,
-    ) -> Option<Box<(ClientId, Mirror)>> {
-        let is_over = |client| sessions.get(client).is_none();
-        if self.client.is_some_and(is_over) {
-            // The server ended it: it was behind, say.
-            self.leave(Some(tick + AWAY_TICKS.start));
-        }
+    /// Does what was told or asked of it. Gives the connection that it gives up for another one, if it does.
+    fn react(&mut self, transport: &TransportHandle, tick: u64) -> Option<Box<(ClientId, Mirror)>> {
         if std::mem::take(&mut self.is_refused)
             && let Some(client) = self.leave(Some(tick))
         {
@@ -197,10 +187,11 @@ impl Synthetic {
         }
     }
 
-    /// Its session is over, or its line: it comes back then.
-    const fn leave(&mut self, back_at: Option<u64>) -> Option<ClientId> {
+    /// Its session is over, or its line, if it is there: it comes back then.
+    fn leave(&mut self, back_at: Option<u64>) -> Option<ClientId> {
+        let client = self.client.take()?;
         self.back_at = back_at;
-        self.client.take()
+        Some(client)
     }
 }
 
@@ -384,7 +375,7 @@ impl SyntheticClients {
 pub(super) fn churn(
     mut synthetics: ResMut<SyntheticClients>,
     crowds: Res<Crowds>,
-    (transport, sessions): (Res<TransportHandle>, Res<Sessions>),
+    (transport, mut closed): (Res<TransportHandle>, MessageReader<SessionClosed>),
     mut streams: ResMut<RandomStreams>,
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
 ) {
@@ -426,8 +417,15 @@ pub(super) fn churn(
             }
         }
     }
+    // The server ended these sessions, or never let them begin. A connection that no tick has seen yet is not among them.
+    for client in closed.read().map(|closed| closed.client) {
+        let synthetic = by_client.get(&client).map(|&nth| &mut clients[nth]);
+        if let Some(synthetic) = synthetic.filter(|it| it.client == Some(client)) {
+            synthetic.leave(Some(tick.0 + AWAY_TICKS.start));
+        }
+    }
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        let given_up = synthetic.look_around(&sessions, &transport, tick.0);
+        let given_up = synthetic.react(&transport, tick.0);
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }

@@ -76,3 +76,55 @@ pub fn ban_some(world: &mut World, individuals: &[Entity]) -> usize {
     }
     banned
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crowd::members;
+    use crate::session::Authentication;
+    use crate::testing::TestServer;
+
+    /// The state after something was done to a player or not.
+    fn hash(act: impl Fn(&mut World, &[Entity]) -> usize) -> u64 {
+        let mut server = TestServer::builder().crowd(5).build();
+        let authenticator = server.stats::<CrowdAuthenticator>().clone();
+        let world = server.world_mut();
+        world.insert_resource(Authentication::new(authenticator));
+        server.step(5);
+        let all = members(server.world(), "crowd", None);
+        act(server.world_mut(), &all);
+        server.state_hash()
+    }
+
+    #[test]
+    fn what_befell_a_player_is_in_the_state_hash() {
+        let hashes = [
+            hash(|_, _| 0),
+            hash(|world, all| lose_links(world, &all[..1], 5)),
+            hash(|world, all| lose_links(world, &all[..1], 6)),
+            hash(|world, all| log_in_again(world, &all[..1])),
+            hash(|world, all| kick_some(world, &all[..1])),
+            // As a kick, but for the address that does not come back.
+            hash(|world, all| ban_some(world, &all[..1])),
+        ];
+        let mut different = hashes.to_vec();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), hashes.len());
+    }
+
+    #[test]
+    fn who_has_no_client_that_is_there_is_left_out() {
+        let mut server = TestServer::builder().crowd(5).build();
+        server.step(5);
+        let all = members(server.world(), "crowd", None);
+        let world = server.world_mut();
+        assert_eq!(lose_links(world, &all[..2], 100), 2);
+        server.step(2);
+        let world = server.world_mut();
+        assert_eq!(lose_links(world, &all, 100), 3);
+        server.step(2);
+        let world = server.world_mut();
+        assert_eq!(kick_some(world, &all) + log_in_again(world, &all), 0);
+    }
+}

@@ -37,6 +37,9 @@ pub enum PossessionError {
         /// How many there are for them.
         found: usize,
     },
+    /// There is nobody.
+    #[error("expected somebody to watch, found nobody else")]
+    NobodyToWatch,
     /// There is no room in a scene, or nothing to stand in it.
     #[error(transparent)]
     World(#[from] WorldError),
@@ -88,8 +91,7 @@ pub fn spectate(
     let mut watched = members(world, follow, None);
     watched.retain(|entity| !players.contains(entity));
     if watched.is_empty() {
-        let expected = 1;
-        return Err(PossessionError::TooFew { expected, found: 0 });
+        return Err(PossessionError::NobodyToWatch);
     }
     let mut spectators = 0;
     for (&body, &other) in players.iter().zip(watched.iter().cycle()) {

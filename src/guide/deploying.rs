@@ -36,6 +36,12 @@
 //!   `LoadMeasure::Clock`, and slows that loop down on [`OverloadChanged`](crate::sim::OverloadChanged).
 //! * **Who they are**: nobody is a player by saying so. Give the server an
 //!   [`Authenticator`](crate::session::Authenticator), or have the transport check a token.
+//! * **Who gets in**: [`SessionSettings`](crate::session::SessionSettings) has how many may be inside, how many are let in a tick,
+//!   whose places are kept, and how long a lost line keeps its session. To stop, call
+//!   [`Sessions::drain`](crate::session::Sessions::drain) and go on with ticks until there are no sessions;
+//!   [`reopen`](crate::session::Sessions::reopen) calls it off. Try your limits in a scenario first: `settings: (session: (…))`.
+//! * **Spectators** are objects with a `Viewer`, without a `Viewable`; give the client control of one, and
+//!   [`Follows`](crate::movement::Follows) if it is to go with a player.
 //! * **Warnings** go to `tracing`; without a subscriber (`tracing_subscriber::fmt::init()`) nobody sees them.
 //! * **Whoever falls behind** is logged out with `LogoutReason::Behind`, so that one bad line costs bounded memory.
 //! * **Not deterministic in real time**: `budget_ms`, `wait_for_builds: false` and the arrival of messages depend on the clock.

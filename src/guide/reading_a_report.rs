@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `parameters` | the values that the scenario was played with, those of `--set` among them | it has any |
 //! | `time` | ticks, and how many times faster than real time they went | it nears 1: a server in real time would be late |
+//! | `sessions` | lost links, how many went on, why others ended, the longest line before the door | any befell them |
 //! | `paths` | found, unreachable, capped | many are capped: `npc_nodes_max` is too small for the ways that NPCs go |
 //! | `views` | links now, enters, evictions, the longest list | evictions are many times the enters: the cap is small for the crowd |
 //! | `sync` | packets, bytes a client and second, by kind | bytes are near a line's width |
@@ -22,6 +23,25 @@
 //!
 //! `--json` has every figure, under the names that `Counter` expectations use; `--events` every event a line; `--hashes` the
 //! state after each tick, with which the first differing tick of two runs is found by `cmp`.
+//!
+//! # What befell clients
+//!
+//! `--json` has it under `sessions`, and expectations by these names. Scripts make it happen.
+//!
+//! | figure | counts | the action that does it |
+//! |---|---|---|
+//! | `in_line`, `max_in_line`, `places_told` | players who wait for a place, now and at most; what they were told | `settings.session.players_max` |
+//! | `max_admitted` | the most let in within a tick | `settings.session.admitted_per_tick_max` |
+//! | `links_lost`, `link_dead`, `resumed`, `resumed_by_token` | lost lines, those that are down now, sessions that went on | `LoseLink` |
+//! | `ended.disconnected` | lines that nobody came back over in time, and connections that ended before a login | `LoseLink` for longer than `keep_s` |
+//! | `ended.replaced`, `ended.kicked`, `ended.banned` | sessions that another login or the game ended | `LoginAgain`, `Kick`, `Ban` |
+//! | `ended.idle` | players who said nothing for too long | `messages_per_s: 0` and `settings.session.idle_s_max` |
+//! | `ended.drained` | sessions that a drain ended, and who was turned away meanwhile | `Drain`, until `Reopen` |
+//! | `possessing`, `watching` | players who control what is no player's own, or whose view goes with another's | `Possess`, `Spectate`, until `Release` |
+//! | `ends_told` | clients with a mirror that were told why their session ended | all of them |
+//! | `bad_messages`, `late_inputs` | messages that were refused; inputs that came late or twice | bad lines |
+//!
+//! The scenario `churn` plays all of it: `throng scenario show churn`.
 //!
 //! # What `throng bench` prints
 //!

@@ -101,13 +101,7 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
                 format!("{elsewhere} players of `{tag}` possess something or watch")
             });
         }
-        Action::Drain | Action::Reopen => {
-            let is_draining = world.resource::<Sessions>().is_draining();
-            if is_draining == matches!(action, Action::Drain) {
-                let state = if is_draining { "drained" } else { "open" };
-                foresight.doubt = Some(format!("the server is {state} already"));
-            }
-        }
+        Action::Drain | Action::Reopen => foresight.doubt = is_so_already(world, action),
         Action::SetBehaviour { tag, .. } | Action::Gather { tag, .. } => {
             // Those who come later do it as well.
             let crowds = world.resource::<crowd::Crowds>();
@@ -209,6 +203,17 @@ fn players(world: &World, tag: &str) -> (u64, u64) {
     let tagged = world.resource::<crowd::Crowds>().tagged(tag);
     let counts = tagged.map(|id| synthetics.presence(id));
     counts.fold((0, 0), |sum, (away, there)| (sum.0 + away, sum.1 + there))
+}
+
+/// A server that is to be drained and is, or to be opened and is open.
+fn is_so_already(world: &World, action: &Action) -> Option<String> {
+    let is_draining = world.resource::<Sessions>().is_draining();
+    let state = match action {
+        Action::Drain if is_draining => "drained",
+        Action::Reopen if !is_draining => "open",
+        _ => return None,
+    };
+    Some(format!("the server is {state} already"))
 }
 
 /// A crowd for which its scene has no room.

@@ -19,6 +19,7 @@ mod inbound;
 mod inputs;
 mod instances;
 mod interrupted;
+mod life_cycle;
 mod lines;
 mod manual;
 mod maps;

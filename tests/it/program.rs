@@ -33,10 +33,14 @@ pub const SMALL: &str = r#"Scenario(
 )"#;
 
 /// The figures of a report: groups and what is in each.
-const FIGURES: [(&str, &str); 10] = [
+const FIGURES: [(&str, &str); 11] = [
     ("tick_ms", "mean p50 p99 max"),
     ("objects", "players npcs other peak"),
     ("clients", "now peak logins logouts refused"),
+    (
+        "sessions",
+        "in_line max_in_line max_admitted links_lost resumed possessing watching ends_told",
+    ),
     (
         "paths",
         "requested found unreachable blocked out_of_bounds capped cancelled mean_us p99_us",
@@ -260,7 +264,7 @@ fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
 }
 
 /// The fields of each type of event, besides its tick and scene.
-const FIELDS: [(&str, &str); 21] = [
+const FIELDS: [(&str, &str); 23] = [
     ("scene", "name map width height tile_m cell_m view_cap mode"),
     ("spawn", "id gen kind visibility viewer team x y"),
     ("despawn", "id gen"),
@@ -281,6 +285,8 @@ const FIELDS: [(&str, &str); 21] = [
     ("match", "id mode groups power spread quality"),
     ("login", "client player"),
     ("logout", "client player reason"),
+    ("link_lost", "client player"),
+    ("resume", "client before player"),
     ("pos", "id x y"),
 ];
 
@@ -294,7 +300,8 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
     let text = SMALL
         .replace(
             "script: [",
-            "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),",
+            "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),
+            At(t_s: 1, run: LoseLink(tag: \"people\", count: 3, for_s: 1)),",
         )
         // Nobody plays against four in this queue.
         .replace(

@@ -51,7 +51,7 @@ fn verdicts(report: &Report) -> Vec<Verdict> {
 }
 
 /// What nobody could do in the yard after one second, and what is told of it. The wall is from (5, 5) to (7, 7).
-const FAULTY: [(&str, &str); 19] = [
+const FAULTY: [(&str, &str); 27] = [
     (
         "Despawn(tag: \"late\")",
         "nobody with the tag `late` is there",
@@ -100,6 +100,35 @@ const FAULTY: [(&str, &str); 19] = [
         "Logout(tag: \"people\", count: 30)",
         "expected 30, found that 10 players of `people` are there",
     ),
+    (
+        "LoseLink(tag: \"people\", count: 30)",
+        "expected 30, found that 10 with the tag `people` and a client are there",
+    ),
+    (
+        "LoginAgain(tag: \"late\")",
+        "nobody with the tag `late` and a client is there",
+    ),
+    (
+        "Kick(tag: \"rats\")",
+        "nobody with the tag `rats` and a client is there",
+    ),
+    (
+        "Ban(tag: \"rats\", count: 2)",
+        "expected 2, found that nobody with the tag `rats` and a client is there",
+    ),
+    (
+        "Possess(tag: \"people\", of: \"rats\")",
+        "`rats`: expected 10 that nobody controls, found 5",
+    ),
+    (
+        "Spectate(tag: \"people\", follow: \"late\")",
+        "`late`: expected somebody to watch, found nobody else",
+    ),
+    (
+        "Release(tag: \"people\")",
+        "0 players of `people` possess something or watch",
+    ),
+    ("Reopen", "the server is open already"),
     (
         "SetBehaviour(tag: \"late\", behaviour: Wander(radius_m: 1))",
         "nobody bears the tag `late`",

@@ -12,7 +12,7 @@ use crate::world::{Heading, Object, Position, Velocity, change_scene};
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follows(pub Entity);
 
-type Place = (Object, Position, Velocity, Heading);
+type Pose = (Object, Position, Velocity, Heading);
 
 /// Whether anybody follows another.
 pub(super) fn has_followers(followers: Query<(), With<Follows>>) -> bool {
@@ -23,7 +23,7 @@ pub(super) fn has_followers(followers: Query<(), With<Follows>>) -> bool {
 pub(super) fn follow(
     world: &mut World,
     followers: &mut QueryState<(Entity, &Object, &Follows)>,
-    mut moves: Local<Vec<(u64, Entity, Place)>>,
+    mut moves: Local<Vec<(u64, Entity, Pose)>>,
 ) {
     let all = followers.iter(world);
     moves.extend(all.filter_map(|(entity, object, &Follows(other))| {

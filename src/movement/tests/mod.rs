@@ -1,5 +1,6 @@
 //! The plugin in an app.
 
+mod follow;
 mod hacks;
 mod players;
 mod requests;

@@ -139,6 +139,15 @@ pub(super) enum Event<'a> {
         player: u64,
         reason: &'static str,
     },
+    LinkLost {
+        client: u32,
+        player: u64,
+    },
+    Resume {
+        client: u32,
+        before: u32,
+        player: u64,
+    },
     Overload {
         from: &'static str,
         to: &'static str,

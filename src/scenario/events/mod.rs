@@ -25,7 +25,7 @@ use crate::aoi::ViewEvent;
 use crate::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
 use crate::map::{MapEdited, SceneMap};
 use crate::nav::{Path, PathFailed, PathFound};
-use crate::session::{LoggedIn, LoggedOut};
+use crate::session::{LinkLost, LoggedIn, LoggedOut, Resumed};
 use crate::sim::{OverloadChanged, SimTick, state_hash};
 use crate::sync::{AnnounceScope, Announced};
 use crate::world::{
@@ -163,14 +163,33 @@ pub(in crate::scenario) fn log_overload(
     }
 }
 
-/// Players who came and went.
+/// Players who came and went, and lines that were lost and came back.
 pub(in crate::scenario) fn log_sessions(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut logged_in: MessageReader<LoggedIn>,
+    mut links: (MessageReader<LinkLost>, MessageReader<Resumed>),
     mut logged_out: MessageReader<LoggedOut>,
 ) {
     let tick = tick.0;
+    for lost in links.0.read() {
+        let (client, player) = (lost.client.0, lost.player.0);
+        log.write(tick, None, Event::LinkLost { client, player });
+    }
+    for resumed in links.1.read() {
+        let Resumed {
+            client,
+            before,
+            player,
+            ..
+        } = resumed;
+        let event = Event::Resume {
+            client: client.0,
+            before: before.0,
+            player: player.0,
+        };
+        log.write(tick, None, event);
+    }
     for login in logged_in.read() {
         log.write(
             tick,

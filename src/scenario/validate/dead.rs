@@ -315,6 +315,10 @@ mod tests {
                 "script[0].run.tag: expected a crowd of players",
             ),
             (
+                at("1", "Kick(tag: \"n\")"),
+                "script[0].run.tag: expected a crowd of players",
+            ),
+            (
                 at("1", "Spawn(kind: \"npc\", churn_per_s: 1)"),
                 "script[0].run.churn_per_s: `churn_per_s` does nothing here",
             ),

@@ -216,18 +216,7 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         | Action::Free { .. }
         | Action::Toggle { .. }
         | Action::Paint { .. } => check_edit(place, action, names),
-        Action::Queue {
-            mode,
-            parties,
-            size,
-        } => {
-            known(&place.field("mode"), "queue", mode, &names.modes)?;
-            within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
-            size.map_or(Ok(()), |size| {
-                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
-            })
-        }
-        Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        Action::Queue { .. } | Action::Cancel { .. } => check_queueing(place, action, names),
         Action::SetLine(line) => check_line(place, *line),
         Action::OpenScene(scene) => check_scene(place, scene),
         Action::CloseScene { scene } => {
@@ -237,12 +226,8 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
             known(&place.field("to"), "scene", to, &names.all_scenes)?;
             check_area(&place.field("at"), at)
         }
-        Action::LoseLink { for_s, .. } => {
-            within(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
-        }
-        Action::Possess { of: other, .. } => known(&place.field("of"), "tag", other, &names.tags),
-        Action::Spectate { follow, .. } => {
-            known(&place.field("follow"), "tag", follow, &names.tags)
+        Action::LoseLink { .. } | Action::Possess { .. } | Action::Spectate { .. } => {
+            check_on_players(place, action, names)
         }
         Action::Despawn { .. }
         | Action::Hide { .. }
@@ -255,6 +240,39 @@ fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(),
         | Action::Drain
         | Action::Reopen
         | Action::Release { .. } => Ok(()),
+    }
+}
+
+/// Checks an action about parties in a queue; any other is fine.
+fn check_queueing(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::Queue {
+            mode,
+            parties,
+            size,
+        } => {
+            known(&place.field("mode"), "queue", mode, &names.modes)?;
+            within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
+            size.map_or(Ok(()), |size| {
+                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
+            })
+        }
+        Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        _ => Ok(()),
+    }
+}
+
+/// Checks an action that is about players and something else; any other is fine.
+fn check_on_players(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::LoseLink { for_s, .. } => {
+            within(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
+        }
+        Action::Possess { of, .. } => known(&place.field("of"), "tag", of, &names.tags),
+        Action::Spectate { follow, .. } => {
+            known(&place.field("follow"), "tag", follow, &names.tags)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -466,6 +484,42 @@ mod tests {
         );
         let many = "Seeing(\"mob\"), ".repeat(17);
         refuses(&only(&many), "run.only", "expected at most 16 items");
+    }
+
+    #[test]
+    fn what_befalls_players_must_be_possible() {
+        let at = |action: &str| format!("At(t_s: 1, run: {action})");
+        for good in [
+            "LoseLink(tag: \"people\", for_s: 0)",
+            "LoginAgain(tag: \"people\", count: 1, pick: Random)",
+            "Kick(tag: \"people\")",
+            "Ban(tag: \"people\", only: [Seeing(\"mob\")])",
+            "Drain",
+            "Reopen",
+            "Possess(tag: \"people\", of: \"mob\")",
+            "Spectate(tag: \"people\", follow: \"people\")",
+            "Release(tag: \"people\", count: 2)",
+        ] {
+            assert_eq!(told(&at(good), ""), "ok", "{good}");
+        }
+        for (action, place, message) in [
+            ("LoseLink(tag: \"people\", for_s: -1)", "for_s", "expected"),
+            ("LoseLink(tag: \"people\", for_s: NaN)", "for_s", "expected"),
+            ("Kick(tag: \"peple\")", "tag", "unknown tag `peple`"),
+            (
+                "Possess(tag: \"people\", of: \"mop\")",
+                "of",
+                "unknown tag `mop`, did you mean `mob`?",
+            ),
+            (
+                "Spectate(tag: \"people\", follow: \"\")",
+                "follow",
+                "unknown tag ``",
+            ),
+            ("Release(tag: \"x\")", "tag", "unknown tag `x`"),
+        ] {
+            refuses(&at(action), &format!("run.{place}"), message);
+        }
     }
 
     #[test]

@@ -338,4 +338,10 @@ fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
     }
     assert!(app.world().resource::<Sessions>().is_empty());
     assert_eq!(objects(&mut app), 0);
+    let ends = app.world().resource::<SessionStats>().ends;
+    assert!(ends.drained >= 3, "{ends:?}");
+    // It was not for good.
+    app.world_mut().resource_mut::<Sessions>().reopen();
+    let back = log_in(&mut app, 1);
+    assert_eq!(state(&app, back), Some(SessionState::InWorld));
 }

@@ -1,0 +1,346 @@
+//! Promise: a client's life is what a scenario says of it: lines are lost and come back, players log in twice, are thrown out,
+//! stand in line, steer and watch others; and where any of it does not happen, the scenario that plays it says so.
+
+use bevy_ecs::prelude::*;
+use throng::movement::{Follows, Walker};
+use throng::prelude::{ControlledBy, Sessions, Viewer};
+use throng::scenario::{self, Action, Cue, Report, Scenario, ScenarioRun, SessionFigures, Verdict};
+use throng::world::{Object, Position};
+
+use crate::rig::{Play, assert_expectations, play_out, scenario_of, start};
+
+/// Ten players with mirrors on a meadow of 20 m × 20 m, and five rats.
+fn meadow(session: &str, script: &str) -> ScenarioRun {
+    let text = format!(
+        r#"Scenario(name: "meadow", duration_s: 6, settings: (session: ({session})),
+scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0))),
+    Scene(name: "b", map: Generate(Random(width_tiles: 40, height_tiles: 40, fill: 0)))],
+cast: [Crowd(tag: "people", kind: "player", count: 10, clients: 1, party_size: 5, behaviour: Wander(radius_m: 5)),
+    Crowd(tag: "rats", count: 5, behaviour: Wander(radius_m: 5))],
+script: [{script}],
+expect: [MirrorsEqual, ViewsStable, ViewsWithinCap])"#
+    );
+    let play = Play {
+        threads: 1,
+        ticks: 120,
+        ..Play::default()
+    };
+    start(scenario_of(&text), play)
+}
+
+/// Plays so many ticks.
+fn step(run: &mut ScenarioRun, ticks: u64) {
+    for _ in 0..ticks {
+        assert!(run.step().unwrap());
+    }
+}
+
+/// Plays what is left; all that is expected holds.
+fn finish(mut run: ScenarioRun) -> Report {
+    while run.step().unwrap() {}
+    let report = run.finish().unwrap();
+    assert_expectations(&report);
+    report
+}
+
+/// How many of the objects that clients control have a component, and how many have not.
+fn controlled<T: Component>(run: &mut ScenarioRun) -> [usize; 2] {
+    let world = run.server().world_mut();
+    let mut all = world.query_filtered::<Has<T>, With<ControlledBy>>();
+    let with = all.iter(world).filter(|&has| has).count();
+    [with, all.iter(world).count() - with]
+}
+
+fn sessions(run: &mut ScenarioRun) -> usize {
+    run.server().world().resource::<Sessions>().len()
+}
+
+#[test]
+fn a_lost_line_comes_back_with_its_session_or_too_late_with_another() {
+    let mut run = meadow(
+        "keep_s: 1",
+        r#"At(t_s: 1, run: LoseLink(tag: "people", count: 4, for_s: 0.5)),
+        At(t_s: 3, run: LoseLink(tag: "people", count: 2, for_s: 2))"#,
+    );
+    step(&mut run, 25);
+    // The objects of all stay, four of them of nobody who is there.
+    let objects = controlled::<Object>(&mut run);
+    assert_eq!((sessions(&mut run), objects), (10, [10, 0]));
+    let report = finish(run);
+    let found = report.sessions;
+    assert_eq!((found.links_lost, found.link_dead), (6, 0));
+    assert_eq!((found.resumed, found.resumed_by_token), (4, 4));
+    // Those whose time was over logged in anew, over another connection than the one that knew no session.
+    assert_eq!((found.ended.resumed, found.ended.disconnected), (4, 4));
+    assert_eq!((report.clients.logins, report.clients.logouts), (12, 2));
+    assert_eq!((report.clients.now, report.objects.players), (10, 10));
+}
+
+#[test]
+fn who_comes_back_does_so_from_another_address() {
+    let script = r#"At(t_s: 1, run: LoseLink(tag: "people", count: 3, for_s: 0.5))"#;
+    let mut run = meadow("", script);
+    let addresses = |run: &mut ScenarioRun| {
+        let sessions = run.server().world().resource::<Sessions>();
+        let all = sessions.iter();
+        let mut all: Vec<_> = all
+            .map(|(_, session)| (session.player, session.address.unwrap().ip()))
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    step(&mut run, 10);
+    let before = addresses(&mut run);
+    step(&mut run, 30);
+    let after = addresses(&mut run);
+    let both = || before.iter().zip(&after);
+    assert!(both().all(|(old, new)| old.0 == new.0));
+    assert_eq!(both().filter(|(old, new)| old.1 != new.1).count(), 3);
+}
+
+#[test]
+fn a_second_login_a_kick_and_a_ban_end_sessions_and_each_is_told() {
+    let run = meadow(
+        "",
+        r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 3)), At(t_s: 2, run: Kick(tag: "people", count: 2)),
+        At(t_s: 2, run: Ban(tag: "people", count: 4, only: [AtLeast(attribute: "health", value: 0)]))"#,
+    );
+    let report = finish(run);
+    let SessionFigures {
+        ended,
+        ends_told,
+        addresses_banned,
+        ..
+    } = report.sessions;
+    assert_eq!((ended.replaced, ended.kicked, addresses_banned), (3, 2, 4));
+    // The banned ones try again every two seconds, and are turned away each time.
+    assert_eq!((ended.banned, report.clients.refused), (8, 8));
+    assert_eq!(ends_told, 3 + 2 + 8);
+    assert_eq!((report.clients.logins, report.objects.players), (15, 6));
+}
+
+#[test]
+fn players_steer_what_is_nobodys_and_let_go_of_it_without_connecting_anew() {
+    let mut run = meadow(
+        "",
+        r#"At(t_s: 1, run: Possess(tag: "people", count: 3, of: "rats")),
+        At(t_s: 4, run: Release(tag: "people", count: 2))"#,
+    );
+    step(&mut run, 22);
+    // Three rats have eyes and no will of their own; three players stand by.
+    let steered = |run: &mut ScenarioRun| {
+        let world = run.server().world_mut();
+        let mut npcs = world.query_filtered::<Has<Walker>, With<ControlledBy>>();
+        assert!(npcs.iter(world).all(|walks| !walks));
+        let mut free = world.query_filtered::<(), (With<Walker>, Without<Viewer>)>();
+        let free = free.iter(world).count();
+        let players = world.resource::<throng::world::Players>();
+        let own: Vec<Entity> = players.iter().map(|(_, own)| own).collect();
+        let mut all = world.query_filtered::<(Entity, &Position), With<ControlledBy>>();
+        let all = all.iter(world).filter(|(entity, _)| !own.contains(entity));
+        (free, all.map(|(_, at)| *at).collect::<Vec<_>>())
+    };
+    let before = steered(&mut run);
+    assert_eq!((before.0, before.1.len()), (2, 3));
+    assert_eq!(controlled::<Viewer>(&mut run), [10, 0]);
+    step(&mut run, 40);
+    assert_ne!(steered(&mut run).1, before.1, "their players walk them");
+    let report = finish(run);
+    let found = report.sessions;
+    assert_eq!((found.possessing, found.watching), (1, 0));
+    assert_eq!((report.clients.logins, report.clients.logouts), (10, 0));
+    assert_eq!((report.objects.players, report.objects.npcs), (10, 5));
+}
+
+#[test]
+fn spectators_have_no_object_and_go_wherever_the_others_do() {
+    let mut run = meadow(
+        "idle_s_max: 3",
+        r#"At(t_s: 1, run: Spectate(tag: "people", count: 4, follow: "rats")),
+        At(t_s: 2, run: ChangeScene(tag: "rats", to: "b")), At(t_s: 5, run: Release(tag: "people", count: 3))"#,
+    );
+    let are_there = |run: &mut ScenarioRun| {
+        let world = run.server().world_mut();
+        let mut views = world.query::<(&Follows, &Object, &Position)>();
+        let is_there = |(follows, view, at): (&Follows, &Object, &Position)| {
+            let other = world.get::<Object>(follows.0).unwrap();
+            let place = world.get::<Position>(follows.0).unwrap();
+            (view.scene(), *at) == (other.scene(), *place)
+        };
+        views.iter(world).map(is_there).collect::<Vec<bool>>()
+    };
+    step(&mut run, 30);
+    assert_eq!(are_there(&mut run), [true; 4]);
+    // In another scene now; and who only watches is not idle.
+    step(&mut run, 60);
+    assert_eq!(are_there(&mut run), [true; 4]);
+    assert_eq!(controlled::<Follows>(&mut run), [4, 6]);
+    let report = finish(run);
+    let found = report.sessions;
+    assert_eq!((found.watching, found.ended.idle), (1, 0));
+    assert_eq!((report.clients.logins, report.clients.logouts), (10, 0));
+    assert_eq!(report.tags["people"], 9);
+}
+
+#[test]
+fn with_a_session_goes_what_it_steers_and_its_own_object_too() {
+    let mut run = meadow(
+        "",
+        r#"At(t_s: 1, run: Possess(tag: "people", of: "rats")), At(t_s: 2, run: Kick(tag: "rats"))"#,
+    );
+    // Ten wanted five; and rats have clients as long as they are steered.
+    while run.step().unwrap() {}
+    let report = run.finish().unwrap();
+    assert_eq!(report.script_fault_count, 1);
+    let kicked = report.sessions.ended.kicked;
+    assert_eq!((kicked, report.objects.npcs), (5, 0));
+    assert_eq!((report.clients.logins, report.objects.players), (15, 10));
+}
+
+#[test]
+fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
+    let mut run = meadow(
+        "players_max: 8, places_kept: (0, 0, 0, 2), admitted_per_tick_max: 2",
+        r#"At(t_s: 0.5, run: Spawn(tag: "moderators", kind: "player", count: 2, clients: 1, admission: Staff)),
+        At(t_s: 3, run: Drain), At(t_s: 3.5, run: Reopen)"#,
+    );
+    step(&mut run, 1);
+    assert_eq!(controlled::<Object>(&mut run), [2, 0]);
+    step(&mut run, 8);
+    // Nobody takes the places that are kept for others,
+    assert_eq!(controlled::<Object>(&mut run), [6, 0]);
+    step(&mut run, 40);
+    // who go past the line.
+    assert_eq!(controlled::<Object>(&mut run), [8, 0]);
+    assert_eq!(sessions(&mut run), 12);
+    step(&mut run, 20);
+    assert_eq!(sessions(&mut run), 0);
+    let report = finish(run);
+    let found = report.sessions;
+    assert_eq!((found.max_admitted, found.in_line), (2, 4));
+    assert_eq!(report.objects.players, 8);
+    assert_eq!(report.tags["moderators"], 2);
+    assert!(
+        found.ended.drained >= 12 && found.places_told >= 8,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn who_waits_for_its_connection_to_be_opened_is_not_taken_for_gone() {
+    let mut run = meadow("opened_per_tick_max: 3", "");
+    let counts = [(); 4].map(|()| {
+        step(&mut run, 1);
+        controlled::<Object>(&mut run)[0]
+    });
+    assert_eq!(counts, [3, 6, 9, 10]);
+    let report = finish(run);
+    let ended = report.sessions.ended;
+    assert_eq!((report.clients.logins, ended.replaced), (10, 0));
+}
+
+#[test]
+fn who_is_sent_away_in_the_tick_of_its_second_login_stays_away() {
+    let run = meadow(
+        "",
+        r#"At(t_s: 1, run: LoginAgain(tag: "people", count: 4)), At(t_s: 1, run: Logout(tag: "people", count: 2)),
+        At(t_s: 1, run: Kick(tag: "people", count: 1, only: [AtLeast(attribute: "health", value: 0)]))"#,
+    );
+    let report = finish(run);
+    assert_eq!(report.objects.players, 8);
+}
+
+#[test]
+fn who_says_nothing_is_idle_and_comes_back_a_little_later() {
+    let run = meadow(
+        "idle_s_max: 1",
+        r#"At(t_s: 1, run: Spawn(tag: "sleepers", kind: "player", count: 2, clients: 1, messages_per_s: 0))"#,
+    );
+    let report = finish(run);
+    let found = report.sessions;
+    assert_eq!((found.ended.idle, found.ends_told), (4, 4));
+}
+
+/// What of the churn does not hold, played for so many seconds with fewer players and something changed.
+fn broken(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
+    let mut loaded = scenario::load("churn").unwrap();
+    let scenario = &mut loaded.scenario;
+    let sailors = scenario
+        .cast
+        .iter_mut()
+        .find(|crowd| crowd.tag == "sailors");
+    sailors.unwrap().count = 200;
+    if let Some(session) = &mut scenario.settings.session {
+        session.players_max = 200;
+    }
+    scenario.expect.retain(|expectation| {
+        let until_s = expectation.in_window().1.and_then(|(_, until_s)| until_s);
+        until_s.is_none_or(|until_s| until_s <= seconds as f64)
+    });
+    change(scenario);
+    let play = Play {
+        threads: 2,
+        ticks: seconds * 20,
+        ..Play::default()
+    };
+    let report = play_out(loaded, play);
+    let broken = report.expectations.into_iter();
+    let broken = broken.filter(|judged| judged.verdict == Verdict::Broken);
+    broken.map(|judged| judged.text).collect()
+}
+
+/// Those of some figures that stand in no text.
+fn unnamed<'a>(texts: &[String], figures: &[&'a str]) -> Vec<&'a str> {
+    let is_named = |figure: &str| texts.iter().any(|text| text.contains(figure));
+    let figures = figures.iter().copied();
+    figures.filter(|figure| !is_named(figure)).collect()
+}
+
+#[test]
+fn a_life_in_which_nothing_happens_is_found() {
+    assert_eq!(broken(3, |_| ()), Vec::<String>::new());
+    // Everybody is let in at once.
+    let open = broken(3, |scenario| scenario.settings.session = None);
+    let of_line = ["max_admitted", "in_line", "places_told"];
+    assert!(unnamed(&open, &of_line).is_empty(), "{open:?}");
+    // Staff stands in line like anybody.
+    let anybody = broken(3, |scenario| {
+        for cue in &mut scenario.script {
+            if let Cue::At {
+                run: Action::Spawn(crowd),
+                ..
+            } = cue
+            {
+                crowd.admission = Default::default();
+            }
+        }
+    });
+    let staff = ["tags.harbourmasters"];
+    assert!(unnamed(&anybody, &staff).is_empty(), "{anybody:?}");
+    // Lost lines end sessions, nobody is idle, and half of the script is left out.
+    let dull = broken(13, |scenario| {
+        if let Some(session) = &mut scenario.settings.session {
+            (session.keep_s, session.idle_s_max) = (0.0, 0.0);
+        }
+        scenario.script.retain(|cue| {
+            use Action::{Ban, Kick, LoginAgain, Release};
+            let run = cue.action();
+            !matches!(
+                run,
+                Ban { .. } | Kick { .. } | LoginAgain { .. } | Release { .. }
+            )
+        });
+    });
+    let missed = [
+        "sessions.resumed at",
+        "resumed_by_token",
+        "ended.replaced",
+        "ended.kicked",
+        "ended.banned",
+        "ended.idle",
+        "ends_told",
+        "sessions.possessing at most 0",
+        "sessions.watching at most 0",
+    ];
+    assert!(unnamed(&dull, &missed).is_empty(), "{dull:?}");
+}
