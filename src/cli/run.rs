@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::color::broken_text;
 use super::escape::escaped;
+use super::memory_table::memory_table;
 use super::outputs::{RunFile, check_outputs, check_writable, empty, open};
 use super::picture::draw_crowd;
 use super::set::Set;
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
+use crate::memory::process_memory;
 use crate::scenario::{
     self, Behaviours, Expectation, Judged, Loaded, Mistake, Report, RunOptions, Scenario,
     ScenarioRun as Playing, TimeJudging, Verdict,
@@ -78,6 +80,11 @@ pub(super) struct Run {
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
+    /// Tell what each module holds in memory
+    ///
+    /// --json has it anyway.
+    #[arg(long)]
+    memory: bool,
     #[command(flatten)]
     store: RunStore,
     /// Refuse a scenario of which there is something to warn; exit code 1 when a
@@ -171,6 +178,12 @@ impl Run {
             print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
         } else if !quiet {
             print(&table(&report, all_ticks))?;
+            if self.memory {
+                let objects = &report.objects;
+                let all = objects.players + objects.npcs + objects.other;
+                let per = [all, objects.players, report.views.links];
+                print(&memory_table(&report.memory, per))?;
+            }
         }
         if quiet {
             wrong_lines(&report, all_ticks)
@@ -264,7 +277,7 @@ impl Run {
                 (false, true) => TimeJudging::Never,
                 (false, false) => TimeJudging::AsWritten,
             },
-            memory: Some(rss_bytes),
+            memory: Some(process_memory),
             configure: Vec::new(),
             at_end: Vec::new(),
         })
@@ -281,11 +294,6 @@ fn play(playing: &mut Playing, quiet: bool) -> io::Result<()> {
     }
     bar.finish_and_clear();
     Ok(())
-}
-
-/// What the process has in memory.
-fn rss_bytes() -> Option<u64> {
-    memory_stats::memory_stats().map(|stats| stats.physical_mem as u64)
 }
 
 fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {

@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::quota::{ClientQuota, QuotaPerTick, Tokens};
+use crate::memory::MemoryUse;
 use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId, MessageClass};
 
 /// Messages of players that are taken before one of a newcomer is, where both wait.
@@ -651,6 +652,23 @@ impl MessageQueue {
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.counters
+    }
+}
+
+impl MemoryUse for MessageQueue {
+    fn heap_bytes(&self) -> usize {
+        let spilled = self
+            .nodes
+            .iter()
+            .map(|node| node.message.bytes.heap_bytes());
+        spilled.sum::<usize>()
+            + self.nodes.heap_bytes()
+            + self.lanes.heap_bytes()
+            + self.players.heap_bytes()
+            + self.newcomers.heap_bytes()
+            + self.refused.heap_bytes()
+            + self.ended.heap_bytes()
+            + self.flooding.heap_bytes()
     }
 }
 

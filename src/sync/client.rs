@@ -16,6 +16,7 @@
 
 mod away;
 mod digest;
+mod memory;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

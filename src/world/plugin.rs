@@ -11,6 +11,7 @@ use super::{
     SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Unplaced,
     Velocity,
 };
+use crate::memory::MemoryAppExt;
 use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
 
 /// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
@@ -42,6 +43,15 @@ impl Plugin for WorldPlugin {
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()
             .init_resource::<Parties>()
+            .count_memory::<Scenes>("world")
+            .count_memory::<Players>("world")
+            .count_memory::<Parties>("world")
+            .count_component_memory::<SceneObjects>("world")
+            .count_message_memory::<Spawned>("world")
+            .count_message_memory::<Despawned>("world")
+            .count_message_memory::<AffiliationChanged>("world")
+            .count_message_memory::<Teleported>("world")
+            .count_message_memory::<MoveInput>("world")
             .add_observer(player_placed)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
