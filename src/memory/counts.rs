@@ -84,6 +84,7 @@ pub fn allocations() -> u64 {
 }
 
 /// Counts a block; gives the tag that it is counted under.
+#[cfg(feature = "count-alloc")]
 pub(super) fn add(bytes: usize) -> usize {
     let own = THREAD_TAG.get();
     let tag = if own == 0 {
@@ -99,6 +100,7 @@ pub(super) fn add(bytes: usize) -> usize {
 }
 
 /// Takes a block from the count of its tag.
+#[cfg(feature = "count-alloc")]
 pub(super) fn subtract(tag: usize, bytes: usize) {
     let count = &COUNTS[tag % TAGS_MAX];
     count.bytes.fetch_sub(bytes, Relaxed);

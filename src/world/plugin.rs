@@ -39,19 +39,11 @@ impl Plugin for WorldPlugin {
             .register_type::<TeamId>()
             .register_type::<PartyId>()
             .register_type::<GuildId>();
+        count_memory(app);
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()
             .init_resource::<Parties>()
-            .count_memory::<Scenes>("world")
-            .count_memory::<Players>("world")
-            .count_memory::<Parties>("world")
-            .count_component_memory::<SceneObjects>("world")
-            .count_message_memory::<Spawned>("world")
-            .count_message_memory::<Despawned>("world")
-            .count_message_memory::<AffiliationChanged>("world")
-            .count_message_memory::<Teleported>("world")
-            .count_message_memory::<MoveInput>("world")
             .add_observer(player_placed)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
@@ -114,6 +106,18 @@ impl Plugin for WorldPlugin {
     fn finish(&self, app: &mut App) {
         sim::finish(app);
     }
+}
+
+fn count_memory(app: &mut App) {
+    app.count_memory::<Scenes>("world")
+        .count_memory::<Players>("world")
+        .count_memory::<Parties>("world")
+        .count_component_memory::<SceneObjects>("world")
+        .count_message_memory::<Spawned>("world")
+        .count_message_memory::<Despawned>("world")
+        .count_message_memory::<AffiliationChanged>("world")
+        .count_message_memory::<Teleported>("world")
+        .count_message_memory::<MoveInput>("world");
 }
 
 /// A player that was spawned has its place now.
