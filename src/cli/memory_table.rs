@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::scenario::Memory;
+use crate::scenario::{HeldBlocks, LeakFigures, Memory};
 
 /// Modules by size, each also by object, player and link of the run's end, of which there are `per`; then what else the process has
 /// grown by. 80 columns.
@@ -62,6 +62,53 @@ fn by_size(memory: &Memory) -> Vec<(&'static str, u64)> {
         .collect();
     modules.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     modules
+}
+
+/// What a run did not give back, by function. 80 columns but for names and callers.
+pub(super) fn leak_lines(leaks: &LeakFigures) -> String {
+    let mut text = format!(
+        "\nheld after everybody left: {:.0} kB; the largest:",
+        leaks.held_bytes as f64 / 1e3
+    );
+    write_sites(&mut text, &leaks.held, false);
+    text.push_str("\n\nkept for each of those who left:");
+    write_sites(&mut text, &leaks.growing, true);
+    let outlived = leaks.outlived_bytes as f64 / 1e3;
+    let _ = write!(
+        text,
+        "\n\noutlived the server: {outlived:.0} kB; not of Bevy:"
+    );
+    write_sites(&mut text, &leaks.leaked, true);
+    if leaks.lost_blocks > 0 {
+        let _ = write!(
+            text,
+            "\n\n{} blocks were not followed: the table was full of larger ones",
+            leaks.lost_blocks
+        );
+    }
+    text
+}
+
+fn write_sites(text: &mut String, sites: &[HeldBlocks], with_callers: bool) {
+    if sites.is_empty() {
+        text.push_str(" nothing");
+    }
+    for site in sites {
+        let HeldBlocks {
+            blocks,
+            bytes,
+            thread,
+            function,
+            callers,
+        } = site;
+        let _ = write!(
+            text,
+            "\n{bytes:>12} B in {blocks:>6} blocks, thread {thread}: {function}"
+        );
+        for caller in callers.iter().filter(|_| with_callers) {
+            let _ = write!(text, "\n{:>14}by {caller}", "");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::color::broken_text;
 use super::escape::escaped;
-use super::memory_table::memory_table;
+use super::memory_table::{leak_lines, memory_table};
 use super::outputs::{RunFile, check_outputs, check_writable, empty, open};
 use super::picture::draw_crowd;
 use super::set::Set;
@@ -85,6 +85,12 @@ pub(super) struct Run {
     /// --json has it anyway.
     #[arg(long)]
     memory: bool,
+    /// Expect `NoLeaks`: after the run everybody leaves, and nothing stays
+    ///
+    /// Shows what was not given back, by function. For a program built with
+    /// --features cli,leak-track.
+    #[arg(long)]
+    leaks: bool,
     #[command(flatten)]
     store: RunStore,
     /// Refuse a scenario of which there is something to warn; exit code 1 when a
@@ -153,6 +159,14 @@ impl Run {
         if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
             expect.push(Expectation::NoIdleCues);
         }
+        if self.leaks && !cfg!(feature = "leak-track") {
+            return Err(Failure::new(
+                "--leaks: this program does not follow allocations; build one with `--features cli,leak-track`",
+            ));
+        }
+        if self.leaks && !expect.contains(&Expectation::NoLeaks) {
+            expect.push(Expectation::NoLeaks);
+        }
         let mut files = Vec::new();
         let mut options = self.options(&mut files)?;
         let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
@@ -183,6 +197,9 @@ impl Run {
                 let all = objects.players + objects.npcs + objects.other;
                 let per = [all, objects.players, report.views.links];
                 print(&memory_table(&report.memory, per))?;
+            }
+            if let Some(leaks) = &report.leaks {
+                print(&leak_lines(leaks))?;
             }
         }
         if quiet {

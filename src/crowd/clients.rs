@@ -72,6 +72,13 @@ pub struct SyntheticClients {
 }
 
 impl SyntheticClients {
+    /// Lets clients forget what they hold of the world: for when they are not to come back.
+    pub fn forget_mirrors(&mut self) {
+        for client in &mut self.clients {
+            client.mirror = Mirror::default();
+        }
+    }
+
     /// A sink through which the mirrors get their packets; to be given to the outbox.
     #[must_use]
     pub fn sink(&self) -> Box<dyn Sink> {

@@ -13,16 +13,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::live_blocks::{FRAMES_MAX, LiveBlocks};
 
-/// Rows of the table: 32,768 blocks, 9 MB once they are used.
-const ROWS: usize = 1 << 12;
+/// Rows of the table: 131,072 blocks, 37 MB once they are used.
+const ROWS: usize = 1 << 14;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static BLOCKS: Mutex<LiveBlocks<ROWS>> = Mutex::new(LiveBlocks::new());
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// Whether this thread is in the hook, or reports: what it allocates there is not kept.
+    /// Whether this thread is in the hook, or reports: neither what it allocates nor what it frees there is looked at.
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Whether what this thread allocates is not kept.
+    static IS_UNTRACKED: Cell<bool> = const { Cell::new(false) };
     /// Threads in the order of their first allocation that was kept; 0 before that.
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
@@ -62,6 +64,18 @@ const CONTAINERS: [&str; 9] = [
     "std",
 ];
 
+/// Crates, or how their names begin, that stand below this one and the game: Bevy, its executor, logs.
+const FOREIGN: [&str; 8] = [
+    "async_",
+    "bevy_",
+    "concurrent_queue",
+    "crossbeam",
+    "event_listener",
+    "futures_lite",
+    "std::",
+    "tracing",
+];
+
 impl LiveSite {
     /// The function that asked for it: the innermost one that is no container's; the innermost one of all if there is none.
     #[must_use]
@@ -70,11 +84,14 @@ impl LiveSite {
         own.or(self.functions.first()).map(String::as_str)
     }
 
-    /// Whether this crate asked for it, and not what it stands on.
+    /// Whether this crate or the game asked for it, and not what they stand on, which keeps a little for good.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        self.function()
-            .is_some_and(|name| path_of(name).starts_with("throng::"))
+        let foreign = |name: &str| {
+            let path = path_of(name);
+            FOREIGN.into_iter().any(|home| path.starts_with(home))
+        };
+        self.function().is_some_and(|name| !foreign(name))
     }
 }
 
@@ -152,7 +169,7 @@ pub fn live_sites() -> LiveSites {
 }
 
 pub(super) fn on_alloc(address: usize, bytes: usize) {
-    if !IS_ON.load(Relaxed) || IS_INSIDE.get() {
+    if !IS_ON.load(Relaxed) || IS_INSIDE.get() || IS_UNTRACKED.get() {
         return;
     }
     inside(|| {
@@ -172,7 +189,15 @@ pub(super) fn on_free(address: usize) {
     inside(|| table().remove(address));
 }
 
-/// What this thread allocates in `work` is not kept.
+/// Keeps nothing of what this thread allocates in `work`: for what is to outlive the search for leaks, such as its report.
+pub fn untracked<T>(work: impl FnOnce() -> T) -> T {
+    let before = IS_UNTRACKED.replace(true);
+    let result = work();
+    IS_UNTRACKED.set(before);
+    result
+}
+
+/// Calls of the allocator by this thread in `work` are nobody's business here.
 fn inside<T>(work: impl FnOnce() -> T) -> T {
     let before = IS_INSIDE.replace(true);
     let result = work();

@@ -37,6 +37,6 @@ pub use counts::{
     with_thread_tag,
 };
 #[cfg(feature = "leak-track")]
-pub use leaks::{LiveSite, LiveSites, live_sites, stop_tracking_leaks, track_leaks};
+pub use leaks::{LiveSite, LiveSites, live_sites, stop_tracking_leaks, track_leaks, untracked};
 pub use os::{ProcessMemory, process_memory};
 pub use plugin::{MemoryAppExt, memory_by_module};

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use serde::Serialize;
 
 use super::battles::BattlesStats;
+use super::leaks::LeakFigures;
 use super::watch::Watch;
 use crate::aoi::AoiStats;
 use crate::crowd::SyntheticClients;
@@ -56,6 +57,9 @@ pub struct Report {
     pub outbox: OutboxFigures,
     pub overload: OverloadFigures,
     pub memory: Memory,
+    /// What was not given back, where `NoLeaks` is expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaks: Option<LeakFigures>,
     pub expectations: Vec<Judged>,
     /// How often cues ran.
     pub script_cues_run: u64,

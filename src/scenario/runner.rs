@@ -13,9 +13,10 @@ use super::capture::PacketLog;
 use super::checks::{self, Evidence, TimeJudging};
 use super::events::{self, EventLog};
 use super::faults::ScriptFault;
+use super::leaks;
 use super::load::Loaded;
 use super::report::{self, MemoryBefore, ObjectFigures, Report, StartUp};
-use super::schema::Scenario;
+use super::schema::{Expectation, Scenario};
 use super::script::{CueDeeds, ScenarioScript, run_script};
 use super::stage::{self, Stage};
 use super::text::{Mistake, Problem, ScenarioError, ValuePath};
@@ -37,6 +38,9 @@ const REST_TICKS_MAX: u64 = 4000;
 
 /// Ticks beyond a heartbeat in which clients come to hold what the server holds.
 const SETTLE_TICKS: u64 = 8;
+
+/// Ticks after everybody has left in which what was kept for them is given back.
+const QUIET_TICKS: u64 = 256;
 
 /// Simulated seconds of start-up, whose ticks are timed by themselves.
 const START_UP_S: f64 = 1.0;
@@ -87,6 +91,7 @@ pub struct ScenarioRun {
     time: TimeJudging,
     memory: Option<fn() -> Option<ProcessMemory>>,
     memory_before: MemoryBefore,
+    follows_leaks: bool,
     start_up: Option<StartUp>,
     /// When the report is needed as it is then, and what it was.
     snapshot_ticks: BTreeSet<u64>,
@@ -164,6 +169,7 @@ impl ScenarioRun {
             time: options.time,
             memory: options.memory,
             memory_before,
+            follows_leaks: false,
             start_up: None,
             snapshot_ticks: checks::snapshot_ticks(scenario).collect(),
             snapshots: BTreeMap::new(),
@@ -232,13 +238,19 @@ impl ScenarioRun {
         self.peak_objects = self.peak_objects.max(objects);
         self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
         let tick = self.tick();
-        if tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64 && tick < self.ticks {
+        let is_started = tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64;
+        if is_started && self.loaded.scenario.expect.contains(&Expectation::NoLeaks) {
+            self.follows_leaks = true;
+            leaks::begin();
+        }
+        if is_started && tick < self.ticks {
             let mut timings = self.server.world_mut().resource_mut::<TickTimings>();
             self.start_up = Some(report::start_up(&timings, tick));
             timings.reset();
         }
         if self.snapshot_ticks.contains(&tick) {
-            let figures = serde_json::to_value(self.figures()).map_err(io::Error::other)?;
+            let figures = leaks::apart(|| serde_json::to_value(self.figures()));
+            let figures = figures.map_err(io::Error::other)?;
             self.snapshots.insert(tick, figures);
         }
         Ok(true)
@@ -258,9 +270,17 @@ impl ScenarioRun {
     /// # Errors
     /// When events, hashes or packets could not be written.
     pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
-        let report = self.judge_unless(is_interrupted);
+        let mut report = leaks::apart(|| self.judge_unless(is_interrupted));
         let world = self.server.world_mut();
         self.at_end.into_iter().for_each(|end| end(world));
+        if let Ok(report) = &mut report
+            && report.interrupted.is_none()
+            && self.follows_leaks
+        {
+            self.snapshots.clear();
+            report.leaks = Some(leaks::look_for(self.server, QUIET_TICKS));
+            checks::judge_leaks(&self.loaded.scenario, report, self.time);
+        }
         report
     }
 
@@ -363,6 +383,7 @@ impl ScenarioRun {
             outbox: report::outbox(world),
             overload: report::overload(world),
             memory,
+            leaks: None,
             expectations: Vec::new(),
             script_cues_run: cues_run,
             script_fault_count: fault_count,
