@@ -300,11 +300,11 @@ fn leaks_of<M>(
 }
 
 #[derive(Resource, Default)]
-struct Hoard(Vec<Box<u64>>);
+struct Hoard(Vec<Vec<u8>>);
 
 /// Keeps something for every tick, while the server lives.
 fn keep(mut hoard: ResMut<Hoard>) {
-    hoard.0.push(Box::new(7));
+    hoard.0.push(vec![7; 8]);
 }
 
 fn idle(_: Res<Hoard>) {}

@@ -67,7 +67,7 @@ const CONTAINERS: [&str; 9] = [
 /// Crates, or how their names begin, that stand below this one and the game: Bevy, its executor, logs.
 const FOREIGN: [&str; 8] = [
     "async_",
-    "bevy_",
+    "bevy",
     "concurrent_queue",
     "crossbeam",
     "event_listener",

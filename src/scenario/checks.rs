@@ -70,7 +70,7 @@ impl Finding {
         }
     }
 
-    /// Whether nothing was kept that nobody needs any more.
+    /// Whether nothing was kept that nobody needs any more; known when the world is gone.
     fn of_leaks(found: Option<&LeakFigures>) -> Self {
         // Without the allocator that tells of its calls none is known.
         let Some(found) = found.filter(|_| allocations() > 0) else {
@@ -275,7 +275,6 @@ fn find(
             let found = figures.of("sync.bytes").unwrap_or(0.0) / seconds;
             Finding::of(found < *bytes, format!("{found:.0} bytes/s"))
         }
-        // Known when the world is gone.
         Expectation::NoLeaks => Finding::of_leaks(None),
         Expectation::HashIs(hash) => {
             Finding::of(report.state_hash == *hash, report.state_hash.clone())
