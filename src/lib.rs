@@ -19,6 +19,7 @@
 //! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `cli` | the program, with all of the above |
+//! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
 //!
@@ -52,6 +53,7 @@
 //! |---|---|
 //! | [`sim`] | the tick itself: sets, heartbeat, clocks, workers, randomness, state hash, timings |
 //! | [`world`] | scenes, objects and their ids, kinds, positions, players, teams, parties, guilds |
+//! | [`memory`] | what the memory is used for: by module, by set, and what was never freed |
 //! | [`map`] | obstacle maps, regions, edits, file formats, the generator |
 //! | [`wire`] | bytes to messages and back, in both directions; the page for who writes a client |
 //! | [`inbox`] | *Ingest*: messages from clients, bounded |
@@ -98,6 +100,7 @@ pub mod inbox;
 pub mod instance;
 pub mod map;
 pub mod matchmaking;
+pub mod memory;
 pub mod movement;
 pub mod nav;
 pub mod outbox;

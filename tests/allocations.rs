@@ -1,23 +1,21 @@
-//! After warm-up nothing is allocated by the pure cores, and by a whole app nothing that grows with the number of objects. A
-//! binary of its own, because the allocator is the whole process's.
-#![expect(
-    unsafe_code,
-    reason = "an allocator that counts cannot be written without"
-)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+//! After warm-up nothing is allocated by the pure cores, and by a whole app nothing that grows with the number of objects; modules
+//! account for what objects take; what is never freed is found with who allocated it. A binary of its own, because the allocator
+//! is the whole process's.
+use std::alloc::System;
 
 use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
 use bevy_ecs::prelude::*;
+use bevy_ecs::system::ScheduleSystem;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
 use throng::inbox::{InboxLimits, MessageQueue};
+use throng::memory::{self, CountingAllocator, LiveSite, LiveSites, memory_by_module};
 use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
+use throng::scenario::{Loaded, RunOptions, ScenarioRun, Verdict};
 use throng::session::{Connected, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
 use throng::sync::SlotMasks;
@@ -25,44 +23,22 @@ use throng::sync::{AttributeSpec, Cadence, ReplicateAppExt, SyncStats};
 use throng::wire::{ClientId, Encoding};
 use throng::world::{KindId, Object, Position, SceneSpec, Velocity, open_scene, spawn_object};
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-/// The system's allocator, counted.
-struct Counting;
-
-// SAFETY: every call is passed on as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);
 
 /// Allocations of so many calls.
 fn allocations(calls: u32, mut call: impl FnMut()) -> u64 {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = memory::allocations();
     (0..calls).for_each(|_| call());
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    memory::allocations() - before
 }
 
 /// The only test here: others would allocate beside it.
 #[test]
-fn what_is_warm_allocates_nothing_that_grows() {
+fn memory_is_warm_accounted_for_and_not_leaked() {
+    a_leak_is_found_by_the_function_that_planted_it();
+    a_run_that_keeps_what_it_took_is_told_by_whom();
+    modules_account_for_what_objects_take();
     a_warm_outbox_allocates_nothing();
     a_warm_inbox_and_warm_masks_allocate_nothing();
     a_whole_app_allocates_nothing_that_grows_with_its_objects();
@@ -199,4 +175,150 @@ fn a_whole_app_allocates_nothing_that_grows_with_its_objects() {
         "in 100 ticks: {few} with 200 players, {many} with 600"
     );
     assert!(few < 100 * 30, "{few} in 100 ticks");
+}
+
+/// What an app with so many players takes after 100 ticks: as counted, and as its modules say.
+fn taken(players: u32) -> [f64; 2] {
+    let before = memory::allocated().bytes;
+    let (mut app, _clients) = app_of(players);
+    (0..100).for_each(|_| app.update());
+    let allocated = memory::allocated().bytes - before;
+    let modules = memory_by_module(app.world()).into_values();
+    [allocated, modules.sum()].map(|bytes| bytes as f64)
+}
+
+fn modules_account_for_what_objects_take() {
+    // What a server has without any players, schedules above all, is in neither difference.
+    let (few, many) = (taken(100), taken(500));
+    let [allocated, modules] = [0, 1].map(|nth| many[nth] - few[nth]);
+    assert!(
+        (0.95..1.05).contains(&(modules / allocated)),
+        "400 players more take {allocated} bytes, and modules tell of {modules}"
+    );
+}
+
+/// What is planted: never freed.
+#[inline(never)]
+fn plant(blocks: usize) {
+    for _ in 0..blocks {
+        std::mem::forget(std::hint::black_box(vec![1u8; 1_000]));
+    }
+}
+
+/// What is no leak.
+#[inline(never)]
+fn borrow(blocks: usize) {
+    for _ in 0..blocks {
+        drop(std::hint::black_box(vec![1u8; 2_000]));
+    }
+}
+
+fn a_leak_is_found_by_the_function_that_planted_it() {
+    let planted_by = |found: &LiveSites| -> Vec<LiveSite> {
+        let names = |site: &&LiveSite| {
+            site.function()
+                .is_some_and(|name| name.ends_with("::plant"))
+        };
+        found.sites.iter().filter(names).cloned().collect()
+    };
+    plant(7);
+    memory::track_leaks();
+    plant(100);
+    borrow(100);
+    let mut grown = Vec::new();
+    (0..1_000u32).for_each(|nth| grown.push(nth));
+    std::thread::spawn(|| plant(50)).join().unwrap();
+    memory::stop_tracking_leaks();
+    plant(7);
+    let found = memory::live_sites();
+    let planted = planted_by(&found);
+    let sizes = planted.iter().map(|site| (site.blocks, site.bytes));
+    assert_eq!(
+        Vec::from_iter(sizes),
+        [(100, 100_000), (50, 50_000)],
+        "{found:#?}"
+    );
+    assert_ne!(planted[0].thread, planted[1].thread);
+    assert!(
+        planted[0]
+            .functions
+            .iter()
+            .any(|name| name.contains("a_leak_is_found"))
+    );
+    assert!(planted[0].is_ours());
+    let has = |name: &str| {
+        let mut sites = found.sites.iter();
+        sites.any(|site| {
+            site.functions
+                .iter()
+                .any(|function| function.ends_with(name))
+        })
+    };
+    assert!(!has("::borrow"));
+    assert_eq!(found.lost, 0);
+    // A list that grew is there once, as large as it is.
+    assert!(
+        found
+            .sites
+            .iter()
+            .any(|site| (site.blocks, site.bytes) == (1, 4 * grown.capacity()))
+    );
+    // Nothing is kept of before, and what is freed meanwhile is forgotten.
+    memory::track_leaks();
+    drop(grown);
+    let kept = vec![0u8; 3_000];
+    assert_eq!(
+        memory::live_sites()
+            .sites
+            .iter()
+            .map(|site| site.bytes)
+            .sum::<usize>(),
+        3_000
+    );
+    drop(kept);
+    memory::stop_tracking_leaks();
+    assert_eq!(memory::live_sites(), LiveSites::default());
+}
+
+/// What came of `NoLeaks` in a run of players who come and go, with a system added to it.
+fn leaks_of<M>(
+    system: impl IntoScheduleConfigs<ScheduleSystem, M> + Send + 'static,
+) -> (Verdict, String) {
+    let text = r#"Scenario(name: "inn", duration_s: 4, scenes: [Scene(name: "inn")],
+        cast: [Crowd(tag: "guests", kind: "player", count: 30, clients: 1, churn_per_s: 10, attributes_per_s: 1)], expect: [NoLeaks])"#;
+    let options = RunOptions {
+        configure: vec![Box::new(|app| {
+            app.init_resource::<Hoard>()
+                .add_systems(FixedUpdate, system.in_set(SimSystems::First));
+        })],
+        ..RunOptions::default()
+    };
+    let mut run = ScenarioRun::new(Loaded::from_text("inn.ron", text).unwrap(), options).unwrap();
+    while run.step().unwrap() {}
+    let judged = run.finish().unwrap().expectations.swap_remove(0);
+    (judged.verdict, judged.found)
+}
+
+#[derive(Resource, Default)]
+struct Hoard(Vec<Vec<u8>>);
+
+/// Keeps something for every tick, while the server lives.
+fn keep(mut hoard: ResMut<Hoard>) {
+    hoard.0.push(vec![7; 8]);
+}
+
+fn idle(_: Res<Hoard>) {}
+
+/// Keeps it for good.
+fn lose(_: Res<Hoard>) {
+    plant(1);
+}
+
+fn a_run_that_keeps_what_it_took_is_told_by_whom() {
+    let (verdict, found) = leaks_of(idle);
+    assert_eq!((verdict, &*found), (Verdict::Holds, "nothing is left"));
+    for (who, (verdict, found)) in [("::keep", leaks_of(keep)), ("::plant", leaks_of(lose))] {
+        assert_eq!(verdict, Verdict::Broken);
+        assert!(found.ends_with(who), "{found}");
+    }
 }

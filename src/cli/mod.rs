@@ -38,6 +38,7 @@ mod escape;
 mod image;
 mod manual;
 mod map;
+mod memory_table;
 mod outputs;
 mod path;
 mod picture;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::color::broken_text;
 use super::escape::escaped;
+use super::memory_table::{leak_lines, memory_table};
 use super::outputs::{RunFile, check_outputs, check_writable, empty, open};
 use super::picture::draw_crowd;
 use super::set::Set;
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
+use crate::memory::process_memory;
 use crate::scenario::{
     self, Behaviours, Expectation, Judged, Loaded, Mistake, Report, RunOptions, Scenario,
     ScenarioRun as Playing, SessionFigures, TimeJudging, Verdict,
@@ -78,6 +80,17 @@ pub(super) struct Run {
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
+    /// Tell what each module holds in memory
+    ///
+    /// --json has it anyway.
+    #[arg(long)]
+    memory: bool,
+    /// Expect `NoLeaks`: after the run everybody leaves, and nothing stays
+    ///
+    /// Shows what was not given back, by function. For a program built with
+    /// --features cli,leak-track.
+    #[arg(long)]
+    leaks: bool,
     #[command(flatten)]
     store: RunStore,
     /// Refuse a scenario of which there is something to warn; exit code 1 when a
@@ -146,6 +159,14 @@ impl Run {
         if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
             expect.push(Expectation::NoIdleCues);
         }
+        if self.leaks && !cfg!(feature = "leak-track") {
+            return Err(Failure::new(
+                "--leaks: this program does not follow allocations; build one with `--features cli,leak-track`",
+            ));
+        }
+        if self.leaks && !expect.contains(&Expectation::NoLeaks) {
+            expect.push(Expectation::NoLeaks);
+        }
         let mut files = Vec::new();
         let mut options = self.options(&mut files)?;
         let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
@@ -171,6 +192,15 @@ impl Run {
             print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
         } else if !quiet {
             print(&table(&report, all_ticks))?;
+            if self.memory {
+                let objects = &report.objects;
+                let all = objects.players + objects.npcs + objects.other;
+                let per = [all, objects.players, report.views.links];
+                print(&memory_table(&report.memory, per))?;
+            }
+            if let Some(leaks) = &report.leaks {
+                print(&leak_lines(leaks))?;
+            }
         }
         if quiet {
             wrong_lines(&report, all_ticks)
@@ -264,7 +294,7 @@ impl Run {
                 (false, true) => TimeJudging::Never,
                 (false, false) => TimeJudging::AsWritten,
             },
-            memory: Some(rss_bytes),
+            memory: Some(process_memory),
             configure: Vec::new(),
             at_end: Vec::new(),
         })
@@ -281,11 +311,6 @@ fn play(playing: &mut Playing, quiet: bool) -> io::Result<()> {
     }
     bar.finish_and_clear();
     Ok(())
-}
-
-/// What the process has in memory.
-fn rss_bytes() -> Option<u64> {
-    memory_stats::memory_stats().map(|stats| stats.physical_mem as u64)
 }
 
 fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {

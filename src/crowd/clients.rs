@@ -13,6 +13,7 @@ use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
 use crate::inbox::{Connected, DisconnectReason};
 use crate::map::SceneMap;
+use crate::memory::{MemoryUse, each};
 use crate::movement::Speed;
 use crate::nav::Path;
 use crate::outbox::{MemorySink, Outbox, Sink};
@@ -224,6 +225,13 @@ pub struct SyntheticClients {
 }
 
 impl SyntheticClients {
+    /// Lets clients forget what they hold of the world: for when they are not to come back.
+    pub fn forget_mirrors(&mut self) {
+        for client in &mut self.clients {
+            client.mirror = Mirror::default();
+        }
+    }
+
     /// A sink through which the mirrors get their packets; to be given to the outbox.
     #[must_use]
     pub fn sink(&self) -> Box<dyn Sink> {
@@ -650,4 +658,17 @@ pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
         .chain(differences)
         .map(|(player, what)| format!("the mirror of player {}: {what}", player.0));
     (compared().count(), errors.take(max).collect())
+}
+
+impl MemoryUse for SyntheticClients {
+    fn heap_bytes(&self) -> usize {
+        let mirrors = self.clients.iter().map(|client| &client.mirror);
+        each(mirrors)
+            + self.line.heap_bytes()
+            + self.clients.heap_bytes()
+            + self.by_client.heap_bytes()
+            + self.churn_due.heap_bytes()
+            + self.lines.heap_bytes()
+            + self.buffer.heap_bytes()
+    }
 }

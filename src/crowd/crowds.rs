@@ -7,6 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::behaviour::{Behaviour, Idle};
 use super::place::CrowdArea;
 use crate::aoi::ViewCaps;
+use crate::memory::MemoryUse;
 use crate::nav::Path;
 use crate::session::AdmissionClass;
 use crate::sim::StateHasher;
@@ -198,6 +199,13 @@ pub fn rest(world: &mut World) {
     world.resource_mut::<Crowds>().resting = true;
     let mut paths = world.query::<&mut Path>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
+}
+
+impl MemoryUse for Crowds {
+    fn heap_bytes(&self) -> usize {
+        let members = self.all.iter().map(|crowd| crowd.members.heap_bytes());
+        members.sum::<usize>() + self.all.heap_bytes()
+    }
 }
 
 #[cfg(test)]

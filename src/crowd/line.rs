@@ -10,6 +10,7 @@ use foldhash::fast::FixedState;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
+use crate::memory::{MemoryUse, each};
 use crate::outbox::Frames;
 use crate::sim::StateHasher;
 use crate::wire::{Channel, ClientId, PacketHeader, Reader};
@@ -143,6 +144,13 @@ impl ModelledLines {
         self.sent += 1;
         self.under_way
             .insert((arrives, self.sent), (client, packet.to_vec()));
+    }
+}
+
+impl MemoryUse for ModelledLines {
+    fn heap_bytes(&self) -> usize {
+        let frames = self.under_way.values().map(|(_, bytes)| bytes);
+        each(frames) + self.under_way.heap_bytes() + self.reliable_until.heap_bytes()
     }
 }
 

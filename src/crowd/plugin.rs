@@ -18,6 +18,7 @@ use super::spawn::spawn_member;
 use crate::directory::{Directory, PlayerLoaded};
 use crate::instance::InstanceSystems;
 use crate::map::SceneMap;
+use crate::memory::MemoryAppExt;
 use crate::movement::{MoveRefused, MovementPlugin, Walker};
 use crate::nav::Path;
 use crate::session::{LoggedIn, control};
@@ -46,6 +47,8 @@ impl Plugin for CrowdPlugin {
             .init_resource::<SyntheticClients>()
             .init_resource::<LineSpec>()
             .init_resource::<CrowdAuthenticator>()
+            .count_memory::<SyntheticClients>("crowd")
+            .count_memory::<Crowds>("crowd")
             .add_systems(
                 FixedPreUpdate,
                 (

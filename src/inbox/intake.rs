@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::queue::{DisconnectReason, InboxLimits, MessageQueue, Refused};
+use crate::memory::MemoryUse;
 use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 use crate::world::PlayerId;
 
@@ -198,6 +199,13 @@ impl Intake {
     /// Takes what was kept since the last time.
     pub fn take_record(&mut self) -> Vec<TransportEvent> {
         self.record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl MemoryUse for Intake {
+    fn heap_bytes(&self) -> usize {
+        let record = self.record.as_ref();
+        record.map_or(0, MemoryUse::heap_bytes) + self.queue.heap_bytes() + self.new.heap_bytes()
     }
 }
 

@@ -10,6 +10,7 @@ use super::budget::{BudgetRule, MessageCosts};
 use super::intake::Intake;
 use super::queue::{InboxCounters, InboxLimits};
 use super::quota::ClientQuota;
+use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{self, Growth, HashAppExt, WorkAppExt};
 
 /// The bounded queue of inbound messages; sessions drain it in `Ingest`.
@@ -29,6 +30,7 @@ impl Plugin for InboxPlugin {
         app.register_type::<InboxSettings>();
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
+            .count_memory::<Inbox>("inbox")
             .reckon_work({
                 let mut handled = Growth::default();
                 move |world, _| {
@@ -154,4 +156,10 @@ impl Inbox {
 /// Locks the intake. Whoever panicked with it in hand left it whole between two calls, or at worst lost a message.
 pub(crate) fn lock(intake: &Mutex<Intake>) -> MutexGuard<'_, Intake> {
     intake.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryUse for Inbox {
+    fn heap_bytes(&self) -> usize {
+        size_of::<Intake>() + self.intake().heap_bytes()
+    }
 }

@@ -22,6 +22,7 @@ use thiserror::Error;
 
 use self::lane::{Backlog, Lane};
 use super::quota::{ClientQuota, QuotaPerTick, Tokens};
+use crate::memory::MemoryUse;
 use crate::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
 /// Messages of players that are taken before one of a newcomer is, where both wait.
@@ -484,5 +485,17 @@ impl MessageQueue {
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.counters
+    }
+}
+
+impl MemoryUse for MessageQueue {
+    fn heap_bytes(&self) -> usize {
+        self.backlog.heap_bytes()
+            + self.lanes.heap_bytes()
+            + self.players.heap_bytes()
+            + self.newcomers.heap_bytes()
+            + self.refused.heap_bytes()
+            + self.ended.heap_bytes()
+            + self.flooding.heap_bytes()
     }
 }

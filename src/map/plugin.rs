@@ -1,6 +1,7 @@
 //! Maps of scenes: shared, edited while running, settled in slices, and whoever depends on one learns which rectangle
 //! changed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bevy_app::{App, FixedUpdate, Plugin};
@@ -9,6 +10,7 @@ use glam::{IVec2, Vec2};
 use tracing::warn;
 
 use super::{MapError, TileEdit, TileMap, TileRect};
+use crate::memory::MemoryAppExt;
 use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::{Scene, SceneId, Scenes, WorldPlugin};
 
@@ -35,6 +37,7 @@ impl Plugin for MapPlugin {
             return;
         }
         app.add_message::<MapEdited>()
+            .count_memory_by("map", map_bytes)
             .add_observer(tell_misfit)
             .add_systems(
                 FixedUpdate,
@@ -221,6 +224,19 @@ fn settle_maps(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
             Arc::make_mut(&mut map.map).settle(settle_share(unsettled));
         }
     }
+}
+
+/// The maps of all scenes, those that share one counted once.
+fn map_bytes(world: &World) -> usize {
+    let Some(mut maps) = world.try_query::<&SceneMap>() else {
+        return 0;
+    };
+    let maps = maps
+        .iter(world)
+        .map(|map| (Arc::as_ptr(&map.map).addr(), &map.map));
+    let maps = BTreeMap::from_iter(maps).into_values();
+    maps.map(|map| size_of::<TileMap>() + map.memory().total_bytes())
+        .sum()
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ use self::queue::take_requests;
 use self::request::AskedEntities;
 use self::travel::answer_travels;
 use crate::map::{MapEdited, MapPlugin, SceneMap};
+use crate::memory::MemoryAppExt;
 use crate::sim::{self, Growth, HashAppExt, SimSystems, SimTick, WorkAppExt};
 use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
@@ -83,6 +84,10 @@ impl Plugin for NavPlugin {
             .init_resource::<NavStats>()
             .init_resource::<AskedEntities>()
             .init_resource::<Navigator>()
+            .count_memory::<Navigator>("nav")
+            .count_memory::<NavStats>("nav")
+            .count_component_memory::<Path>("nav")
+            .count_message_memory::<PathFound>("nav")
             .add_message::<PathFound>()
             .add_message::<PathFailed>()
             .configure_sets(FixedUpdate, NavSystems::ClearStale.in_set(SimSystems::Move))

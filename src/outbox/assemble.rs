@@ -2,6 +2,7 @@
 //!
 //! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard.
 
+use crate::memory::MemoryUse;
 use crate::wire::{Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter};
 
 use super::batch::{LineHead, LineView};
@@ -160,6 +161,12 @@ impl Assembler {
             .collect();
         self.next = 0;
         shard
+    }
+}
+
+impl MemoryUse for Assembler {
+    fn heap_bytes(&self) -> usize {
+        self.writer.heap_bytes() + self.clients.heap_bytes()
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Cost: 8 bytes a span, no allocation after warm-up.
 
+use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
 
 /// Set in a span's start when it lies in its line's own bytes.
@@ -419,6 +420,21 @@ impl Batch {
     pub fn clear(&mut self) {
         self.shared.clear();
         self.parts.iter_mut().for_each(BatchPart::clear);
+    }
+}
+
+impl MemoryUse for BatchPart {
+    fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes()
+            + self.reliable.heap_bytes()
+            + self.unreliable.heap_bytes()
+            + self.lines.heap_bytes()
+    }
+}
+
+impl MemoryUse for Batch {
+    fn heap_bytes(&self) -> usize {
+        self.shared.heap_bytes() + self.parts.heap_bytes() + each(&self.parts)
     }
 }
 

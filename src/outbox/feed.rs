@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::batch::{Batch, CloseReason, LineHead, LineView};
 use super::frame::{LINE_HEAD_BYTES, begin_lines, write_line, write_reliable, write_shared};
 use super::ring::{RingFull, RingWriter};
+use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
 
 /// Closed clients that are remembered, so that late lines for them are not sent; then the lowest is forgotten.
@@ -333,6 +334,19 @@ impl Spill {
     fn most(&self) -> (ClientId, usize) {
         let most = self.clients.iter().rev().max_by_key(|&(_, &bytes)| bytes);
         most.map_or((ClientId(0), 0), |(&client, &bytes)| (client, bytes))
+    }
+}
+
+impl MemoryUse for Feed {
+    fn heap_bytes(&self) -> usize {
+        let waiting = self.spill.frames.iter().map(|(_, bytes)| bytes);
+        each(waiting)
+            + self.spill.frames.heap_bytes()
+            + self.writer.heap_bytes()
+            + self.closed.heap_bytes()
+            + self.disconnected.heap_bytes()
+            + self.mine.heap_bytes()
+            + self.frame.heap_bytes()
     }
 }
 

@@ -8,6 +8,7 @@ use super::batch::{CloseReason, LineHead, LineView};
 use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
 use super::sink::Sink;
+use crate::memory::{MemoryUse, each};
 use crate::sim::StateHasher;
 use crate::wire::{ClientId, PacketTotals};
 
@@ -178,6 +179,16 @@ fn send_frame(
         }
     }
     (written, ended)
+}
+
+impl MemoryUse for LineModels {
+    fn heap_bytes(&self) -> usize {
+        let waiting = self
+            .lines
+            .values()
+            .map(|line| line.waiting.heap_bytes() + each(&line.waiting));
+        self.lines.heap_bytes() + waiting.sum::<usize>()
+    }
 }
 
 #[cfg(test)]

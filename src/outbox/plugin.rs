@@ -13,6 +13,7 @@ use super::feed::SpillLimits;
 use super::line_model::LineModels;
 use super::sender::{SenderCounters, SenderSpec, Senders};
 use super::sink::{CountingSink, SharedSink, Sink};
+use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick};
 use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketTotals};
 
@@ -39,6 +40,7 @@ impl Plugin for OutboxPlugin {
         app.register_type::<OutboxSettings>();
         app.init_resource::<OutboxSettings>()
             .init_resource::<Outbox>()
+            .count_memory::<Outbox>("outbox")
             .init_resource::<OutboxStats>()
             .add_message::<ClientBehind>()
             .add_systems(FixedUpdate, send.in_set(SimSystems::Send))
@@ -395,6 +397,18 @@ fn send(
         *stats = OutboxStats::of(*inline, counters, sink.errors());
     }
     batch.clear();
+}
+
+impl MemoryUse for Outbox {
+    fn heap_bytes(&self) -> usize {
+        self.batch.heap_bytes()
+            + self.assembler.heap_bytes()
+            + self.models.heap_bytes()
+            + self
+                .threads
+                .as_ref()
+                .map_or(0, |threads| threads.senders.heap_bytes())
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@
 use rtrb::chunks::WriteChunk;
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::memory::MemoryUse;
+
 /// Bytes before a message: its length.
 pub const FRAMING_BYTES: usize = 4;
 
@@ -220,6 +222,12 @@ fn extend_in_pieces(to: &mut Vec<u8>, from: &[u8]) {
     to.reserve(from.len());
     for piece in from.chunks(COPY_BYTES_MAX) {
         to.extend_from_slice(piece);
+    }
+}
+
+impl MemoryUse for RingWriter {
+    fn heap_bytes(&self) -> usize {
+        self.capacity + self.gathered.heap_bytes()
     }
 }
 

@@ -18,6 +18,7 @@ use super::frame::{Frame, FrameLine};
 use super::handover::{is_taken, take_until_abandoned};
 use super::ring::ring;
 use super::sink::Sink;
+use crate::memory::MemoryUse;
 use crate::wire::{ClientId, PacketTotals};
 
 /// Between two looks at a thread that is waited for.
@@ -255,6 +256,19 @@ impl SenderWorker {
         tell(&progress.messages, self.written.messages);
         tell(&progress.too_long, self.written.too_long);
         tell(&progress.errors, self.sink.errors());
+    }
+}
+
+impl MemoryUse for Senders {
+    fn heap_bytes(&self) -> usize {
+        let feeds = self.shards.iter().map(|shard| {
+            shard
+                .feed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .heap_bytes()
+        });
+        feeds.sum::<usize>() + self.shards.heap_bytes()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::batch::CloseReason;
+use crate::memory::MemoryUse;
 use crate::wire::{Channel, ClientId};
 
 /// Takes packets as they leave the server.
@@ -157,6 +158,19 @@ impl Sink for SharedSink {
 
     fn errors(&self) -> u64 {
         self.with(|sink| sink.errors())
+    }
+}
+
+impl MemoryUse for Frames {
+    fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes() + self.ends.heap_bytes()
+    }
+}
+
+impl MemoryUse for MemorySink {
+    fn heap_bytes(&self) -> usize {
+        let kept = self.kept();
+        kept.frames.heap_bytes() + kept.closed.heap_bytes()
     }
 }
 

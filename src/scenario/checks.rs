@@ -8,6 +8,7 @@ use bevy_ecs::prelude::*;
 use serde_json::Value;
 
 use super::counters;
+use super::leaks::LeakFigures;
 use super::report::{Judged, Report, Verdict};
 use super::schema::{Expectation, Scenario, TickLimit};
 use super::watch::{TickSpan, Watch, Watched};
@@ -15,6 +16,7 @@ use crate::aoi::{AoiStats, SceneInterest, validate_views};
 use crate::crowd::{SyntheticClients, mirror_errors};
 use crate::inbox::Inbox;
 use crate::matchmaking::Matchmaker;
+use crate::memory::allocations;
 use crate::nav::NavStats;
 use crate::outbox::Outbox;
 use crate::session::{SessionStats, Sessions};
@@ -68,6 +70,32 @@ impl Finding {
         }
     }
 
+    /// Whether nothing was kept that nobody needs any more; known when the world is gone.
+    fn of_leaks(found: Option<&LeakFigures>) -> Self {
+        // Without the allocator that tells of its calls none is known.
+        let Some(found) = found.filter(|_| allocations() > 0) else {
+            return Self::unused("allocations were not followed");
+        };
+        let LeakFigures {
+            leaked,
+            growing,
+            lost_blocks,
+            ..
+        } = found;
+        let Some(first) = leaked.iter().chain(growing).next() else {
+            let lost = match lost_blocks {
+                0 => String::new(),
+                lost => format!("; {lost} small blocks were not followed"),
+            };
+            return Self::of(true, format!("nothing is left{lost}"));
+        };
+        let found = format!(
+            "{} bytes in {} blocks of {}",
+            first.bytes, first.blocks, first.function
+        );
+        Self::of(false, found)
+    }
+
     fn not_at_rest() -> Self {
         Self::of(false, "the run did not come to rest")
     }
@@ -100,6 +128,15 @@ pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
         .iter()
         .map(|expectation| TickSpan::of(expectation, scenario.tick_hz));
     spans.flat_map(|span| [Some(span.after), span.until].into_iter().flatten())
+}
+
+/// Judges what was not given back, now that the world is gone.
+pub(super) fn judge_leaks(scenario: &Scenario, report: &mut Report, time: TimeJudging) {
+    let expect = scenario.expect.iter().zip(&mut report.expectations);
+    for (expectation, of) in expect.filter(|(expectation, _)| **expectation == Expectation::NoLeaks)
+    {
+        *of = judged(expectation, Finding::of_leaks(report.leaks.as_ref()), time);
+    }
 }
 
 /// Judges every expectation, now that everything is at rest, and that no cue of the script failed.
@@ -238,6 +275,7 @@ fn find(
             let found = figures.of("sync.bytes").unwrap_or(0.0) / seconds;
             Finding::of(found < *bytes, format!("{found:.0} bytes/s"))
         }
+        Expectation::NoLeaks => Finding::of_leaks(None),
         Expectation::HashIs(hash) => {
             Finding::of(report.state_hash == *hash, report.state_hash.clone())
         }

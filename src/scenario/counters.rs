@@ -95,14 +95,21 @@ const GROUPS: [FigureGroup; 16] = [
 ];
 
 /// Figures that are the process's.
-const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes");
+const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes grown_bytes");
+
+/// What each module holds.
+const OF_MODULES: FigureGroup = (
+    "memory.by_module.",
+    "",
+    "aoi crowd ecs inbox map nav outbox scenario session sim sync world",
+);
 
 /// The names of all figures of a run with these modes of matchmaking and these tags.
 pub(super) fn names<'a>(
     modes: impl IntoIterator<Item = &'a str>,
     tags: impl IntoIterator<Item = &'a str>,
 ) -> Vec<String> {
-    let groups = GROUPS.iter().chain([&OF_THE_PROCESS]);
+    let groups = GROUPS.iter().chain([&OF_THE_PROCESS, &OF_MODULES]);
     let plain = groups.flat_map(|&(group, growing, others)| {
         let names = growing.split_whitespace().chain(others.split_whitespace());
         names.map(move |name| format!("{group}{name}"))
@@ -161,6 +168,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::memory::ProcessMemory;
     use crate::scenario::{Loaded, RunOptions, ScenarioRun};
 
     /// The report of a run of 1.5 s with one mode of matchmaking.
@@ -169,7 +177,12 @@ mod tests {
         let loaded = Loaded::from_text("x.ron", text).unwrap();
         let options = RunOptions {
             ticks: Some(30),
-            memory: Some(|| Some(7)),
+            memory: Some(|| {
+                Some(ProcessMemory {
+                    resident_bytes: 7,
+                    ..ProcessMemory::default()
+                })
+            }),
             ..RunOptions::default()
         };
         let mut run = ScenarioRun::new(loaded, options).unwrap();

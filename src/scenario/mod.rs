@@ -30,6 +30,7 @@
 //! | `events/` | the event log, a JSON object a line |
 //! | `faults.rs` | cues that could not do what they say |
 //! | `json_schema/` | the JSON Schema of scenarios |
+//! | `leaks.rs` | whether a run gives back all that it took |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
 //! | `read.rs` | reading the text of a scenario, within a limit |
 //! | `report.rs` | the figures of a run |
@@ -60,6 +61,7 @@ mod counters;
 mod events;
 mod faults;
 mod json_schema;
+mod leaks;
 mod load;
 mod read;
 pub mod report;
@@ -82,6 +84,7 @@ pub use checks::TimeJudging;
 pub use events::EventLog;
 pub use faults::ScriptFault;
 pub use json_schema::json_schema;
+pub use leaks::{HeldBlocks, LeakFigures};
 pub use load::{Loaded, Review, load, load_with, parse};
 pub use read::SCENARIO_BYTES_MAX;
 pub use report::{Judged, Memory, Report, SessionFigures, Verdict};

@@ -13,9 +13,10 @@ use super::capture::PacketLog;
 use super::checks::{self, Evidence, TimeJudging};
 use super::events::{self, EventLog};
 use super::faults::ScriptFault;
+use super::leaks;
 use super::load::Loaded;
-use super::report::{self, Memory, ObjectFigures, Report, StartUp};
-use super::schema::Scenario;
+use super::report::{self, MemoryBefore, ObjectFigures, Report, StartUp};
+use super::schema::{Expectation, Scenario};
 use super::script::{CueDeeds, ScenarioScript, run_script};
 use super::stage::{self, Stage};
 use super::text::{Mistake, Problem, ScenarioError, ValuePath};
@@ -24,6 +25,7 @@ use super::watch::{self, Watch};
 use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
 use crate::instance::InstanceSystems;
 use crate::map::TileMap;
+use crate::memory::{MemoryAppExt, ProcessMemory};
 use crate::outbox::Outbox;
 use crate::server::{Pace, Server};
 use crate::session::{SessionKey, SessionSettings};
@@ -37,11 +39,11 @@ const REST_TICKS_MAX: u64 = 4000;
 /// Ticks beyond a heartbeat in which clients come to hold what the server holds.
 const SETTLE_TICKS: u64 = 8;
 
+/// Ticks after everybody has left in which what was kept for them is given back.
+const QUIET_TICKS: u64 = 256;
+
 /// Simulated seconds of start-up, whose ticks are timed by themselves.
 const START_UP_S: f64 = 1.0;
-
-/// Ticks from one look at the process's memory to the next.
-const MEMORY_TICKS: u64 = 20;
 
 /// How a scenario is to be played.
 #[derive(Default)]
@@ -67,8 +69,9 @@ pub struct RunOptions {
     pub capture: Option<Box<dyn Write + Send + Sync>>,
     /// Which expectations on wall time are judged.
     pub time: TimeJudging,
-    /// Tells the bytes that the process has in memory, for the report; without it they are not known.
-    pub memory: Option<fn() -> Option<u64>>,
+    /// Tells what memory the process has, for the report ([`process_memory`](crate::memory::process_memory)); without it that is
+    /// not known.
+    pub memory: Option<fn() -> Option<ProcessMemory>>,
     /// Whether clients come from outside, by a transport that `configure` adds: nobody can foresee the tokens of the run's sessions
     /// then. Otherwise they follow from the seed, so that packets are the same in every run.
     pub outside: bool,
@@ -86,8 +89,9 @@ pub struct ScenarioRun {
     ticks: u64,
     warnings: Vec<Mistake>,
     time: TimeJudging,
-    memory: Option<fn() -> Option<u64>>,
-    peak_rss_bytes: Option<u64>,
+    memory: Option<fn() -> Option<ProcessMemory>>,
+    memory_before: MemoryBefore,
+    follows_leaks: bool,
     start_up: Option<StartUp>,
     /// When the report is needed as it is then, and what it was.
     snapshot_ticks: BTreeSet<u64>,
@@ -109,6 +113,7 @@ impl ScenarioRun {
     /// [`ScenarioError`] with the place of what is wrong.
     pub fn new(loaded: Loaded, options: RunOptions) -> Result<Self, ScenarioError> {
         let scenario = &loaded.scenario;
+        let memory_before = MemoryBefore::now(options.memory.and_then(|read| read()));
         let seed = options.seed.unwrap_or(scenario.seed);
         // With a rate beyond the limits there is no server; it is refused below, when the app has told its behaviours.
         let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
@@ -163,7 +168,8 @@ impl ScenarioRun {
             warnings,
             time: options.time,
             memory: options.memory,
-            peak_rss_bytes: None,
+            memory_before,
+            follows_leaks: false,
             start_up: None,
             snapshot_ticks: checks::snapshot_ticks(scenario).collect(),
             snapshots: BTreeMap::new(),
@@ -232,25 +238,22 @@ impl ScenarioRun {
         self.peak_objects = self.peak_objects.max(objects);
         self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
         let tick = self.tick();
-        if tick.is_multiple_of(MEMORY_TICKS) {
-            self.look_at_memory();
+        let is_started = tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64;
+        if is_started && self.loaded.scenario.expect.contains(&Expectation::NoLeaks) {
+            self.follows_leaks = true;
+            leaks::begin();
         }
-        if tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64 && tick < self.ticks {
+        if is_started && tick < self.ticks {
             let mut timings = self.server.world_mut().resource_mut::<TickTimings>();
             self.start_up = Some(report::start_up(&timings, tick));
             timings.reset();
         }
         if self.snapshot_ticks.contains(&tick) {
-            let figures = serde_json::to_value(self.figures()).map_err(io::Error::other)?;
+            let figures = leaks::apart(|| serde_json::to_value(self.figures()));
+            let figures = figures.map_err(io::Error::other)?;
             self.snapshots.insert(tick, figures);
         }
         Ok(true)
-    }
-
-    fn look_at_memory(&mut self) -> Option<u64> {
-        let now = self.memory.and_then(|read| read());
-        self.peak_rss_bytes = self.peak_rss_bytes.max(now);
-        now
     }
 
     /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
@@ -267,9 +270,17 @@ impl ScenarioRun {
     /// # Errors
     /// When events, hashes or packets could not be written.
     pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
-        let report = self.judge_unless(is_interrupted);
+        let mut report = leaks::apart(|| self.judge_unless(is_interrupted));
         let world = self.server.world_mut();
         self.at_end.into_iter().for_each(|end| end(world));
+        if let Ok(report) = &mut report
+            && report.interrupted.is_none()
+            && self.follows_leaks
+        {
+            self.snapshots.clear();
+            report.leaks = Some(leaks::look_for(self.server, QUIET_TICKS));
+            checks::judge_leaks(&self.loaded.scenario, report, self.time);
+        }
         report
     }
 
@@ -319,7 +330,9 @@ impl ScenarioRun {
     fn figures(&mut self) -> Report {
         let wall_seconds = self.clock.elapsed().as_secs_f64();
         let state_hash = format!("{:016x}", self.server.state_hash());
-        let (rss_bytes, ticks) = (self.look_at_memory(), self.tick());
+        let ticks = self.tick();
+        let process = self.memory.and_then(|read| read());
+        let memory = report::memory(self.server.world(), &self.memory_before, process);
         let scenario = &self.loaded.scenario;
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;
@@ -370,10 +383,8 @@ impl ScenarioRun {
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
             overload: report::overload(world),
-            memory: Memory {
-                rss_bytes,
-                peak_rss_bytes: self.peak_rss_bytes,
-            },
+            memory,
+            leaks: None,
             expectations: Vec::new(),
             script_cues_run: cues_run,
             script_fault_count: fault_count,
@@ -489,6 +500,7 @@ fn add_script(app: &mut App) {
     });
     app.init_resource::<Behaviours>()
         .init_resource::<Watch>()
+        .count_memory::<Watch>("scenario")
         .add_systems(
             FixedUpdate,
             (

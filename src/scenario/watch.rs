@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use super::schema::{Expectation, Scenario, TickLimit};
 use crate::aoi::{SceneInterest, Viewer};
 use crate::map::SceneMap;
+use crate::memory::MemoryUse;
 use crate::movement::Speed;
 use crate::nav::{
     Algorithm, NavMap, Outcome, Path, PathFailed, PathFailure, PathFound, Query as PathQuery,
@@ -334,4 +335,10 @@ fn check_path(
         }
     }
     true
+}
+
+impl MemoryUse for Watch {
+    fn heap_bytes(&self) -> usize {
+        self.items.heap_bytes() + self.search.memory_bytes()
+    }
 }

@@ -36,6 +36,7 @@ use super::sessions::Sessions;
 use super::token::SessionKey;
 use super::transport::TransportHandle;
 use crate::inbox::InboxPlugin;
+use crate::memory::MemoryAppExt;
 use crate::outbox::ClientBehind;
 use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::{Object, WorldPlugin};
@@ -65,6 +66,7 @@ impl Plugin for SessionPlugin {
             .init_resource::<UserMessages>()
             .init_resource::<IngestState>()
             .init_resource::<UncontrolledObjects>()
+            .count_memory::<Sessions>("session")
             .add_observer(control_when_placed)
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()

@@ -28,6 +28,7 @@ use super::reasons::LogoutReason;
 use super::rules::SessionRules;
 use super::token::SessionKey;
 use crate::inbox::Connected;
+use crate::memory::MemoryUse;
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
 
@@ -649,5 +650,19 @@ fn network(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
         ip @ IpAddr::V4(_) => ip,
+    }
+}
+
+impl MemoryUse for Sessions {
+    fn heap_bytes(&self) -> usize {
+        self.open.heap_bytes()
+            + self.by_player.heap_bytes()
+            + self.returning.heap_bytes()
+            + self.newcomers.heap_bytes()
+            + self.by_address.heap_bytes()
+            + self.deadlines.heap_bytes()
+            + self.loaders.heap_bytes()
+            + self.admitted.heap_bytes()
+            + self.effects.heap_bytes()
     }
 }

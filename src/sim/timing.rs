@@ -11,6 +11,7 @@ use bevy_ecs::prelude::*;
 use super::clock::Stopwatch;
 use super::governor::govern;
 use super::{SimSystems, TickObservers, install};
+use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, tag_tick};
 
 /// Ticks whose times are kept for percentiles.
 pub const SAMPLES_MAX: usize = 1 << 16;
@@ -23,9 +24,17 @@ impl Plugin for TimingPlugin {
     fn build(&self, app: &mut App) {
         install(app);
         app.init_resource::<TickTimings>()
+            .count_memory::<TickTimings>("sim")
             .add_systems(FixedUpdate, start.after(govern).before(SimSystems::First));
         for (index, set) in SimSystems::ALL.into_iter().enumerate() {
-            let mark = move |mut timings: ResMut<TickTimings>| timings.mark(index);
+            let mark = move |mut timings: ResMut<TickTimings>| {
+                timings.mark(index);
+                tag_tick(
+                    SimSystems::ALL
+                        .get(index + 1)
+                        .map_or(AllocationTag::default(), |set| set.allocation_tag()),
+                );
+            };
             match SimSystems::ALL.get(index + 1) {
                 Some(&next) => app.add_systems(FixedUpdate, mark.after(set).before(next)),
                 None => app.add_systems(FixedUpdate, mark.after(set).before(TickObservers)),
@@ -117,6 +126,16 @@ impl TickTimings {
 fn start(mut timings: ResMut<TickTimings>) {
     timings.lap = Some(Stopwatch::start());
     timings.whole_ns = 0;
+    tag_tick(SimSystems::First.allocation_tag());
+}
+
+impl SimSystems {
+    /// What is allocated in this set is counted under, in an app with [`TimingPlugin`].
+    #[must_use]
+    pub fn allocation_tag(self) -> AllocationTag {
+        let place = Self::ALL.iter().position(|&set| set == self);
+        AllocationTag(place.map_or(0, |place| place as u8 + 1))
+    }
 }
 
 /// A ring of the newest times with running totals.
@@ -159,6 +178,16 @@ impl Samples {
             p99_ms: at(0.99),
             max_ms: self.max_ns as f64 / 1e6,
         }
+    }
+}
+
+impl MemoryUse for TickTimings {
+    fn heap_bytes(&self) -> usize {
+        self.sets
+            .iter()
+            .chain([&self.ticks])
+            .map(|samples| samples.ring_ns.heap_bytes())
+            .sum()
     }
 }
 

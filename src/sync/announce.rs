@@ -2,6 +2,7 @@
 
 use glam::Vec2;
 
+use crate::memory::MemoryUse;
 use crate::outbox::MessageSpan;
 
 /// An announcement as clients of a scene may get it.
@@ -73,5 +74,11 @@ impl Announcements {
         let near = near.filter(move |(at, radius2, _)| at.distance_squared(own) <= *radius2);
         let near = near.map(|&(.., announced)| announced);
         self.all.iter().copied().chain(near)
+    }
+}
+
+impl MemoryUse for Announcements {
+    fn heap_bytes(&self) -> usize {
+        self.viewers.heap_bytes() + self.near.heap_bytes() + self.all.heap_bytes()
     }
 }

@@ -17,6 +17,7 @@
 mod away;
 mod digest;
 mod links;
+mod memory;
 
 pub use links::{Link, Links};
 

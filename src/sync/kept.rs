@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 
+use crate::memory::MemoryUse;
 use crate::wire::{HELLO, ServerMessage, SessionNotice};
 
 /// How much is kept for a client.
@@ -231,6 +232,18 @@ impl KeptMessages {
                 );
             }
         }
+    }
+}
+
+impl MemoryUse for KeptMessages {
+    fn heap_bytes(&self) -> usize {
+        self.messages.heap_bytes() + self.bytes.heap_bytes()
+    }
+}
+
+impl MemoryUse for Missed {
+    fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes() + self.ends.heap_bytes()
     }
 }
 

@@ -3,6 +3,8 @@
 //! Both are walked by trailing zeros. To mark is two `or`s; to collect costs a word for every 64 slots and, for each
 //! dirty object, a word for every 64 attributes and a step for every bit that is set.
 
+use crate::memory::MemoryUse;
+
 /// Bits in a word.
 pub const WORD_BITS: usize = u64::BITS as usize;
 
@@ -159,6 +161,12 @@ impl Iterator for SetBits<'_> {
         let bit = self.left.trailing_zeros() as usize;
         self.left &= self.left - 1;
         Some((self.word - 1) * WORD_BITS + bit)
+    }
+}
+
+impl MemoryUse for SlotMasks {
+    fn heap_bytes(&self) -> usize {
+        self.masks.heap_bytes() + self.dirty.heap_bytes()
     }
 }
 

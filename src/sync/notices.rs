@@ -1,5 +1,6 @@
 //! What one client is told about its session, which belongs to no scene.
 
+use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;
 use crate::wire::{Hello, SessionNotice};
 
@@ -35,5 +36,11 @@ impl ClientNotices {
         let of_notices = self.0.len();
         self.0.clear();
         bytes - of_notices
+    }
+}
+
+impl MemoryUse for ClientNotices {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
     }
 }

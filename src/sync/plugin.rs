@@ -66,6 +66,7 @@ use self::audiences::Audiences;
 use self::replicator::Replicator;
 use self::sent_values::SentValues;
 use crate::aoi::AoiPlugin;
+use crate::memory::MemoryAppExt;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
 use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
@@ -98,6 +99,11 @@ impl Plugin for SyncPlugin {
             .init_resource::<SyncSettings>()
             .init_resource::<SyncStats>()
             .init_resource::<Replicator>()
+            .count_memory::<Replicator>("sync")
+            .count_memory::<DirtyMasks>("sync")
+            .count_component_memory::<SentValues>("sync")
+            .count_message_memory::<Announce>("sync")
+            .count_message_memory::<Announced>("sync")
             .configure_sets(
                 FixedUpdate,
                 (

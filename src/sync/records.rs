@@ -5,6 +5,7 @@ use fixedbitset::FixedBitSet;
 use super::announce::Announcements;
 use super::membership::Memberships;
 use super::motion::{MotionBase, Moving, Reckoning};
+use crate::memory::{MemoryUse, each};
 use crate::outbox::MessageSpan;
 use crate::wire::write_motion;
 
@@ -308,6 +309,37 @@ impl Encoded {
         let length = bytes.len().min(MOTION_BYTES_MAX);
         self.bytes[..length].copy_from_slice(&bytes[..length]);
         self.length = length as u8;
+    }
+}
+
+impl MemoryUse for Records {
+    fn heap_bytes(&self) -> usize {
+        self.spans.heap_bytes() + self.written.heap_bytes()
+    }
+}
+
+impl MemoryUse for SceneRecords {
+    fn heap_bytes(&self) -> usize {
+        let records = [
+            &self.snapshots,
+            &self.deltas,
+            &self.remotes,
+            &self.remote_deltas,
+        ];
+        let of_records = records.into_iter();
+        let records: usize = of_records
+            .map(|records| records.heap_bytes() + each(records))
+            .sum();
+        records
+            + self.news.heap_bytes()
+            + self.bases.heap_bytes()
+            + self.encoded.heap_bytes()
+            + self.writing.heap_bytes()
+            + self.public.heap_bytes()
+            + self.announcements.heap_bytes()
+            + self.affiliations.heap_bytes()
+            + self.memberships.heap_bytes()
+            + self.changed.heap_bytes()
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::SentCounters;
 use super::records::{LinkNews, SceneRecords, Variant};
+use crate::memory::{MemoryUse, each};
 use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{RemoteId, write_forget};
 use crate::world::{ObjectRef, SceneId};
@@ -184,5 +185,17 @@ impl PartyObjects {
     /// The objects of a party; none of party 0. O(log parties).
     pub fn of(&self, party: u32) -> &[ObjectRef] {
         self.members.get(&party).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl MemoryUse for Remotes {
+    fn heap_bytes(&self) -> usize {
+        self.known.heap_bytes() + self.meeting.heap_bytes() + self.forgotten.heap_bytes()
+    }
+}
+
+impl MemoryUse for PartyObjects {
+    fn heap_bytes(&self) -> usize {
+        self.members.heap_bytes() + each(self.members.values()) + self.changed.heap_bytes()
     }
 }

@@ -11,6 +11,7 @@
 
 use super::PROTOCOL_VERSION;
 use super::codec::{Reader, WireError, write_varint};
+use crate::memory::MemoryUse;
 
 /// Bytes of a packet's header.
 pub const PACKET_HEADER_BYTES: usize = 8;
@@ -483,6 +484,18 @@ impl Reassembler {
             total: part.total,
         });
         Ok(whole)
+    }
+}
+
+impl MemoryUse for Reassembler {
+    fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes()
+    }
+}
+
+impl MemoryUse for PacketWriter {
+    fn heap_bytes(&self) -> usize {
+        self.packet.heap_bytes()
     }
 }
 

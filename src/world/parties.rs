@@ -11,6 +11,7 @@ use thiserror::Error;
 use tracing::warn;
 
 use super::unplaced::Unplaced;
+use crate::memory::MemoryUse;
 
 /// How many players a party can have.
 pub const PARTY_PLAYERS_MAX: usize = 5;
@@ -260,6 +261,18 @@ fn player_went(mut world: DeferredWorld, context: HookContext) {
         && players.entity(player) == Some(context.entity)
     {
         players.0.remove(&player);
+    }
+}
+
+impl MemoryUse for Players {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
+impl MemoryUse for Parties {
+    fn heap_bytes(&self) -> usize {
+        self.members.heap_bytes() + self.party_of.heap_bytes()
     }
 }
 

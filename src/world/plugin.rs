@@ -11,6 +11,7 @@ use super::{
     SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Unplaced,
     Velocity,
 };
+use crate::memory::MemoryAppExt;
 use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
 
 /// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
@@ -38,6 +39,7 @@ impl Plugin for WorldPlugin {
             .register_type::<TeamId>()
             .register_type::<PartyId>()
             .register_type::<GuildId>();
+        count_memory(app);
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()
@@ -104,6 +106,18 @@ impl Plugin for WorldPlugin {
     fn finish(&self, app: &mut App) {
         sim::finish(app);
     }
+}
+
+fn count_memory(app: &mut App) {
+    app.count_memory::<Scenes>("world")
+        .count_memory::<Players>("world")
+        .count_memory::<Parties>("world")
+        .count_component_memory::<SceneObjects>("world")
+        .count_message_memory::<Spawned>("world")
+        .count_message_memory::<Despawned>("world")
+        .count_message_memory::<AffiliationChanged>("world")
+        .count_message_memory::<Teleported>("world")
+        .count_message_memory::<MoveInput>("world");
 }
 
 /// A player that was spawned has its place now.

@@ -10,6 +10,7 @@ use glam::Vec2;
 use super::error::WorldError;
 use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use super::scene_objects::SceneObjects;
+use crate::memory::MemoryUse;
 
 /// The largest `max_objects` a scene can have.
 pub const OBJECTS_MAX: u32 = 1 << 20;
@@ -205,4 +206,10 @@ fn closed(mut world: DeferredWorld, context: HookContext) {
         scenes.open.remove(&id);
     }
     world.write_message(SceneClosed { id, entity });
+}
+
+impl MemoryUse for Scenes {
+    fn heap_bytes(&self) -> usize {
+        self.open.heap_bytes()
+    }
 }

@@ -24,6 +24,7 @@ mod lines;
 mod manual;
 mod maps;
 mod match_log;
+mod memory;
 mod movingai;
 mod mutated;
 mod outputs;

@@ -216,6 +216,7 @@ fn an_expectation_with_nothing_to_judge_is_no_pass() {
         "MatchesAtLeast(0)",
         "WaitUnderS(5)",
         "Conserved",
+        "NoLeaks",
         "NoScriptFaults",
         "NoIdleCues",
         "TicksUnderMs(ms: 1e9, warm_up_s: 5)",

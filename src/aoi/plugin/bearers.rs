@@ -2,6 +2,7 @@
 
 use bevy_ecs::entity::Entity;
 
+use crate::memory::MemoryUse;
 use crate::world::{Generation, ObjectId};
 
 /// The bearer of each id, kept until the next one comes: what is told of those who are gone names them, too.
@@ -27,5 +28,11 @@ impl Bearers {
 
     fn get(&self, id: ObjectId) -> Option<(Entity, Generation)> {
         self.0.get(id.0 as usize).copied().flatten()
+    }
+}
+
+impl MemoryUse for Bearers {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
     }
 }

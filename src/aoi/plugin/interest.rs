@@ -11,6 +11,7 @@ use super::components::InterestSpec;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::grid::GridError;
 use crate::aoi::views::{LeaveReason, SceneViews, ViewCounters, ViewEvent};
+use crate::memory::MemoryUse;
 use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects, SceneOpened};
 
@@ -236,5 +237,11 @@ pub(super) fn update_views(
         interest.counted = counters;
         stats.links += interest.views.link_count() as u64;
         stats.queued += interest.views.queue_len() as u64;
+    }
+}
+
+impl MemoryUse for SceneInterest {
+    fn heap_bytes(&self) -> usize {
+        self.views.allocated_bytes() + self.bearers.heap_bytes() + self.events.heap_bytes()
     }
 }

@@ -39,6 +39,7 @@ pub use interest::{Entered, Left, SceneInterest};
 pub use settings::{AoiSettings, AoiStats};
 pub use views::Views;
 
+use crate::memory::MemoryAppExt;
 use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
@@ -67,6 +68,9 @@ impl Plugin for AoiPlugin {
         app.register_required_components::<Npc, Viewable>();
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
+            .count_component_memory::<SceneInterest>("aoi")
+            .count_message_memory::<Entered>("aoi")
+            .count_message_memory::<Left>("aoi")
             .add_message::<PriorityChanged>()
             .add_message::<Entered>()
             .add_message::<Left>()

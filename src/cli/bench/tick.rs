@@ -318,7 +318,7 @@ fn in_words(figure: &str) -> &'static str {
 }
 
 fn resident_bytes() -> Option<u64> {
-    memory_stats::memory_stats().map(|stats| stats.physical_mem as u64)
+    crate::memory::process_memory().map(|memory| memory.resident_bytes)
 }
 
 impl MeasuredTicks {

@@ -459,7 +459,13 @@ impl Store for PostgresStore {
                 let (id, encoding) = (i32::from(new.id), encoding_name(new.encoding));
                 let other = known
                     .iter()
-                    .map(|row| (row.get::<_, i32>(0), row.get::<_, &str>(1), row.get::<_, &str>(2)))
+                    .map(|row| {
+                        (
+                            row.get::<_, i32>(0),
+                            row.get::<_, &str>(1),
+                            row.get::<_, &str>(2),
+                        )
+                    })
                     .find(|known| known.0 == id || known.1 == new.name);
                 match other {
                     None => {

@@ -433,15 +433,25 @@ impl Store for SqliteStore {
         self.transact(|transaction, tables| {
             for new in attributes {
                 let encoding = encoding_name(new.encoding);
-                let statement = "SELECT id, name, encoding FROM attribute WHERE id = ?1 OR name = ?2";
-                let mut prepared = transaction.prepare_cached(statement).map_err(|error| tables.named.error(error))?;
+                let statement =
+                    "SELECT id, name, encoding FROM attribute WHERE id = ?1 OR name = ?2";
+                let mut prepared = transaction
+                    .prepare_cached(statement)
+                    .map_err(|error| tables.named.error(error))?;
                 let known = prepared.query_row(params![new.id, new.name], |row| {
-                    Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+                    Ok((
+                        row.get::<_, i64>(0)?,
+                        row.get::<_, String>(1)?,
+                        row.get::<_, String>(2)?,
+                    ))
                 });
-                let known = known.optional().map_err(|error| tables.named.error(error))?;
+                let known = known
+                    .optional()
+                    .map_err(|error| tables.named.error(error))?;
                 match known {
                     None => {
-                        let statement = "INSERT INTO attribute (id, name, encoding) VALUES (?1, ?2, ?3)";
+                        let statement =
+                            "INSERT INTO attribute (id, name, encoding) VALUES (?1, ?2, ?3)";
                         tables.run(transaction, statement, params![new.id, new.name, encoding])?;
                     }
                     Some((id, name, found)) => check_known(new, (id, &name, &found))

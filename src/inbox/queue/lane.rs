@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::{DisconnectReason, InboundMessage, InboxLimits, Refused};
 use crate::inbox::quota::Tokens;
+use crate::memory::MemoryUse;
 use crate::wire::{ClientId, MessageClass};
 
 /// No node.
@@ -239,5 +240,12 @@ impl Backlog {
         node.message.bytes = SmallVec::new();
         node.next = self.free;
         self.free = place;
+    }
+}
+
+impl MemoryUse for Backlog {
+    fn heap_bytes(&self) -> usize {
+        let messages = self.nodes.iter().map(|node| &node.message.bytes);
+        messages.map(MemoryUse::heap_bytes).sum::<usize>() + self.nodes.heap_bytes()
     }
 }

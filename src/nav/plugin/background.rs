@@ -4,6 +4,9 @@ use std::fmt;
 
 use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
 
+use crate::memory::with_thread_tag;
+use crate::sim::SimSystems;
+
 /// Something that is being made.
 pub(super) enum Background<T> {
     Task(Task<T>),
@@ -13,6 +16,7 @@ pub(super) enum Background<T> {
 
 impl<T: Send + 'static> Background<T> {
     pub(super) fn begin(make: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
+        let make = || with_thread_tag(SimSystems::Navigate.allocation_tag(), make);
         match AsyncComputeTaskPool::try_get() {
             Some(pool) if pool.thread_num() > 0 => Self::Task(pool.spawn(async move { make() })),
             _ => Self::Due(Box::new(make)),

@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use super::ground::{MapGround, MapKey};
 use super::job::{JobState, SearchJob};
 use super::settings::NavSettings;
+use crate::memory::{MemoryUse, each};
 use crate::nav::{Outcome, SharedSearch};
 use crate::sim::clock::Stopwatch;
 
@@ -157,5 +158,21 @@ impl Group {
         self.map_version = ground.version;
         (self.expanded, self.generated) = (search.expanded(), search.generated());
         self.ns = stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
+    }
+}
+
+impl MemoryUse for GoalGroups {
+    fn heap_bytes(&self) -> usize {
+        self.slots.heap_bytes() + each(&self.slots)
+    }
+}
+
+impl MemoryUse for Group {
+    fn heap_bytes(&self) -> usize {
+        self.members.heap_bytes()
+            + self.starts.heap_bytes()
+            + self.answers.heap_bytes()
+            + self.waypoints.heap_bytes()
+            + self.ends.heap_bytes()
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! Cost: a look at every scene a tick. A build holds the tiles, so that an edit during one copies the map.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
@@ -22,6 +23,7 @@ use super::ground::{Edit, MapGround, MapKey, NoGround, edits_between};
 use super::settings::NavSettings;
 use super::waiting::Waiting;
 use crate::map::{SceneMap, TileMap, TileRect};
+use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, NavMap};
 
 /// What answers while a faster algorithm is not ready.
@@ -276,5 +278,14 @@ impl NavMaps {
             adopt_tick: tick + prepared.build_ticks,
             work: Background::begin(move || plan.build()),
         });
+    }
+}
+
+impl MemoryUse for NavMaps {
+    fn heap_bytes(&self) -> usize {
+        let structures = self.prepared.values();
+        let structures = structures.flat_map(|prepared| prepared.nav_map.structures());
+        let structures = BTreeMap::from_iter(structures).into_values();
+        structures.sum::<usize>() + self.prepared.heap_bytes() + self.erosions.bytes()
     }
 }

@@ -9,6 +9,7 @@ use super::maps::NavMaps;
 use super::travels::Travels;
 use super::waiting::RequestQueue;
 use crate::map::{SceneMap, TileMap};
+use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, Search};
 use crate::world::{SceneChanged, Teleported};
 
@@ -52,5 +53,19 @@ impl Navigator {
             0 => Some(map.tiles()),
             _ => self.maps.eroded(scene, clearance).map(|tiles| &**tiles),
         }
+    }
+}
+
+impl MemoryUse for Navigator {
+    fn heap_bytes(&self) -> usize {
+        self.scratch_bytes()
+            + self.maps.heap_bytes()
+            + self.queue.heap_bytes()
+            + self.groups.heap_bytes()
+            + self.jobs.heap_bytes()
+            + self.searches.heap_bytes()
+            + self.group_searches.heap_bytes()
+            + self.travels.queue.heap_bytes()
+            + self.travels.slots.heap_bytes()
     }
 }

@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::{IVec2, Vec2};
 
+use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
 use crate::world::{Object, StateHashed};
 
@@ -231,5 +232,11 @@ impl StateHashed for Path {
         hasher.write_u64(self.next as u64);
         hasher.write_u64(self.map_version);
         self.request.hash(hasher);
+    }
+}
+
+impl MemoryUse for Path {
+    fn heap_bytes(&self) -> usize {
+        self.waypoints.heap_bytes()
     }
 }

@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use super::request::PathFailure;
+use crate::memory::MemoryUse;
 
 /// Times of searches that are kept for percentiles.
 const TIMES_KEPT: usize = 1 << 14;
@@ -86,6 +87,12 @@ impl SearchTimes {
         }
         self.count += 1;
         self.total_ns = self.total_ns.saturating_add(ns);
+    }
+}
+
+impl MemoryUse for NavStats {
+    fn heap_bytes(&self) -> usize {
+        self.times.recent_ns.heap_bytes()
     }
 }
 

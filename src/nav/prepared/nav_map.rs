@@ -115,6 +115,17 @@ impl NavMap {
         (self.is_ready(tiles, algorithm) || is_refused) && has_planes
     }
 
+    /// The bytes of each structure that is prepared, by where it lies: maps that share one have the same.
+    pub(in crate::nav) fn structures(&self) -> impl Iterator<Item = (usize, usize)> {
+        let planes = self.planes.as_ref();
+        let planes = planes.map(|planes| (Arc::as_ptr(planes).addr(), planes.memory_bytes()));
+        let table = self.table.as_ref();
+        let table = table.map(|table| (Arc::as_ptr(table).addr(), table.memory_bytes()));
+        let graph = self.graph.as_ref();
+        let graph = graph.map(|graph| (Arc::as_ptr(graph).addr(), graph.memory_bytes()));
+        [planes, table, graph].into_iter().flatten()
+    }
+
     /// Bytes of what is prepared and an algorithm reads, besides the tiles.
     pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
         let planes = self.planes().filter(|_| uses_planes(algorithm));

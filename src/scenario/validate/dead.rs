@@ -239,7 +239,9 @@ impl What {
             Expectation::PathsExact { .. } | Expectation::NoUnreachable => {
                 (self.walkers, "nobody walks")
             }
-            Expectation::NobodyOnBlocked => (self.objects, "nobody is there"),
+            Expectation::NobodyOnBlocked | Expectation::NoLeaks => {
+                (self.objects, "nobody is there")
+            }
             Expectation::MatchesAtLeast(_) | Expectation::WaitUnderS(_) => {
                 (self.queues, "there are no queues")
             }

@@ -51,7 +51,12 @@ pub(super) fn check_expectation(
             within(&place.field("until_s"), *until_s, *from_s..=DURATION_S_MAX)?;
             check_watched(&place.field("expect"), expect, scenario)
         }
-        Expectation::ViewsWithinCap
+        Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(Problem::new(
+            place.clone(),
+            "expected a program that follows allocations, found one without: build it with `--features cli,leak-track`",
+        )),
+        Expectation::NoLeaks
+        | Expectation::ViewsWithinCap
         | Expectation::ViewsStable
         | Expectation::MirrorsEqual
         | Expectation::PathsExact { share: None }
@@ -143,6 +148,7 @@ fn check_watched(
         Expectation::ViewsStable
         | Expectation::MirrorsEqual
         | Expectation::Conserved
+        | Expectation::NoLeaks
         | Expectation::HashIs(_) => "which is judged at the end of a run alone",
         Expectation::WaitUnderS(_) => "which is known of the whole run alone",
         Expectation::NoScriptFaults

@@ -11,6 +11,7 @@
 //! Invariant after a look: marked as behind are those of which another motion was sent than is known of the object, but for
 //! those that this look found. A link is due in the turns of its tier.
 
+use crate::memory::MemoryUse;
 use crate::sync::motion::{TURNS, Tier};
 use crate::sync::records::{SceneRecords, Variant};
 
@@ -234,6 +235,12 @@ impl Links {
             let behind = &mut self.marks[first / 64].behind;
             *behind = *behind & !(1 << (place - first)) | u64::from(is_behind) << (place - first);
         }
+    }
+}
+
+impl MemoryUse for Links {
+    fn heap_bytes(&self) -> usize {
+        self.ids.heap_bytes() + self.links.heap_bytes() + self.marks.heap_bytes()
     }
 }
 

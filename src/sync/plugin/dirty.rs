@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
 use super::save_request::save_last;
+use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
 use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
@@ -174,5 +175,15 @@ fn went(mut world: DeferredWorld, context: HookContext) {
     }
     if let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() {
         masks.give_back(slot);
+    }
+}
+
+impl MemoryUse for DirtyMasks {
+    fn heap_bytes(&self) -> usize {
+        self.masks.heap_bytes()
+            + self.unsaved.heap_bytes()
+            + self.bearers.heap_bytes()
+            + self.free.heap_bytes()
+            + self.hastened.heap_bytes()
     }
 }

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use fixedbitset::FixedBitSet;
 
 use super::announce::Announced;
+use crate::memory::{MemoryUse, each};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
 use crate::sync::client::{ClientState, FillScratch};
@@ -94,4 +95,34 @@ pub(super) fn own_of(state: &ClientState) -> Option<ObjectRef> {
         id: ObjectId(id),
         generation: Generation(generation),
     })
+}
+
+impl MemoryUse for Replicator {
+    fn heap_bytes(&self) -> usize {
+        self.scenes.heap_bytes()
+            + each(self.scenes.values())
+            + self.clients.heap_bytes()
+            + each(&self.clients)
+            + self.wanted.heap_bytes()
+            + self.parties.heap_bytes()
+            + self.announcing.heap_bytes()
+            + self.gone.heap_bytes()
+            + each(&self.gone)
+            + self.closing.heap_bytes()
+            + self.followed.heap_bytes()
+            + each(self.followed.values())
+            + self.changed.heap_bytes()
+            + each(self.changed.values())
+            + self.workers.heap_bytes()
+            + each(&self.workers)
+    }
+}
+
+impl MemoryUse for FillWorker {
+    fn heap_bytes(&self) -> usize {
+        self.scratch.heap_bytes()
+            + self.part.heap_bytes()
+            + self.wanted.heap_bytes()
+            + self.expected.heap_bytes()
+    }
 }

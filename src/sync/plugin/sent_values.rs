@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;
 
+use crate::memory::MemoryUse;
 use crate::sync::attribute_set::AttributeSet;
 use crate::sync::masks::bits;
 
@@ -73,6 +74,16 @@ impl SentValues {
             .take_while(|&bit| bit < self.0.len())
             .filter(|&bit| self.had(bit))
             .map(|bit| (bit, self.get(bit)))
+    }
+}
+
+impl MemoryUse for SentValues {
+    fn heap_bytes(&self) -> usize {
+        let spilled = |value: &SentValue| match value {
+            SentValue::Is(value) => value.heap_bytes(),
+            SentValue::Never | SentValue::Removed => 0,
+        };
+        self.0.heap_bytes() + self.0.iter().map(spilled).sum::<usize>()
     }
 }
 

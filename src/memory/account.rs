@@ -1,0 +1,127 @@
+//! What a structure holds on the heap, from its own capacities.
+//!
+//! A container counts its own buffer; whatever its elements own on top is added with [`each`] by who knows that they do. Hash tables
+//! and vectors are exact up to the allocator's rounding; of a B-tree the fill of its nodes is not known, and two thirds are taken
+//! for it.
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
+
+use fixedbitset::FixedBitSet;
+use indexmap::IndexMap;
+use smallvec::{Array, SmallVec};
+
+/// Tells the bytes that it holds.
+pub trait MemoryUse {
+    /// Bytes on the heap that go when it goes, whether they are in use or spare; its own size, which whoever holds it counts, is
+    /// no part of them. Often O(elements), so nothing for every tick.
+    fn heap_bytes(&self) -> usize;
+}
+
+/// What some structures hold together.
+pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
+    items.into_iter().map(MemoryUse::heap_bytes).sum()
+}
+
+impl<T> MemoryUse for Vec<T> {
+    fn heap_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl<T> MemoryUse for VecDeque<T> {
+    fn heap_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl<T> MemoryUse for BinaryHeap<T> {
+    fn heap_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+}
+
+impl<T> MemoryUse for Box<[T]> {
+    fn heap_bytes(&self) -> usize {
+        size_of_val(&**self)
+    }
+}
+
+impl MemoryUse for String {
+    fn heap_bytes(&self) -> usize {
+        self.capacity()
+    }
+}
+
+impl<A: Array> MemoryUse for SmallVec<A> {
+    fn heap_bytes(&self) -> usize {
+        if self.spilled() {
+            self.capacity() * size_of::<A::Item>()
+        } else {
+            0
+        }
+    }
+}
+
+impl MemoryUse for FixedBitSet {
+    fn heap_bytes(&self) -> usize {
+        size_of_val(self.as_slice())
+    }
+}
+
+impl<K, V, S> MemoryUse for HashMap<K, V, S> {
+    fn heap_bytes(&self) -> usize {
+        hash_table_bytes(self.capacity(), size_of::<(K, V)>())
+    }
+}
+
+impl<K, S> MemoryUse for HashSet<K, S> {
+    fn heap_bytes(&self) -> usize {
+        hash_table_bytes(self.capacity(), size_of::<K>())
+    }
+}
+
+impl<K, V, S> MemoryUse for IndexMap<K, V, S> {
+    fn heap_bytes(&self) -> usize {
+        let entries = self.capacity() * size_of::<(u64, K, V)>();
+        entries + hash_table_bytes(self.capacity(), size_of::<usize>())
+    }
+}
+
+impl<K, V> MemoryUse for BTreeMap<K, V> {
+    fn heap_bytes(&self) -> usize {
+        tree_bytes(self.len(), size_of::<K>() + size_of::<V>())
+    }
+}
+
+impl<K> MemoryUse for BTreeSet<K> {
+    fn heap_bytes(&self) -> usize {
+        tree_bytes(self.len(), size_of::<K>())
+    }
+}
+
+/// A table with room for so many entries: a power of two of places, an eighth of which stay free, each with a byte of its hash.
+fn hash_table_bytes(capacity: usize, entry_bytes: usize) -> usize {
+    if capacity == 0 {
+        return 0;
+    }
+    let places = if capacity < 8 {
+        (capacity + 1).next_power_of_two()
+    } else {
+        (capacity * 8 / 7).next_power_of_two()
+    };
+    places * (entry_bytes + 1) + 16
+}
+
+/// A tree of nodes of eleven entries, of which seven are taken to be in use; every twelfth or so is one that leads to others.
+fn tree_bytes(entries: usize, entry_bytes: usize) -> usize {
+    const NODE: usize = 11;
+    const IN_USE: usize = 7;
+    let leaves = entries.div_ceil(IN_USE);
+    let inner = if leaves > 1 {
+        leaves.div_ceil(IN_USE)
+    } else {
+        0
+    };
+    let leaf_bytes = NODE * entry_bytes + 16;
+    leaves * leaf_bytes + inner * (leaf_bytes + (NODE + 1) * size_of::<usize>())
+}

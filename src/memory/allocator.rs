@@ -1,0 +1,121 @@
+//! The allocator that the program and the tests stand on when allocations are to be counted, or leaks to be found.
+//!
+//! ```text
+//! alloc ─▶ inner allocator ─▶ [tag | block] ─▶ counts, and the table of live blocks while leaks are tracked
+//! ```
+//! Each block has the tag of whoever asked for it in front of it, 8 bytes or as many as its alignment, so that what is freed is
+//! taken from the count that it was added to, whoever frees it. Cost: two additions to atomics a call and the tag's bytes.
+#![expect(
+    unsafe_code,
+    reason = "GlobalAlloc is an unsafe trait; the crates that wrap it keep no call stacks, and are no smaller than this file"
+)]
+
+use std::alloc::{GlobalAlloc, Layout};
+
+use super::counts;
+#[cfg(feature = "leak-track")]
+use super::leaks;
+
+/// What a tag takes in front of a block, and the least alignment of a block with it.
+const TAG_BYTES: usize = size_of::<u64>();
+
+/// An allocator that counts what another one gives out; make it the `#[global_allocator]` of a program or a test.
+pub struct CountingAllocator<A>(A);
+
+impl<A> CountingAllocator<A> {
+    /// Counts what `inner` gives out.
+    pub const fn new(inner: A) -> Self {
+        Self(inner)
+    }
+}
+
+/// The layout of a block with its tag, and where in it the block itself begins; `None` when it is larger than there can be.
+fn with_tag(layout: Layout) -> Option<(Layout, usize)> {
+    let align = layout.align().max(TAG_BYTES);
+    let whole = Layout::from_size_align(layout.size().checked_add(align)?, align).ok()?;
+    Some((whole, align))
+}
+
+/// Writes the tag in front of a block of so many bytes, counts it, and gives the block.
+///
+/// # Safety
+/// `whole` is null or begins a block of `offset + bytes` bytes that is aligned to `offset`, a multiple of [`TAG_BYTES`].
+unsafe fn handed_out(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
+    if whole.is_null() {
+        return whole;
+    }
+    let tag = counts::add(bytes);
+    // SAFETY: the block has `offset` bytes in front, of which the last eight are aligned as a `u64`.
+    let block = unsafe {
+        let block = whole.add(offset);
+        block.sub(TAG_BYTES).cast::<u64>().write(tag as u64);
+        block
+    };
+    #[cfg(feature = "leak-track")]
+    leaks::on_alloc(block.addr(), bytes);
+    block
+}
+
+/// Takes a block from the counts before it goes back.
+///
+/// # Safety
+/// `block` came from [`handed_out`] with so many bytes.
+unsafe fn taken_back(block: *mut u8, bytes: usize) {
+    // SAFETY: `handed_out` wrote the tag there.
+    let tag = unsafe { block.sub(TAG_BYTES).cast::<u64>().read() };
+    counts::subtract(tag as usize, bytes);
+    #[cfg(feature = "leak-track")]
+    leaks::on_free(block.addr());
+}
+
+// SAFETY: every block is one of the inner allocator's, which is larger by the space in front of it and aligned at least as asked;
+// it goes back with the layout that it was taken with.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let Some((whole, offset)) = with_tag(layout) else {
+            return std::ptr::null_mut();
+        };
+        // SAFETY: `whole` is not empty, and is what `handed_out` is told.
+        unsafe { handed_out(self.0.alloc(whole), offset, layout.size()) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let Some((whole, offset)) = with_tag(layout) else {
+            return std::ptr::null_mut();
+        };
+        // SAFETY: as in `alloc`.
+        unsafe { handed_out(self.0.alloc_zeroed(whole), offset, layout.size()) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // A block with this layout was handed out, so there is one with a tag.
+        let Some((whole, offset)) = with_tag(layout) else {
+            return;
+        };
+        // SAFETY: `block` came from here with this layout.
+        unsafe {
+            taken_back(block, layout.size());
+            self.0.dealloc(block.sub(offset), whole);
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        let larger = Layout::from_size_align(bytes, layout.align()).ok();
+        let (Some((whole, offset)), Some((larger, _))) =
+            (with_tag(layout), larger.and_then(with_tag))
+        else {
+            return std::ptr::null_mut();
+        };
+        // SAFETY: `block` came from here with this layout. It is taken back first: once the inner allocator has moved it, another
+        // thread may be given its place. One that could not be moved stays, and is handed out again.
+        unsafe {
+            taken_back(block, layout.size());
+            let before = block.sub(offset);
+            let moved = self.0.realloc(before, whole, larger.size());
+            if moved.is_null() {
+                handed_out(before, offset, layout.size());
+            }
+            handed_out(moved, offset, bytes)
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Which live allocations were made since tracking began, by thread and by call stack.
+//!
+//! ```text
+//! allocator ─▶ on_alloc, on_free ─▶ LiveBlocks (fixed, no allocation, no recursion) ─▶ live_sites(): largest first, with names
+//! ```
+//! Off until [`track_leaks`]: a call then costs a relaxed load. While it is on, an allocation costs the walk up its stack, some
+//! microseconds.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::live_blocks::{FRAMES_MAX, LiveBlocks};
+
+/// Rows of the table: 131,072 blocks, 37 MB once they are used.
+const ROWS: usize = 1 << 14;
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+static BLOCKS: Mutex<LiveBlocks<ROWS>> = Mutex::new(LiveBlocks::new());
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// Whether this thread is in the hook, or reports: neither what it allocates nor what it frees there is looked at.
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// Whether what this thread allocates is not kept.
+    static IS_UNTRACKED: Cell<bool> = const { Cell::new(false) };
+    /// Threads in the order of their first allocation that was kept; 0 before that.
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Allocations of one thread by way of the same callers that live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveSite {
+    /// In the order of the threads' first allocations since tracking began; 1 is the first.
+    pub thread: u32,
+    /// In all of its blocks.
+    pub bytes: usize,
+    /// How many.
+    pub blocks: usize,
+    /// Functions from the innermost on, without those of the allocator; inlined ones are there as far as the program knows them.
+    pub functions: Vec<String>,
+}
+
+/// What lives of what was allocated since tracking began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveSites {
+    /// Largest first.
+    pub sites: Vec<LiveSite>,
+    /// Blocks that were not kept, because the table was full of larger ones.
+    pub lost: u64,
+}
+
+/// Crates whose functions allocate on behalf of their callers.
+const CONTAINERS: [&str; 9] = [
+    "alloc",
+    "arrayvec",
+    "core",
+    "fixedbitset",
+    "hashbrown",
+    "indexmap",
+    "rtrb",
+    "smallvec",
+    "std",
+];
+
+/// Crates, or how their names begin, that stand below this one and the game: Bevy, its executor, logs.
+const FOREIGN: [&str; 8] = [
+    "async_",
+    "bevy",
+    "concurrent_queue",
+    "crossbeam",
+    "event_listener",
+    "futures_lite",
+    "std::",
+    "tracing",
+];
+
+impl LiveSite {
+    /// The function that asked for it: the innermost one that is no container's; the innermost one of all if there is none.
+    #[must_use]
+    pub fn function(&self) -> Option<&str> {
+        let own = self.functions.iter().find(|name| !is_container(name));
+        own.or(self.functions.first()).map(String::as_str)
+    }
+
+    /// Whether this crate or the game asked for it, and not what they stand on, which keeps a little for good.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        let foreign = |name: &str| {
+            let path = path_of(name);
+            FOREIGN.into_iter().any(|home| path.starts_with(home))
+        };
+        self.function().is_some_and(|name| !foreign(name))
+    }
+}
+
+/// Where a function stands: `a::b::c` of both `a::b::c` and `<a::b::C as d::E>::c`.
+fn path_of(name: &str) -> &str {
+    let dressed = ['<', '&', '*', '[', '('];
+    name.trim_start_matches(dressed)
+        .trim_start_matches("mut ")
+        .trim_start_matches("const ")
+        .trim_start_matches(dressed)
+}
+
+fn is_container(name: &str) -> bool {
+    let path = path_of(name);
+    let is_of = |home: &str| {
+        let rest = path.strip_prefix(home);
+        rest.is_some_and(|rest| rest.starts_with("::"))
+    };
+    CONTAINERS.into_iter().any(is_of) || path.starts_with("__") || is_of_primitive(path)
+}
+
+/// Whether a function is a method of a primitive type or a type parameter: `<u8 as core::clone::Clone>::clone`.
+fn is_of_primitive(path: &str) -> bool {
+    let of_what = path.split(" as ").next().unwrap_or_default();
+    path.contains(" as ") && !of_what.contains("::")
+}
+
+/// Begins to keep what is allocated, with nothing kept of before.
+///
+/// Whoever calls this once start-up is over learns later what has been allocated since and still lives.
+pub fn track_leaks() {
+    inside(|| {
+        table().clear();
+        // The first walk up a stack sets things up for all.
+        walk_up(&mut [0; FRAMES_MAX]);
+    });
+    IS_ON.store(true, Relaxed);
+}
+
+/// Stops to keep what is allocated; what is kept stays until the next [`track_leaks`], and is right until something of it is freed.
+pub fn stop_tracking_leaks() {
+    IS_ON.store(false, Relaxed);
+}
+
+/// What lives now of what was allocated since [`track_leaks`]. Names functions, which takes seconds in a large program.
+#[must_use]
+pub fn live_sites() -> LiveSites {
+    inside(|| {
+        let mut by_stack = BTreeMap::<(u32, [usize; FRAMES_MAX]), (usize, usize)>::new();
+        let lost = {
+            let blocks = table();
+            for block in blocks.iter() {
+                let of_stack = by_stack.entry((block.thread, block.frames)).or_default();
+                *of_stack = (of_stack.0 + block.bytes, of_stack.1 + 1);
+            }
+            blocks.lost()
+        };
+        let mut names = BTreeMap::new();
+        let sites = by_stack
+            .into_iter()
+            .map(|((thread, frames), (bytes, blocks))| LiveSite {
+                thread,
+                bytes,
+                blocks,
+                functions: functions_of(&frames, &mut names),
+            });
+        let mut sites: Vec<LiveSite> = sites.collect();
+        sites.sort_by(|a, b| {
+            b.bytes
+                .cmp(&a.bytes)
+                .then_with(|| a.functions.cmp(&b.functions))
+        });
+        LiveSites { sites, lost }
+    })
+}
+
+pub(super) fn on_alloc(address: usize, bytes: usize) {
+    if !IS_ON.load(Relaxed) || IS_INSIDE.get() || IS_UNTRACKED.get() {
+        return;
+    }
+    inside(|| {
+        if THREAD.get() == 0 {
+            THREAD.set(THREADS.fetch_add(1, Relaxed) + 1);
+        }
+        let mut frames = [0; FRAMES_MAX];
+        walk_up(&mut frames);
+        table().insert(address, bytes, THREAD.get(), |into| *into = frames);
+    });
+}
+
+pub(super) fn on_free(address: usize) {
+    if !IS_ON.load(Relaxed) || IS_INSIDE.get() {
+        return;
+    }
+    inside(|| table().remove(address));
+}
+
+/// Keeps nothing of what this thread allocates in `work`: for what is to outlive the search for leaks, such as its report.
+pub fn untracked<T>(work: impl FnOnce() -> T) -> T {
+    let before = IS_UNTRACKED.replace(true);
+    let result = work();
+    IS_UNTRACKED.set(before);
+    result
+}
+
+/// Calls of the allocator by this thread in `work` are nobody's business here.
+fn inside<T>(work: impl FnOnce() -> T) -> T {
+    let before = IS_INSIDE.replace(true);
+    let result = work();
+    IS_INSIDE.set(before);
+    result
+}
+
+fn table() -> MutexGuard<'static, LiveBlocks<ROWS>> {
+    BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The return addresses of the callers, from the innermost on, without those of this file and the allocator.
+fn walk_up(frames: &mut [usize; FRAMES_MAX]) {
+    let mut place = 0;
+    backtrace::trace(|frame| {
+        let Some(slot) = frames.get_mut(place) else {
+            return false;
+        };
+        *slot = frame.ip().addr();
+        place += 1;
+        true
+    });
+}
+
+/// The names of functions by their addresses, looked up once each.
+fn functions_of(
+    frames: &[usize; FRAMES_MAX],
+    names: &mut BTreeMap<usize, Vec<String>>,
+) -> Vec<String> {
+    let frames = frames.iter().take_while(|&&address| address != 0);
+    let all = frames.flat_map(|&address| {
+        let found = names.entry(address).or_insert_with(|| {
+            let mut found = Vec::new();
+            backtrace::resolve(std::ptr::without_provenance_mut(address), |symbol| {
+                found.extend(symbol.name().map(|name| format!("{name:#}")));
+            });
+            found
+        });
+        found.clone()
+    });
+    let of_hook = |name: &String| {
+        let path = path_of(name);
+        path.starts_with("backtrace::")
+            || path.starts_with("throng::memory::")
+            || path.starts_with("__rust")
+    };
+    all.skip_while(of_hook).collect()
+}

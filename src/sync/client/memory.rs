@@ -1,0 +1,28 @@
+//! What the server holds for each client.
+
+use super::{ClientState, FillScratch};
+use crate::memory::MemoryUse;
+
+impl MemoryUse for ClientState {
+    fn heap_bytes(&self) -> usize {
+        let held = self.held.iter().map(|held| held.bytes.heap_bytes());
+        let missed = self.missed.as_deref();
+        held.sum::<usize>()
+            + missed.map_or(0, |missed| size_of_val(missed) + missed.heap_bytes())
+            + self.links.heap_bytes()
+            + self.waiting.heap_bytes()
+            + self.entering.heap_bytes()
+            + self.despawns.heap_bytes()
+            + self.remotes.heap_bytes()
+            + self.announced.heap_bytes()
+            + self.held.heap_bytes()
+            + self.notices.heap_bytes()
+            + self.kept.heap_bytes()
+    }
+}
+
+impl MemoryUse for FillScratch {
+    fn heap_bytes(&self) -> usize {
+        self.order.heap_bytes() + self.behind.heap_bytes() + self.receivers.heap_bytes()
+    }
+}

@@ -1,0 +1,71 @@
+//! What the program tells of its memory: who holds how much, and that nothing stays when all have left.
+
+use crate::rig::{Folder, throng};
+
+const INN: &str = r#"// Players come and go.
+Scenario(
+    name: "inn", seed: 4, duration_s: 3,
+    scenes: [Scene(name: "inn", map: Generate(Rooms(width_tiles: 80, height_tiles: 80)))],
+    cast: [Crowd(tag: "guests", kind: "player", count: 60, clients: 0.5, churn_per_s: 10, attributes_per_s: 1, behaviour: Wander(radius_m: 10))],
+    expect: [ViewsWithinCap],
+)"#;
+
+#[test]
+fn modules_explain_what_the_process_has_grown_by() {
+    let folder = Folder::new();
+    let file = folder.write("inn.ron", INN);
+    let told = throng(&["run", &file, "--memory", "--no-timing", "--threads", "1"]);
+    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    for row in [
+        "memory of",
+        "sync ",
+        "ecs ",
+        "= modules",
+        "not accounted",
+        "allocator",
+        "= grown by",
+    ] {
+        assert!(
+            told.out.lines().any(|line| line.starts_with(row)),
+            "{row}: {}",
+            told.out
+        );
+    }
+    assert!(told.out.lines().all(|line| line.chars().count() <= 80));
+    let told = throng(&["run", &file, "--json", "--no-timing", "--threads", "1"]);
+    let memory = told.json()["memory"].clone();
+    let modules = memory["by_module"].as_object().unwrap().values();
+    let modules: u64 = modules.map(|bytes| bytes.as_u64().unwrap()).sum();
+    let allocated = memory["allocated_bytes"].as_u64().unwrap();
+    // Of so small a server a good part is Bevy's schedules, which no module owns.
+    assert!(modules > allocated / 4 && modules < allocated, "{memory:#}");
+    assert!(
+        memory["by_set"]["replicate"].as_u64() > Some(0),
+        "{memory:#}"
+    );
+}
+
+#[test]
+fn nothing_stays_of_players_who_came_and_left() {
+    let folder = Folder::new();
+    let told = throng(&[
+        "run",
+        &folder.write("inn.ron", INN),
+        "--leaks",
+        "--no-timing",
+        "--threads",
+        "2",
+    ]);
+    assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+    for line in [
+        "kept for each of those who left: nothing",
+        "not of Bevy: nothing",
+    ] {
+        assert!(told.out.contains(line), "{}", told.out);
+    }
+    assert!(
+        told.out.contains("ok      no leaks: nothing is left"),
+        "{}",
+        told.out
+    );
+}
