@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use throng::movement::{Follows, Walker};
 use throng::prelude::{ControlledBy, Sessions, Viewer};
 use throng::scenario::{self, Action, Cue, Report, Scenario, ScenarioRun, SessionFigures, Verdict};
+use throng::session::SessionSettings;
 use throng::world::{Object, Position};
 
 use crate::rig::{Play, assert_expectations, play_out, scenario_of, start};
@@ -270,9 +271,7 @@ fn broken(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
         .iter_mut()
         .find(|crowd| crowd.tag == "sailors");
     sailors.unwrap().count = 200;
-    if let Some(session) = &mut scenario.settings.session {
-        session.players_max = 200;
-    }
+    scenario.settings.session.players_max = 200;
     scenario.expect.retain(|expectation| {
         let until_s = expectation.in_window().1.and_then(|(_, until_s)| until_s);
         until_s.is_none_or(|until_s| until_s <= seconds as f64)
@@ -300,7 +299,12 @@ fn unnamed<'a>(texts: &[String], figures: &[&'a str]) -> Vec<&'a str> {
 fn a_life_in_which_nothing_happens_is_found() {
     assert_eq!(broken(3, |_| ()), Vec::<String>::new());
     // Everybody is let in at once.
-    let open = broken(3, |scenario| scenario.settings.session = None);
+    let open = broken(3, |scenario| {
+        scenario.settings.session = SessionSettings {
+            admitted_per_tick_max: u32::MAX,
+            ..SessionSettings::default()
+        };
+    });
     let of_line = ["max_admitted", "in_line", "places_told"];
     assert!(unnamed(&open, &of_line).is_empty(), "{open:?}");
     // Staff stands in line like anybody.
@@ -319,9 +323,8 @@ fn a_life_in_which_nothing_happens_is_found() {
     assert!(unnamed(&anybody, &staff).is_empty(), "{anybody:?}");
     // Lost lines end sessions, nobody is idle, and half of the script is left out.
     let dull = broken(13, |scenario| {
-        if let Some(session) = &mut scenario.settings.session {
-            (session.keep_s, session.idle_s_max) = (0.0, 0.0);
-        }
+        let session = &mut scenario.settings.session;
+        (session.keep_s, session.idle_s_max) = (0.0, 0.0);
         scenario.script.retain(|cue| {
             use Action::{Ban, Kick, LoginAgain, Release};
             let run = cue.action();

@@ -13,8 +13,8 @@ use glam::Vec2;
 use super::*;
 use crate::directory::hooked_store::HookedSource;
 use crate::directory::{
-    DirectoryError, FaultShares, FaultySource, LedgerSettings, MemoryDisk, Store, StoreError,
-    StoreSource,
+    ClaimTerms, DirectoryError, FaultShares, FaultySource, LedgerSettings, MemoryDisk, Store,
+    StoreError, StoreSource,
 };
 use crate::inbox::Connected;
 use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
