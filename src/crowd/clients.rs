@@ -20,7 +20,10 @@ use crate::outbox::{MemorySink, Outbox, Sink};
 use crate::session::{SessionClosed, Sessions, TransportHandle};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
-use crate::wire::{ClientId, ClientMessage, ResumeToken, SessionNotice, quantise};
+use crate::wire::{
+    ClientId, ClientInput, ClientMessage, InputMotion, PositionQuantum, ResumeToken, SessionNotice,
+    quantise,
+};
 use crate::world::{Heading, Object, PlayerId, Position};
 
 /// Where the ids of synthetic players in scenes begin, so that they are unlikely to be those of an embedder's own. Who is
@@ -62,6 +65,8 @@ struct Synthetic {
     has_moved: bool,
     /// It asked to go on with its session, and was not answered yet.
     asks: bool,
+    /// The number of its last input.
+    seq: u16,
     /// How often its session went on by its token.
     resumed: u64,
     /// How often it was told why its session ended.
@@ -87,6 +92,7 @@ impl Synthetic {
             is_again: false,
             has_moved: false,
             asks: false,
+            seq: 0,
             resumed: 0,
             ends_told: 0,
         }
@@ -186,6 +192,27 @@ impl Synthetic {
                 ClientMessage::login(player)
             }
         }
+    }
+
+    /// Says that it goes there: by an input of so many server ticks, or plainly.
+    const fn step_to(
+        &mut self,
+        to: PositionQuantum,
+        heading: Heading,
+        tick: Option<u64>,
+    ) -> ClientMessage<'static> {
+        let heading = heading.0;
+        let Some(tick) = tick else {
+            return ClientMessage::Move { to, heading };
+        };
+        self.seq = self.seq.wrapping_add(1);
+        ClientMessage::Input(ClientInput {
+            seq: self.seq,
+            client_tick: tick as u16,
+            motion: InputMotion::To(to),
+            heading,
+            buttons: 0,
+        })
     }
 
     /// Its session is over, or its line, if it is there: it comes back then.
@@ -367,7 +394,9 @@ impl SyntheticClients {
             let flags = flags
                 .iter()
                 .fold(0, |all, &flag| all << 1 | u64::from(flag));
-            hasher.write_u64(u64::from(synthetic.crowd.0) << 5 | flags);
+            hasher.write_u64(
+                u64::from(synthetic.crowd.0) << 21 | u64::from(synthetic.seq) << 5 | flags,
+            );
             if let Some(token) = synthetic.resumes {
                 hasher.write_bytes(&token.0);
                 hasher.write_u64(u64::from(synthetic.mirror.received()));
@@ -497,7 +526,7 @@ pub(super) fn send(
         ..
     } = &mut *synthetics;
     let dt = time.timestep().as_secs_f64();
-    for (nth, synthetic) in clients.iter().enumerate() {
+    for (nth, synthetic) in clients.iter_mut().enumerate() {
         let Some(client) = synthetic.client else {
             continue;
         };
@@ -535,10 +564,7 @@ pub(super) fn send(
                 Some(to) => {
                     let heading = Heading::of(to - at).unwrap_or(*heading);
                     at = to;
-                    ClientMessage::Move {
-                        to: quantise(to),
-                        heading: heading.0,
-                    }
+                    synthetic.step_to(quantise(to), heading, spec.inputs.then_some(tick.0))
                 }
                 None => {
                     let turn = individual_random(streams.seed(), 3 << 32, nth as u64, tick.0)

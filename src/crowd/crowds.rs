@@ -50,6 +50,8 @@ pub struct CrowdSpec {
     pub messages_per_s: f32,
     /// How many of its players log out a second, to come back a little later.
     pub churn_per_s: f32,
+    /// Whether its players send their moves as numbered inputs, and are told where they stand with each.
+    pub inputs: bool,
     /// In which class its players are let in where the server is full, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
     pub admission: AdmissionClass,
     /// How many its players see.
@@ -81,6 +83,7 @@ impl CrowdSpec {
             clients: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
+            inputs: false,
             admission: AdmissionClass::Anybody,
             caps: ViewCaps {
                 players: 100,
@@ -155,7 +158,7 @@ impl CrowdSpec {
             team.map_or(u64::MAX, u64::from),
             guild.map_or(u64::MAX, u64::from),
             u64::from(self.party_size),
-            self.admission as u64,
+            (self.admission as u64) << 1 | u64::from(self.inputs),
             u64::from(self.caps.players),
             u64::from(self.caps.npcs),
             u64::from(self.caps.things),

@@ -559,6 +559,7 @@ fn crowd_spec(
         clients: crowd.clients,
         messages_per_s: crowd.messages_per_s,
         churn_per_s: crowd.churn_per_s,
+        inputs: crowd.inputs,
         admission: crowd.admission,
         caps,
         ..CrowdSpec::new(

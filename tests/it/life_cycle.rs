@@ -2,7 +2,7 @@
 //! stand in line, steer and watch others; and where any of it does not happen, the scenario that plays it says so.
 
 use bevy_ecs::prelude::*;
-use throng::movement::{Follows, Walker};
+use throng::movement::{Follows, MovementStats, Walker};
 use throng::prelude::{ControlledBy, Sessions, Viewer};
 use throng::scenario::{self, Action, Cue, Report, Scenario, ScenarioRun, SessionFigures, Verdict};
 use throng::session::SessionSettings;
@@ -249,6 +249,41 @@ fn who_is_sent_away_in_the_tick_of_its_second_login_stays_away() {
     );
     let report = finish(run);
     assert_eq!(report.objects.players, 8);
+}
+
+#[test]
+fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_lost_line() {
+    let walked = |inputs: bool| {
+        let text = format!(
+            r#"Scenario(name: "walk", duration_s: 10, scenes: [Scene(name: "a", map: Generate(Town(width_tiles: 80, height_tiles: 80)))],
+            cast: [Crowd(tag: "p", kind: "player", count: 10, clients: 1, inputs: {inputs}, behaviour: Wander(radius_m: 9))],
+            script: [At(t_s: 6, run: LoseLink(tag: "p", count: 5, for_s: 1))],
+            expect: [MirrorsEqual, NobodyOnBlocked])"#
+        );
+        let play = Play {
+            threads: 1,
+            ticks: 200,
+            ..Play::default()
+        };
+        let mut run = start(scenario_of(&text), play);
+        step(&mut run, 200);
+        let world = run.server().world();
+        let inputs = world.resource::<Sessions>().iter();
+        let numbered = inputs.filter(|(_, session)| session.numbers_inputs());
+        let numbered = numbered.count();
+        let moved = world.resource::<MovementStats>().moves_accepted;
+        let report = finish(run);
+        let found = report.sessions;
+        assert_eq!((found.resumed_by_token, found.bad_messages), (5, 0));
+        assert_eq!(found.late_inputs, 0);
+        (numbered, moved)
+    };
+    let ((none, moves), (all, inputs)) = (walked(false), walked(true));
+    assert_eq!((none, all), (0, 10));
+    assert!(
+        moves > 200 && inputs == moves,
+        "{moves} moves, {inputs} inputs"
+    );
 }
 
 #[test]

@@ -39,6 +39,9 @@ pub struct Crowd {
     pub messages_per_s: f32,
     /// Logouts a second over the whole crowd, each followed by a login; only for kinds of class `Player`.
     pub churn_per_s: f32,
+    /// Whether its players send their moves as numbered inputs, and are told with each packet where they stand; only for kinds
+    /// of class `Player`.
+    pub inputs: bool,
     /// In which class its players are let in where the server is full: `Anybody`, `Party`, `Preferred` or `Staff`. `Party` is
     /// found out by itself for who has somebody of its party inside.
     pub admission: AdmissionClass,
@@ -61,6 +64,7 @@ impl Default for Crowd {
             clients: 0.0,
             messages_per_s: 10.0,
             churn_per_s: 0.0,
+            inputs: false,
             admission: AdmissionClass::Anybody,
         }
     }

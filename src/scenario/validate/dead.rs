@@ -81,6 +81,7 @@ fn of_players_alone(place: &ValuePath, crowd: &Crowd) -> Vec<Problem> {
         ("clients", crowd.clients > 0.0),
         ("churn_per_s", crowd.churn_per_s > 0.0),
         ("party_size", crowd.party_size > 1),
+        ("inputs", crowd.inputs),
         ("admission", crowd.admission != AdmissionClass::default()),
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
