@@ -40,7 +40,7 @@
 //! always known to it; at rest every [`Mirror`] holds what [`compare_mirror`] expects, whatever the unreliable channel lost.
 //!
 //! Cost: two `or`s a mark by hand; change detection looks at every row; O(dirty attributes + objects) to encode, O(links of
-//! receiving clients) to list, a few instructions where nothing is to be sent: `throng bench sync`. Who is told of what it
+//! receiving clients) to list, a few nanoseconds where nothing is new: `throng bench sync`. Who is told of what it
 //! does not see is worked out anew for a client when its party, its view or the scene's public objects change.
 
 mod allowance;
