@@ -6,7 +6,7 @@
 //! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
 //! announcements ───────────────────────────────────────────────────┘
 //! ```
-//! A *link* is an object that the client knows: 17 bytes, beside the view list and in no order (client/links.rs). An object that came into
+//! A *link* is an object that the client knows: 16 bytes, beside the view list and in no order. An object that came into
 //! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
 //!
 //! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
@@ -16,10 +16,7 @@
 
 mod away;
 mod digest;
-mod links;
 mod memory;
-
-pub use links::{Link, Links};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -30,7 +27,6 @@ use super::allowance::Allowance;
 use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
 use super::kept::{KeptMessages, Missed};
-use super::masks::bits;
 use super::motion::{MotionBase, Tier};
 use super::notices::ClientNotices;
 use super::own_position::OwnPositionTold;
@@ -39,6 +35,24 @@ use super::remotes::Remotes;
 use crate::outbox::{BatchPart, CloseReason, MessageSpan};
 use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
+
+/// An object that a client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub id: u32,
+    /// Its generation.
+    pub generation: u32,
+    /// The number of the motion news that were sent.
+    motion: u16,
+    /// When they were, modulo 65,536 ticks.
+    sent: u16,
+    tier: Tier,
+    /// What of it is told.
+    pub variant: Variant,
+    /// How much it matters, in the order of the view list's classes.
+    class: u8,
+}
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +82,7 @@ pub struct ClientState {
     /// The object that it knows to control: scene, id, generation.
     pub own: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
-    pub links: Links,
+    pub links: Vec<Link>,
     /// The objects that it sees and does not know yet.
     pub waiting: Vec<ViewedAs>,
     /// Those that are told this tick.
@@ -162,7 +176,7 @@ impl ClientState {
             client,
             epoch: 0,
             own: None,
-            links: Links::default(),
+            links: Vec::new(),
             waiting: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
@@ -216,15 +230,15 @@ impl ClientState {
         }
         self.forget();
         // It is told of itself whatever the view list holds, and before all others.
-        let link = Link {
+        self.links.push(Link {
+            id: own.1,
             generation: own.2,
             motion: 0,
             sent: 0,
             tier: Tier::default(),
             variant,
             class: u8::MAX,
-        };
-        self.links.push(own.1, link);
+        });
     }
 
     /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
@@ -264,7 +278,8 @@ impl ClientState {
         }
         // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
         let same = |generation| now.filter(|now| now.generation == generation);
-        if let Some((place, link)) = self.links.find(id) {
+        if let Some(place) = self.links.iter().position(|link| link.id == id) {
+            let link = &mut self.links[place];
             if let Some(now) = same(link.generation) {
                 link.class = link.class.max(now.class);
                 return;
@@ -282,8 +297,9 @@ impl ClientState {
 
     /// Whether it knows an object, or will after this tick. O(links).
     pub fn knows(&self, id: u32, generation: u32) -> bool {
+        let mut links = self.links.iter();
         let mut entering = self.entering.iter();
-        self.links.knows(id, generation)
+        links.any(|link| (link.id, link.generation) == (id, generation))
             || entering.any(|seen| (seen.id, seen.generation) == (id, generation))
     }
 
@@ -318,7 +334,7 @@ impl ClientState {
         self.entering.extend(self.waiting.drain(..count));
     }
 
-    /// Puts this tick's line together. O(links), a few instructions for each of which nothing is to be sent.
+    /// Puts this tick's line together. O(links), a few nanoseconds for each of which nothing is new.
     pub fn fill<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -327,7 +343,7 @@ impl ClientState {
         counters: &mut SentCounters,
     ) where
         R: Fn(u32) -> Variant,
-        C: Fn(u32, &Link, Variant, &mut Vec<u8>),
+        C: Fn(&Link, Variant, &mut Vec<u8>),
     {
         let greeting = self.greeting(around);
         if self.begins && greeting.is_none() {
@@ -355,10 +371,12 @@ impl ClientState {
         let known = self.links.len();
         spent += self.fill_snapshots(part, around, counters);
         spent += self.remotes.fill(part, around.scenes, counters);
-        spent += self.fill_deltas(known, part, around, scratch, counters);
+        let (bytes, behind_count) = self.fill_deltas(known, part, around, scratch, counters);
+        spent += bytes;
         spent += self.announce(part, around, &mut scratch.receivers, counters);
         spent += self.fill_own_position(part, around);
-        spent += self.fill_motions(&mut scratch.behind, spent, part, around, counters);
+        let behind = &mut scratch.behind[..behind_count];
+        spent += self.fill_motions(behind, spent, part, around, counters);
         // Whatever came at once, motions go on after a second.
         let least = -i64::from(around.allowance.bytes_max);
         self.credit = (self.credit - spent as i64).max(least);
@@ -409,21 +427,21 @@ impl ClientState {
             counters.snapshots.one(span.len());
             spent += span.len();
             let base = &scene.bases[waiting.id as usize];
-            let link = Link {
+            self.links.push(Link {
+                id: waiting.id,
                 generation: waiting.generation,
                 motion: base.news,
                 sent: around.tick as u16,
                 tier: Tier::default(),
                 variant,
                 class: waiting.class,
-            };
-            self.links.push(waiting.id, link);
+            });
         }
         spent
     }
 
-    /// What changed of those `known` before this tick, and which announcements are about any; gives the bytes. The places of
-    /// those that are to be told of a motion are in the scratch then.
+    /// What changed of those `known` before this tick, and which announcements are about any; gives the bytes, and how many
+    /// links are behind in their motion, whose places are in the scratch.
     fn fill_deltas<R, C>(
         &mut self,
         known: usize,
@@ -431,10 +449,10 @@ impl ClientState {
         around: &Surroundings<R, C>,
         scratch: &mut FillScratch,
         counters: &mut SentCounters,
-    ) -> usize
+    ) -> (usize, usize)
     where
         R: Fn(u32) -> Variant,
-        C: Fn(u32, &Link, Variant, &mut Vec<u8>),
+        C: Fn(&Link, Variant, &mut Vec<u8>),
     {
         let Surroundings {
             records: scene,
@@ -445,56 +463,45 @@ impl ClientState {
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_affiliation = scene.news(own).has(LinkNews::AFFILIATION);
         let behind = &mut scratch.behind;
-        behind.clear();
-        let mut spent = 0;
-        let compares = self.links.begin_looks(tick);
-        for first in (0..known).step_by(64) {
-            let look = self.links.look(first, known, scene, tick, compares);
-            for place in bits(&[look.due]) {
-                behind.push((first + place) as u32);
-            }
-            let told = if own_affiliation {
-                u64::MAX >> (64 - (known - first).min(64))
-            } else {
-                look.told
-            };
-            for place in bits(&[told]) {
-                let (id, link) = self.links.at_mut(first + place);
-                let news = scene.news(id);
-                if news.has(LinkNews::AFFILIATION) || own_affiliation {
-                    let variant = (around.relation)(id);
-                    if variant != link.variant {
-                        let bytes = part
-                            .write_reliable(|bytes| (around.catch_up)(id, link, variant, bytes));
-                        if bytes > 0 {
-                            counters.deltas.one(bytes);
-                        }
-                        spent += bytes;
-                        link.variant = variant;
+        behind.resize(behind.len().max(known), 0);
+        let (mut spent, mut behind_count) = (0, 0);
+        for (place, link) in self.links[..known].iter_mut().enumerate() {
+            let news = scene.news(link.id);
+            if news.has(LinkNews::AFFILIATION) || own_affiliation {
+                let variant = (around.relation)(link.id);
+                if variant != link.variant {
+                    let bytes =
+                        part.write_reliable(|bytes| (around.catch_up)(link, variant, bytes));
+                    if bytes > 0 {
+                        counters.deltas.one(bytes);
                     }
-                }
-                if news.has(LinkNews::DELTA)
-                    && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(id)
-                {
-                    part.reliable(span);
-                    counters.deltas.one(span.len());
-                    spent += span.len();
-                }
-                if news.has(LinkNews::ANNOUNCED) {
-                    self.announced.extend(scene.announcements.of(id));
+                    spent += bytes;
+                    link.variant = variant;
                 }
             }
+            if news.has(LinkNews::DELTA)
+                && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(link.id)
+            {
+                part.reliable(span);
+                counters.deltas.one(span.len());
+                spent += span.len();
+            }
+            if news.has(LinkNews::ANNOUNCED) {
+                self.announced.extend(scene.announcements.of(link.id));
+            }
+            // Written always and counted if due: which it is no branch could foresee.
+            behind[behind_count] = place as u32;
+            let doublings = allowance.update_doublings * u8::from(link.id != own);
+            let tier = link.tier.doubled(doublings);
+            let is_due = (news.motion != link.motion) & tier.is_due(tick, link.id);
+            behind_count += usize::from(is_due);
         }
-        if allowance.update_doublings > 0 {
-            self.links
-                .postpone_more(behind, tick, allowance.update_doublings, own);
-        }
-        for &id in self.links.ids_from(known) {
-            if scene.news(id).has(LinkNews::ANNOUNCED) {
-                self.announced.extend(scene.announcements.of(id));
+        for link in &self.links[known..] {
+            if scene.news(link.id).has(LinkNews::ANNOUNCED) {
+                self.announced.extend(scene.announcements.of(link.id));
             }
         }
-        spent
+        (spent, behind_count)
     }
 
     /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
@@ -516,7 +523,7 @@ impl ClientState {
         let room = (self.credit - spent as i64) / MOTION_BYTES;
         if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {
-                let link = self.links.link(place as usize);
+                let link = &self.links[place as usize];
                 let waited = u64::from((tick as u16).wrapping_sub(link.sent));
                 (Reverse(waited * (u64::from(link.class) + 1)), place)
             });
@@ -524,15 +531,14 @@ impl ClientState {
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
         for &place in &*behind {
-            let (id, link) = self.links.at(place as usize);
-            let base = &scene.bases[id as usize];
+            let link = &mut self.links[place as usize];
+            let base = &scene.bases[link.id as usize];
             let affordable = spent as i64 <= self.credit;
             if !affordable && !base.is_reliable() {
-                self.links.postpone(place as usize);
                 counters.postponed += 1;
                 continue;
             }
-            let write = |to: &mut Vec<u8>| scene.write_motion(id, to);
+            let write = |to: &mut Vec<u8>| scene.write_motion(link.id, to);
             let bytes = if base.is_reliable() {
                 part.write_reliable(write)
             } else {
@@ -540,12 +546,11 @@ impl ClientState {
             };
             counters.motions.one(bytes);
             spent += bytes;
-            let tier = own_position.map(|own| {
+            (link.motion, link.sent) = (base.news, tick as u16);
+            if let Some(own) = own_position {
                 let distance = base.seen().distance_squared(own);
-                Tier::of(distance, allowance.near_m, link.class)
-            });
-            self.links
-                .sent_motion(place as usize, base.news, tick, tier);
+                link.tier = Tier::of(distance, allowance.near_m, link.class);
+            }
         }
         spent - spent_before
     }
@@ -594,10 +599,10 @@ impl ClientState {
             }
             let waits = is_waiting(held.announced.from);
             // Who left before it was known is nobody to this client, and so is what it said.
-            let is_known = held
-                .announced
-                .from
-                .is_some_and(|(id, generation)| links.knows(id, generation));
+            let is_known = held.announced.from.is_some_and(|(id, generation)| {
+                let mut links = links.iter();
+                links.any(|link| (link.id, link.generation) == (id, generation))
+            });
             if !waits && !is_known {
                 counters.expired += 1;
             } else if !waits {
@@ -646,7 +651,7 @@ impl ClientState {
     /// The snapshot of its own object with which a client begins that has to, if the object is there.
     fn greeting<R, C>(&self, around: &Surroundings<R, C>) -> Option<MessageSpan> {
         let (_, id, _) = self.own.filter(|_| self.begins)?;
-        let variant = usize::from(self.links.iter().next()?.1.variant.0);
+        let variant = usize::from(self.links.first()?.variant.0);
         around.records.bases.get(id as usize)?;
         around.records.snapshots.get(variant)?.get(id)
     }
@@ -674,7 +679,6 @@ impl ClientState {
         let (told, at) = (&mut self.own_position, base.seen());
         let exactly = told.begin(part, around.input, at, around.tick);
         (link.motion, link.sent) = (base.news, around.tick as u16);
-        self.links.compare_next();
         (self.begins, self.greeted) = (false, true);
         self.told_own = Some((id, generation));
         bytes + snapshot.len() + exactly

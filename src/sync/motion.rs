@@ -165,9 +165,6 @@ fn repeat_at(repeats: u8, doublings: u8) -> Option<u64> {
     Some((at << doublings).min(last))
 }
 
-/// After so many ticks all tiers had a turn.
-pub const TURNS: usize = 8;
-
 /// In which ticks a client is told of an object: every one of them, every second, fourth or eighth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tier(u8);
@@ -181,7 +178,6 @@ impl Tier {
         let tier = u8::from(distance_squared > near)
             + u8::from(distance_squared > near * 4.0)
             + u8::from(distance_squared > near * 16.0);
-        debug_assert!(1 << tier <= TURNS);
         Self(tier.saturating_sub(u8::from(class > 1)))
     }
 
@@ -195,14 +191,6 @@ impl Tier {
     #[must_use]
     pub const fn doubled(self, times: u8) -> Self {
         Self(self.0 + times)
-    }
-
-    /// A bit for each of the [`TURNS`] that are an object's in this tier, which is none that was doubled.
-    #[must_use]
-    pub const fn turns(self, id: u32) -> u8 {
-        let every = [0xff, 0x55, 0x11, 0x01][self.0 as usize & 3];
-        let first = id.wrapping_neg() & ((1 << (self.0 & 3)) - 1);
-        every << first
     }
 
     /// Whether the tier's turn is in this tick; objects take turns by their id.
@@ -307,10 +295,6 @@ mod tests {
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 1)), [0, 1, 2, 3]);
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 3)), [0, 0, 1, 2]);
         let turns = |tier: Tier| (0..64).filter(|&tick| tier.is_due(tick, 5)).count();
-        for (tier, id) in (0..4).flat_map(|tier| (0..9).map(move |id| (Tier(tier), id))) {
-            let turns = (0..TURNS as u64).filter(|&tick| tier.is_due(tick, id));
-            assert_eq!(tier.turns(id), turns.fold(0, |bits, turn| bits | 1 << turn));
-        }
         assert_eq!([0, 1, 2, 3].map(|tier| turns(Tier(tier))), [64, 32, 16, 8]);
         assert_eq!([0, 3].map(|tier| turns(Tier(tier).doubled(1))), [32, 4]);
     }

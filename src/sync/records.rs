@@ -48,7 +48,7 @@ impl Records {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant(pub u8);
 
-/// What is new of an object.
+/// What is new of an object, small enough that a client's whole list is looked through every tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkNews {
     /// The number of what is known of its motion; 0 before there is anything.
@@ -66,9 +66,6 @@ impl LinkNews {
     pub const ANNOUNCED: u16 = 1 << 2;
     /// Its team, party, guild or place in another audience is another than in the last tick.
     pub const AFFILIATION: u16 = 1 << 3;
-
-    /// What those are told who see it.
-    const TO_VIEWERS: u16 = Self::DELTA | Self::ANNOUNCED | Self::AFFILIATION;
 
     /// Whether there is this of it.
     #[inline]
@@ -88,9 +85,6 @@ pub const PARTY: usize = 1;
 pub struct SceneRecords {
     /// What is new of each object.
     pub news: Vec<LinkNews>,
-    /// Whether there is anything of it in this tick for those who see it: a byte, so that all clients' whole lists are looked
-    /// through in the nearest cache.
-    fresh: Vec<u8>,
     /// What clients reckon on from.
     pub bases: Vec<MotionBase>,
     /// The message of each base, encoded when it is made.
@@ -119,18 +113,12 @@ pub struct SceneRecords {
     changed: Vec<u32>,
 }
 
-/// There are news of its motion in this tick.
-const MOVED: u8 = 1;
-/// There is something else for those who see it.
-const TOLD: u8 = 2;
-
 impl SceneRecords {
     /// Begins a tick.
     pub fn begin(&mut self, variants: usize) {
         for id in self.changed.drain(..) {
             self.news[id as usize].besides = 0;
         }
-        self.fresh.fill(0);
         self.announcements.clear();
         let all = [
             &mut self.snapshots,
@@ -164,9 +152,6 @@ impl SceneRecords {
     pub fn tell(&mut self, id: u32, what: u16) {
         self.base_mut(id);
         self.news[id as usize].besides |= what;
-        if what & LinkNews::TO_VIEWERS != 0 {
-            self.fresh[id as usize] |= TOLD;
-        }
         self.changed.push(id);
     }
 
@@ -176,28 +161,11 @@ impl SceneRecords {
         self.news.get(id as usize).copied().unwrap_or_default()
     }
 
-    /// Of up to 64 objects a bit each, the first lowest: whether there are news of its motion in this tick, and whether there
-    /// is anything else for those who see it.
-    /// All of them have a base.
-    #[inline]
-    pub fn fresh_of(&self, ids: &[u32]) -> (u64, u64) {
-        // Both bits at once, since a shift that adds is one instruction; then every second bit of the halves.
-        let pairs = |ids: &[u32]| {
-            let fresh = ids.iter().rev().map(|&id| self.fresh[id as usize]);
-            fresh.fold(0, |pairs, fresh| pairs << 2 | u64::from(fresh))
-        };
-        let (first, second) = ids.split_at(ids.len().min(32));
-        let (first, second) = (pairs(first), pairs(second));
-        let moved = even_bits(first) | even_bits(second) << 32;
-        (moved, even_bits(first >> 1) | even_bits(second >> 1) << 32)
-    }
-
     /// The motion base of an object.
     pub fn base_mut(&mut self, id: u32) -> &mut MotionBase {
         let places = id as usize + 1;
         if self.bases.len() < places {
             self.news.resize(places, LinkNews::default());
-            self.fresh.resize(places, 0);
             self.bases.resize(places, MotionBase::default());
         }
         &mut self.bases[id as usize]
@@ -219,7 +187,6 @@ impl SceneRecords {
         let (motion, number) = (base.motion, base.news);
         let place = id as usize;
         self.news[place].motion = number;
-        self.fresh[place] |= MOVED;
         if self.encoded.len() <= place {
             self.encoded.resize(place + 1, Encoded::default());
         }
@@ -281,16 +248,6 @@ impl SceneRecords {
         bytes.extend_from_slice(&encoded.bytes);
         bytes.truncate(end);
     }
-}
-
-/// Every second bit of a word, the lowest first, side by side.
-const fn even_bits(mut word: u64) -> u64 {
-    word &= 0x5555_5555_5555_5555;
-    word = (word | word >> 1) & 0x3333_3333_3333_3333;
-    word = (word | word >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
-    word = (word | word >> 4) & 0x00ff_00ff_00ff_00ff;
-    word = (word | word >> 8) & 0x0000_ffff_0000_ffff;
-    (word | word >> 16) & 0xffff_ffff
 }
 
 /// The longest *Motion*: kind, id and generation, tick and flags, position, heading, velocity, floor.
@@ -358,14 +315,12 @@ mod tests {
         let has = |records: &SceneRecords, id, what| records.news(id).has(what);
         assert!(has(&records, 3, LinkNews::DELTA) && !has(&records, 3, LinkNews::ANNOUNCED));
         assert!(has(&records, 5, LinkNews::AFFILIATION) && !has(&records, 9, LinkNews::DELTA));
-        assert_eq!(records.fresh_of(&[2, 3, 4, 5]), (0, 0b1010));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[0].get(3)),
             (Some(span), None)
         );
         records.begin(2);
         records.affiliate(5, [1, 0, 0]);
-        assert_eq!(records.fresh_of(&[2, 3, 4, 5]), (0, 0));
         assert!(!has(&records, 3, LinkNews::DELTA) && !has(&records, 5, LinkNews::AFFILIATION));
         assert_eq!(
             (records.deltas[1].get(3), records.deltas[1].get(99)),

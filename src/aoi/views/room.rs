@@ -7,7 +7,8 @@
 //! cell is looked at every [`ROOM_TICKS`] updates, and halved at least if half of it would do with a quarter to spare; who
 //! stands in the last slots and rows gets lower ones. So what is held follows who is there, not who ever was.
 //!
-//! Large buffers of the update live for so many updates as well; small ones stay, so that a crowd at rest allocates nothing.
+//! Large buffers of the update live for so many updates as well, and those of a mass move for that update only; small ones
+//! stay where somebody is, so that a crowd at rest allocates nothing.
 
 use super::cells::{AROUND, TargetCell, ViewerCell, drop_if_large};
 use super::object::NONE;

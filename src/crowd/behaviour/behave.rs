@@ -64,7 +64,8 @@ pub trait Behave: PartialEq + fmt::Debug + Send + Sync + 'static {
     ///
     /// It is asked when the last goal is reached (or cannot be) and a short rest is over, and whenever somebody whom it
     /// [looks for](Self::looks_for) is in sight. What it draws from `random` depends on the seed, the individual and the
-    /// tick alone; it must ask nothing else: no clock, no other generator, no state that changes.
+    /// tick alone; it must ask nothing else: no clock, no other generator, no state that changes. Several individuals are asked
+    /// at once, on threads of their own.
     fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
 
     /// Puts all that tells two values of this type apart into the state hash. The name is in it already.

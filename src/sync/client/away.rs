@@ -3,7 +3,7 @@
 //! Its lines go on being made, from which follows what it has to be told; they are kept and not sent. When it is back it is told
 //! either what it missed, or everything anew and those announcements that it missed, whichever is smaller.
 
-use super::{ClientState, MOTION_BYTES, SNAPSHOT_BYTES};
+use super::{ClientState, Link, MOTION_BYTES, SNAPSHOT_BYTES};
 use crate::outbox::BatchPart;
 use crate::sync::kept::KeptLimits;
 use crate::sync::records::SceneRecords;
@@ -40,9 +40,9 @@ impl ClientState {
         let snapshot = at.snapshots[0].checked_div(at.snapshots[1]);
         let snapshot = snapshot.map_or(SNAPSHOT_BYTES as usize, |bytes| bytes as usize);
         // Motions of what rests or jumped are among what was missed; of what moves they may have been lost.
-        let base = |id: u32| records.and_then(|records| records.bases.get(id as usize));
-        let is_moving = |id| base(id).is_some_and(|base| !base.is_reliable());
-        let moving = at.links.iter().filter(|&(id, _)| is_moving(id)).count();
+        let base = |link: &Link| records.and_then(|records| records.bases.get(link.id as usize));
+        let is_moving = |link: &Link| base(link).is_some_and(|base| !base.is_reliable());
+        let moving = at.links.iter().filter(|link| is_moving(link)).count();
         let fresh = SNAPSHOT_BYTES as usize + at.links.len() * snapshot;
         let fresh = fresh.saturating_sub(moving * MOTION_BYTES as usize);
         let missed = at.kept.missed(received, tick, fresh);
@@ -51,10 +51,8 @@ impl ClientState {
         let keeps = missed.is_whole && !(received == Some(0) && at.kept.is_anew());
         if missed.is_whole {
             // They are told again, each as it is now.
-            for place in 0..at.links.len() {
-                if is_moving(at.links.at(place).0) {
-                    at.links.send_again(place);
-                }
+            for link in at.links.iter_mut().filter(|link| is_moving(link)) {
+                link.motion = link.motion.wrapping_sub(1);
             }
         } else {
             // What waits for a snapshot would go with what is forgotten.

@@ -14,8 +14,8 @@ impl ClientState {
         word(object(id, generation));
         word(u64::from(scene) << 2 | u64::from(self.begins) << 1 | u64::from(self.greeted));
         word((self.links.len() as u64) << 32 | self.waiting.len() as u64);
-        for (id, link) in self.links.iter() {
-            word(object(id, link.generation));
+        for link in &self.links {
+            word(object(link.id, link.generation));
             word(
                 u64::from(link.motion) << 48
                     | u64::from(link.sent) << 32

@@ -206,14 +206,15 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
                 attributes.variant(relation(records, own_id, id))
             }
         },
-        catch_up: |id: u32, link: &Link, to: Variant, bytes: &mut Vec<u8>| {
+        catch_up: |link: &Link, to: Variant, bytes: &mut Vec<u8>| {
             let told = |variant: Variant| attributes.told()[usize::from(variant.0)];
             let (mut more, before) = (told(to), told(link.variant));
             more.iter_mut()
                 .zip(before)
                 .for_each(|(more, had)| *more &= !had);
-            if let Some(sent) = values_of(id) {
-                write_delta(bytes, id, link.generation, attributes, (sent, &more));
+            if let Some(sent) = values_of(link.id) {
+                let (id, generation) = (link.id, link.generation);
+                write_delta(bytes, id, generation, attributes, (sent, &more));
             }
         },
     };
