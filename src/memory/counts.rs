@@ -55,7 +55,7 @@ pub fn with_thread_tag<T>(tag: AllocationTag, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What is allocated now by the whole process; zero where no [`CountingAllocator`](super::CountingAllocator) is in place.
+/// What is allocated now by the whole process; zero where no `CountingAllocator` is in place.
 #[must_use]
 pub fn allocated() -> Allocated {
     (0..TAGS_MAX as u8).fold(Allocated::default(), |sum, tag| {

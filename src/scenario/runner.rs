@@ -501,6 +501,7 @@ fn add_script(app: &mut App) {
     app.init_resource::<Behaviours>()
         .init_resource::<Watch>()
         .count_memory::<Watch>("scenario")
+        .count_memory::<Stage>("scenario")
         .add_systems(
             FixedUpdate,
             (

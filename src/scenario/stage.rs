@@ -21,6 +21,7 @@ use crate::crowd::{
 };
 use crate::map::{MapRecipe, SceneMap, TileMap};
 use crate::matchmaking::{Matchmaker, QueueMode};
+use crate::memory::MemoryUse;
 use crate::nav::NavSettings;
 use crate::outbox::OutboxSettings;
 use crate::session::{Authentication, SessionKey};
@@ -582,4 +583,14 @@ pub(super) fn spawn(world: &mut World, crowd: &schema::Crowd) -> Result<(), Stag
         add_crowd(world, spec)?;
     }
     Ok(())
+}
+
+impl MemoryUse for Stage {
+    fn heap_bytes(&self) -> usize {
+        // What a scene shares is counted with the scenes' maps.
+        let own = self.maps.iter().map(|of| &of.map);
+        let own = own.filter(|map| Arc::strong_count(map) == 1);
+        own.map(|map| size_of::<TileMap>() + map.memory().total_bytes())
+            .sum()
+    }
 }

@@ -18,6 +18,8 @@
 //!
 //! `directory`: the cache of players elsewhere beside `moka` 0.12; what is equal and what is not says its module.
 //!
+//! `pool`: the arrays in which throng keeps what has a number beside a pool of the reference's kind, `slotmap` and `slab`.
+//!
 //! `sync`: replication of a walking crowd beside `bevy_replicon` 0.45; what is equal and what is not says its module. It
 //! needs the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
 
@@ -25,6 +27,7 @@ mod directory;
 #[cfg(feature = "replicon")]
 mod heap;
 mod peer;
+mod pool;
 #[cfg(feature = "replicon")]
 mod sync;
 
@@ -99,7 +102,7 @@ impl Row {
 fn main() -> Result<(), Box<dyn Error>> {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |system: &str| chosen.is_empty() || chosen.iter().any(|name| name == system);
-    let mut systems = vec!["nav", "directory"];
+    let mut systems = vec!["nav", "directory", "pool"];
     if cfg!(feature = "replicon") {
         systems.push("sync");
     }
@@ -112,6 +115,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if is_chosen("directory") {
         rows.extend(directory::measure());
+    }
+    if is_chosen("pool") {
+        rows.extend(pool::measure());
     }
     #[cfg(feature = "replicon")]
     if is_chosen("sync") {

@@ -1,0 +1,289 @@
+//! Pools of the reference's kind beside `slotmap`, `slab` and plain arrays, on what throng keeps by number: messages that wait
+//! (inbox), and objects of a scene.
+//!
+//! - *chunks* is the reference's pool: chunks of 60, O(1) take and return, a list of those in use from which the last takes the
+//!   place of who leaves, generations, and a walk over all during which objects may be returned.
+//! - *arrays* is what throng has: a vector of slots with generations and a list of free places.
+//! - `slab` has no generations, so that a stale key finds whoever came after.
+//!
+//! All hold 4,096 values of 48 bytes. *leave* returns values drawn at random and takes as many anew; *look* looks at values by keys
+//! drawn at random; *walk* looks at all and returns every eighth on the way, then takes as many anew.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use slab::Slab;
+use slotmap::{DefaultKey, SlotMap};
+
+use crate::Row;
+
+const VALUES: usize = 4_096;
+const ROUNDS: usize = 301;
+
+/// As large as a message that waits.
+#[derive(Clone, Copy)]
+struct Value([u64; 6]);
+
+/// What is measured: values by keys that are given out and taken back.
+trait Pool: Default {
+    type Key: Copy;
+    fn take(&mut self, value: Value) -> Self::Key;
+    fn give_back(&mut self, key: Self::Key) -> bool;
+    fn get(&self, key: Self::Key) -> Option<&Value>;
+    /// Sums up all values, and returns those whose first word is a multiple of eight.
+    fn walk(&mut self) -> u64;
+}
+
+const CHUNK: usize = 60;
+
+#[derive(Default)]
+struct Chunks {
+    chunks: Vec<Box<[ChunkSlot; CHUNK]>>,
+    free: Vec<u32>,
+    used: Vec<u32>,
+}
+
+#[derive(Clone, Copy)]
+struct ChunkSlot {
+    value: Value,
+    generation: u32,
+    /// Its place in `used`; `u32::MAX` while it is free.
+    place: u32,
+}
+
+impl Chunks {
+    fn slot(&mut self, number: u32) -> &mut ChunkSlot {
+        &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+    }
+
+    fn end(&mut self, number: u32) {
+        let slot = self.slot(number);
+        slot.generation = slot.generation.wrapping_add(1);
+        let place = std::mem::replace(&mut slot.place, u32::MAX);
+        self.used.swap_remove(place as usize);
+        if let Some(&moved) = self.used.get(place as usize) {
+            self.slot(moved).place = place;
+        }
+        self.free.push(number);
+    }
+}
+
+impl Pool for Chunks {
+    type Key = (u32, u32);
+
+    fn take(&mut self, value: Value) -> Self::Key {
+        if self.free.is_empty() {
+            let first = (self.chunks.len() * CHUNK) as u32;
+            let empty = ChunkSlot {
+                value,
+                generation: 0,
+                place: u32::MAX,
+            };
+            self.chunks.push(Box::new([empty; CHUNK]));
+            self.free.extend((first..first + CHUNK as u32).rev());
+        }
+        let number = self.free.pop().expect("there is a free place now");
+        let place = self.used.len() as u32;
+        self.used.push(number);
+        let slot = self.slot(number);
+        (slot.value, slot.place) = (value, place);
+        (number, slot.generation)
+    }
+
+    fn give_back(&mut self, (number, generation): Self::Key) -> bool {
+        let is_there = self.slot(number).generation == generation;
+        if is_there {
+            self.end(number);
+        }
+        is_there
+    }
+
+    fn get(&self, (number, generation): Self::Key) -> Option<&Value> {
+        let slot = &self.chunks[number as usize / CHUNK][number as usize % CHUNK];
+        (slot.generation == generation).then_some(&slot.value)
+    }
+
+    fn walk(&mut self) -> u64 {
+        let mut sum = 0u64;
+        // Backwards: whoever takes the place of one that leaves was looked at before.
+        for place in (0..self.used.len()).rev() {
+            let number = self.used[place];
+            let first = self.slot(number).value.0[0];
+            sum = sum.wrapping_add(first);
+            if first.is_multiple_of(8) {
+                self.end(number);
+            }
+        }
+        sum
+    }
+}
+
+#[derive(Default)]
+struct Arrays {
+    slots: Vec<(u32, Option<Value>)>,
+    free: Vec<u32>,
+}
+
+impl Pool for Arrays {
+    type Key = (u32, u32);
+
+    fn take(&mut self, value: Value) -> Self::Key {
+        let Some(number) = self.free.pop() else {
+            self.slots.push((0, Some(value)));
+            return (self.slots.len() as u32 - 1, 0);
+        };
+        let slot = &mut self.slots[number as usize];
+        slot.1 = Some(value);
+        (number, slot.0)
+    }
+
+    fn give_back(&mut self, (number, generation): Self::Key) -> bool {
+        let slot = &mut self.slots[number as usize];
+        let is_there = slot.0 == generation && slot.1.take().is_some();
+        if is_there {
+            slot.0 = slot.0.wrapping_add(1);
+            self.free.push(number);
+        }
+        is_there
+    }
+
+    fn get(&self, (number, generation): Self::Key) -> Option<&Value> {
+        let slot = &self.slots[number as usize];
+        slot.1.as_ref().filter(|_| slot.0 == generation)
+    }
+
+    fn walk(&mut self) -> u64 {
+        let mut sum = 0u64;
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            let Some(value) = &slot.1 else { continue };
+            let first = value.0[0];
+            sum = sum.wrapping_add(first);
+            if first.is_multiple_of(8) {
+                *slot = (slot.0.wrapping_add(1), None);
+                self.free.push(number as u32);
+            }
+        }
+        sum
+    }
+}
+
+impl Pool for SlotMap<DefaultKey, Value> {
+    type Key = DefaultKey;
+
+    fn take(&mut self, value: Value) -> Self::Key {
+        self.insert(value)
+    }
+
+    fn give_back(&mut self, key: Self::Key) -> bool {
+        self.remove(key).is_some()
+    }
+
+    fn get(&self, key: Self::Key) -> Option<&Value> {
+        SlotMap::get(self, key)
+    }
+
+    fn walk(&mut self) -> u64 {
+        let mut sum = 0u64;
+        self.retain(|_, value| {
+            sum = sum.wrapping_add(value.0[0]);
+            !value.0[0].is_multiple_of(8)
+        });
+        sum
+    }
+}
+
+impl Pool for Slab<Value> {
+    type Key = usize;
+
+    fn take(&mut self, value: Value) -> Self::Key {
+        self.insert(value)
+    }
+
+    fn give_back(&mut self, key: Self::Key) -> bool {
+        self.try_remove(key).is_some()
+    }
+
+    fn get(&self, key: Self::Key) -> Option<&Value> {
+        Slab::get(self, key)
+    }
+
+    fn walk(&mut self) -> u64 {
+        let mut sum = 0u64;
+        self.retain(|_, value| {
+            sum = sum.wrapping_add(value.0[0]);
+            !value.0[0].is_multiple_of(8)
+        });
+        sum
+    }
+}
+
+/// What each piece of work takes, nanoseconds a value, the least of all rounds; and what it found, which is the same for all.
+struct Measured {
+    ns: [f64; 3],
+    found: u64,
+}
+
+fn measure_one<P: Pool>() -> Measured {
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    let (mut pool, mut keys) = (P::default(), Vec::new());
+    let mut next = 0u64;
+    let mut value = || {
+        next += 1;
+        Value([next; 6])
+    };
+    keys.extend((0..VALUES).map(|_| pool.take(value())));
+    let (mut ns, mut found, mut gone) = ([f64::MAX; 3], 0u64, Vec::new());
+    for _ in 0..ROUNDS {
+        let drawn: Vec<usize> = (0..VALUES)
+            .map(|_| random.random_range(0..VALUES))
+            .collect();
+        let mut least = |nth: usize, start: Instant| {
+            let taken: f64 = start.elapsed().as_nanos() as f64 / VALUES as f64;
+            ns[nth] = ns[nth].min(taken);
+        };
+        let start = Instant::now();
+        for &nth in &drawn {
+            assert!(pool.give_back(keys[nth]));
+            keys[nth] = pool.take(value());
+        }
+        least(0, start);
+        let start = Instant::now();
+        let looked = drawn.iter().filter_map(|&nth| pool.get(keys[nth]));
+        let sum = looked.fold(0u64, |sum, value| sum.wrapping_add(value.0[3]));
+        least(1, start);
+        let start = Instant::now();
+        let walked = pool.walk();
+        // All first: without generations a key finds whoever came since.
+        gone.extend((0..VALUES).filter(|&nth| pool.get(keys[nth]).is_none()));
+        for nth in gone.drain(..) {
+            keys[nth] = pool.take(value());
+        }
+        least(2, start);
+        found = found.wrapping_mul(31).wrapping_add(black_box(sum ^ walked));
+    }
+    Measured { ns, found }
+}
+
+pub fn measure() -> Vec<Row> {
+    let arrays = measure_one::<Arrays>();
+    let others = [
+        ("chunks of 60, as the reference's", measure_one::<Chunks>()),
+        ("slotmap 1", measure_one::<SlotMap<DefaultKey, Value>>()),
+        (
+            "slab 0.4, without generations",
+            measure_one::<Slab<Value>>(),
+        ),
+    ];
+    let mut rows = Vec::new();
+    for (nth, case) in ["leave", "look", "walk"].into_iter().enumerate() {
+        for (name, other) in &others {
+            assert_eq!(other.found, arrays.found, "{name} found other values");
+            let values = [arrays.ns[nth], other.ns[nth]];
+            let case = format!("{case}/{VALUES}");
+            rows.push(Row::beside("pool", case, values, "ns", name));
+        }
+    }
+    rows
+}
