@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -232,7 +233,9 @@ fn functions_of(
         let found = names.entry(address).or_insert_with(|| {
             let mut found = Vec::new();
             backtrace::resolve(std::ptr::without_provenance_mut(address), |symbol| {
-                found.extend(symbol.name().map(|name| format!("{name:#}")));
+                let home = symbol.filename().and_then(home_of);
+                let name = symbol.name().map(|name| format!("{name:#}"));
+                found.extend(name.map(|name| with_path(name, home)));
             });
             found
         });
@@ -240,9 +243,78 @@ fn functions_of(
     });
     let of_hook = |name: &String| {
         let path = path_of(name);
-        path.starts_with("backtrace::")
-            || path.starts_with("throng::memory::")
-            || path.starts_with("__rust")
+        let homes = ["backtrace::", "memory::", "throng::memory::", "__rust"];
+        homes.into_iter().any(|home| path.starts_with(home))
     };
     all.skip_while(of_hook).collect()
+}
+
+/// A function's name with its path. Of what was inlined a build that knows no more than lines tells the bare name: there its file
+/// says where it is at home.
+fn with_path(name: String, home: Option<String>) -> String {
+    let bare = name.split(['<', '{']).next().unwrap_or_default();
+    let has_path = name.starts_with('<') || bare.contains("::") || bare.starts_with("__");
+    match home {
+        Some(home) if !has_path => format!("{home}::{name}"),
+        _ => name,
+    }
+}
+
+/// The crate of a file of the standard library or the registry; of any other the path of its module below `src` or `tests`.
+fn home_of(file: &Path) -> Option<String> {
+    let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
+    let after = |folder: &str, steps: usize| {
+        let at = parts.iter().position(|&part| part == folder)?;
+        parts.get(at + steps).copied()
+    };
+    if after("rustc", 1).is_some() {
+        return after("library", 1).map(str::to_owned);
+    }
+    // `registry/src/index/name-1.2.3/src/lib.rs`
+    if let Some(package) = after("registry", 3) {
+        let name = package.rsplit_once('-').map_or(package, |(name, _)| name);
+        return Some(name.replace('-', "_"));
+    }
+    let root = parts
+        .iter()
+        .rposition(|part| ["src", "tests"].contains(part))?;
+    let modules = parts[root + 1..].join("::");
+    Some(modules.trim_end_matches(".rs").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_gets_the_path_of_its_file() {
+        let named = |name: &str, file: &str| with_path(name.to_owned(), home_of(Path::new(file)));
+        for (name, file, expected) in [
+            ("plant", "tests/allocations.rs", "allocations::plant"),
+            (
+                "inside<(), throng::x>",
+                "/home/me/game/src/memory/leaks.rs",
+                "memory::leaks::inside<(), throng::x>",
+            ),
+            (
+                "with_capacity_in<u8>",
+                "/rustc/5980/library/alloc/src/vec/mod.rs",
+                "alloc::with_capacity_in<u8>",
+            ),
+            (
+                "{closure#0}",
+                "/home/me/.cargo/registry/src/index.crates.io-19/concurrent-queue-2.5.0/src/lib.rs",
+                "concurrent_queue::{closure#0}",
+            ),
+            (
+                "throng::sync::fill",
+                "src/sync/client.rs",
+                "throng::sync::fill",
+            ),
+            ("<a::B as c::D>::e", "src/main.rs", "<a::B as c::D>::e"),
+            ("__rust_alloc", "src/main.rs", "__rust_alloc"),
+        ] {
+            assert_eq!(named(name, file), expected);
+        }
+    }
 }

@@ -9,15 +9,15 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "b0aaaec580efe118"),
-    ("siege", 140, "6b1b21fb7bf0aef8"),
-    ("boss", 60, "be269027535053b2"),
-    ("arena_night", 300, "15da72d73ca88aa4"),
-    ("churn", 140, "3230e95d986cd526"),
-    ("auction", 60, "20b466de624002be"),
-    ("royale", 60, "7ede6eca9e67b30d"),
-    ("raid", 60, "5599afde86227bc6"),
-    ("overload", 300, "46be54926f9f3609"),
+    ("town", 60, "008360041068a638"),
+    ("siege", 140, "1d2a7265213cb82b"),
+    ("boss", 60, "d68e042e6202b813"),
+    ("arena_night", 300, "92f222a281f357d9"),
+    ("churn", 140, "f3f1aee81b5b23f0"),
+    ("auction", 60, "5036a9900a9cf40e"),
+    ("royale", 60, "dd38284febd556f9"),
+    ("raid", 60, "55d887ed27ef1e29"),
+    ("overload", 300, "78a1d0ab31a32cfa"),
 ];
 
 #[test]
