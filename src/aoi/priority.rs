@@ -6,8 +6,8 @@
 //! ViewTraits (target) ─┘                                 ├─▶ rank, a higher one wins
 //! distance ─────────────────▶ Bands ────▶ nearness ────┘
 //! ```
-//! A *rank* is (class, nearness): of one class the nearer band is served first, so that of a crowd of equals
-//! each viewer sees the nearest.
+//! A *rank* is (class, nearness): of one class the nearer band is served first when lists are ranked, so that of a crowd of equals
+//! each viewer comes to see the nearest. Who goes before strangers enters by class, and is ranked by nearness in its turn.
 //!
 //! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
 //! the function reads says so through [`SceneViews::set_traits`](crate::aoi::SceneViews::set_traits).

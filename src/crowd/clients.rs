@@ -118,9 +118,13 @@ impl Synthetic {
             _ => &mut self.mirror,
         };
         self.fault = mirror.receive(packet).err().map(|error| error.to_string());
+        let mut is_over = false;
         for notice in mirror.take_notices() {
             match notice {
-                SessionNotice::Closed { .. } => self.ends_told += 1,
+                SessionNotice::Closed { .. } => {
+                    self.ends_told += 1;
+                    is_over |= is_former;
+                }
                 SessionNotice::Welcome { token, .. } if !is_former => {
                     self.token = Some(token);
                     self.resumed += u64::from(std::mem::take(&mut self.asks));
@@ -129,10 +133,20 @@ impl Synthetic {
                 _ => {}
             }
         }
+        if is_over {
+            self.forget_former();
+        }
     }
 
-    /// Does what was told or asked of it. Gives the connection that it gives up for another one, if it does.
-    fn react(&mut self, transport: &TransportHandle, tick: u64) -> Option<Box<(ClientId, Mirror)>> {
+    /// What was told over the connection that it gave up is of no use any more.
+    fn forget_former(&mut self) {
+        if let Some(former) = &mut self.former {
+            former.1 = Mirror::default();
+        }
+    }
+
+    /// Does what was told or asked of it. Gives the connection over which no mirror of it is told any more, if there is one.
+    fn react(&mut self, transport: &TransportHandle, tick: u64) -> Option<ClientId> {
         if std::mem::take(&mut self.is_refused)
             && let Some(client) = self.leave(Some(tick))
         {
@@ -144,23 +158,14 @@ impl Synthetic {
             .flatten()
     }
 
-    /// Gives up the connection that it has for another one, from another address.
-    fn give_up(&mut self, tick: u64) -> Option<Box<(ClientId, Mirror)>> {
+    /// Gives up the connection that it has for another one, from another address: another mirror is told over it from now on. Gives
+    /// the one that it had given up before.
+    fn give_up(&mut self, tick: u64) -> Option<ClientId> {
         let client = self.leave(Some(tick))?;
         self.has_moved ^= true;
         self.heard = None;
-        Some(Box::new((client, std::mem::take(&mut self.mirror))))
-    }
-
-    /// Its mirror is told over this connection from now on, and another one over the connection that it gave up. Gives those
-    /// over which none is.
-    fn hear(
-        &mut self,
-        client: ClientId,
-        given_up: Option<Box<(ClientId, Mirror)>>,
-    ) -> [Option<ClientId>; 2] {
-        let former = std::mem::replace(&mut self.former, given_up);
-        [self.heard.replace(client), former.map(|former| former.0)]
+        let given_up = Box::new((client, std::mem::take(&mut self.mirror)));
+        self.former.replace(given_up).map(|former| former.0)
     }
 
     /// As what it connects.
@@ -256,6 +261,7 @@ impl SyntheticClients {
     pub fn forget_mirrors(&mut self) {
         for client in &mut self.clients {
             client.mirror = Mirror::default();
+            client.forget_former();
         }
     }
 
@@ -462,7 +468,9 @@ pub(super) fn churn(
         }
     }
     for (nth, synthetic) in clients.iter_mut().enumerate() {
-        let given_up = synthetic.react(&transport, tick.0);
+        if let Some(unheard) = synthetic.react(&transport, tick.0) {
+            by_client.remove(&unheard);
+        }
         if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
             continue;
         }
@@ -472,10 +480,9 @@ pub(super) fn churn(
             synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
             continue;
         };
-        let over = synthetic.hear(client, given_up);
-        over.into_iter().flatten().for_each(|before| {
+        if let Some(before) = synthetic.heard.replace(client) {
             by_client.remove(&before);
-        });
+        }
         by_client.insert(client, nth);
         synthetic.client = Some(client);
         post(client, synthetic.first_message());
@@ -688,8 +695,13 @@ pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
 
 impl MemoryUse for SyntheticClients {
     fn heap_bytes(&self) -> usize {
+        let formers = self
+            .clients
+            .iter()
+            .filter_map(|client| client.former.as_deref());
         let mirrors = self.clients.iter().map(|client| &client.mirror);
-        each(mirrors)
+        each(mirrors.chain(formers.clone().map(|former| &former.1)))
+            + formers.map(size_of_val).sum::<usize>()
             + self.line.heap_bytes()
             + self.clients.heap_bytes()
             + self.by_client.heap_bytes()

@@ -34,7 +34,7 @@
 //! | `max_admitted` | the most let in within a tick | `settings.session.admitted_per_tick_max` |
 //! | `links_lost`, `link_dead`, `resumed`, `resumed_by_token` | lost lines, those that are down now, sessions that went on | `LoseLink` |
 //! | `ended.disconnected` | lines that nobody came back over in time, and connections that ended before a login | `LoseLink` for longer than `keep_s` |
-//! | `ended.replaced`, `ended.kicked`, `ended.banned` | sessions that another login or the game ended | `LoginAgain`, `Kick`, `Ban` |
+//! | `ended.replaced`, `ended.kicked`, `ended.banned` | sessions that another login or the game ended, and each connection turned away for a ban | `LoginAgain`, `Kick`, `Ban` |
 //! | `ended.idle` | players who said nothing for too long | `messages_per_s: 0` and `settings.session.idle_s_max` |
 //! | `ended.drained` | sessions that a drain ended, and who was turned away meanwhile | `Drain`, until `Reopen` |
 //! | `possessing`, `watching` | players who control what is no player's own, or whose view goes with another's | `Possess`, `Spectate`, until `Release` |

@@ -1,7 +1,7 @@
 //! What a structure holds on the heap, from its own capacities.
 //!
 //! A container counts its own buffer; whatever its elements own on top is added with [`each`] by who knows that they do. Hash tables
-//! and vectors are exact up to the allocator's rounding; of a B-tree the fill of its nodes is not known, and two thirds are taken
+//! and vectors are exact up to the allocator's rounding, but for places of tables that are spoilt by what was removed; of a B-tree the fill of its nodes is not known, and two thirds are taken
 //! for it.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::thread::LocalKey;
 
 /// How many tags there are.
 pub const TAGS_MAX: usize = 32;
@@ -49,10 +50,28 @@ pub fn tag_tick(tag: AllocationTag) {
 
 /// Counts what this thread allocates in `work` under this tag, whatever set the tick is in.
 pub fn with_thread_tag<T>(tag: AllocationTag, work: impl FnOnce() -> T) -> T {
-    let before = THREAD_TAG.replace(tag.0);
-    let result = work();
-    THREAD_TAG.set(before);
-    result
+    with_local(&THREAD_TAG, tag.0, work)
+}
+
+/// Does something with a value in force on this thread, and then the one before again, also where that panics.
+pub(super) fn with_local<V: Copy + 'static, T>(
+    key: &'static LocalKey<Cell<V>>,
+    value: V,
+    work: impl FnOnce() -> T,
+) -> T {
+    struct Restore<V: Copy + 'static>(&'static LocalKey<Cell<V>>, V);
+    impl<V: Copy + 'static> Drop for Restore<V> {
+        fn drop(&mut self) {
+            self.0.set(self.1);
+        }
+    }
+    let _restore = Restore(key, key.replace(value));
+    work()
+}
+
+/// Where a tag is counted.
+const fn place(tag: usize) -> usize {
+    if tag < TAGS_MAX { tag } else { 0 }
 }
 
 /// What is allocated now by the whole process; zero where no `CountingAllocator` is in place.
@@ -70,7 +89,7 @@ pub fn allocated() -> Allocated {
 /// What is allocated now of what was allocated under a tag.
 #[must_use]
 pub fn allocated_under(tag: AllocationTag) -> Allocated {
-    let count = &COUNTS[usize::from(tag.0) % TAGS_MAX];
+    let count = &COUNTS[place(usize::from(tag.0))];
     Allocated {
         bytes: count.bytes.load(Relaxed),
         blocks: count.blocks.load(Relaxed),
@@ -92,7 +111,7 @@ pub(super) fn add(bytes: usize) -> usize {
     } else {
         own
     };
-    let tag = usize::from(tag) % TAGS_MAX;
+    let tag = place(usize::from(tag));
     CALLS.fetch_add(1, Relaxed);
     COUNTS[tag].bytes.fetch_add(bytes, Relaxed);
     COUNTS[tag].blocks.fetch_add(1, Relaxed);
@@ -102,7 +121,7 @@ pub(super) fn add(bytes: usize) -> usize {
 /// Takes a block from the count of its tag.
 #[cfg(feature = "count-alloc")]
 pub(super) fn subtract(tag: usize, bytes: usize) {
-    let count = &COUNTS[tag % TAGS_MAX];
+    let count = &COUNTS[place(tag)];
     count.bytes.fetch_sub(bytes, Relaxed);
     count.blocks.fetch_sub(1, Relaxed);
 }

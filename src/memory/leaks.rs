@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::counts::with_local;
 use super::live_blocks::{FRAMES_MAX, LiveBlocks};
 
 /// Rows of the table: 131,072 blocks, 37 MB once they are used.
@@ -33,7 +34,7 @@ thread_local! {
 /// Allocations of one thread by way of the same callers that live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveSite {
-    /// In the order of the threads' first allocations since tracking began; 1 is the first.
+    /// In the order of the threads' first allocations since the process first tracked; 1 is the first.
     pub thread: u32,
     /// In all of its blocks.
     pub bytes: usize,
@@ -48,7 +49,7 @@ pub struct LiveSite {
 pub struct LiveSites {
     /// Largest first.
     pub sites: Vec<LiveSite>,
-    /// Blocks that were not kept, because the table was full of larger ones.
+    /// Blocks that were not kept, or gave way, because the table was full of larger ones; whether they still live is not known.
     pub lost: u64,
 }
 
@@ -192,18 +193,12 @@ pub(super) fn on_free(address: usize) {
 
 /// Keeps nothing of what this thread allocates in `work`: for what is to outlive the search for leaks, such as its report.
 pub fn untracked<T>(work: impl FnOnce() -> T) -> T {
-    let before = IS_UNTRACKED.replace(true);
-    let result = work();
-    IS_UNTRACKED.set(before);
-    result
+    with_local(&IS_UNTRACKED, true, work)
 }
 
 /// Calls of the allocator by this thread in `work` are nobody's business here.
 fn inside<T>(work: impl FnOnce() -> T) -> T {
-    let before = IS_INSIDE.replace(true);
-    let result = work();
-    IS_INSIDE.set(before);
-    result
+    with_local(&IS_INSIDE, true, work)
 }
 
 fn table() -> MutexGuard<'static, LiveBlocks<ROWS>> {

@@ -48,17 +48,17 @@
 //! # Pools
 //!
 //! `benches/peers`, `pool`: 4,096 values of 48 bytes, nanoseconds a value, the least of 301 rounds. *Leave* gives one drawn at random
-//! back and takes one anew; *look* looks at one by its key; *walk* looks at all, gives every eighth back on the way, and takes as many
-//! anew.
+//! back and takes one anew; *look* looks at one by its key; *walk* looks at all, gives every eighth back on the way, finds those by
+//! looking all keys up, and takes as many anew. The pools are full throughout, which is where a list of those in use helps least.
 //!
 //! | | leave | look | walk |
 //! |---|---|---|---|
-//! | arrays with a free list and generations, as [`inbox`](crate::inbox) and [`SceneObjects`](crate::world::SceneObjects) have | 5.1 | 1.3 | 3.2 |
+//! | arrays with a free list and generations, as [`SceneObjects`](crate::world::SceneObjects) have | 5.1 | 1.3 | 3.2 |
 //! | chunks of 60 with a list of those in use (the reference) | 12.6 | 1.9 | 5.2 |
 //! | `slotmap` 1 | 5.2 | 1.7 | 3.0 |
 //! | `slab` 0.4, which knows no generations | 4.9 | 1.2 | 3.0 |
 //!
-//! The chunks lose everywhere, so there is no pool here. Neither crate gains more than 6 % on the arrays; object ids must be given out
+//! The chunks lose in all three, so there is no pool here. Neither crate gains more than 6 % on the arrays; object ids must be given out
 //! lowest first and only after their despawn was told, and waiting messages are lists through the array, which neither crate has.
 
 mod account;

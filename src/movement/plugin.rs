@@ -549,7 +549,7 @@ fn walk(
     if chunks.is_empty() {
         chunks.push(WalkedChunk::default());
     }
-    if workers.count() == 1 {
+    if workers.count() == 1 || walkers.iter().len() < 2 * WALKERS_MIN {
         let mut grounds = Grounds::new(&maps);
         for mut row in &mut walkers {
             walk_one(
@@ -560,6 +560,7 @@ fn walk(
             );
         }
     } else {
+        // Borrows of this tick, so no room for them can be kept: one allocation where thousands walk.
         let mut rows: Vec<_> = walkers.iter_mut().collect();
         workers.for_each_chunk(&mut rows, WALKERS_MIN, &mut chunks, |chunk, _, rows| {
             let mut grounds = Grounds::new(&maps);

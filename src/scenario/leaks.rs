@@ -63,6 +63,8 @@ pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
 /// Lets everybody leave, closes all scenes, drops the server, and tells what was not given back.
 #[cfg(feature = "leak-track")]
 pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
+    use std::collections::BTreeMap;
+
     use crate::crowd::SyntheticClients;
     use crate::memory::{LiveSite, live_sites, stop_tracking_leaks, untracked};
 
@@ -88,7 +90,13 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
             ours.cloned().collect()
         };
         let of_held = ours(&held.sites);
-        let growing = of_held.iter().filter(|site| site.blocks >= GROWING_BLOCKS);
+        // Several threads, and several callers, may leave blocks of one function.
+        let mut by_function: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        for site in &of_held {
+            *by_function.entry(site.function()).or_default() += site.blocks;
+        }
+        let is_growing = |site: &&LiveSite| by_function[&site.function()] >= GROWING_BLOCKS;
+        let growing = of_held.iter().filter(is_growing);
         LeakFigures {
             held_bytes: held.sites.iter().map(|site| site.bytes).sum(),
             held: of_held.iter().take(SITES_TOLD).map(told).collect(),

@@ -362,6 +362,8 @@ pub(super) fn memory(
         .map(|(name, (now, then))| (name, now.bytes.saturating_sub(then.bytes) as u64))
         .filter(|&(_, bytes)| bytes > 0)
         .collect();
+    let bytes = |counts: &[Allocated]| counts.iter().map(|count| count.bytes).sum::<usize>();
+    let net = bytes(&now.allocated).saturating_sub(bytes(&before.allocated));
     let by_module = memory_by_module(world).into_iter();
     Memory {
         rss_bytes: process.map(|process| process.resident_bytes),
@@ -369,7 +371,7 @@ pub(super) fn memory(
         grown_bytes: process
             .zip(then)
             .map(|(now, then)| now.anonymous_bytes.saturating_sub(then.anonymous_bytes)),
-        allocated_bytes: (!by_set.is_empty()).then(|| by_set.values().sum()),
+        allocated_bytes: (!by_set.is_empty()).then(|| net as u64),
         by_module: by_module
             .map(|(name, bytes)| (name, bytes as u64))
             .collect(),
@@ -498,10 +500,14 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> Clients {
 pub(super) fn sessions(world: &World) -> SessionFigures {
     let stats = world.resource::<SessionStats>();
     let sessions = world.resource::<Sessions>();
-    let controlled = || sessions.iter().filter_map(|(_, session)| session.controls);
-    let is_watching = |entity: &Entity| world.get::<Follows>(*entity).is_some();
-    let is_own = |entity: &Entity| world.get::<PlayerId>(*entity).is_some();
-    let watching = controlled().filter(is_watching).count();
+    // A player's own object may follow another, too, and is neither possessed nor watched through.
+    let mut others: Vec<Entity> = sessions
+        .iter()
+        .filter_map(|(_, session)| session.controls)
+        .collect();
+    others.retain(|&entity| world.get::<PlayerId>(entity).is_none());
+    let is_watching = |entity: &&Entity| world.get::<Follows>(**entity).is_some();
+    let watching = others.iter().filter(is_watching).count();
     let link_dead = sessions
         .iter()
         .filter(|(_, session)| session.state == SessionState::LinkDead);
@@ -515,7 +521,7 @@ pub(super) fn sessions(world: &World) -> SessionFigures {
         link_dead: link_dead.count() as u64,
         resumed: stats.resumed,
         resumed_by_token: told.resumed,
-        possessing: (controlled().filter(|it| !is_own(it)).count() - watching) as u64,
+        possessing: (others.len() - watching) as u64,
         watching: watching as u64,
         ends_told: told.ends_told,
         addresses_banned: world.resource::<CrowdAuthenticator>().banned() as u64,

@@ -126,6 +126,7 @@ impl ScenarioRun {
             .tick_hz(tick_hz)
             .workers(options.threads)
             .timing()
+            .configure(stage::add_authentication)
             .configure(add_script);
         let attributes = scenario.attributes.clone();
         builder = builder.configure(move |app| stage::register_attributes(app, &attributes));

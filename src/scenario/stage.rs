@@ -308,6 +308,13 @@ fn kind(world: &World, name: &str) -> KindId {
         .unwrap_or_default()
 }
 
+/// Players of crowds are known by name, unless whoever runs the scenario has another hook.
+pub(super) fn add_authentication(app: &mut App) {
+    let world = app.world_mut();
+    let authenticator = world.get_resource_or_init::<CrowdAuthenticator>().clone();
+    world.insert_resource(Authentication::new(authenticator));
+}
+
 /// Puts everything that is there from the start on the server. Gives the script as it is to be run, and warnings.
 pub(super) fn set_up(
     world: &mut World,
@@ -344,8 +351,6 @@ pub(super) fn set_up(
     let seed = world.resource::<RandomStreams>().seed();
     world.insert_resource(SessionKey::seeded(seed));
     world.insert_resource(settings.session.clone());
-    let authenticator = world.resource::<CrowdAuthenticator>().clone();
-    world.insert_resource(Authentication::new(authenticator));
     world.insert_resource(settings.sync.clone());
     world.insert_resource(OutboxSettings {
         mtu_bytes: settings.outbox.mtu_bytes,

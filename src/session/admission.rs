@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::authentication::AdmissionClass;
+use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
 /// Where somebody stands.
@@ -93,6 +94,12 @@ impl AdmissionQueue {
     /// The line, from its head.
     pub fn iter(&self) -> impl Iterator<Item = ClientId> {
         self.waiting.values().copied()
+    }
+}
+
+impl MemoryUse for AdmissionQueue {
+    fn heap_bytes(&self) -> usize {
+        self.waiting.heap_bytes()
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
+use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
 
 /// Former numbers that a session is found by, at most.
@@ -69,5 +70,11 @@ mod tests {
         former.forget(ClientId(7));
         assert_eq!(former.resolve(ClientId(6)), ClientId(6));
         assert!(former.now.is_empty() && former.of.is_empty());
+    }
+}
+
+impl MemoryUse for FormerNumbers {
+    fn heap_bytes(&self) -> usize {
+        each(self.of.values()) + self.now.heap_bytes() + self.of.heap_bytes()
     }
 }

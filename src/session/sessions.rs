@@ -658,6 +658,8 @@ impl MemoryUse for Sessions {
         self.open.heap_bytes()
             + self.by_player.heap_bytes()
             + self.returning.heap_bytes()
+            + self.line.heap_bytes()
+            + self.former.heap_bytes()
             + self.newcomers.heap_bytes()
             + self.by_address.heap_bytes()
             + self.deadlines.heap_bytes()

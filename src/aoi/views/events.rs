@@ -79,7 +79,8 @@ pub struct ViewCounters {
     pub evictions: u64,
     /// Links made for a place that had become free, or by a viewer that came or moved.
     pub refills: u64,
-    /// Attempts of somebody who goes before strangers to enter a list that had no place for it.
+    /// Attempts of somebody who goes before strangers to enter a list that had no place for it. Whom a list passes over without
+    /// an attempt, because it takes none of that class, is not among them.
     pub refused: u64,
     /// Looks of viewers that waited in the queue.
     pub looks: u64,

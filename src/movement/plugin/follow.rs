@@ -12,7 +12,8 @@ use crate::world::{Heading, Object, Position, Velocity, change_scene};
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follows(pub Entity);
 
-type Pose = (Object, Position, Velocity, Heading);
+/// Where another is; nothing of one that is gone.
+type Pose = Option<(Object, Position, Velocity, Heading)>;
 
 /// Whether anybody follows another.
 pub(super) fn has_followers(followers: Query<(), With<Follows>>) -> bool {
@@ -26,21 +27,29 @@ pub(super) fn follow(
     mut moves: Local<Vec<(u64, Entity, Pose)>>,
 ) {
     let all = followers.iter(world);
-    moves.extend(all.filter_map(|(entity, object, &Follows(other))| {
-        let there = *world.get::<Object>(other)?;
-        let position = *world.get::<Position>(other)?;
-        let velocity = world.get::<Velocity>(other).copied().unwrap_or_default();
-        let heading = world.get::<Heading>(other).copied().unwrap_or_default();
-        Some((object.key(), entity, (there, position, velocity, heading)))
+    moves.extend(all.map(|(entity, object, &Follows(other))| {
+        let there = world.get::<Object>(other);
+        let pose = there
+            .zip(world.get::<Position>(other))
+            .map(|(&there, &at)| {
+                let velocity = world.get::<Velocity>(other).copied().unwrap_or_default();
+                let heading = world.get::<Heading>(other).copied().unwrap_or_default();
+                (there, at, velocity, heading)
+            });
+        (object.key(), entity, pose)
     }));
     // Who changes scenes gets a number there, so the order shows.
     moves.sort_unstable_by_key(|&(key, ..)| key);
-    for (_, entity, (there, to, velocity, heading)) in moves.drain(..) {
+    for (_, entity, pose) in moves.drain(..) {
         let here = world.get::<Object>(entity).map(Object::scene_entity);
-        let scene = there.scene_entity();
-        if here != Some(scene) && change_scene(world, entity, scene, to.0).is_err() {
+        let pose = pose.filter(|(there, to, ..)| {
+            let scene = there.scene_entity();
+            here == Some(scene) || change_scene(world, entity, scene, to.0).is_ok()
+        });
+        let Some((_, to, velocity, heading)) = pose else {
+            stand(world, entity);
             continue;
-        }
+        };
         let Ok(mut follower) = world.get_entity_mut(entity) else {
             continue;
         };
@@ -53,6 +62,13 @@ pub(super) fn follow(
         if let Some(mut own) = follower.get_mut::<Heading>() {
             own.set_if_neq(heading);
         }
+    }
+}
+
+/// Whoever cannot follow stays where it was.
+fn stand(world: &mut World, entity: Entity) {
+    if let Some(mut velocity) = world.get_mut::<Velocity>(entity) {
+        velocity.set_if_neq(Velocity::default());
     }
 }
 

@@ -63,7 +63,7 @@ impl Default for NavSettings {
             travel_slice_expansions: 2_000,
             clearance_max: 4,
             snap_tiles_max: 64,
-            searches_per_tick_max: 1_000,
+            searches_per_tick_max: 500,
             expansions_per_tick_max: 40_000,
             budget_ms: None,
             queue_max: 16_384,

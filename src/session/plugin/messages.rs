@@ -1,4 +1,4 @@
-//! What clients send, one message at a time.
+//! What clients send: heard in batches, in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -302,9 +302,6 @@ fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move(
         views.teleport(id, at);
     }
     views.update(u32::MAX, &mut Vec::new());
-    // Words with a bit are laid aside, and not rows.
-    let laid_aside = views.shared.moved_bits.capacity();
-    assert!(laid_aside <= 20 * count as usize, "{laid_aside} words");
     wait(&mut views);
     let held = views.allocated_bytes();
     assert!(held <= thin + thin / 4, "{held} bytes, {thin} before");
