@@ -31,6 +31,7 @@
 //! | `possession.rs` | players who control something else, or watch |
 //! | `plugin.rs` | all that in the tick |
 //! | `spawn.rs` | adding crowds, spawning individuals |
+//! | `synthetic.rs` | one synthetic client |
 //! | `tickets.rs` | the tickets of synthetic parties |
 //! | `trades.rs` | players that persist, and deal with each other |
 //!
@@ -55,6 +56,7 @@ mod place;
 mod plugin;
 mod possession;
 mod spawn;
+mod synthetic;
 mod tickets;
 mod trades;
 

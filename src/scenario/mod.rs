@@ -32,6 +32,7 @@
 //! | `json_schema/` | the JSON Schema of scenarios |
 //! | `leaks.rs` | whether a run gives back all that it took |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
+//! | `memory.rs` | what a run takes of memory |
 //! | `read.rs` | reading the text of a scenario, within a limit |
 //! | `report.rs` | the figures of a run |
 //! | `runner.rs` | playing: set up, tick by tick, to rest, judged |
@@ -63,6 +64,7 @@ mod faults;
 mod json_schema;
 mod leaks;
 mod load;
+mod memory;
 mod read;
 pub mod report;
 mod runner;
@@ -86,8 +88,9 @@ pub use faults::ScriptFault;
 pub use json_schema::json_schema;
 pub use leaks::{HeldBlocks, LeakFigures};
 pub use load::{Loaded, Review, load, load_with, parse};
+pub use memory::Memory;
 pub use read::SCENARIO_BYTES_MAX;
-pub use report::{Judged, Memory, Report, SessionFigures, Verdict};
+pub use report::{Judged, Report, SessionFigures, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, Area, AudienceName, BehaviourSpec, Class, Crowd, Cue, CueSpec, Expectation, MapSource,

@@ -15,7 +15,8 @@ use super::events::{self, EventLog};
 use super::faults::ScriptFault;
 use super::leaks;
 use super::load::Loaded;
-use super::report::{self, MemoryBefore, ObjectFigures, Report, StartUp};
+use super::memory::{MemoryBefore, memory};
+use super::report::{self, ObjectFigures, Report, StartUp};
 use super::schema::{Expectation, Scenario};
 use super::script::{CueDeeds, ScenarioScript, run_script};
 use super::stage::{self, Stage};
@@ -333,7 +334,7 @@ impl ScenarioRun {
         let state_hash = format!("{:016x}", self.server.state_hash());
         let ticks = self.tick();
         let process = self.memory.and_then(|read| read());
-        let memory = report::memory(self.server.world(), &self.memory_before, process);
+        let memory = memory(self.server.world(), &self.memory_before, process);
         let scenario = &self.loaded.scenario;
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;

@@ -55,6 +55,12 @@ impl FormerNumbers {
     }
 }
 
+impl MemoryUse for FormerNumbers {
+    fn heap_bytes(&self) -> usize {
+        each(self.of.values()) + self.now.heap_bytes() + self.of.heap_bytes()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,11 +76,5 @@ mod tests {
         former.forget(ClientId(7));
         assert_eq!(former.resolve(ClientId(6)), ClientId(6));
         assert!(former.now.is_empty() && former.of.is_empty());
-    }
-}
-
-impl MemoryUse for FormerNumbers {
-    fn heap_bytes(&self) -> usize {
-        each(self.of.values()) + self.now.heap_bytes() + self.of.heap_bytes()
     }
 }
