@@ -314,10 +314,19 @@ fn lose(_: Res<Hoard>) {
     plant(1);
 }
 
+/// Keeps it for good, a little on each of many threads.
+fn lose_everywhere(_: Res<Hoard>) {
+    std::thread::spawn(|| plant(1)).join().unwrap();
+}
+
 fn a_run_that_keeps_what_it_took_is_told_by_whom() {
     let (verdict, found) = leaks_of(idle);
     assert_eq!((verdict, &*found), (Verdict::Holds, "nothing is left"));
-    for (who, (verdict, found)) in [("::keep", leaks_of(keep)), ("::plant", leaks_of(lose))] {
+    for (who, (verdict, found)) in [
+        ("::keep", leaks_of(keep)),
+        ("::plant", leaks_of(lose)),
+        ("::plant", leaks_of(lose_everywhere)),
+    ] {
         assert_eq!(verdict, Verdict::Broken);
         assert!(found.ends_with(who), "{found}");
     }

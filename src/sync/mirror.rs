@@ -3,6 +3,7 @@
 //! Reliable packets must follow each other without a gap. Unreliable ones may be lost, come twice or late: a motion is taken
 //! if it is of an object that is known and newer than the one held, and forgotten otherwise.
 
+#[path = "mirror/memory.rs"] // The fuzzer builds this file by itself.
 mod memory;
 
 use std::collections::{BTreeMap, HashMap};

@@ -32,12 +32,17 @@ fn who_follows_is_where_the_other_is_also_in_another_scene_and_stays_when_that_i
         (scene_of(&app, view), position(&app, view)),
         (there, centre(7, 7))
     );
+    // It goes while it walks: who followed it stands.
+    send(&mut app, other, centre(30, 7));
+    for _ in 0..5 {
+        app.update();
+    }
+    let last = position(&app, view);
+    assert_ne!((last, velocity(&app, view)), (centre(7, 7), Vec2::ZERO));
     despawn_object(app.world_mut(), other).unwrap();
     app.update();
-    assert_eq!(
-        (scene_of(&app, view), position(&app, view)),
-        (there, centre(7, 7))
-    );
+    assert_eq!((scene_of(&app, view), position(&app, view)), (there, last));
+    assert_eq!(velocity(&app, view), Vec2::ZERO);
 }
 
 #[test]

@@ -1,6 +1,10 @@
 //! Packets of any bytes into the reassembler, the reader of messages and a mirror; and messages of any lengths through the writer.
 #![no_main]
 
+#[path = "../../../src/memory/account.rs"]
+#[allow(dead_code, reason = "it is part of the library")]
+mod memory;
+
 #[path = "../../../src/wire/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "it is part of the library")]
 mod wire;
