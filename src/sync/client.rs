@@ -115,7 +115,7 @@ pub struct ClientState {
     restarts: Option<bool>,
     /// Its connection is lost: its lines are kept and not sent.
     is_away: bool,
-    /// More was to be kept for it than may.
+    /// More was to be kept for it than may; its session is to be ended.
     pub is_behind: bool,
     /// Bytes and number of the snapshots that it was sent.
     snapshots: [u32; 2],

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
+use super::replicator::words;
 use crate::aoi::SceneInterest;
 use crate::session::{Resumed, Session, SessionState, Sessions};
 use crate::sync::client::ClientState;
@@ -61,9 +62,20 @@ pub(super) fn follow_resumed(
 pub(super) struct ClientJob<'w> {
     pub state: &'w mut ClientState,
     pub own: Object,
+    /// The number of its last input that was handled or refused.
+    pub input: u16,
+    /// Whether that is a number of the client's own.
+    pub is_numbered: bool,
     pub records: &'w SceneRecords,
     pub scene: &'w Scene,
     pub interest: &'w SceneInterest,
+}
+
+impl ClientJob<'_> {
+    /// Whether it controls another object than it knows, and so is to be told everything anew.
+    pub fn begins(&self) -> bool {
+        self.state.own != Some(words(self.own.reference()))
+    }
 }
 
 /// The clients that control an object, with the scenes that it is in.
@@ -87,16 +99,18 @@ pub(super) fn jobs<'w>(
         state.set_away(session.is_some_and(|(_, session)| is_away(session)));
         let own = session.and_then(|(_, session)| {
             let own = objects.get(session.controls?).ok()?;
-            session.has_loaded(own.scene()).then_some(own)
+            session.has_loaded(own.scene()).then_some((session, own))
         });
-        let around = own.and_then(|own| {
+        let around = own.and_then(|(session, own)| {
             let (scene, interest) = scenes.get(own.scene_entity()).ok()?;
-            Some((*own, records.get(&own.scene())?, scene, interest))
+            Some((session, *own, records.get(&own.scene())?, scene, interest))
         });
         match around {
-            Some((own, records, scene, interest)) => jobs.push(ClientJob {
+            Some((session, own, records, scene, interest)) => jobs.push(ClientJob {
                 state,
                 own,
+                input: session.inputs,
+                is_numbered: session.numbers_inputs(),
                 records,
                 scene,
                 interest,

@@ -39,8 +39,6 @@ pub(super) fn gather(
         ..
     } = &mut *replicator;
     announcing.clear();
-    // Of a client without an object nobody takes them, and they hold for this tick only.
-    clients.iter_mut().for_each(|state| state.announced.clear());
     let mut receivers = Receivers {
         scenes,
         clients,

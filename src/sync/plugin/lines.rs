@@ -9,13 +9,13 @@ use super::attributes::Attributes;
 use super::audience::relation;
 use super::clients::{ClientJob, jobs};
 use super::messages::write_delta;
-use super::replicator::{FillWorker, Replicator, words};
+use super::replicator::{FillWorker, Replicator};
 use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::aoi::SceneInterest;
 use crate::outbox::{BatchPart, ClientBehind, Outbox, OutboxSettings};
-use crate::session::{ClientTold, Session, SessionClosed, Sessions};
+use crate::session::{ClientTold, SessionClosed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::allowance::Allowance;
 use crate::sync::client::{ClientState, Link, Surroundings};
@@ -70,7 +70,6 @@ pub(super) fn write_lines(
         allowance: settings.allowance(tick_s, &overload),
         kept: settings.kept(tick_s),
         hello,
-        sessions: &sessions,
         attributes: &attributes,
         ids: &ids,
         values: &values,
@@ -82,34 +81,29 @@ pub(super) fn write_lines(
     });
     // Chunks are consecutive, so their parts are too; those who control nothing any more, or are gone, follow them.
     let last = outbox.batch_mut().part(workers.len());
-    let is_to_be_told =
-        |state: &ClientState| state.is_to_part() || state.has_notices() || state.has_missed();
-    for state in clients.iter_mut().filter(|state| is_to_be_told(state)) {
-        let input = sessions.input(state.client);
-        let hello = hello_to(hello, state.client);
-        let before = last.len();
-        state.fill_parting(last, input, hello, &mut stats.sent);
-        state.keep_line(last, before, &[], (tick.0, settings.kept(tick_s)));
+    (stats.links, stats.waiting) = (0, 0);
+    // One look at each: all states together are larger than a cache.
+    for state in clients.iter_mut() {
+        let client = state.client;
+        if state.is_to_part() || state.has_notices() || state.has_missed() {
+            let (input, hello) = (sessions.input(client), hello_to(hello, client));
+            let before = last.len();
+            state.fill_parting(last, input, hello, &mut stats.sent);
+            state.keep_line(last, before, &[], (tick.0, settings.kept(tick_s)));
+        }
+        // Of a client without an object nobody takes them, and they hold for this tick only.
+        state.announced.clear();
+        if std::mem::take(&mut state.is_behind) {
+            behind.write(ClientBehind { client });
+        }
+        stats.links += state.links.len() as u64;
+        stats.waiting += state.waiting.len() as u64;
     }
-    tell_behind(clients, &mut behind);
     close_gone(closing, (clients, gone), last, hello);
-    let count = |of: fn(&ClientState) -> usize| clients.iter().map(|state| of(state) as u64).sum();
-    stats.links = count(|state| state.links.len());
-    stats.waiting = count(|state| state.waiting.len());
     for (nth, worker) in workers.iter_mut().enumerate() {
         std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
         stats.sent.add(std::mem::take(&mut worker.sent));
     }
-}
-
-/// For whom more was to be kept than may, its session is to be ended.
-fn tell_behind(clients: &mut [ClientState], behind: &mut MessageWriter<ClientBehind>) {
-    let is_behind = clients.iter_mut().filter(|state| state.is_behind);
-    behind.write_batch(is_behind.map(|state| {
-        state.is_behind = false;
-        let client = state.client;
-        ClientBehind { client }
-    }));
 }
 
 fn hello_to(hello: Hello, client: ClientId) -> Hello {
@@ -162,38 +156,38 @@ struct TickNews<'a, 'w, 's> {
     kept: KeptLimits,
     /// The greeting, but for whom it is.
     hello: Hello,
-    sessions: &'a Sessions,
     attributes: &'a Attributes,
     ids: &'a Query<'w, 's, &'static SceneObjects>,
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
 fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
+    // It was given control in the middle of the tick, and begins in the next one.
+    if job.begins() {
+        return;
+    }
     let ClientJob {
         state,
         own,
+        input,
+        is_numbered,
         records,
         scene,
         ..
     } = job;
-    // It was given control in the middle of the tick, and begins in the next one.
-    if state.own != Some(words(own.reference())) {
-        return;
-    }
     let (own_id, attributes, records) = (own.id().0, news.attributes, *records);
     let values_of = |id| {
         let ids = news.ids.get(own.scene_entity()).ok()?;
         news.values.get(ids.entity(ObjectId(id))?).ok()
     };
-    let session = news.sessions.get(state.client);
     let around = Surroundings {
         records,
         scenes: news.scenes,
         shared: news.shared,
         size_m: scene.size_m(),
         tick: news.hello.tick,
-        input: news.sessions.input(state.client),
-        is_numbered: session.is_some_and(Session::numbers_inputs),
+        input: *input,
+        is_numbered: *is_numbered,
         allowance: news.allowance,
         hello: Hello {
             client: state.client.0,

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
-use fixedbitset::FixedBitSet;
 
 use super::announce::Announced;
 use crate::memory::{MemoryUse, each};
@@ -31,8 +30,6 @@ pub(in crate::sync) struct Replicator {
     pub gone: Vec<ClientState>,
     /// Sessions that ended, and why, of which the clients are not closed yet.
     pub closing: Vec<SessionClosed>,
-    /// The objects that clients know to control, by scene: of the others' views nobody is told.
-    pub followed: BTreeMap<SceneId, FixedBitSet>,
     /// What changed in the view lists of those, by scene: each pair once, ascending.
     pub changed: BTreeMap<SceneId, Vec<ViewChange>>,
     pub workers: Vec<FillWorker>,
@@ -109,8 +106,6 @@ impl MemoryUse for Replicator {
             + self.gone.heap_bytes()
             + each(&self.gone)
             + self.closing.heap_bytes()
-            + self.followed.heap_bytes()
-            + each(self.followed.values())
             + self.changed.heap_bytes()
             + each(self.changed.values())
             + self.workers.heap_bytes()

@@ -1,5 +1,7 @@
 //! What each client sees, and so is told of.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use fixedbitset::FixedBitSet;
@@ -24,7 +26,6 @@ pub(super) fn begin_tick(
     (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<Resumed>),
     tick: Res<SimTick>,
     scenes: Res<Scenes>,
-    interests: Query<&SceneInterest>,
     sessions: Res<Sessions>,
     attributes: Res<Attributes>,
 ) {
@@ -34,7 +35,6 @@ pub(super) fn begin_tick(
         changed,
         gone,
         parties,
-        followed,
         ..
     } = &mut *replicator;
     parties.changed.clear();
@@ -42,7 +42,6 @@ pub(super) fn begin_tick(
         parties.close(scene.id);
         records.remove(&scene.id);
         changed.remove(&scene.id);
-        followed.remove(&scene.id);
     }
     for (scene, _) in scenes.iter() {
         let records = records.entry(scene).or_default();
@@ -57,21 +56,6 @@ pub(super) fn begin_tick(
         records,
         tick.0,
     );
-    followed.values_mut().for_each(FixedBitSet::clear);
-    for (scene, id, _) in clients.iter().filter_map(|state| state.own) {
-        let ids = followed.entry(SceneId(scene)).or_default();
-        ids.grow_and_insert(id as usize);
-    }
-    followed.retain(|scene, _| records.contains_key(scene));
-    for (scene, entity) in scenes.iter() {
-        if let (Some(followed), Some(changed), Ok(interest)) = (
-            followed.get(&scene),
-            changed.get_mut(&scene),
-            interests.get(entity),
-        ) {
-            last_changes(interest.events(), followed, changed);
-        }
-    }
 }
 
 /// What the events of a scene's views left of the pairs whose viewers are followed: the last one of each pair, ascending.
@@ -126,6 +110,16 @@ pub(super) fn follow_views(
     let allowance = settings.allowance(time.timestep().as_secs_f32(), &overload);
     let parties = &*parties;
     let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
+    // Of the views of all others nobody is told.
+    let mut followed: BTreeMap<SceneId, (FixedBitSet, &SceneInterest)> = BTreeMap::new();
+    for job in jobs.iter().filter(|job| !job.begins()) {
+        let scene = followed.entry(job.own.scene());
+        let (ids, _) = scene.or_insert_with(|| (FixedBitSet::new(), job.interest));
+        ids.grow_and_insert(job.own.id().0 as usize);
+    }
+    for (scene, (ids, interest)) in followed {
+        last_changes(interest.events(), &ids, changed.entry(scene).or_default());
+    }
     pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
         for job in jobs {
             let changes = changed.get(&job.own.scene()).map_or(&[][..], Vec::as_slice);
@@ -148,6 +142,7 @@ fn follow_view(
     (parties, attributes): (&PartyObjects, &Attributes),
     worker: &mut FillWorker,
 ) {
+    let begins = job.begins();
     let ClientJob {
         state,
         own,
@@ -161,7 +156,6 @@ fn follow_view(
         generation: interest.generation(ObjectId(target)).0,
         class,
     };
-    let begins = state.own != Some(words(own.reference()));
     let mut moved = begins;
     if begins {
         let variant = attributes.variant(Attributes::OWN);
