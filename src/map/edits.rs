@@ -10,6 +10,8 @@
 //! of 64 × 64 tiles that the changed rectangle touches, or of its tiles when they are few. One tile is an edit of its own,
 //! which allocates nothing while its 3 × 3 decides about the regions.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::TileMap;
@@ -154,6 +156,9 @@ impl TileMap {
             return Ok(None);
         };
         self.fingerprint ^= fingerprint(&self.rows, bounds);
+        if !self.parts.is_empty() {
+            self.parts = Arc::default();
+        }
         self.regions.block(&mut self.rows, &blocked);
         self.regions.free(&mut self.rows, &freed);
         self.fingerprint ^= fingerprint(&self.rows, bounds);
@@ -183,6 +188,9 @@ impl TileMap {
             return false;
         }
         self.fingerprint ^= fingerprint(&self.rows, rect);
+        if !self.parts.is_empty() {
+            self.parts = Arc::default();
+        }
         if is_blocked {
             self.regions.block_tile(&mut self.rows, x, y);
         } else {

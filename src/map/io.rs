@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::edits::TilePattern;
 use super::error::{MapError, SourcePlace};
-use super::formats::{MapFormat, check_name, decode, decode_patches, encode};
+use super::formats::{MapFormat, check_name, decode_owned, decode_patches, encode};
 use super::tiles::TileMap;
 
 /// The largest file that is read, in bytes: four times the bytes of the largest map in the widest format.
@@ -25,7 +25,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<TileMap, MapError> {
     let format = MapFormat::of(path)?;
     let name = path.to_string_lossy();
     let bytes = read(path, &name)?;
-    decode(format, &name, &bytes)
+    decode_owned(format, &name, bytes)
 }
 
 /// Reads a MovingAI `.patch` file: patterns, in the order of their numbers.

@@ -14,6 +14,7 @@
 //! | `edits` | [`TileEdit`]: what may be done to the tiles of a rectangle |
 //! | `erode` | maps for bodies wider than a tile |
 //! | `nearest`, `line` | the nearest free tile; lines of sight |
+//! | `parts` | [`MapPart`]: what others prepared of the tiles, and a `.tmap` keeps |
 //! | `formats/`, `io` | file formats, between bytes and maps; files |
 //! | `generate/` | maps from a recipe and a seed |
 //! | `error` | [`MapError`] |
@@ -40,6 +41,7 @@ mod generate;
 mod io;
 mod line;
 mod nearest;
+mod parts;
 mod plugin;
 mod rect;
 mod regions;
@@ -54,6 +56,7 @@ pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate, survey,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
+pub use parts::MapPart;
 pub(crate) use plugin::settle_share;
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use rect::{SIDE_MAX, TILES_MAX, TileRect};

@@ -6,10 +6,13 @@
 //! Cost: 1/4 byte a tile for the two planes, 1 or 2 bytes a tile for the regions (4 with more than 65,534 of 64 tiles or
 //! more, which takes 4.2 million tiles).
 
+use std::sync::Arc;
+
 use glam::IVec2;
 
 use super::bit_plane::{BitPlane, TileRun};
 use super::error::{MapError, SourcePlace};
+use super::parts::MapPart;
 use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 use super::regions::{RegionId, Regions};
 
@@ -18,7 +21,7 @@ use super::regions::{RegionId, Regions};
 /// x runs to the right, y down, tile (0, 0) is at the top left. Everything outside the map is blocked. Tiles change
 /// through [`TileMap::edit`] only.
 ///
-/// Two maps are equal when their tiles are; the numbers of their regions may differ, since those depend on the edits
+/// Two maps are equal when their tiles are; their [parts](TileMap::parts) and the numbers of their regions may differ, since those depend on the edits
 /// a map has seen.
 #[derive(Clone, Debug)]
 pub struct TileMap {
@@ -26,6 +29,7 @@ pub struct TileMap {
     pub(super) columns: BitPlane,
     pub(super) regions: Regions,
     pub(super) fingerprint: u64,
+    pub(super) parts: Arc<[MapPart]>,
 }
 
 impl PartialEq for TileMap {
@@ -102,7 +106,21 @@ impl TileMap {
             columns,
             regions,
             fingerprint,
+            parts: Arc::default(),
         }
+    }
+
+    /// The same map with what was prepared of it, instead of what it had.
+    #[must_use]
+    pub fn with_parts(self, parts: Vec<MapPart>) -> Self {
+        let parts = parts.into();
+        Self { parts, ..self }
+    }
+
+    /// What was prepared of the tiles by others and came with the map out of a `.tmap` file. An edit that changes a tile
+    /// drops all of it.
+    pub fn parts(&self) -> &[MapPart] {
+        &self.parts
     }
 
     /// The number of tiles from left to right.
@@ -234,6 +252,7 @@ impl TileMap {
             rows_bytes: std::mem::size_of_val(self.rows.words()),
             columns_bytes: std::mem::size_of_val(self.columns.words()),
             regions_bytes: self.regions.bytes(),
+            parts_bytes: self.parts.iter().map(|part| part.bytes().len()).sum(),
         }
     }
 }
@@ -247,12 +266,14 @@ pub struct MapMemory {
     pub columns_bytes: usize,
     /// The region of each tile and the size of each region.
     pub regions_bytes: usize,
+    /// What others prepared of the tiles, as it came out of a file. Maps that came of each other by cloning share it.
+    pub parts_bytes: usize,
 }
 
 impl MapMemory {
     /// All parts together.
     pub fn total_bytes(&self) -> usize {
-        self.rows_bytes + self.columns_bytes + self.regions_bytes
+        self.rows_bytes + self.columns_bytes + self.regions_bytes + self.parts_bytes
     }
 }
 

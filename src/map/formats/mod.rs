@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `movingai` | `.map`: text, a letter a tile, as the benchmark maps of pathfinding research come |
 //! | `raw` | `.raw`: a byte a tile, 0 = free |
-//! | `tmap` | `.tmap`, packed: a bit a tile, with a version and a checksum |
+//! | `tmap` | `.tmap`, packed: a bit a tile, with a version and a checksum, and what others prepared of the tiles |
 //! | `png` | `.png`: an image, a pixel a tile, dark = blocked; with the feature `png` |
 //! | `no_png` | the same functions in builds without that feature: an error that names it |
 //! | `patch` | `.patch`: MovingAI's lists of patterns to be written into a map |
@@ -23,6 +23,8 @@ mod raw;
 mod tmap;
 
 pub use patch::decode_patches;
+
+use std::sync::Arc;
 
 use super::TileMap;
 use super::error::{MapError, SourcePlace};
@@ -86,12 +88,25 @@ pub fn decode(format: MapFormat, name: &str, bytes: &[u8]) -> Result<TileMap, Ma
     match format {
         MapFormat::MovingAi => movingai::decode(name, bytes),
         MapFormat::Raw => raw::decode(name, bytes),
-        MapFormat::Tmap => tmap::decode(name, bytes),
+        MapFormat::Tmap => tmap::decode(name, bytes, || Arc::new(bytes.to_vec())),
         MapFormat::Png => png::decode(name, bytes),
     }
 }
 
-/// Writes a map as the bytes of a file.
+/// The same of bytes that are kept: what a `.tmap` holds besides the tiles is not copied.
+pub(super) fn decode_owned(
+    format: MapFormat,
+    name: &str,
+    bytes: Vec<u8>,
+) -> Result<TileMap, MapError> {
+    if format != MapFormat::Tmap {
+        return decode(format, name, &bytes);
+    }
+    let file = Arc::new(bytes);
+    tmap::decode(name, &file, || file.clone())
+}
+
+/// Writes a map as the bytes of a file. Only a [`MapFormat::Tmap`] file holds the map's [parts](TileMap::parts) as well.
 ///
 /// A [`MapFormat::Raw`] file of a map that is not square must carry the size in its name, which
 /// [`save`](super::save) checks.
@@ -101,7 +116,7 @@ pub fn encode(format: MapFormat, map: &TileMap) -> Result<Vec<u8>, MapError> {
     match format {
         MapFormat::MovingAi => Ok(movingai::encode(map)),
         MapFormat::Raw => Ok(raw::encode(map)),
-        MapFormat::Tmap => Ok(tmap::encode(map)),
+        MapFormat::Tmap => tmap::encode(map),
         MapFormat::Png => png::encode(map),
     }
 }

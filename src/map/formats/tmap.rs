@@ -1,54 +1,65 @@
-//! Packed `.tmap`: a bit a tile, with a version and a checksum. All numbers are little endian.
+//! Packed `.tmap`: a bit a tile, with a version and a checksum, and behind the tiles what others prepared of them. All
+//! numbers are little endian.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0–3 | `TMAP` |
-//! | 4–5 | version, 1 |
-//! | 6–7 | reserved, 0 |
+//! | 4–5 | version: 1 without parts, 2 with |
+//! | 6–7 | the number of parts; 0 in version 1 |
 //! | 8–11 | width in tiles |
 //! | 12–15 | height in tiles |
-//! | 16–23 | checksum of bytes 0–15 and of all from 24 on |
-//! | 24– | the tiles, a bit each, 1 = blocked |
+//! | 16–23 | checksum of bytes 0–15 and of the tiles |
+//! | 24– | the tiles, a bit each, 1 = blocked; in version 2 filled up to 8 bytes with 0 |
+//! | | in version 2, part after part: |
+//! | +0–3 | the part's tag |
+//! | +4–7 | reserved, 0 |
+//! | +8–15 | the length of its bytes |
+//! | +16–23 | checksum of the 16 bytes before it and of the part's bytes |
+//! | +24– | its bytes, filled up to 8 bytes with 0 |
 //!
-//! Tile (x, y) is bit `i % 8` of byte `24 + i / 8`, with `i = y × width + x`; spare bits of the last byte are 0.
+//! Tile (x, y) is bit `i % 8` of byte `24 + i / 8`, with `i = y × width + x`; spare bits of the last byte are 0. The file
+//! ends with its last part. What a part means is up to whoever wrote it: navigation keeps its sign planes and jump graph
+//! so. Regions are no part: telling that they are right takes as long as making them of the tiles.
 //!
-//! The checksum is FNV-1a in 64 bits: from 0xCBF29CE484222325, for each byte in turn, exclusive-or with the byte, then
-//! multiply by 0x100000001B3, modulo 2⁶⁴. Each step is invertible, so that every change of a single byte shows.
+//! The checksum of version 1 is FNV-1a in 64 bits: from 0xCBF29CE484222325, for each byte in turn, exclusive-or with the
+//! byte, then multiply by 0x100000001B3, modulo 2⁶⁴. Version 2 has tens of megabytes to check and takes words of 8 bytes
+//! in four lanes: a step is exclusive-or with the word, multiply by 0x9E3779B97F4A7C15, rotate left by 29. Lane `k`
+//! begins as 0xCBF29CE484222325 + `k` and takes each word whose number modulo 4 is `k`, the filling included. The sum is
+//! the steps, from 0xCBF29CE484222325, over the two words of the 16 bytes and the four lanes. Each step of either is
+//! invertible, so that every change within a single byte shows.
+
+use std::sync::Arc;
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::{MapError, SourcePlace};
+use crate::map::parts::MapPart;
 use crate::map::tiles::check_size;
 
 const MAGIC: &[u8; 4] = b"TMAP";
+/// The version of a file without parts.
 const VERSION: u16 = 1;
+const VERSION_OF_PARTS: u16 = 2;
+/// Of the file, and of each part as well.
 const HEADER_BYTES: usize = 24;
 const CHECKSUM_AT: usize = 16;
+const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
 
-pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let TmapParts {
-        width,
-        height,
-        header,
-        payload,
-    } = header(file, bytes)?;
-    let tiles = width as usize * height as usize;
-    let found =
-        u64::from(u32_at(header, CHECKSUM_AT)) | u64::from(u32_at(header, CHECKSUM_AT + 4)) << 32;
-    let expected = checksum(&header[..CHECKSUM_AT], payload);
-    if found != expected {
-        let place = SourcePlace::byte(file, CHECKSUM_AT as u64);
-        return Err(MapError::Checksum {
-            place,
-            found,
-            expected,
-        });
-    }
-    let spare = payload
+/// Reads a map. `file` gives the same bytes to be shared by the parts; it is asked only when there are some.
+pub(super) fn decode(
+    name: &str,
+    bytes: &[u8],
+    file: impl FnOnce() -> Arc<Vec<u8>>,
+) -> Result<TileMap, MapError> {
+    let header = Header::read(name, bytes)?;
+    let tiles = header.tiles();
+    let (payload, behind) = bytes[HEADER_BYTES..].split_at(header.tile_bytes());
+    check_sum(name, 0, header.version, bytes, payload)?;
+    let spare = payload[..tiles.div_ceil(8)]
         .last()
         .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
     if spare != 0 {
-        let place = SourcePlace::byte(file, bytes.len() as u64 - 1);
+        let place = SourcePlace::byte(name, (HEADER_BYTES + tiles.div_ceil(8)) as u64 - 1);
         let field = "the number in the spare bits";
         return Err(MapError::Field {
             place,
@@ -57,7 +68,9 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             expected: "0".into(),
         });
     }
+    let ranges = parts(name, bytes, bytes.len() - behind.len(), header.parts)?;
 
+    let (width, height) = (header.width, header.height);
     let mut rows = BitPlane::blocked(width, height);
     for y in 0..height {
         let first = y as usize * width as usize;
@@ -68,89 +81,219 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
                 .map(|x| word_at(payload, first + x)),
         );
     }
-    Ok(TileMap::from_rows(rows))
+    let map = TileMap::from_rows(rows);
+    if ranges.is_empty() {
+        return Ok(map);
+    }
+    let file = file();
+    let part = |(tag, range)| MapPart::of_file(tag, file.clone(), range);
+    Ok(map.with_parts(ranges.into_iter().map(part).collect()))
 }
 
-/// A file in its parts.
-struct TmapParts<'a> {
+/// What the first bytes of a file say, checked but for the sum.
+struct Header {
+    version: u16,
+    parts: u16,
     width: u32,
     height: u32,
-    header: &'a [u8; HEADER_BYTES],
-    payload: &'a [u8],
 }
 
-/// Checks all but the content: gives width, height, the header and what follows it, of the right length.
-fn header<'a>(file: &str, bytes: &'a [u8]) -> Result<TmapParts<'a>, MapError> {
-    let start = &bytes[..bytes.len().min(MAGIC.len())];
-    if start != MAGIC {
-        let found = format!("\"{}\"", start.escape_ascii());
-        return Err(MapError::Magic {
-            place: SourcePlace::byte(file, 0),
-            found,
-            expected: "\"TMAP\"",
-        });
-    }
-    let found_bytes = bytes.len() as u64;
-    let length_error = |expected: String| {
-        let place = SourcePlace::byte(file, found_bytes);
-        MapError::Length {
-            place,
-            found: found_bytes,
-            expected,
+impl Header {
+    /// Checks all but the content and the parts: after it all tiles are there, and in version 1 nothing else.
+    fn read(name: &str, bytes: &[u8]) -> Result<Self, MapError> {
+        let start = &bytes[..bytes.len().min(MAGIC.len())];
+        if start != MAGIC {
+            let found = format!("\"{}\"", start.escape_ascii());
+            return Err(MapError::Magic {
+                place: SourcePlace::byte(name, 0),
+                found,
+                expected: "\"TMAP\"",
+            });
         }
-    };
-    let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
-        return Err(length_error(format!(
-            "at least the {HEADER_BYTES} of the header"
-        )));
-    };
-    let u32_at = |at| u32_at(header, at);
-    let (version, reserved) = (u32_at(4) as u16, u32_at(4) >> 16);
-    if version != VERSION {
-        return Err(MapError::Version {
-            place: SourcePlace::byte(file, 4),
-            found: version,
-            expected: VERSION,
-        });
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+            let expected = format!("at least the {HEADER_BYTES} of the header");
+            return Err(length_error(name, bytes, expected));
+        };
+        let (version, parts) = (u32_at(header, 4) as u16, (u32_at(header, 4) >> 16) as u16);
+        if version != VERSION && version != VERSION_OF_PARTS {
+            return Err(MapError::Version {
+                place: SourcePlace::byte(name, 4),
+                found: version,
+                expected: VERSION_OF_PARTS,
+            });
+        }
+        if version == VERSION && parts != 0 {
+            return Err(reserved(name, 6, u64::from(parts)));
+        }
+        let header = Self {
+            version,
+            parts,
+            width: u32_at(header, 8),
+            height: u32_at(header, 12),
+        };
+        let (width, height) = (u64::from(header.width), u64::from(header.height));
+        check_size(width, height, &SourcePlace::byte(name, 8))?;
+        let expected = HEADER_BYTES + header.tile_bytes();
+        if bytes.len() < expected || (version == VERSION && bytes.len() > expected) {
+            let expected = format!("{expected} for {width} × {height} tiles");
+            return Err(length_error(name, bytes, expected));
+        }
+        Ok(header)
     }
-    if reserved != 0 {
-        let (place, found) = (SourcePlace::byte(file, 6), u64::from(reserved));
-        return Err(MapError::Field {
-            place,
-            field: "the reserved field",
-            found,
-            expected: "0".into(),
-        });
+
+    fn tiles(&self) -> usize {
+        self.width as usize * self.height as usize
     }
-    let (width, height) = (u32_at(8), u32_at(12));
-    check_size(
-        u64::from(width),
-        u64::from(height),
-        &SourcePlace::byte(file, 8),
-    )?;
-    let tiles = width as usize * height as usize;
-    if payload.len() != tiles.div_ceil(8) {
-        let expected = HEADER_BYTES + tiles.div_ceil(8);
-        return Err(length_error(format!(
-            "{expected} for {width} × {height} tiles"
-        )));
+
+    /// The bytes of the tiles, with their filling.
+    fn tile_bytes(&self) -> usize {
+        let bytes = self.tiles().div_ceil(8);
+        if self.version == VERSION {
+            bytes
+        } else {
+            bytes.next_multiple_of(8)
+        }
     }
-    Ok(TmapParts {
-        width,
-        height,
-        header,
-        payload,
+}
+
+/// The parts of a file from a byte on, up to its end: their tags and where their bytes lie.
+fn parts(
+    name: &str,
+    bytes: &[u8],
+    mut at: usize,
+    count: u16,
+) -> Result<Vec<([u8; 4], std::ops::Range<usize>)>, MapError> {
+    let mut parts = Vec::new();
+    for nth in 1..=count {
+        let Some((header, behind)) = bytes[at..].split_first_chunk::<HEADER_BYTES>() else {
+            let expected = format!("{} at least, for part {nth} of {count}", at + HEADER_BYTES);
+            return Err(length_error(name, bytes, expected));
+        };
+        if u32_at(header, 4) != 0 {
+            return Err(reserved(name, at + 4, u64::from(u32_at(header, 4))));
+        }
+        let length = u64_at(header, 8);
+        let filled = length.checked_next_multiple_of(8);
+        let Some(filled) = filled.filter(|filled| *filled <= behind.len() as u64) else {
+            let expected = format!("{length} more from byte {} on", at + HEADER_BYTES);
+            return Err(length_error(name, bytes, expected));
+        };
+        let payload = &behind[..filled as usize];
+        check_sum(name, at, VERSION_OF_PARTS, header, payload)?;
+        let start = at + HEADER_BYTES;
+        let tag = [header[0], header[1], header[2], header[3]];
+        parts.push((tag, start..start + length as usize));
+        at = start + payload.len();
+    }
+    if at != bytes.len() {
+        return Err(length_error(name, bytes, format!("{at} with all parts")));
+    }
+    Ok(parts)
+}
+
+/// Compares the sum in a header that begins at a byte of the file.
+fn check_sum(
+    name: &str,
+    at: usize,
+    version: u16,
+    header: &[u8],
+    payload: &[u8],
+) -> Result<(), MapError> {
+    let found = u64_at(header, CHECKSUM_AT);
+    let expected = checksum(version, &header[..CHECKSUM_AT], payload);
+    if found == expected {
+        return Ok(());
+    }
+    let place = SourcePlace::byte(name, (at + CHECKSUM_AT) as u64);
+    Err(MapError::Checksum {
+        place,
+        found,
+        expected,
     })
+}
+
+fn length_error(name: &str, bytes: &[u8], expected: String) -> MapError {
+    let found = bytes.len() as u64;
+    MapError::Length {
+        place: SourcePlace::byte(name, found),
+        found,
+        expected,
+    }
+}
+
+fn reserved(name: &str, at: usize, found: u64) -> MapError {
+    MapError::Field {
+        place: SourcePlace::byte(name, at as u64),
+        field: "the reserved field",
+        found,
+        expected: "0".into(),
+    }
+}
+
+/// The number at a place of a header, which has it.
+fn u64_at(header: &[u8], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&header[at..at + 8]);
+    u64::from_le_bytes(bytes)
 }
 
 fn u32_at(header: &[u8; HEADER_BYTES], at: usize) -> u32 {
     u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
-pub(super) fn encode(map: &TileMap) -> Vec<u8> {
+/// Writes a map, with its parts if it has any.
+///
+/// Errors: [`MapError::Field`] when they are more than the file can count.
+pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
+    let parts = map.parts();
+    let Ok(part_count) = u16::try_from(parts.len()) else {
+        return Err(MapError::Field {
+            place: SourcePlace::default(),
+            field: "the number of parts",
+            found: parts.len() as u64,
+            expected: format!("at most {}", u16::MAX),
+        });
+    };
     let (width, height) = (map.width(), map.height());
     let tiles = width as usize * height as usize;
-    let mut words = vec![0u64; tiles.div_ceil(64) + 1];
+    let words = tile_words(map);
+    let part_bytes = |part: &MapPart| HEADER_BYTES + part.bytes().len().next_multiple_of(8);
+    let all_parts: usize = parts.iter().map(part_bytes).sum();
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + words.len() * 8 + all_parts);
+    let version = if parts.is_empty() {
+        VERSION
+    } else {
+        VERSION_OF_PARTS
+    };
+    bytes.extend(MAGIC);
+    bytes.extend(version.to_le_bytes());
+    bytes.extend(part_count.to_le_bytes());
+    bytes.extend(width.to_le_bytes());
+    bytes.extend(height.to_le_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    bytes.truncate(HEADER_BYTES + tiles.div_ceil(8));
+    if !parts.is_empty() {
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    write_sum(&mut bytes, version);
+    for part in parts {
+        let start = bytes.len();
+        bytes.extend(part.tag());
+        bytes.extend([0; 4]);
+        bytes.extend((part.bytes().len() as u64).to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend_from_slice(part.bytes());
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        write_sum(&mut bytes[start..], version);
+    }
+    Ok(bytes)
+}
+
+/// The tiles as they lie in a file, and a word more.
+fn tile_words(map: &TileMap) -> Vec<u64> {
+    let (width, height) = (map.width(), map.height());
+    let mut words = vec![0u64; (width as usize * height as usize).div_ceil(64) + 1];
     for y in 0..height {
         for x in (0..width).step_by(64) {
             let used = (width - x).min(64);
@@ -161,38 +304,53 @@ pub(super) fn encode(map: &TileMap) -> Vec<u8> {
             words[bit / 64 + 1] |= word >> 1 >> (63 - bit % 64);
         }
     }
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + words.len() * 8);
-    bytes.extend(MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend([0; 2]);
-    bytes.extend(width.to_le_bytes());
-    bytes.extend(height.to_le_bytes());
-    bytes.extend([0; 8]);
-    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    bytes.truncate(HEADER_BYTES + tiles.div_ceil(8));
-    let sum = checksum(&bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]);
+    words
+}
+
+/// Writes the sum into the header that stands before what it is of.
+fn write_sum(bytes: &mut [u8], version: u16) {
+    let sum = checksum(version, &bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]);
     bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
-    bytes
 }
 
 /// 64 bits of the payload from a bit on; bits beyond its end are 0.
 fn word_at(payload: &[u8], bit: usize) -> u64 {
-    let mut bytes = [0; 9];
     let from = &payload[bit / 8..];
+    if bit % 8 == 0
+        && let Some(word) = from.first_chunk()
+    {
+        return u64::from_le_bytes(*word);
+    }
+    let mut bytes = [0; 9];
     let len = from.len().min(bytes.len());
     bytes[..len].copy_from_slice(&from[..len]);
-    let low = u64::from_le_bytes([
-        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
-    ]);
+    let low = u64_at(&bytes, 0);
     low >> (bit % 8) | u64::from(bytes[8]) << 1 << (63 - bit % 8)
 }
 
-fn checksum(header: &[u8], payload: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-    header
-        .iter()
-        .chain(payload)
-        .fold(0xCBF2_9CE4_8422_2325, step)
+/// The sum of a header's first 16 bytes and what follows the header.
+fn checksum(version: u16, header: &[u8], payload: &[u8]) -> u64 {
+    if version == VERSION {
+        let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+        return header.iter().chain(payload).fold(BASIS, step);
+    }
+    let step = |sum: u64, word: u64| {
+        let product = (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        product.rotate_left(29)
+    };
+    let mut lanes = [0, 1, 2, 3].map(|lane| BASIS + lane);
+    let mut blocks = payload.chunks_exact(32);
+    for block in &mut blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(8)) {
+            *lane = step(*lane, u64_at(word, 0));
+        }
+    }
+    let rest = blocks.remainder().chunks_exact(8);
+    for (lane, word) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, u64_at(word, 0));
+    }
+    let header = [u64_at(header, 0), u64_at(header, 8)];
+    header.into_iter().chain(lanes).fold(BASIS, step)
 }
 
 #[cfg(test)]
@@ -200,7 +358,18 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        encode(&TileMap::from_ascii("..@..\n@@@@@\n.....").unwrap())
+        encode(&TileMap::from_ascii("..@..\n@@@@@\n.....").unwrap()).unwrap()
+    }
+
+    fn decoded(bytes: &[u8]) -> Result<TileMap, MapError> {
+        decode("test.tmap", bytes, || Arc::new(bytes.to_vec()))
+    }
+
+    /// The same with two parts, one of which needs filling.
+    fn sample_of_parts() -> TileMap {
+        let parts = [(*b"ABCD", 11), (*b"EFGH", 16)];
+        let parts = parts.map(|(tag, length)| MapPart::new(tag, (0..length).collect()));
+        decoded(&sample()).unwrap().with_parts(parts.to_vec())
     }
 
     #[test]
@@ -221,20 +390,20 @@ mod tests {
         let broken = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = sample();
             change(&mut bytes);
-            decode("test.tmap", &bytes).unwrap_err()
+            decoded(&bytes).unwrap_err()
         };
         let magic = broken(&|bytes| bytes[0] = b'X');
         assert!(
             matches!(magic, MapError::Magic { .. }) && magic.to_string().contains("XMAP"),
             "{magic}"
         );
-        let version = broken(&|bytes| bytes[4] = 2);
+        let version = broken(&|bytes| bytes[4] = 3);
         assert!(
             matches!(
                 version,
                 MapError::Version {
-                    found: 2,
-                    expected: 1,
+                    found: 3,
+                    expected: 2,
                     ..
                 }
             ),
@@ -266,7 +435,7 @@ mod tests {
         ));
         let spare = broken(&|bytes| {
             bytes[25] |= 0x80;
-            let sum = checksum(&bytes[..16], &bytes[24..]);
+            let sum = checksum(VERSION, &bytes[..16], &bytes[24..]);
             bytes[16..24].copy_from_slice(&sum.to_le_bytes());
         });
         assert!(matches!(spare, MapError::Field { found: 1, .. }), "{spare}");
@@ -276,14 +445,57 @@ mod tests {
     fn a_header_of_a_huge_map_is_refused_before_anything_is_allocated() {
         let mut bytes = sample();
         bytes[8..16].fill(0xFF);
-        assert!(matches!(
-            decode("test.tmap", &bytes),
-            Err(MapError::Size { .. })
-        ));
+        assert!(matches!(decoded(&bytes), Err(MapError::Size { .. })));
         bytes[8..16].copy_from_slice(&[0, 0x40, 0, 0, 0, 0x40, 0, 0]);
-        assert!(matches!(
-            decode("test.tmap", &bytes),
-            Err(MapError::Length { .. })
-        ));
+        assert!(matches!(decoded(&bytes), Err(MapError::Length { .. })));
+    }
+
+    #[test]
+    fn parts_come_back_and_an_edit_drops_them() {
+        let map = sample_of_parts();
+        let bytes = encode(&map).unwrap();
+        assert_eq!(&bytes[..8], b"TMAP\x02\0\x02\0");
+        assert_eq!(bytes.len(), 24 + 8 + (24 + 16) + (24 + 16));
+        assert_eq!(&bytes[32..48], b"ABCD\0\0\0\0\x0b\0\0\0\0\0\0\0");
+        let mut found = decoded(&bytes).unwrap();
+        assert_eq!((&found, found.parts()), (&map, map.parts()));
+        assert_eq!(found.memory().parts_bytes, 11 + 16);
+        assert_eq!(encode(&found).unwrap(), bytes);
+        let rect = crate::map::TileRect::new(0, 0, 1, 1);
+        found.edit(rect, &crate::map::TileEdit::Free).unwrap();
+        assert_eq!(found.parts().len(), 2, "no tile has changed");
+        let mut other = found.clone();
+        found.edit(rect, &crate::map::TileEdit::Block).unwrap();
+        let rect = crate::map::TileRect::new(0, 0, 2, 2);
+        other.edit(rect, &crate::map::TileEdit::Toggle).unwrap();
+        assert!(found.parts().is_empty() && other.parts().is_empty());
+    }
+
+    #[test]
+    fn a_file_of_parts_with_a_byte_changed_or_missing_is_refused() {
+        let bytes = encode(&sample_of_parts()).unwrap();
+        for length in 0..bytes.len() {
+            assert!(decoded(&bytes[..length]).is_err(), "{length}");
+        }
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 1 << bit;
+                assert!(decoded(&bytes).is_err(), "byte {at}, bit {bit}");
+            }
+        }
+        let more = [&bytes[..], &[0; 8]].concat();
+        assert!(matches!(decoded(&more), Err(MapError::Length { .. })));
+    }
+
+    #[test]
+    fn a_part_that_says_it_is_huge_is_refused() {
+        for length in [17, 1 << 40, u64::MAX - 6, u64::MAX] {
+            let mut bytes = encode(&sample_of_parts()).unwrap();
+            bytes[80..88].copy_from_slice(&length.to_le_bytes());
+            write_sum(&mut bytes[72..], VERSION_OF_PARTS);
+            let refused = decoded(&bytes).unwrap_err();
+            assert!(matches!(refused, MapError::Length { .. }), "{refused}");
+        }
     }
 }
