@@ -14,7 +14,7 @@
 //! | `escape.rs` | names from outside, made fit to be shown |
 //! | `image.rs` | pictures |
 //! | `manual.rs` | `throng completions`, `throng man` |
-//! | `map/` | `throng map`: info, convert, render, generate |
+//! | `map/` | `throng map`: info, convert, prepare, render, generate |
 //! | `outputs.rs` | the files that a run writes, and which they may not be |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
 //! | `picture/` | maps with marks and a legend |

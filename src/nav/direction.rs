@@ -90,6 +90,16 @@ impl Directions {
         Self(1 << direction as u8)
     }
 
+    /// The set of the directions whose bits are set, by their number.
+    pub(super) const fn of_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// A bit a direction.
+    pub(super) const fn bits(self) -> u8 {
+        self.0
+    }
+
     /// The set and the direction of a step, if it has one.
     #[inline(always)]
     pub(super) const fn with_step(self, dx: i32, dy: i32) -> Self {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::map::{TileEdit, TileMap, TileRect};
 
+mod parts;
 mod walks;
 
 /// The movement rules, word for word.

@@ -51,7 +51,7 @@ pub use plugin::{
     NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathClass, PathFailed,
     PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
 };
-pub use prepared::NavMap;
+pub use prepared::{NavMap, PartRefused};
 pub use rule::Diagonal;
 pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
 pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search, SharedSearch};

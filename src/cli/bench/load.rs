@@ -73,6 +73,7 @@ fn rows(side: u32, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failu
     ] {
         rows.push(prepare(algorithm, &map, rounds));
     }
+    rows.extend(load_prepared(&files, map, rounds)?);
     Ok(rows)
 }
 
@@ -180,6 +181,64 @@ fn prepare(algorithm: Algorithm, map: &TileMap, rounds: usize) -> BenchRow {
     .about("What this algorithm searches on, made of a map that is loaded.")
 }
 
+/// A file with what searches need to all of that, beside the tiles alone and building it; and how long the bytes of the
+/// file take to be read and copied.
+fn load_prepared(
+    files: &BenchFiles,
+    map: TileMap,
+    rounds: usize,
+) -> Result<Vec<BenchRow>, Failure> {
+    let algorithm = Algorithm::JpsGraph;
+    let mut built = NavMap::new(Diagonal::default());
+    built.prepare(&map, algorithm);
+    let (plain, path) = (
+        files.path(MapFormat::Tmap),
+        files.folder.join("prepared.tmap"),
+    );
+    let parts = built.parts(&map);
+    map::save(&path, &map.with_parts(parts.clone()))?;
+    let bytes = fs::metadata(&path).map_err(unreadable)?.len();
+    let [mut load, mut ready, mut all, mut build, mut copy] = [const { Vec::new() }; 5];
+    let mut is_same = true;
+    for _ in 0..rounds {
+        let mut watch = Stopwatch::start();
+        let loaded = map::load(&path)?;
+        load.push(watch.lap_ns() as f64 / 1e6);
+        let (nav_map, refused) = NavMap::from_parts(Diagonal::default(), &loaded);
+        ready.push(watch.lap_ns() as f64 / 1e6);
+        is_same &= refused.is_empty() && nav_map.parts(&loaded) == parts;
+        drop((loaded, nav_map));
+
+        let mut watch = Stopwatch::start();
+        let tiles = map::load(&plain)?;
+        let mut nav_map = NavMap::new(Diagonal::default());
+        nav_map.prepare(&tiles, algorithm);
+        build.push(watch.lap_ns() as f64 / 1e6);
+        drop((tiles, nav_map));
+
+        let mut watch = Stopwatch::start();
+        let read = fs::read(&path).map_err(unreadable)?;
+        std::hint::black_box(read.clone());
+        copy.push(watch.lap_ns() as f64 / 1e6);
+    }
+    all.extend(load.iter().zip(&ready).map(|(load, ready)| load + ready));
+    let megabytes = bytes / 1_000_000;
+    Ok(vec![
+        BenchRow::repeated(SYSTEM, "load prepared", &load, "ms").about(format!(
+            "A .tmap of {megabytes} MB that holds planes and graph: to bit planes and regions, all sums checked."
+        )),
+        BenchRow::repeated(SYSTEM, "planes, graph", &ready, "ms")
+            .about("And what it holds, checked and ready to be searched on.")
+            .comparing("what building makes", is_same),
+        BenchRow::repeated(SYSTEM, "prepared, in all", &all, "ms")
+            .beside_repeated("built", &build)
+            .about("Both together, beside a file of the tiles alone and building of them what the other file holds."),
+        BenchRow::repeated(SYSTEM, "prepared / copy", &all, "ms")
+            .beside_repeated("read, copied", &copy)
+            .about("The same beside the bytes of the file read in one go and copied once."),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +248,6 @@ mod tests {
         let rows = rows(128, 1, 1_000).unwrap();
         let agree = rows.iter().filter_map(|row| row.agrees);
         assert!(agree.clone().all(|agrees| agrees));
-        assert_eq!(agree.count(), 2 + MapFormat::ALL.len());
+        assert_eq!(agree.count(), 3 + MapFormat::ALL.len());
     }
 }

@@ -1,11 +1,13 @@
-//! `throng map`: shows, converts, renders and generates maps.
+//! `throng map`: shows, converts, prepares, renders and generates maps.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `generate` | maps from a recipe |
+//! | `prepare` | maps with what searches need |
 //! | here | everything else |
 
 mod generate;
+mod prepare;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,6 +15,7 @@ use std::time::Instant;
 use glam::IVec2;
 
 use self::generate::GenerateMap;
+use self::prepare::PrepareMap;
 use super::escape::escaped;
 use super::outputs::check_output;
 use super::picture::{SCALE_MAX, default_scale};
@@ -39,7 +42,7 @@ enum MapAction {
         #[arg(long)]
         json: bool,
     },
-    /// Write a map in another format
+    /// Write a map in another format; what is prepared of it goes from .tmap to .tmap only
     #[command(after_help = "Example: throng map convert keep.map keep.tmap")]
     Convert {
         /// The map to read
@@ -49,6 +52,7 @@ enum MapAction {
         #[arg(value_name = "OUT")]
         output: PathBuf,
     },
+    Prepare(PrepareMap),
     /// Draw a map as an image, each region in a tint of its own
     #[command(after_help = "Example: throng map render keep.map keep.png --scale 4")]
     Render {
@@ -86,6 +90,7 @@ impl Map {
                 check_output(output, &[input])?;
                 render(&open(input)?, output, *scale)?;
             }
+            MapAction::Prepare(prepare) => prepare.run()?,
             MapAction::Generate(generate) => generate.run(quiet)?,
         }
         Ok(ExitStatus::Done)
@@ -140,6 +145,7 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
                 "rows_bytes": memory.rows_bytes,
                 "columns_bytes": memory.columns_bytes,
                 "regions_bytes": memory.regions_bytes,
+                "parts_bytes": memory.parts_bytes,
             },
             "load_ms": load_ms,
         });
@@ -180,6 +186,10 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
         "memory regions  {}",
         bytes(memory.regions_bytes as u64)
     ))?;
+    if memory.parts_bytes > 0 {
+        let parts_bytes = bytes(memory.parts_bytes as u64);
+        print(&format!("memory prepared {parts_bytes}"))?;
+    }
     print(&format!("load time       {load_ms:.1} ms"))
 }
 

@@ -6,7 +6,8 @@
 //! ```
 //! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in
 //! which tick never depends on how fast a thread was. Scenes on the same tiles share a build and what came of it. What is
-//! edited during a build is followed when that is adopted. Maps [eroded](super::erosion) for wide bodies are treated as
+//! edited during a build is followed when that is adopted. What came with a map out of its file is read in place of a build,
+//! and adopted at the same tick, so that a run with it is the run without. Maps [eroded](super::erosion) for wide bodies are treated as
 //! those of scenes of their own.
 //!
 //! Cost: a look at every scene a tick. A build holds the tiles, so that an edit during one copies the map.
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
 use indexmap::IndexMap;
+use tracing::warn;
 
 use super::background::Background;
 use super::erosion::Erosions;
@@ -70,6 +72,14 @@ struct BuildPlan {
 
 impl BuildPlan {
     fn build(mut self) -> NavMap {
+        if !self.nav_map.is_of(&self.tiles) && !self.tiles.parts().is_empty() {
+            let (loaded, refused) = NavMap::from_parts(self.nav_map.diagonal(), &self.tiles);
+            for refused in refused {
+                let (width, height) = (self.tiles.width(), self.tiles.height());
+                warn!(width, height, %refused, "what came with a map is not used but built anew");
+            }
+            self.nav_map = loaded;
+        }
         // Its planes serve until the rest is there, and again when an edit has undone the rest.
         self.nav_map.prepare(&self.tiles, FALLBACK);
         self.nav_map

@@ -29,19 +29,19 @@ use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::nav) struct JumpGraph {
     /// One bit a tile, row by row, whole words a row.
-    is_jump_point: Vec<u64>,
+    pub(super) is_jump_point: Vec<u64>,
     /// For each of those words how many jump points come before it.
     before: Vec<u32>,
-    words_per_row: usize,
+    pub(super) words_per_row: usize,
     /// The tiles of the jump points, by y, then x.
-    tiles: Vec<Key>,
+    pub(super) tiles: Vec<Key>,
     /// Directions in which a jump point may be reached: 4, or 8 under `Cut`.
-    ways: u32,
+    pub(super) ways: u32,
     /// Where the successors of a jump point reached in a direction begin; they end where the next ones begin.
-    first: Vec<u32>,
+    pub(super) first: Vec<u32>,
     /// The directions in which a jump point reached in a direction goes on.
-    onward: Vec<Directions>,
-    successors: Vec<Successor>,
+    pub(super) onward: Vec<Directions>,
+    pub(super) successors: Vec<Successor>,
 }
 
 /// The number of a jump point above the three bits of the direction in which it is reached.
@@ -52,6 +52,15 @@ impl Successor {
     #[inline(always)]
     fn new(number: u32, direction: Direction) -> Self {
         Self(number << 3 | direction as u32)
+    }
+
+    /// A successor by what [`Successor::bits`] gave.
+    pub(super) fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
     }
 
     #[inline(always)]
@@ -102,33 +111,46 @@ impl JumpGraph {
             + size_of_val(&self.successors[..])
     }
 
+    /// No jump points yet.
+    pub(super) fn empty(map: &TileMap, diagonal: Diagonal) -> Self {
+        let words_per_row = (map.width() as usize).div_ceil(64);
+        Self {
+            is_jump_point: Vec::with_capacity(words_per_row * map.height() as usize),
+            before: Vec::with_capacity(words_per_row * map.height() as usize),
+            words_per_row,
+            tiles: Vec::new(),
+            ways: match diagonal {
+                Diagonal::NoCut => 4,
+                Diagonal::Cut => 8,
+            },
+            first: Vec::new(),
+            onward: Vec::new(),
+            successors: Vec::new(),
+        }
+    }
+
+    /// Numbers the jump points of the next 64 tiles, row by row.
+    pub(super) fn push_jump_points(&mut self, mut bits: u64, x: i32, y: i32) {
+        self.is_jump_point.push(bits);
+        self.before.push(self.len());
+        while bits != 0 {
+            let tile = IVec2::new(x + bits.trailing_zeros() as i32, y);
+            self.tiles.push(Key::of_tile(tile));
+            bits &= bits - 1;
+        }
+    }
+
     fn build_with<const CUT: bool>(
         map: &TileMap,
         planes: &SignPlanes,
         bytes_max: usize,
     ) -> Option<Self> {
         let rows = map.rows();
-        let words_per_row = (map.width() as usize).div_ceil(64);
-        let mut graph = Self {
-            is_jump_point: Vec::with_capacity(words_per_row * map.height() as usize),
-            before: Vec::with_capacity(words_per_row * map.height() as usize),
-            words_per_row,
-            tiles: Vec::new(),
-            ways: if CUT { 8 } else { 4 },
-            first: Vec::new(),
-            onward: Vec::new(),
-            successors: Vec::new(),
-        };
+        let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
+        let mut graph = Self::empty(map, diagonal);
         for y in 0..map.height() as i32 {
             for x in (0..map.width() as i32).step_by(64) {
-                let mut bits = jump_points_in_word::<CUT>(rows, x, y);
-                graph.is_jump_point.push(bits);
-                graph.before.push(graph.len());
-                while bits != 0 {
-                    let tile = IVec2::new(x + bits.trailing_zeros() as i32, y);
-                    graph.tiles.push(Key::of_tile(tile));
-                    bits &= bits - 1;
-                }
+                graph.push_jump_points(jump_points_in_word::<CUT>(rows, x, y), x, y);
             }
         }
         let walks = SignWalks { tiles: map, planes };
@@ -151,7 +173,9 @@ impl JumpGraph {
                 }
                 let mut successors = std::mem::take(&mut graph.successors);
                 for_each_successor::<_, CUT, true>(&walks, tile, directions, |tile, direction| {
-                    successors.push(Successor::new(graph.number(tile), direction));
+                    // Planes that came out of a file may say anything.
+                    let number = graph.number(tile);
+                    successors.extend(number.map(|number| Successor::new(number, direction)));
                 });
                 graph.successors = successors;
             }
@@ -162,12 +186,13 @@ impl JumpGraph {
         (graph.memory_bytes() <= bytes_max).then_some(graph)
     }
 
-    /// The number of a jump point by its tile.
+    /// The number of a jump point by its tile; `None` for any other tile of the map.
     #[inline]
-    pub(in crate::nav) fn number(&self, tile: IVec2) -> u32 {
+    pub(in crate::nav) fn number(&self, tile: IVec2) -> Option<u32> {
         let word = tile.y as usize * self.words_per_row + (tile.x as usize >> 6);
-        let lower = self.is_jump_point[word] & ((1 << (tile.x & 63)) - 1);
-        self.before[word] + lower.count_ones()
+        let (bits, own) = (self.is_jump_point[word], 1 << (tile.x & 63));
+        let lower = bits & (own - 1);
+        (bits & own != 0).then(|| self.before[word] + lower.count_ones())
     }
 
     /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
@@ -178,7 +203,10 @@ impl JumpGraph {
         direction: Direction,
         mut offer: impl FnMut(IVec2, Direction),
     ) {
-        let (_, successors) = self.onward(self.number(tile), direction);
+        let Some(number) = self.number(tile) else {
+            return;
+        };
+        let (_, successors) = self.onward(number, direction);
         for &successor in successors {
             offer(self.tile(successor.number()), successor.direction());
         }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::graph::JumpGraph;
+use super::part::{PartRefused, PreparedPart, graph_part, planes_part, read_part};
 use super::planes::SignPlanes;
-use crate::map::{TileMap, TileRect};
+use crate::map::{MapPart, TileMap, TileRect};
 use crate::nav::algorithm::Algorithm;
 use crate::nav::reference::StepTable;
 use crate::nav::rule::Diagonal;
@@ -24,6 +25,8 @@ pub struct NavMap {
     graph: Option<Arc<JumpGraph>>,
     /// Whether the graph would take more memory than it may.
     is_graph_refused: bool,
+    /// Whether anything came out of a file, where it may be wrong in what was not checked.
+    is_loaded: bool,
 }
 
 /// Tiles in the rectangles of an edit beyond which building anew is cheaper than repair, and does not have to be in the
@@ -37,6 +40,48 @@ impl NavMap {
             diagonal,
             ..Self::default()
         }
+    }
+
+    /// What a map's file keeps of the sign planes and the graph, as far as they are prepared of these tiles: to be given
+    /// to [`TileMap::with_parts`], and read by [`NavMap::from_parts`]. O(bytes).
+    pub fn parts(&self, tiles: &TileMap) -> Vec<MapPart> {
+        let is_of = self.is_of(tiles);
+        let planes = self.planes().filter(|_| is_of);
+        let graph = self.graph().filter(|_| is_of);
+        let planes = planes.map(|planes| planes_part(tiles, self.diagonal, planes));
+        let graph = graph.map(|graph| graph_part(tiles, self.diagonal, graph));
+        planes.into_iter().chain(graph).collect()
+    }
+
+    /// What the [parts](TileMap::parts) of a map hold for a movement rule, and why some are not used. What is missing is
+    /// left to [`NavMap::prepare`]; parts of the other rule and of others are passed over.
+    ///
+    /// Nothing that the parts may hold makes a search panic or go on for ever. Beyond what that takes they are trusted, as
+    /// the tiles in a file are: forged ones make wrong paths.
+    ///
+    /// Cost: reads and writes every byte once or twice, milliseconds where building takes a second.
+    pub fn from_parts(diagonal: Diagonal, tiles: &TileMap) -> (Self, Vec<PartRefused>) {
+        let mut nav_map = Self::new(diagonal);
+        let mut refused = Vec::new();
+        let parts = tiles.parts().iter();
+        for part in parts.filter_map(|part| read_part(tiles, diagonal, part)) {
+            match part {
+                Ok(PreparedPart::Planes(planes)) => nav_map.planes = Some(Arc::new(planes)),
+                Ok(PreparedPart::Graph(graph)) => nav_map.graph = Some(Arc::new(graph)),
+                Err(found) => refused.push(found),
+            }
+        }
+        if nav_map.planes.is_some() || nav_map.graph.is_some() {
+            nav_map.fingerprint = tiles.fingerprint();
+            nav_map.size = (tiles.width(), tiles.height());
+            nav_map.is_loaded = true;
+        }
+        (nav_map, refused)
+    }
+
+    /// Whether anything prepared came out of a file, so that forged bits may have made answers wrong.
+    pub(in crate::nav) const fn is_loaded(&self) -> bool {
+        self.is_loaded
     }
 
     /// The movement rule.
@@ -84,8 +129,14 @@ impl NavMap {
         if uses_table(algorithm) && self.table.is_none() {
             self.table = Some(Arc::new(StepTable::build(tiles, self.diagonal)));
         }
-        if algorithm == Algorithm::JpsGraph
-            && self.graph.is_none()
+        if algorithm != Algorithm::JpsGraph {
+            return;
+        }
+        // One out of a file may be too large; building it anew would make it no smaller.
+        let is_too_large = |graph: &mut Arc<JumpGraph>| graph.memory_bytes() > graph_bytes_max;
+        if self.graph.take_if(is_too_large).is_some() {
+            self.is_graph_refused = true;
+        } else if self.graph.is_none()
             && let Some(planes) = &self.planes
         {
             let graph = JumpGraph::build(tiles, self.diagonal, planes, graph_bytes_max);

@@ -28,7 +28,7 @@ use crate::nav::walks::{Reach, Stop, Walks};
 use crate::nav::walks::{TileBits, diagonal_turns_in_word, turns_in_word};
 
 /// Which word of a line.
-const STEP: usize = 0;
+pub(super) const STEP: usize = 0;
 const ACROSS_RIGHT: usize = 1;
 const ALONG_RIGHT: usize = 2;
 const ACROSS_LEFT: usize = 3;
@@ -41,18 +41,18 @@ const LINES_MORE: usize = 65;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::nav) struct SignPlanes {
     /// Diagonals from the top left to the bottom right.
-    falling: Skewed,
+    pub(super) falling: Skewed,
     /// Diagonals from the bottom left to the top right.
-    rising: Skewed,
+    pub(super) rising: Skewed,
 }
 
 /// One family of diagonals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Skewed {
-    lines: usize,
-    words: Vec<[u64; 5]>,
+pub(super) struct Skewed {
+    pub(super) lines: usize,
+    pub(super) words: Vec<[u64; 5]>,
     /// Where walks to the right and to the left may have to turn; empty under `NoCut`.
-    turns: Vec<[u64; 2]>,
+    pub(super) turns: Vec<[u64; 2]>,
 }
 
 impl SignPlanes {
@@ -304,9 +304,7 @@ impl SignPlanes {
 impl Skewed {
     /// All steps blocked, no signs.
     fn new<const CUT: bool>(map: &TileMap) -> Self {
-        let lines = map.height() as usize + LINES_MORE;
-        // A walk to the right reads the column beyond the last.
-        let blocks = map.width() as usize / 64 + 1;
+        let (lines, blocks) = Self::shape(map);
         Self {
             lines,
             words: vec![[u64::MAX, 0, 0, 0, 0]; lines * blocks],
@@ -318,9 +316,16 @@ impl Skewed {
         }
     }
 
+    /// The lines of a block, and the blocks.
+    pub(super) fn shape(map: &TileMap) -> (usize, usize) {
+        // A walk to the right reads the column beyond the last.
+        let blocks = map.width() as usize / 64 + 1;
+        (map.height() as usize + LINES_MORE, blocks)
+    }
+
     /// The line of a tile, in `words`, and its bit there. `dy` is 1 for falling diagonals and −1 for rising ones.
     #[inline(always)]
-    fn place(&self, x: i32, y: i32, dy: i32) -> (usize, u32) {
+    pub(super) fn place(&self, x: i32, y: i32, dy: i32) -> (usize, u32) {
         let (block, bit) = (x as usize >> 6, x as u32 & 63);
         let line = if dy > 0 {
             y as usize + 64 - bit as usize
