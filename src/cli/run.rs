@@ -397,6 +397,18 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
             paths.out_of_bounds, paths.without_map
         )?;
     }
+    let builds = &report.builds;
+    if builds.adopted > 0 {
+        let late = match builds.late {
+            0 => String::new(),
+            late => format!("; {late} late, by {} ticks", builds.late_ticks),
+        };
+        writeln!(
+            to,
+            "            {} builds of maps, {:.0} ms waited for between ticks{late}",
+            builds.adopted, builds.waited_ms
+        )?;
+    }
     let views = &report.views;
     writeln!(
         to,

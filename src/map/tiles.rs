@@ -21,8 +21,8 @@ use super::regions::{RegionId, Regions};
 /// x runs to the right, y down, tile (0, 0) is at the top left. Everything outside the map is blocked. Tiles change
 /// through [`TileMap::edit`] only.
 ///
-/// Two maps are equal when their tiles are; their [parts](TileMap::parts) and the numbers of their regions may differ, since those depend on the edits
-/// a map has seen.
+/// Two maps are equal when their tiles are; their [parts](TileMap::parts) may differ, and so may the numbers of their regions,
+/// since those depend on the edits a map has seen.
 #[derive(Clone, Debug)]
 pub struct TileMap {
     pub(super) rows: BitPlane,

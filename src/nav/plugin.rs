@@ -8,7 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `request` | what is asked and answered: [`PathRequest`], [`Path`], the messages |
-//! | `settings`, `stats` | [`NavSettings`]; [`NavStats`] |
+//! | `settings`, `stats` | [`NavSettings`]; [`NavStats`], [`MapBuildStats`] |
 //! | `navigator` | [`Navigator`]: what is kept from tick to tick |
 //! | `waiting` | a request in the queue |
 //! | `ground`, `maps`, `erosion` | what a path is searched on; what is prepared of it; the same for wide bodies |
@@ -26,7 +26,7 @@
 //! Cost: a search a request, spread over [`Workers`]; equal requests of a tick share one. An edit looks once at every
 //! object that has a path.
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedPreUpdate, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
 use self::answer::answer_requests;
@@ -37,7 +37,7 @@ use self::request::AskedEntities;
 use self::travel::answer_travels;
 use crate::map::{MapEdited, MapPlugin, SceneMap};
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, Growth, HashAppExt, SimSystems, SimTick, WorkAppExt};
+use crate::sim::{self, Growth, HashAppExt, LoadMeter, SimSystems, SimTick, WorkAppExt};
 use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
 mod answer;
@@ -62,7 +62,7 @@ pub use broken::ask_again;
 pub use navigator::Navigator;
 pub use request::{Path, PathClass, PathFailed, PathFailure, PathFound, PathRequest};
 pub use settings::NavSettings;
-pub use stats::{NavStats, SearchTimes};
+pub use stats::{MapBuildStats, NavStats, SearchTimes};
 
 /// Answers path requests. Adds [`MapPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,6 +90,7 @@ impl Plugin for NavPlugin {
             .count_message_memory::<PathFound>("nav")
             .add_message::<PathFound>()
             .add_message::<PathFailed>()
+            .add_systems(FixedPreUpdate, finish_builds)
             .configure_sets(FixedUpdate, NavSystems::ClearStale.in_set(SimSystems::Move))
             .add_systems(
                 FixedUpdate,
@@ -162,10 +163,27 @@ fn clear_stale_paths(
     }
 }
 
+/// Whether builds are waited for: where ticks are due at real times nothing is.
+fn is_waiting(settings: &NavSettings, meter: &LoadMeter) -> bool {
+    settings.wait_for_builds && !meter.keeps_real_time
+}
+
+/// Waits between two ticks for what the next one adopts, so that the tick does not.
+fn finish_builds(
+    tick: Res<SimTick>,
+    settings: Res<NavSettings>,
+    meter: Res<LoadMeter>,
+    mut navigator: ResMut<Navigator>,
+) {
+    let wait = is_waiting(&settings, &meter);
+    navigator.maps.finish_ahead(tick.0 + 1, wait);
+}
+
 /// Keeps what is prepared in step with the maps.
 fn prepare_maps(
     tick: Res<SimTick>,
     settings: Res<NavSettings>,
+    meter: Res<LoadMeter>,
     mut navigator: ResMut<Navigator>,
     mut edited: MessageReader<MapEdited>,
     scenes: Res<Scenes>,
@@ -178,5 +196,7 @@ fn prepare_maps(
         .iter()
         .filter_map(|(_, scene)| Some((scene, maps.get(scene).ok()?)))
         .collect();
-    navigator.maps.update(tick.0, &settings, &mut edits, &maps);
+    let wait = is_waiting(&settings, &meter);
+    let maps_of = &mut navigator.maps;
+    maps_of.update(tick.0, wait, &settings, &mut edits, &maps);
 }

@@ -27,7 +27,7 @@ const OF_MODES: FigureGroup = (
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [FigureGroup; 16] = [
+const GROUPS: [FigureGroup; 17] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
@@ -55,6 +55,11 @@ const GROUPS: [FigureGroup; 16] = [
         "paths.",
         "requested found unreachable blocked blocked_at_start blocked_at_goal out_of_bounds without_map capped cancelled shared",
         "mean_us p99_us",
+    ),
+    (
+        "builds.",
+        "adopted loaded waited waited_ms late late_ticks",
+        "",
     ),
     (
         "views.",
@@ -141,7 +146,13 @@ pub(super) fn only_grows(name: &str) -> bool {
 
 /// Whether a figure depends on how busy the machine is.
 pub(super) fn is_of_time(name: &str) -> bool {
-    let groups = ["tick_ms.", "systems.", "start_up."];
+    let groups = [
+        "tick_ms.",
+        "systems.",
+        "start_up.",
+        "builds.waited",
+        "builds.late",
+    ];
     groups.iter().any(|group| name.starts_with(group))
         || ["wall_seconds", "paths.mean_us", "paths.p99_us"].contains(&name)
 }

@@ -14,7 +14,7 @@ use crate::crowd::{CrowdAuthenticator, SyntheticClients};
 use crate::inbox::Inbox;
 use crate::matchmaking::Matchmaker;
 use crate::movement::Follows;
-use crate::nav::NavStats;
+use crate::nav::{NavStats, Navigator};
 use crate::outbox::OutboxStats;
 use crate::session::{SessionEnds, SessionState, SessionStats, Sessions};
 use crate::sim::{Overload, OverloadStats, SetTiming, SimSystems, SimTick, TickTimings};
@@ -51,6 +51,7 @@ pub struct Report {
     pub clients: Clients,
     pub sessions: SessionFigures,
     pub paths: PathFigures,
+    pub builds: BuildFigures,
     pub views: ViewFigures,
     pub sync: Sync,
     pub matchmaking: Matchmaking,
@@ -178,6 +179,21 @@ pub struct PathFigures {
     pub shared: u64,
     pub mean_us: f64,
     pub p99_us: f64,
+}
+
+/// What was made of maps beside the ticks, for paths to be searched on.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct BuildFigures {
+    pub adopted: u64,
+    /// Of these, the ones that began with what a map's file holds.
+    pub loaded: u64,
+    /// Builds that were waited for between two ticks, and for how long; no tick's time holds it. In real time none is.
+    pub waited: u64,
+    pub waited_ms: f64,
+    /// Builds that were adopted later than they were due, and by how many ticks all together; in real time only.
+    pub late: u64,
+    pub late_ticks: u64,
 }
 
 /// Links between viewers and what they see: how many there are at the end, and what was counted over the run.
@@ -481,6 +497,18 @@ pub(super) fn paths(world: &World) -> PathFigures {
         shared: stats.shared,
         mean_us: stats.times.mean_us(),
         p99_us: stats.times.p99_us(),
+    }
+}
+
+pub(super) fn builds(world: &World) -> BuildFigures {
+    let stats = world.resource::<Navigator>().builds();
+    BuildFigures {
+        adopted: stats.adopted,
+        loaded: stats.loaded,
+        waited: stats.waited,
+        waited_ms: stats.waited_for.as_secs_f64() * 1e3,
+        late: stats.late,
+        late_ticks: stats.late_ticks,
     }
 }
 

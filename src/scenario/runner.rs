@@ -375,6 +375,7 @@ impl ScenarioRun {
             clients: report::clients(world, mirror_seconds),
             sessions: report::sessions(world),
             paths: report::paths(world),
+            builds: report::builds(world),
             views: report::views(
                 world,
                 scenario.scenes.first().map_or(0, |scene| scene.view_cap),

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use glam::IVec2;
 use throng::map::{self, MapFormat, TileEdit, TileMap, TileRect};
 
+use crate::program::SMALL;
+use crate::rig::{Folder, root, throng};
+
 /// The real maps and their queries, which are no part of the project; empty when they are not there.
 fn real_maps() -> Vec<PathBuf> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/movingai"));
@@ -148,4 +151,71 @@ fn the_maps_in_assets_load() {
         loaded += 1;
     }
     assert!(loaded >= 2);
+}
+
+#[test]
+fn a_prepared_map_plays_as_the_one_that_it_was_made_of() {
+    let folder = Folder::new();
+    let [plain, ready] = ["plain.tmap", "ready.tmap"].map(|name| folder.path(name));
+    let generate = ["map", "generate", &plain, "--size", "120x90"];
+    assert_eq!(throng(&generate).code, 0);
+    let told = throng(&["map", "prepare", &plain, &ready]);
+    assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
+    let told = throng(&["map", "info", &ready]);
+    assert!(told.out.contains("memory prepared"), "{}", told.out);
+    let scenario = folder.write("small.ron", SMALL);
+    let [built, loaded] = [&plain, &ready].map(|map| {
+        let run = [
+            "run",
+            &scenario,
+            "--map",
+            map,
+            "--ticks",
+            "40",
+            "--json",
+            "--no-timing",
+        ];
+        let told = throng(&run);
+        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+        told.json()
+    });
+    assert_eq!(built["state_hash"], loaded["state_hash"]);
+    assert_eq!(built["builds"]["adopted"], loaded["builds"]["adopted"]);
+    assert_eq!(built["builds"]["loaded"], 0);
+    assert!(loaded["builds"]["loaded"].as_u64().unwrap() > 0, "{loaded}");
+
+    let mut bytes = fs::read(&ready).unwrap();
+    let last = bytes.len() - 9;
+    bytes[last] ^= 4;
+    fs::write(&ready, bytes).unwrap();
+    let told = throng(&["run", &scenario, "--map", &ready]);
+    assert!(
+        told.code == 2 && told.err.contains("checksum"),
+        "{}",
+        told.err
+    );
+    let other = folder.path("ready.map");
+    let told = throng(&["map", "prepare", &plain, &other]);
+    assert!(told.code == 2 && told.err.contains(".tmap"), "{}", told.err);
+    assert!(!Path::new(&other).exists());
+}
+
+#[test]
+fn scenes_open_at_run_time_and_no_tick_waits_for_their_maps() {
+    let scenario = root().join("tests/assets/openings.ron");
+    let play = |pace: &[&str]| {
+        let scenario = scenario.display().to_string();
+        let run = ["run", &scenario, "--set", "side=200", "--ticks", "45"];
+        let told = throng(&[&run[..], &["--json", "--no-timing", "--strict"], pace].concat());
+        assert_eq!(told.code, 0, "{}{}", told.out, told.err);
+        told.json()["builds"].clone()
+    };
+    let paced = play(&["--realtime"]);
+    assert_eq!(
+        (&paced["waited"], &paced["waited_ms"]),
+        (&0.into(), &0.0.into())
+    );
+    assert!(paced["adopted"].as_u64().unwrap() > 0, "{paced}");
+    let fast = play(&[]);
+    assert_eq!((&fast["adopted"], &fast["late"]), (&21.into(), &0.into()));
 }

@@ -33,7 +33,7 @@ pub const SMALL: &str = r#"Scenario(
 )"#;
 
 /// The figures of a report: groups and what is in each.
-const FIGURES: [(&str, &str); 11] = [
+const FIGURES: [(&str, &str); 12] = [
     ("tick_ms", "mean p50 p99 max"),
     ("objects", "players npcs other peak"),
     ("clients", "now peak logins logouts refused"),
@@ -45,6 +45,7 @@ const FIGURES: [(&str, &str); 11] = [
         "paths",
         "requested found unreachable blocked out_of_bounds capped cancelled mean_us p99_us",
     ),
+    ("builds", "adopted loaded waited waited_ms late late_ticks"),
     (
         "views",
         "cap links enters leaves evictions refills refused max_list",

@@ -19,7 +19,9 @@
 //!
 //! Tile (x, y) is bit `i % 8` of byte `24 + i / 8`, with `i = y × width + x`; spare bits of the last byte are 0. The file
 //! ends with its last part. What a part means is up to whoever wrote it: navigation keeps its sign planes and jump graph
-//! so. Regions are no part: telling that they are right takes as long as making them of the tiles.
+//! so. Regions are no part, since storing them gains nothing: those of a town of 4,096² tiles are made of its bits in 13 ms,
+//! whereas their labels are 17 MB, which take 4 to 11 ms to be read and copied, and edits rely on that no label stands for two
+//! regions, which only the union of all stretches tells that makes them.
 //!
 //! The checksum of version 1 is FNV-1a in 64 bits: from 0xCBF29CE484222325, for each byte in turn, exclusive-or with the
 //! byte, then multiply by 0x100000001B3, modulo 2⁶⁴. Version 2 has tens of megabytes to check and takes words of 8 bytes

@@ -9,7 +9,8 @@ use glam::{IVec2, Vec2};
 
 use crate::map::{SceneMap, TileEdit, TileMap, TileRect, edit_map};
 use crate::nav::{
-    NavPlugin, NavSettings, NavStats, Path, PathFailed, PathFailure, PathFound, PathRequest,
+    Algorithm, Diagonal, NavMap, NavPlugin, NavSettings, NavStats, Navigator, Path, PathFailed,
+    PathFailure, PathFound, PathRequest,
 };
 use crate::sim::{Workers, clock, state_hash};
 use crate::world::{KindId, SceneSpec, change_scene, open_scene, spawn_object, teleport};
@@ -32,7 +33,11 @@ fn slow() -> NavSettings {
 
 /// A scene of 1 m tiles.
 pub(super) fn scene(app: &mut App, ascii: &str) -> Entity {
-    let map = SceneMap::new(Arc::new(TileMap::from_ascii(ascii).unwrap()), 1.0);
+    scene_on(app, TileMap::from_ascii(ascii).unwrap())
+}
+
+fn scene_on(app: &mut App, tiles: TileMap) -> Entity {
+    let map = SceneMap::new(Arc::new(tiles), 1.0);
     let spec = SceneSpec {
         size_m: map.size_m(),
         ..Default::default()
@@ -462,4 +467,36 @@ fn without_time_the_oldest_is_answered_and_nothing_lost() {
     app.world_mut().resource_mut::<NavSettings>().budget_ms = None;
     app.update();
     assert_eq!(answers(&app), [npcs[1], npcs[2]].map(found));
+}
+
+/// What a scene on these tiles answers before and after an edit; how many builds began with what came with the map.
+fn answers_on(tiles: TileMap) -> (Vec<Vec<IVec2>>, u128, u64) {
+    let mut app = app(NavSettings::default());
+    let scene = scene_on(&mut app, tiles);
+    let npc = npc(&mut app, scene, 1.5, 0.5);
+    let mut paths = Vec::new();
+    for tick in 0..40 {
+        ask(&mut app, npc, 69.5, 0.5 + (tick * 7 % 39) as f32);
+        app.update();
+        paths.push(path(&app, npc));
+        if tick == 5 {
+            let rect = TileRect::new(30, 10, 3, 20);
+            edit_map(app.world_mut(), scene, rect, &TileEdit::Toggle).unwrap();
+        }
+    }
+    let hash = state_hash(app.world_mut()).fold();
+    let builds = app.world().resource::<Navigator>().builds();
+    assert_eq!(builds.adopted, 2, "one for the edit");
+    (paths, hash.into(), builds.loaded)
+}
+
+#[test]
+fn a_scene_whose_map_came_with_what_is_prepared_answers_as_one_whose_map_did_not() {
+    let tiles = TileMap::from_fn(70, 40, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
+    let mut nav_map = NavMap::new(Diagonal::default());
+    nav_map.prepare(&tiles, Algorithm::JpsGraph);
+    let parts = nav_map.parts(&tiles);
+    let (paths, hash, loaded) = answers_on(tiles.clone());
+    assert!(loaded == 0 && paths.iter().any(|path| path.len() > 3));
+    assert_eq!(answers_on(tiles.with_parts(parts)), (paths, hash, 2));
 }

@@ -4,14 +4,17 @@ use std::fmt;
 
 use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
 
+use super::stats::MapBuildStats;
 use crate::memory::with_thread_tag;
 use crate::sim::SimSystems;
+use crate::sim::clock::Stopwatch;
 
 /// Something that is being made.
 pub(super) enum Background<T> {
     Task(Task<T>),
     /// Without threads it is made when it is due.
     Due(Box<dyn FnOnce() -> T + Send + Sync>),
+    Done(T),
 }
 
 impl<T: Send + 'static> Background<T> {
@@ -29,6 +32,28 @@ impl<T: Send + 'static> Background<T> {
             Self::Task(task) if wait || task.is_finished() => Ok(block_on(task)),
             Self::Task(_) => Err(self),
             Self::Due(make) => Ok(make()),
+            Self::Done(made) => Ok(made),
+        }
+    }
+
+    /// The same between two ticks, so that the tick in which it is due finds it done: waited for if it is to be, and made
+    /// where there are no threads.
+    pub(super) fn ahead_of_tick(self, wait: bool, stats: &mut MapBuildStats) -> Self {
+        let is_at_hand = match &self {
+            Self::Task(task) => task.is_finished(),
+            Self::Due(_) => false,
+            Self::Done(_) => true,
+        };
+        let clock = Stopwatch::start();
+        match self.finish(wait) {
+            Ok(made) => {
+                if !is_at_hand {
+                    stats.waited += 1;
+                    stats.waited_for += clock.elapsed();
+                }
+                Self::Done(made)
+            }
+            Err(work) => work,
         }
     }
 }
@@ -38,6 +63,7 @@ impl<T> fmt::Debug for Background<T> {
         formatter.write_str(match self {
             Self::Task(_) => "Task",
             Self::Due(_) => "Due",
+            Self::Done(_) => "Done",
         })
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::background::Background;
 use super::ground::{Edit, MapKey, NoGround, edits_between};
+use super::stats::MapBuildStats;
 use crate::map::{TileMap, TileRect, settle_share};
 
 /// The eroded maps, in the order of asking.
@@ -61,6 +62,19 @@ impl Erosions {
         self.0.iter().map(bytes).sum()
     }
 
+    /// Has what was begun done before the next tick takes it over, unless it is not to be waited for.
+    pub(super) fn finish_ahead(&mut self, wait: bool, stats: &mut MapBuildStats) {
+        for erosion in &mut self.0 {
+            let state = std::mem::replace(&mut erosion.state, State::Wanted);
+            erosion.state = match state {
+                State::Begun(work, changed) => {
+                    State::Begun(work.ahead_of_tick(wait, stats), changed)
+                }
+                other => other,
+            };
+        }
+    }
+
     /// Follows the edits of the scenes' maps, settles what they left over, takes over what was begun in an earlier tick, and
     /// begins what is wanted.
     /// Adds the eroded maps to `maps`, and what changed of them to `edits`.
@@ -69,6 +83,7 @@ impl Erosions {
         wait: bool,
         edits: &mut Vec<Edit>,
         maps: &mut Vec<(MapKey, Arc<TileMap>)>,
+        stats: &mut MapBuildStats,
     ) {
         let base_of = |map: MapKey| {
             let key = MapKey {
@@ -87,7 +102,10 @@ impl Erosions {
                 return false;
             };
             if erosion.base != base.fingerprint() || matches!(erosion.state, State::Begun(..)) {
+                let was_begun = matches!(erosion.state, State::Begun(..));
                 erosion.follow(&base, wait, edits);
+                let is_ready = matches!(erosion.state, State::Ready(_));
+                stats.adopted += u64::from(was_begun && is_ready);
             }
             if unsettled > 0 && !erosion.is_settled() {
                 erosion.settle(settle_share(unsettled));

@@ -7,8 +7,8 @@
 //! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in
 //! which tick never depends on how fast a thread was. Scenes on the same tiles share a build and what came of it. What is
 //! edited during a build is followed when that is adopted. What came with a map out of its file is read in place of a build,
-//! and adopted at the same tick, so that a run with it is the run without. Maps [eroded](super::erosion) for wide bodies are treated as
-//! those of scenes of their own.
+//! and adopted at the same tick, so that a run with it is the run without. Maps [eroded](super::erosion) for wide bodies are
+//! treated as those of scenes of their own.
 //!
 //! Cost: a look at every scene a tick. A build holds the tiles, so that an edit during one copies the map.
 
@@ -23,6 +23,7 @@ use super::background::Background;
 use super::erosion::Erosions;
 use super::ground::{Edit, MapGround, MapKey, NoGround, edits_between};
 use super::settings::NavSettings;
+use super::stats::MapBuildStats;
 use super::waiting::Waiting;
 use crate::map::{SceneMap, TileMap, TileRect};
 use crate::memory::MemoryUse;
@@ -40,6 +41,7 @@ pub(super) struct NavMaps {
     builds: Vec<Build>,
     unprepared: NavMap,
     changed: Vec<TileRect>,
+    pub(super) stats: MapBuildStats,
 }
 
 #[derive(Debug)]
@@ -129,12 +131,36 @@ impl NavMaps {
         prepared.sum::<usize>() + self.erosions.bytes()
     }
 
-    /// Takes in opened and closed scenes and edits, adopts builds that are due, and begins those that are missing.
+    /// Has what the next tick adopts done before that tick begins, unless it is not to be waited for.
+    pub(super) fn finish_ahead(&mut self, next_tick: u64, wait: bool) {
+        let Self {
+            prepared,
+            erosions,
+            stats,
+            ..
+        } = self;
+        erosions.finish_ahead(wait, stats);
+        let builds = std::mem::take(&mut self.builds).into_iter();
+        let finished = builds.map(|build| {
+            let mut scenes = prepared.values();
+            let is_wanted = scenes.any(|scene| scene.fingerprint == build.fingerprint);
+            if build.adopt_tick > next_tick || !is_wanted {
+                return build;
+            }
+            let work = build.work.ahead_of_tick(wait, stats);
+            Build { work, ..build }
+        });
+        self.builds = finished.collect();
+    }
+
+    /// Takes in opened and closed scenes and edits, adopts builds that are due, and begins those that are missing. One that is
+    /// due and not done is left for later unless `wait`.
     ///
     /// `scenes` are all scenes that have a map, by their numbers, so that storage order does not show.
     pub(super) fn update(
         &mut self,
         tick: u64,
+        wait: bool,
         settings: &NavSettings,
         edits: &mut Vec<Edit>,
         scenes: &[(Entity, &SceneMap)],
@@ -152,7 +178,7 @@ impl NavMaps {
             })
             .collect();
         self.erosions
-            .update(settings.wait_for_builds, edits, &mut maps);
+            .update(wait, edits, &mut maps, &mut self.stats);
         self.prepared
             .retain(|key, _| maps.iter().any(|(open, _)| open == key));
         for (key, tiles) in &maps {
@@ -164,7 +190,7 @@ impl NavMaps {
                 self.prepared.insert(*key, prepared);
             }
         }
-        self.adopt(tick, settings.wait_for_builds, &maps);
+        self.adopt(tick, wait, &maps);
         for (key, tiles) in &maps {
             self.build_missing(tick, settings, *key, tiles);
         }
@@ -239,6 +265,8 @@ impl NavMaps {
                     continue;
                 }
             };
+            self.stats.count_adopted(tick, build.adopt_tick);
+            self.stats.loaded += u64::from(built.is_loaded());
             for (key, tiles) in maps {
                 let Some(prepared) = self.prepared.get_mut(key) else {
                     continue;
@@ -297,5 +325,85 @@ impl MemoryUse for NavMaps {
         let structures = structures.flat_map(|prepared| prepared.nav_map.structures());
         let structures = BTreeMap::from_iter(structures).into_values();
         structures.sum::<usize>() + self.prepared.heap_bytes() + self.erosions.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::RwLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bevy_app::{App, FixedUpdate};
+    use bevy_tasks::{AsyncComputeTaskPool, TaskPool};
+
+    use super::*;
+    use crate::nav::{NavPlugin, Navigator};
+    use crate::sim::{LoadMeter, SimSystems, SimTick, clock};
+    use crate::world::{SceneSpec, open_scene};
+
+    fn app_with_scene() -> App {
+        let mut app = App::new();
+        app.add_plugins((bevy_time::TimePlugin, NavPlugin));
+        clock::one_tick_an_update(&mut app);
+        let tiles = TileMap::from_fn(80, 80, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
+        let map = SceneMap::new(Arc::new(tiles), 1.0);
+        open_scene(app.world_mut(), SceneSpec::default(), map).unwrap();
+        app
+    }
+
+    /// What is due in a tick is done when the tick begins, so that nothing in it waits.
+    #[test]
+    fn a_deterministic_run_waits_for_builds_between_ticks() {
+        #[derive(Resource, Default)]
+        struct DueBuilds(usize);
+        fn look(navigator: Res<Navigator>, tick: Res<SimTick>, mut seen: ResMut<DueBuilds>) {
+            let builds = navigator.maps.builds.iter();
+            for build in builds.filter(|build| build.adopt_tick <= tick.0) {
+                assert!(matches!(build.work, Background::Done(_)), "{build:?}");
+                seen.0 += 1;
+            }
+        }
+        let mut app = app_with_scene();
+        app.init_resource::<DueBuilds>()
+            .add_systems(FixedUpdate, look.in_set(SimSystems::First));
+        (0..4).for_each(|_| app.update());
+        assert_eq!(app.world().resource::<DueBuilds>().0, 1);
+        let builds = app.world().resource::<Navigator>().builds();
+        assert_eq!((builds.adopted, builds.late, builds.loaded), (1, 0, 0));
+        assert!(builds.waited <= 1 && (builds.waited > 0 || builds.waited_for.is_zero()));
+    }
+
+    /// With all threads for such work held up, a tick that waited for a build would never end.
+    #[test]
+    fn in_real_time_nothing_waits_for_a_build() {
+        let pool = AsyncComputeTaskPool::get_or_init(TaskPool::new);
+        let (gate, held) = (Arc::new(RwLock::new(())), Arc::new(AtomicUsize::new(0)));
+        let shut = gate.write().unwrap();
+        for _ in 0..pool.thread_num() {
+            let (gate, held) = (gate.clone(), held.clone());
+            let hold = async move {
+                held.fetch_add(1, Ordering::Relaxed);
+                drop(gate.read());
+            };
+            pool.spawn(hold).detach();
+        }
+        while held.load(Ordering::Relaxed) < pool.thread_num() {
+            std::thread::yield_now();
+        }
+        let mut app = app_with_scene();
+        let mut meter = app.world_mut().resource_mut::<LoadMeter>();
+        meter.keeps_real_time = true;
+        let builds = |app: &App| app.world().resource::<Navigator>().builds();
+        (0..5).for_each(|_| app.update());
+        assert_eq!(builds(&app), MapBuildStats::default());
+        drop(shut);
+        let is_adopted = (0..10_000_000).any(|_| {
+            app.update();
+            std::thread::yield_now();
+            builds(&app).adopted > 0
+        });
+        let builds = builds(&app);
+        assert!(is_adopted && builds.late_ticks >= 4, "{builds:?}");
+        assert_eq!((builds.late, builds.waited), (1, 0));
     }
 }

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use super::groups::{GoalGroups, GroupScratch};
 use super::job::SearchJob;
 use super::maps::NavMaps;
+use super::stats::MapBuildStats;
 use super::travels::Travels;
 use super::waiting::RequestQueue;
 use crate::map::{SceneMap, TileMap};
@@ -32,6 +33,11 @@ impl Navigator {
     /// Bytes of everything prepared of all scenes' maps for an algorithm; scenes that share it count it each.
     pub fn prepared_bytes(&self, algorithm: Algorithm) -> usize {
         self.maps.bytes(algorithm)
+    }
+
+    /// What was made of maps beside the ticks.
+    pub const fn builds(&self) -> MapBuildStats {
+        self.maps.stats
     }
 
     /// Bytes that the scratch of all workers holds.

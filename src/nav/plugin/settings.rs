@@ -16,8 +16,11 @@ pub struct NavSettings {
     pub algorithm: Algorithm,
     /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
     pub build_ticks: u32,
-    /// Whether a tick waits for a build that is due then, so that runs are deterministic: for some 15 ns a tile of a map
-    /// just opened. A server in real time switches it off: a build that is late is adopted when it is done.
+    /// Whether a build that is not done is waited for ahead of the tick that is to adopt it, so that runs are deterministic: for
+    /// some 25 ns a tile of a map just opened. What was waited for counts as no tick's time, and stands in
+    /// [`Navigator::builds`](crate::nav::Navigator::builds). A [`Server`](crate::server::Server) that keeps real time waits for
+    /// none, whatever is set here: a build that is late is adopted when it is done, and until then paths are as short, but may be
+    /// others of the same length. An embedder's own loop in real time switches it off.
     pub wait_for_builds: bool,
     /// Bytes a tile that the graph of jump points may take; a map that needs more is searched with sign planes.
     pub graph_bytes_per_tile_max: f32,

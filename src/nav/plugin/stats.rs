@@ -1,5 +1,7 @@
 //! What navigation has done so far.
 
+use std::time::Duration;
+
 use bevy_ecs::prelude::*;
 
 use super::request::PathFailure;
@@ -48,6 +50,35 @@ impl NavStats {
             PathFailure::OutOfBounds => &mut self.out_of_bounds,
             PathFailure::Cancelled => &mut self.cancelled,
         } += 1;
+    }
+}
+
+/// What was made of maps beside the ticks, since the server began: what their paths are searched on, and maps for wide bodies;
+/// scenes on the same tiles share it. See [`Navigator::builds`](super::Navigator::builds). What was waited for and what came late
+/// depends on the machine, and is never part of the game state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MapBuildStats {
+    /// Builds that were adopted by a tick.
+    pub adopted: u64,
+    /// Of these, the ones that began with what came out of a map's file.
+    pub loaded: u64,
+    /// Builds that were not done when they were due, and waited for between two ticks; see
+    /// [`NavSettings::wait_for_builds`](super::NavSettings::wait_for_builds). Where there are no threads every build is.
+    pub waited: u64,
+    /// How long all of them were waited for. No tick's time holds any of it.
+    pub waited_for: Duration,
+    /// Builds that were not waited for and adopted in a later tick than they were due in.
+    pub late: u64,
+    /// By how many ticks, all added up.
+    pub late_ticks: u64,
+}
+
+impl MapBuildStats {
+    pub(super) const fn count_adopted(&mut self, tick: u64, due_tick: u64) {
+        self.adopted += 1;
+        let late = tick.saturating_sub(due_tick);
+        self.late += (late > 0) as u64;
+        self.late_ticks += late;
     }
 }
 
