@@ -20,8 +20,8 @@ use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
 use crate::memory::process_memory;
 use crate::scenario::{
-    self, Behaviours, Expectation, Judged, Loaded, Mistake, Report, RunOptions, Scenario,
-    ScenarioRun as Playing, SessionFigures, TimeJudging, Verdict,
+    self, Behaviours, DirectoryFigures, Expectation, Judged, Loaded, Mistake, Report, RunOptions,
+    Scenario, ScenarioRun as Playing, SessionFigures, TimeJudging, Verdict,
 };
 use crate::server::Pace;
 
@@ -377,6 +377,9 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         clients.now, clients.mirrors, clients.logins, clients.logouts, clients.refused
     )?;
     write_sessions(to, &report.sessions)?;
+    if let Some(directory) = &report.directory {
+        write_directory(to, directory)?;
+    }
     let paths = &report.paths;
     writeln!(
         to,
@@ -443,6 +446,39 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<
         "            {} idle, {} drained; at most {} in line, {} let in a tick",
         ended.idle, ended.drained, sessions.max_in_line, sessions.max_admitted
     )
+}
+
+/// What became of players that are kept.
+fn write_directory(to: &mut impl Write, directory: &DirectoryFigures) -> io::Result<()> {
+    writeln!(
+        to,
+        "directory   {} players saved in {} transactions; {} unsaved, at most {}",
+        directory.saves, directory.transactions, directory.unsaved, directory.max_unsaved
+    )?;
+    writeln!(
+        to,
+        "            {} loaded, {} leases held, {} lost, {} ran out; {} logins refused",
+        directory.loads,
+        directory.leases,
+        directory.leases_lost,
+        directory.leases_expired,
+        directory.logins_refused
+    )?;
+    if directory.look_ups > 0 {
+        writeln!(
+            to,
+            "            {} looks at players elsewhere, {} answered at once, {} failed",
+            directory.look_ups, directory.look_up_hits, directory.look_up_failures
+        )?;
+    }
+    if directory.store_failures > 0 {
+        writeln!(
+            to,
+            "            the store failed {} times",
+            directory.store_failures
+        )?;
+    }
+    Ok(())
 }
 
 /// What clients, queues and messages came to.

@@ -5,7 +5,9 @@
 //! | `parameters` | the values that the scenario was played with, those of `--set` among them | it has any |
 //! | `time` | ticks, and how many times faster than real time they went | it nears 1: a server in real time would be late |
 //! | `sessions` | lost links, how many went on, why others ended, the longest line before the door | any befell them |
+//! | `directory` | players saved, loaded and held, logins refused, what the store failed; with `--store` | any wait at the end, or the store failed |
 //! | `paths` | found, unreachable, capped | many are capped: `npc_nodes_max` is too small for the ways that NPCs go |
+//! | `builds` of maps | what was made of maps beside the ticks, how long was waited for it between them, how much came late | `late` is large: prepare the maps (`throng map prepare`) |
 //! | `views` | links now, enters, evictions, the longest list | evictions are many times the enters: the cap is small for the crowd |
 //! | `sync` | packets, bytes a client and second, by kind | bytes are near a line's width |
 //! | `inbox` | messages in, refused, the longest wait | any is refused |

@@ -27,7 +27,7 @@ const OF_MODES: FigureGroup = (
     "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
 );
 
-const GROUPS: [FigureGroup; 17] = [
+const GROUPS: [FigureGroup; 18] = [
     (
         "",
         "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
@@ -96,6 +96,12 @@ const GROUPS: [FigureGroup; 17] = [
         "overload.",
         "rises falls stretched_ticks deferred_ticks refused_ticks dilated_ticks",
         "level max_level load time_percent in_line paths_waiting",
+    ),
+    // Of a run with a store.
+    (
+        "directory.",
+        "loads leases_lost leases_expired logins_refused transactions saves saves_refused transfers_refused store_failures look_ups look_up_hits look_up_loads look_up_failures",
+        "leases unsaved max_unsaved",
     ),
 ];
 
@@ -179,10 +185,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::directory::{Directory, DirectoryPlugin, MemoryDisk};
     use crate::memory::ProcessMemory;
     use crate::scenario::{Loaded, RunOptions, ScenarioRun};
 
-    /// The report of a run of 1.5 s with one mode of matchmaking.
+    /// The report of a run of 1.5 s with one mode of matchmaking and a store.
     fn report() -> Value {
         let text = r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")], cast: [Crowd(tag: "t.u", count: 3)])"#;
         let loaded = Loaded::from_text("x.ron", text).unwrap();
@@ -194,6 +201,11 @@ mod tests {
                     ..ProcessMemory::default()
                 })
             }),
+            configure: vec![Box::new(|app| {
+                app.add_plugins(DirectoryPlugin);
+                let mut directory = app.world_mut().resource_mut::<Directory>();
+                directory.open(MemoryDisk::default()).unwrap();
+            })],
             ..RunOptions::default()
         };
         let mut run = ScenarioRun::new(loaded, options).unwrap();

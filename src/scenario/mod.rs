@@ -27,6 +27,7 @@
 //! | `checks.rs` | the judging of expectations |
 //! | `choose.rs` | whom a cue is about |
 //! | `counters.rs` | the figures of a report by their names |
+//! | `directory.rs` | what became of players that persist |
 //! | `events/` | the event log, a JSON object a line |
 //! | `faults.rs` | cues that could not do what they say |
 //! | `json_schema/` | the JSON Schema of scenarios |
@@ -59,6 +60,7 @@ mod capture;
 mod checks;
 mod choose;
 mod counters;
+mod directory;
 mod events;
 mod faults;
 mod json_schema;
@@ -83,6 +85,7 @@ pub use behaviours::{
 };
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use checks::TimeJudging;
+pub use directory::DirectoryFigures;
 pub use events::EventLog;
 pub use faults::ScriptFault;
 pub use json_schema::json_schema;

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use serde::Serialize;
 
 use super::battles::BattlesStats;
+use super::directory::DirectoryFigures;
 use super::leaks::LeakFigures;
 use super::memory::Memory;
 use super::watch::Watch;
@@ -59,6 +60,9 @@ pub struct Report {
     pub inbox: InboxFigures,
     pub outbox: OutboxFigures,
     pub overload: OverloadFigures,
+    /// In a run whose players are kept in a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryFigures>,
     pub memory: Memory,
     /// What was not given back, where `NoLeaks` is expected.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,6 +11,7 @@ use super::battles::{Battles, fight, host_battles};
 use super::behaviours::Behaviours;
 use super::capture::PacketLog;
 use super::checks::{self, Evidence, TimeJudging};
+use super::directory::directory;
 use super::events::{self, EventLog};
 use super::faults::ScriptFault;
 use super::leaks;
@@ -386,6 +387,7 @@ impl ScenarioRun {
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
             overload: report::overload(world),
+            directory: directory(world),
             memory,
             leaks: None,
             expectations: Vec::new(),

@@ -282,8 +282,14 @@ fn players_are_kept_from_run_to_run_and_runs_with_a_store_are_deterministic() {
                 "--hashes",
                 &hashes,
                 "--no-timing",
+                "--json",
             ]);
             assert_eq!(told.code, 0, "{}", told.err);
+            let kept = told.json()["directory"].clone();
+            let counted = |name: &str| kept[name].as_u64().unwrap();
+            assert!(counted("loads") >= 60 && counted("leases") > 0, "{kept}");
+            assert!(counted("saves") >= counted("transactions"), "{kept}");
+            assert!(counted("transactions") > 0, "{kept}");
         }
         let told = throng(&["db", "dump", &db]);
         assert_eq!(told.code, 0, "{}", told.err);

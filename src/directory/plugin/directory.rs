@@ -76,6 +76,13 @@ impl Directory {
         open.is_some_and(|open| open.ledger.is_live(player))
     }
 
+    /// How many players are here. O(players).
+    #[must_use]
+    pub fn live_count(&self) -> usize {
+        let open = self.open.as_ref();
+        open.map_or(0, |open| open.ledger.live().count())
+    }
+
     /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
     /// know of. Until the directory is [closed](super::close_directory). With the feature `lookups`.
     #[cfg(feature = "lookups")]
