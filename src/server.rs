@@ -6,8 +6,8 @@
 //!                                  finish, clean up, one update is one tick
 //! ```
 //! Invariant: after [`ServerBuilder::build`] every step is exactly one tick, whatever the wall clock says; workers and what is
-//! timed never change a result, nor does the pace while ticks are done in time: what a server in real time gives up when they
-//! are not is the business of [`OverloadSettings`](crate::sim::OverloadSettings). What a server opens, spawns and sends is the business of whoever builds it.
+//! timed never change a result, nor does the pace while ticks, and what is built of maps beside them, are done in time: what a
+//! server in real time gives up when they are not is the business of [`OverloadSettings`](crate::sim::OverloadSettings). What a server opens, spawns and sends is the business of whoever builds it.
 //!
 //! ```
 //! use throng::prelude::*;
@@ -107,7 +107,7 @@ impl ServerBuilder {
     }
 
     /// How fast ticks follow each other; [`Pace::AsFastAsPossible`] by default. Never changes a result while ticks are done in
-    /// time.
+    /// time, and what is built beside them for maps that open or change is, too: in real time no tick waits for it.
     #[must_use]
     pub const fn pace(mut self, pace: Pace) -> Self {
         self.pace = pace;

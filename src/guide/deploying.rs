@@ -10,8 +10,7 @@
 //!     .plugins(|app: &mut bevy_app::App| {
 //!         // Packets are put together by a thread of their own, behind a ring of bytes.
 //!         app.insert_resource(OutboxSettings { shards: 1, ..OutboxSettings::default() });
-//!         // A build of search tables that is late is adopted when it is done, and no tick waits for it.
-//!         app.insert_resource(NavSettings { wait_for_builds: false, budget_ms: Some(5.0), ..NavSettings::default() });
+//!         app.insert_resource(NavSettings { budget_ms: Some(5.0), ..NavSettings::default() });
 //!     })
 //!     .build();
 //! loop {
@@ -44,6 +43,11 @@
 //!   [`Follows`](crate::movement::Follows) if it is to go with a player.
 //! * **Warnings** go to `tracing`; without a subscriber (`tracing_subscriber::fmt::init()`) nobody sees them.
 //! * **Whoever falls behind** is logged out with `LogoutReason::Behind`, so that one bad line costs bounded memory.
-//! * **Not deterministic in real time**: `budget_ms`, `wait_for_builds: false` and the arrival of messages depend on the clock.
-//!   Scenarios leave them as they are, and are.
+//! * **Maps** that are large are written once by `throng map prepare town.map town.tmap`: what paths are searched on is read with
+//!   them then, ten times as fast as it is built. A scene may open at any time. No tick waits for its map: what is not built when
+//!   it is due is adopted when it is done, and until then paths are searched on the map's bits.
+//!   [`Navigator::builds`](crate::nav::Navigator::builds) counts what came late. A loop of your own in real time sets
+//!   `wait_for_builds: false` in [`NavSettings`](crate::nav::NavSettings); a server does without.
+//! * **Not deterministic in real time**: `budget_ms`, builds that come late and the arrival of messages depend on the clock.
+//!   Scenarios leave them as they are, and are as long as they are not played with `--realtime`.
 //! * **The program** that is shipped: `cargo build --profile dist` spends a minute more on linking.

@@ -118,7 +118,7 @@ impl TileMap {
     }
 
     /// What was prepared of the tiles by others and came with the map out of a `.tmap` file. An edit that changes a tile
-    /// drops all of it.
+    /// drops all of it; until then the bytes of the file stay, for whoever opens another scene with the map.
     pub fn parts(&self) -> &[MapPart] {
         &self.parts
     }

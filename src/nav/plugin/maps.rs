@@ -5,7 +5,8 @@
 //!                   ▲                                                        build_ticks without edit ┘
 //! ```
 //! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in
-//! which tick never depends on how fast a thread was. Scenes on the same tiles share a build and what came of it. What is
+//! which tick never depends on how fast a thread was; what the next tick adopts is waited for before it begins. In real time
+//! nothing is waited for, and a build that is late is adopted when it is done. Scenes on the same tiles share a build and what came of it. What is
 //! edited during a build is followed when that is adopted. What came with a map out of its file is read in place of a build,
 //! and adopted at the same tick, so that a run with it is the run without. Maps [eroded](super::erosion) for wide bodies are
 //! treated as those of scenes of their own.
@@ -330,8 +331,9 @@ impl MemoryUse for NavMaps {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::RwLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Mutex, mpsc};
+    use std::time::Duration;
 
     use bevy_app::{App, FixedUpdate};
     use bevy_tasks::{AsyncComputeTaskPool, TaskPool};
@@ -373,17 +375,19 @@ mod tests {
         assert!(builds.waited <= 1 && (builds.waited > 0 || builds.waited_for.is_zero()));
     }
 
-    /// With all threads for such work held up, a tick that waited for a build would never end.
+    /// With all threads for such work held up, a tick that waited for a build would wait for that build's end.
     #[test]
     fn in_real_time_nothing_waits_for_a_build() {
         let pool = AsyncComputeTaskPool::get_or_init(TaskPool::new);
-        let (gate, held) = (Arc::new(RwLock::new(())), Arc::new(AtomicUsize::new(0)));
-        let shut = gate.write().unwrap();
+        let held = Arc::new(AtomicUsize::new(0));
+        let (open, shut) = mpsc::channel::<()>();
+        let shut = Arc::new(Mutex::new(shut));
         for _ in 0..pool.thread_num() {
-            let (gate, held) = (gate.clone(), held.clone());
+            let (held, shut) = (held.clone(), shut.clone());
             let hold = async move {
                 held.fetch_add(1, Ordering::Relaxed);
-                drop(gate.read());
+                // Until it is opened, or a tick has waited for too long.
+                let _ = shut.lock().unwrap().recv_timeout(Duration::from_secs(5));
             };
             pool.spawn(hold).detach();
         }
@@ -396,7 +400,7 @@ mod tests {
         let builds = |app: &App| app.world().resource::<Navigator>().builds();
         (0..5).for_each(|_| app.update());
         assert_eq!(builds(&app), MapBuildStats::default());
-        drop(shut);
+        drop(open);
         let is_adopted = (0..10_000_000).any(|_| {
             app.update();
             std::thread::yield_now();
