@@ -318,7 +318,7 @@ fn write_sum(bytes: &mut [u8], version: u16) {
 /// 64 bits of the payload from a bit on; bits beyond its end are 0.
 fn word_at(payload: &[u8], bit: usize) -> u64 {
     let from = &payload[bit / 8..];
-    if bit % 8 == 0
+    if bit.is_multiple_of(8)
         && let Some(word) = from.first_chunk()
     {
         return u64::from_le_bytes(*word);

@@ -14,7 +14,7 @@ pub(super) enum Background<T> {
     Task(Task<T>),
     /// Without threads it is made when it is due.
     Due(Box<dyn FnOnce() -> T + Send + Sync>),
-    Done(T),
+    Done(Box<T>),
 }
 
 impl<T: Send + 'static> Background<T> {
@@ -32,7 +32,7 @@ impl<T: Send + 'static> Background<T> {
             Self::Task(task) if wait || task.is_finished() => Ok(block_on(task)),
             Self::Task(_) => Err(self),
             Self::Due(make) => Ok(make()),
-            Self::Done(made) => Ok(made),
+            Self::Done(made) => Ok(*made),
         }
     }
 
@@ -51,7 +51,7 @@ impl<T: Send + 'static> Background<T> {
                     stats.waited += 1;
                     stats.waited_for += clock.elapsed();
                 }
-                Self::Done(made)
+                Self::Done(Box::new(made))
             }
             Err(work) => work,
         }
