@@ -84,9 +84,9 @@ pub enum MapError {
     /// The file is larger than any map.
     #[error("{place}: the file has {found_bytes} bytes, expected at most {bytes_max}")]
     FileTooLarge {
-        /// The file that was to be read, by its path.
+        /// The file that was to be read or written, by its path.
         place: SourcePlace,
-        /// How many bytes the file has, or how many had been read when it grew too large.
+        /// How many bytes the file has, would have, or how many had been read when it grew too large.
         found_bytes: u64,
         /// The largest size that is read.
         bytes_max: u64,

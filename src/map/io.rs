@@ -12,7 +12,7 @@ use super::error::{MapError, SourcePlace};
 use super::formats::{MapFormat, check_name, decode_owned, decode_patches, encode};
 use super::tiles::TileMap;
 
-/// The largest file that is read, in bytes: four times the bytes of the largest map in the widest format.
+/// The largest file that is read or written, in bytes: four times the bytes of the largest map in the widest format.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Reads a map from a file; its name tells the format.
@@ -51,30 +51,32 @@ fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
             "it is not a regular file",
         )));
     }
-    let too_large = |found_bytes| {
-        Err(MapError::FileTooLarge {
-            place: SourcePlace::file(name),
-            found_bytes,
-            bytes_max: FILE_BYTES_MAX,
-        })
-    };
-    if metadata.len() > FILE_BYTES_MAX {
-        return too_large(metadata.len());
-    }
+    check_length(metadata.len(), name)?;
     let mut bytes = Vec::with_capacity(metadata.len() as usize + 1);
     // The file may grow meanwhile, and some report less than they hold.
     File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(fail)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return too_large(bytes.len() as u64);
-    }
+    check_length(bytes.len() as u64, name)?;
     Ok(bytes)
+}
+
+/// Fails when a file of so many bytes is not read.
+fn check_length(found_bytes: u64, name: &str) -> Result<(), MapError> {
+    if found_bytes <= FILE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(MapError::FileTooLarge {
+        place: SourcePlace::file(name),
+        found_bytes,
+        bytes_max: FILE_BYTES_MAX,
+    })
 }
 
 /// Writes a map to a file; its name tells the format. A file that is there is replaced.
 ///
 /// Errors: [`MapError::UnknownFormat`]; [`MapError::RawSize`] when a raw file could not be read back under this name;
+/// [`MapError::FileTooLarge`] when it could not be for its size, of which only a map with [parts](TileMap::parts) is capable;
 /// [`MapError::Io`], with the old file unchanged.
 pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
     let path = path.as_ref();
@@ -82,6 +84,7 @@ pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
     let name = path.to_string_lossy();
     check_name(format, &name, map)?;
     let bytes = encode(format, map)?;
+    check_length(bytes.len() as u64, &name)?;
 
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let part = path.with_file_name(format!(".{file_name}.{}.part", std::process::id()));

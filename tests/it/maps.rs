@@ -162,7 +162,11 @@ fn a_prepared_map_plays_as_the_one_that_it_was_made_of() {
     let told = throng(&["map", "prepare", &plain, &ready]);
     assert_eq!((told.code, told.err.as_str()), (0, ""), "{}", told.out);
     let told = throng(&["map", "info", &ready]);
-    assert!(told.out.contains("memory prepared"), "{}", told.out);
+    assert!(
+        told.out.contains("prepared        no-cut: "),
+        "{}",
+        told.out
+    );
     let scenario = folder.write("small.ron", SMALL);
     let [built, loaded] = [&plain, &ready].map(|map| {
         let run = [

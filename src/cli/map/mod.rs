@@ -9,6 +9,7 @@
 mod generate;
 mod prepare;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -21,6 +22,7 @@ use super::outputs::check_output;
 use super::picture::{SCALE_MAX, default_scale};
 use super::{ExitStatus, Failure, image, print};
 use crate::map::{self, RegionId, TileMap};
+use crate::nav::{Algorithm, Diagonal, NavMap};
 
 /// Arguments of `throng map`.
 #[derive(Debug, clap::Args)]
@@ -131,6 +133,7 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
     let tiles = u64::from(map.width()) * u64::from(map.height());
     let free_share = map.free_count() as f64 / tiles as f64;
     let largest = map.largest_region().map_or(0, |(_, tiles)| tiles);
+    let (prepared, refused) = prepared_in(&map);
     if json {
         let info = serde_json::json!({
             "map": file.display().to_string(),
@@ -147,6 +150,8 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
                 "regions_bytes": memory.regions_bytes,
                 "parts_bytes": memory.parts_bytes,
             },
+            "prepared": prepared,
+            "refused": refused,
             "load_ms": load_ms,
         });
         return print(&info.to_string());
@@ -186,11 +191,30 @@ fn info(file: &Path, json: bool) -> Result<(), Failure> {
         "memory regions  {}",
         bytes(memory.regions_bytes as u64)
     ))?;
-    if memory.parts_bytes > 0 {
-        let parts_bytes = bytes(memory.parts_bytes as u64);
-        print(&format!("memory prepared {parts_bytes}"))?;
+    for (rule, prepared_bytes) in prepared {
+        let prepared_bytes = bytes(prepared_bytes as u64);
+        print(&format!("prepared        {rule}: {prepared_bytes}"))?;
+    }
+    for refused in refused {
+        print(&format!("not usable      {refused}"))?;
     }
     print(&format!("load time       {load_ms:.1} ms"))
+}
+
+/// What a map's file holds for paths to be searched on: by movement rule the bytes of it, and what is not usable.
+fn prepared_in(map: &TileMap) -> (BTreeMap<&'static str, usize>, Vec<String>) {
+    let mut prepared = BTreeMap::new();
+    let mut refused = BTreeSet::new();
+    for rule in Diagonal::ALL {
+        let (nav_map, unusable) = NavMap::from_parts(rule, map);
+        let prepared_bytes = nav_map.prepared_bytes(Algorithm::JpsGraph);
+        if prepared_bytes > 0 {
+            prepared.insert(rule.name(), prepared_bytes);
+        }
+        // What is of no rule is refused for both.
+        refused.extend(unusable.iter().map(ToString::to_string));
+    }
+    (prepared, refused.into_iter().collect())
 }
 
 fn bytes(count: u64) -> String {

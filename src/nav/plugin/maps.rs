@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
 use indexmap::IndexMap;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::background::Background;
 use super::erosion::Erosions;
@@ -266,7 +266,11 @@ impl NavMaps {
                     continue;
                 }
             };
-            self.stats.count_adopted(tick, build.adopt_tick);
+            let due_tick = build.adopt_tick;
+            self.stats.count_adopted(tick, due_tick);
+            if tick > due_tick {
+                debug!(tick, due_tick, "what paths are searched on came late");
+            }
             self.stats.loaded += u64::from(built.is_loaded());
             for (key, tiles) in maps {
                 let Some(prepared) = self.prepared.get_mut(key) else {

@@ -34,6 +34,7 @@ use crate::nav::rule::Diagonal;
 
 const SIGN_TAG: [u8; 4] = *b"SIGN";
 const JUMP_TAG: [u8; 4] = *b"JUMP";
+/// Another number for other bytes, and for the same ones that mean something else.
 const LAYOUT: u32 = 1;
 const HEADER_BYTES: usize = 24;
 
@@ -313,6 +314,44 @@ fn read_graph(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What was prepared by an earlier version must not be taken for what it would be now: when one of these sums has to change,
+    /// `LAYOUT` does, too.
+    #[test]
+    fn the_bytes_are_as_documented_and_as_they_were() {
+        let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
+        let mut sums = Vec::new();
+        for (diagonal, rule, words, ways) in [(Diagonal::NoCut, 0, 5, 4), (Diagonal::Cut, 1, 7, 8)]
+        {
+            let planes = SignPlanes::build(&map, diagonal);
+            let graph = JumpGraph::build(&map, diagonal, &planes, usize::MAX).unwrap();
+            let parts = [
+                planes_part(&map, diagonal, &planes),
+                graph_part(&map, diagonal, &graph),
+            ];
+            for part in &parts {
+                let header = part.bytes()[..8].to_vec();
+                assert_eq!(header, [1, 0, 0, 0, rule, 0, 0, 0]);
+                assert_eq!(u64_at(&part.bytes()[8..]), map.fingerprint());
+                assert_eq!(part.bytes()[16..24], [70, 0, 0, 0, 9, 0, 0, 0]);
+                let step =
+                    |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+                sums.push(part.bytes()[24..].iter().fold(7, step));
+            }
+            // Two families of 9 + 65 lines in each of two blocks.
+            assert_eq!(parts[0].bytes().len(), 24 + 2 * (9 + 65) * 2 * words * 8);
+            let (points, successors) = (graph.len() as usize, graph.successors.len());
+            let arrays = 9 * 2 * 8 + (points * ways + 1) * 4 + points * ways + successors * 4;
+            assert_eq!(parts[1].bytes().len(), 24 + arrays);
+        }
+        let before = [
+            7_107_819_582_852_033_027,
+            2_476_894_298_247_658_589,
+            7_272_111_215_399_791_432,
+            974_408_414_762_135_017u64,
+        ];
+        assert_eq!(sums, before);
+    }
 
     /// Every step that may be allowed is one from tile to tile, told by the place of its tile; all others are blocked in
     /// what is built, and a part that allows one is refused.
