@@ -353,6 +353,26 @@ mod tests {
         assert_eq!(sums, before);
     }
 
+    #[test]
+    fn a_jump_point_off_the_map_is_refused() {
+        let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
+        let planes = SignPlanes::build(&map, Diagonal::NoCut);
+        let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX).unwrap();
+        let part = graph_part(&map, Diagonal::NoCut, &graph);
+        for x in 70..128 {
+            let mut bytes = part.bytes().to_vec();
+            bytes[HEADER_BYTES + 4 * 16 + x / 8] |= 1 << (x % 8);
+            let read = read_part(&map, Diagonal::NoCut, &MapPart::new(JUMP_TAG, bytes));
+            let Some(Err(refused)) = read else {
+                panic!("{x} is taken")
+            };
+            assert_eq!(
+                (refused.field, refused.found),
+                ("the row of a jump point off the map", 4)
+            );
+        }
+    }
+
     /// Every step that may be allowed is one from tile to tile, told by the place of its tile; all others are blocked in
     /// what is built, and a part that allows one is refused.
     #[test]
