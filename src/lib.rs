@@ -66,6 +66,7 @@
 //! | [`matchmaking`] | *Heartbeat*: parties into matches |
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
+//! | [`net`] | reliable and unreliable messages over links that lose packets |
 //! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
 //! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
@@ -103,6 +104,7 @@ pub mod matchmaking;
 pub mod memory;
 pub mod movement;
 pub mod nav;
+pub mod net;
 pub mod outbox;
 pub mod prelude;
 #[cfg(feature = "scenario")]
