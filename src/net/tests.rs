@@ -102,7 +102,9 @@ impl Talk {
             |_, delivery| down.take(delivery),
             |_, delivery| up.take(delivery),
         );
-        match self.down.fault.take().or(self.up.fault.take()) {
+        let refused = self.duplex.server.faults + self.duplex.client.faults;
+        let refused = (refused > 0).then(|| "a packet was refused".to_owned());
+        match self.down.fault.take().or(self.up.fault.take()).or(refused) {
             Some(fault) => Err(format!("tick {}: {fault}", self.duplex.ticks)),
             None => Ok(()),
         }

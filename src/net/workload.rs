@@ -1,9 +1,13 @@
 //! Two endpoints with links between them, and what a town says to a client: for tests and benches.
 
+use std::collections::VecDeque;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::endpoint::{CountersStart, Delivery, Endpoint, EndpointSettings};
+use crate::memory::MemoryUse;
+
+use super::endpoint::{CountersStart, Delivery, Endpoint, EndpointSettings, PacketRefused};
 use super::link::{LinkModel, SimulatedLink};
 use super::packet::{PacketStamp, StreamId};
 
@@ -20,6 +24,8 @@ pub struct LinkEnd {
     pub endpoint: Endpoint,
     /// To the other end.
     pub link: SimulatedLink,
+    /// Packets that were refused, but for those that came twice or much too late.
+    pub faults: u64,
     packet: Vec<u8>,
 }
 
@@ -30,6 +36,7 @@ impl LinkEnd {
             endpoint,
             link,
             packet,
+            ..
         } = self;
         let stamp = PacketStamp {
             tick,
@@ -40,21 +47,20 @@ impl LinkEnd {
         });
     }
 
-    /// Takes what arrived of the other end by now, each packet at its time; how many were refused.
+    /// Takes what arrived of the other end by now, each packet at its time.
     pub fn receive(
         &mut self,
         now_us: u64,
         from: &mut SimulatedLink,
         mut deliver: impl FnMut(u64, Delivery<'_>),
-    ) -> usize {
-        let mut refused = 0;
+    ) {
         while from.take(now_us, |at_us, packet| {
             let taken = self.endpoint.receive(at_us, packet, |delivery| {
                 deliver(at_us, delivery);
             });
-            refused += usize::from(taken.is_err());
+            let is_fault = taken.is_err_and(|why| !matches!(why, PacketRefused::NotNew { .. }));
+            self.faults += u64::from(is_fault);
         }) {}
-        refused
     }
 }
 
@@ -81,6 +87,7 @@ impl Duplex {
         let end = |settings, seed| LinkEnd {
             endpoint: Endpoint::starting_at(settings, start),
             link: SimulatedLink::new(model, seed),
+            faults: 0,
             packet: Vec::new(),
         };
         Self {
@@ -207,4 +214,133 @@ pub fn town(settings: EndpointSettings, model: LinkModel, ticks: u64, seed: u64)
 
 fn said_bytes(end: &LinkEnd) -> u64 {
     end.link.bytes + end.link.packets * DATAGRAM_BYTES
+}
+
+/// How many unreliable messages and how many of a stream each client of a [`ConnectedCrowd`] is told a tick, of 12 bytes each.
+pub const CROWD_MESSAGES: (usize, usize) = (20, 2);
+
+/// How many ticks an answer of a [`ConnectedCrowd`] takes.
+const CROWD_ROUND_TRIP_TICKS: usize = 3;
+
+/// Many connections of one server, without links: what a tick costs there. Each step is one that may be timed by itself.
+#[derive(Debug)]
+pub struct ConnectedCrowd {
+    servers: Vec<Endpoint>,
+    clients: Vec<Endpoint>,
+    /// What was sent to each client in this tick; empty where it is lost.
+    down: Vec<Vec<u8>>,
+    /// What each client sent, in the last ticks, the oldest first.
+    up: VecDeque<Vec<Vec<u8>>>,
+    /// One in so many packets is lost, both ways.
+    lost_one_in: Option<usize>,
+    tick: usize,
+    scratch: Vec<u8>,
+    /// Messages that came out at clients.
+    pub came: u64,
+    /// Packets down, and their bytes.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
+impl ConnectedCrowd {
+    /// So many connections that have not spoken yet.
+    #[must_use]
+    pub fn new(count: usize, lost_one_in: Option<usize>) -> Self {
+        let settings = EndpointSettings::default();
+        let ends = |settings| (0..count).map(|_| Endpoint::new(settings)).collect();
+        Self {
+            servers: ends(settings),
+            clients: ends(settings.client()),
+            down: vec![Vec::new(); count],
+            up: VecDeque::new(),
+            lost_one_in,
+            tick: 0,
+            scratch: Vec::new(),
+            came: 0,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    fn is_lost(&self, client: usize, salt: usize) -> bool {
+        let nth = client * 31 + self.tick * 7 + salt;
+        self.lost_one_in
+            .is_some_and(|one_in| nth.is_multiple_of(one_in))
+    }
+
+    /// The server says what there is to say to each client, and makes its packets.
+    pub fn send(&mut self) {
+        let (unreliable, reliable) = CROWD_MESSAGES;
+        let now_us = self.tick as u64 * TICK_US;
+        let stamp = PacketStamp {
+            tick: self.tick as u16,
+            ..PacketStamp::default()
+        };
+        for (server, down) in self.servers.iter_mut().zip(&mut self.down) {
+            // What is refused shows in what comes.
+            for _ in 0..reliable {
+                let _ = server.push(StreamId::World, &[7; 12]);
+            }
+            for _ in 0..unreliable {
+                let _ = server.push_unreliable(&[9; 12]);
+            }
+            down.clear();
+            server.flush(now_us, stamp, usize::MAX, &mut self.scratch, |packet| {
+                self.packets += 1;
+                self.bytes += packet.len() as u64;
+                // Another one in the same tick is a probe, and is lost.
+                if down.is_empty() {
+                    down.extend_from_slice(packet);
+                }
+            });
+        }
+    }
+
+    /// The clients take what came and answer.
+    pub fn answer(&mut self) {
+        let now_us = self.tick as u64 * TICK_US + TICK_US / 2;
+        let is_full = self.up.len() > CROWD_ROUND_TRIP_TICKS;
+        let spare = if is_full { self.up.pop_front() } else { None };
+        let mut ups = spare.unwrap_or_else(|| vec![Vec::new(); self.clients.len()]);
+        for (nth, up) in ups.iter_mut().enumerate() {
+            let is_lost = [self.is_lost(nth, 0), self.is_lost(nth, 3)];
+            let client = &mut self.clients[nth];
+            if !is_lost[0] {
+                let came = &mut self.came;
+                let _ = client.receive(now_us, &self.down[nth], |_| *came += 1);
+            }
+            let _ = client.push_unreliable(&[5; 12]);
+            up.clear();
+            let stamp = PacketStamp::default();
+            client.flush(now_us, stamp, usize::MAX, &mut self.scratch, |packet| {
+                if !is_lost[1] && up.is_empty() {
+                    up.extend_from_slice(packet);
+                }
+            });
+        }
+        self.up.push_back(ups);
+        self.tick += 1;
+    }
+
+    /// The server takes the answers of some ticks ago; how many messages came.
+    pub fn receive(&mut self) -> u64 {
+        let now_us = self.tick as u64 * TICK_US;
+        if self.up.len() <= CROWD_ROUND_TRIP_TICKS {
+            return 0;
+        }
+        let mut came = 0;
+        for (server, up) in self.servers.iter_mut().zip(&self.up[0]) {
+            // Nothing is no packet, and is refused.
+            let _ = server.receive(now_us, up, |_| came += 1);
+        }
+        came
+    }
+
+    /// Bytes of memory that the server has for a client.
+    #[must_use]
+    pub fn client_bytes(&self) -> usize {
+        let heap: usize = self.servers.iter().map(MemoryUse::heap_bytes).sum();
+        size_of::<Endpoint>() + heap / self.servers.len().max(1)
+    }
 }

@@ -67,6 +67,33 @@ fn to_who_does_not_answer_little_is_sent() {
 }
 
 #[test]
+fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
+    let model = LinkModel::losing(LinkLoss::Each(0.0));
+    let mut talk = Talk::new(
+        EndpointSettings::default(),
+        CountersStart::default(),
+        model,
+        2,
+    );
+    // Until the link counts as one that loses nothing, on which there are no copies.
+    for _ in 0..1_500 {
+        talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
+        talk.tick().unwrap();
+    }
+    talk.settle(30).unwrap();
+    talk.duplex.server.link.set_model(LinkModel {
+        bytes_max: 0,
+        ..model
+    });
+    talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
+    talk.tick().unwrap();
+    talk.duplex.server.link.set_model(model);
+    // The round trip is 128 ms, with the wait for the client's tick; a packet to keep the link alive would be a second later.
+    talk.settle(13).unwrap();
+    assert!(talk.duplex.server.endpoint.stats().timeouts > 0);
+}
+
+#[test]
 fn no_more_is_sent_than_the_budget_of_the_call_and_of_the_connection() {
     let settings = EndpointSettings {
         bytes_per_s: 10_000,
