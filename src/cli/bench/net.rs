@@ -120,10 +120,11 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
         let sent_ns = watch.lap_ns();
         crowd.answer();
         watch.lap_ns();
-        heard += crowd.receive();
+        let came = crowd.receive();
         let received_ns = watch.lap_ns();
-        said += clients;
         if round >= rounds {
+            said += clients;
+            heard += came;
             sending.push(sent_ns as f64 / clients as f64);
             receiving.push(received_ns as f64 / clients as f64);
         }
