@@ -1,4 +1,5 @@
-//! Reliable and unreliable messages over whatever carries packets and may lose them: no sockets, no keys, no clock, no ECS.
+//! Reliable and unreliable messages over whatever carries packets and may lose them: no sockets, no clock, no ECS. Keys apart, with
+//! the feature `net`: who may connect, and packets that nobody else reads or makes.
 //!
 //! ```text
 //! push ─▶ four ordered byte streams ┐ flush, once a tick: one packet,          receive ┌─▶ messages of each stream, in order
@@ -16,6 +17,7 @@
 //! | `repeat` | how often what is not acknowledged is sent again |
 //! | `bucket` | how much may be sent |
 //! | `mtu` | how long packets may be |
+//! | `token`, `handshake`, `seal` | who may connect, from where; sealed packets: netcode 1.02 |
 //! | `link`, `workload` | a simulated link, and two endpoints over it, to test and measure with |
 //!
 //! Invariants: what is pushed to a stream comes out once and in its order, or the connection ends; an unreliable message comes
@@ -24,6 +26,9 @@
 //!
 //! Absent: a window that congestion closes. What a game says in a tick is worth nothing later, so a link that takes less than is
 //! said loses the oldest unreliable messages first; one that goes on losing a third of everything is given half as much.
+//!
+//! An endpoint believes what it is given: that a packet is from the other end, and not one of long ago, is for the sealing to
+//! see to.
 //!
 //! Cost: O(bytes), and O(chunks that are not acknowledged) a packet; no allocation after warm-up, but for messages longer than
 //! the buffers have been. `throng bench net`.
@@ -61,20 +66,38 @@
 mod acks;
 mod bucket;
 mod endpoint;
+#[cfg(feature = "net")]
+mod handshake;
 #[cfg(any(test, feature = "bench"))]
 pub mod link;
 mod mtu;
 mod packet;
 mod repeat;
+#[cfg(feature = "net")]
+mod seal;
 mod stream;
 mod tail;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "net")]
+mod token;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
 pub use endpoint::{
     CountersStart, Delivery, Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused,
 };
+#[cfg(feature = "net")]
+pub use handshake::{Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings};
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
+#[cfg(feature = "net")]
+pub use seal::{
+    KEY_BYTES, NoRandomness, ReplayWindow, SEALING_BYTES, SealRefused, SealedKind, SealedLine,
+    SecretKey, TAG_BYTES,
+};
 pub use stream::WINDOW_BYTES_MAX;
+#[cfg(feature = "net")]
+pub use token::{
+    CONNECT_TOKEN_BYTES, ConnectToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
+    USER_DATA_BYTES,
+};
