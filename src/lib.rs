@@ -18,6 +18,7 @@
 //! | `bench` | what the systems are measured with and beside |
 //! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
+//! | `net` | tokens, handshakes and sealed packets, for links that lose packets and are not safe |
 //! | `cli` | the program, with all of the above |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
@@ -66,10 +67,12 @@
 //! | [`matchmaking`] | *Heartbeat*: parties into matches |
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
+//! | [`net`] | reliable and unreliable messages over links that lose packets |
 //! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
 //! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
 //! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
+//! | `net` | tokens, handshakes and sealed packets, for links that lose packets and are not safe |
 //! | `cli` | the program, a file a subcommand |
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
@@ -103,6 +106,7 @@ pub mod matchmaking;
 pub mod memory;
 pub mod movement;
 pub mod nav;
+pub mod net;
 pub mod outbox;
 pub mod prelude;
 #[cfg(feature = "scenario")]

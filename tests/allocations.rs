@@ -13,6 +13,7 @@ use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::memory::{self, CountingAllocator, LiveSite, LiveSites, memory_by_module};
+use throng::net::workload::ConnectedCrowd;
 use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
 use throng::scenario::{Loaded, RunOptions, ScenarioRun, Verdict};
@@ -41,6 +42,7 @@ fn memory_is_warm_accounted_for_and_not_leaked() {
     modules_account_for_what_objects_take();
     a_warm_outbox_allocates_nothing();
     a_warm_inbox_and_warm_masks_allocate_nothing();
+    a_warm_transport_allocates_nothing();
     a_whole_app_allocates_nothing_that_grows_with_its_objects();
 }
 
@@ -89,6 +91,18 @@ fn a_warm_inbox_and_warm_masks_allocate_nothing() {
         masks.drain(|_, mask| mask.fill(0));
     };
     (0..10).for_each(|_| tick());
+    assert_eq!(allocations(100, tick), 0);
+}
+
+/// Fifty connections that lose a tenth of their packets both ways.
+fn a_warm_transport_allocates_nothing() {
+    let mut crowd = ConnectedCrowd::new(50, Some(10));
+    let mut tick = || {
+        crowd.send();
+        crowd.answer();
+        crowd.receive();
+    };
+    (0..100).for_each(|_| tick());
     assert_eq!(allocations(100, tick), 0);
 }
 

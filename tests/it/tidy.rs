@@ -18,12 +18,13 @@ const TABLES: [&str; 1] = ["numbers_must_be_finite_and_in_range"];
 
 /// The folders and files of `src`, from the bottom up. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 11] = [
+const TIERS: [&[&str]; 12] = [
     &["memory"],
     &["sim", "world", "map", "wire"],
     &["nav", "aoi", "inbox", "outbox"],
     &["movement", "session", "sync", "matchmaking", "directory"],
     &["instance"],
+    &["net"],
     &["crowd"],
     &["server"],
     &["testing", "diagnostics"],

@@ -6,7 +6,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `outbox`, `session`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `net`, `outbox`, `session`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `machine` | what the figures were measured on, and when |
@@ -28,6 +28,7 @@ mod load;
 mod machine;
 mod matchmaking;
 mod nav;
+mod net;
 mod outbox;
 mod page;
 mod rows;
@@ -137,6 +138,8 @@ enum System {
     Inbox,
     /// Packets and the sender's ring, beside queues of objects
     Outbox,
+    /// A town over links that lose packets, beside sending once
+    Net,
     /// Crowds that log in or come back at once
     Session,
     /// Dirty masks beside flags and sets; a walking crowd
@@ -411,6 +414,7 @@ impl Bench {
             System::Matchmaking => matchmaking::measure(self.quick),
             System::Inbox => inbox::measure(self.quick),
             System::Outbox => outbox::measure(self.quick),
+            System::Net => net::measure(self.quick),
             System::Session => session::measure(self.quick),
             System::Sync => sync::measure(self.quick),
             System::Directory => directory::measure(self.quick),

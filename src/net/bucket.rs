@@ -1,0 +1,150 @@
+//! How much may be sent: a token bucket of bytes, which gets smaller on a link that loses much.
+//!
+//! Tokens are millionths of bytes, so that any rate is kept exactly whatever the time between two calls.
+
+/// Loss above which the link counts as too narrow, and below which it may be tried for more.
+const LOSS_TOO_MUCH: f32 = 0.3;
+const LOSS_LITTLE: f32 = 0.1;
+
+/// How long it lasts until something is done about either, in microseconds.
+const TOO_MUCH_US: u64 = 5_000_000;
+const LITTLE_US: u64 = 10_000_000;
+
+/// Of what is sent, the part that may be copies on the safe side: a quarter.
+const COPIES_PART: u64 = 4;
+
+/// The bucket of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ByteBucket {
+    /// Bytes a second: now, at most, and at least.
+    rate: u32,
+    rate_max: u32,
+    rate_min: u32,
+    /// What may be sent at once after a pause, in bytes.
+    burst: u32,
+    tokens: u64,
+    /// For copies.
+    copies: u64,
+    filled_us: u64,
+    /// Since when the loss is too much, or little.
+    too_much_since_us: Option<u64>,
+    little_since_us: Option<u64>,
+}
+
+impl ByteBucket {
+    /// A full bucket.
+    pub fn new(rate: u32, rate_min: u32, burst: u32) -> Self {
+        let full = u64::from(burst) * 1_000_000;
+        Self {
+            rate,
+            rate_max: rate,
+            rate_min: rate_min.min(rate),
+            burst,
+            tokens: full,
+            copies: full / COPIES_PART,
+            filled_us: 0,
+            too_much_since_us: None,
+            little_since_us: None,
+        }
+    }
+
+    /// Fills it up to now. Time that runs backwards adds nothing.
+    pub fn fill(&mut self, now_us: u64) {
+        let passed_us = now_us.saturating_sub(self.filled_us);
+        self.filled_us = self.filled_us.max(now_us);
+        let full = u64::from(self.burst) * 1_000_000;
+        let more = passed_us.saturating_mul(u64::from(self.rate));
+        self.tokens = self.tokens.saturating_add(more).min(full);
+        let more = more / COPIES_PART;
+        self.copies = self.copies.saturating_add(more).min(full / COPIES_PART);
+    }
+
+    /// Halves the rate while much is lost, and doubles it again while little is.
+    pub fn watch(&mut self, now_us: u64, loss: f32) {
+        let lasts = |is: bool, since: &mut Option<u64>, for_us: u64| {
+            if !is {
+                *since = None;
+                return false;
+            }
+            let began_us = *since.get_or_insert(now_us);
+            let is_long = now_us.saturating_sub(began_us) >= for_us;
+            if is_long {
+                *since = Some(now_us);
+            }
+            is_long
+        };
+        if lasts(
+            loss > LOSS_TOO_MUCH,
+            &mut self.too_much_since_us,
+            TOO_MUCH_US,
+        ) {
+            self.rate = (self.rate / 2).max(self.rate_min);
+        }
+        if lasts(loss < LOSS_LITTLE, &mut self.little_since_us, LITTLE_US) {
+            self.rate = self.rate.saturating_mul(2).min(self.rate_max);
+        }
+    }
+
+    /// Bytes a second, as it is now.
+    pub const fn rate(&self) -> u32 {
+        self.rate
+    }
+
+    /// What may be sent now, in bytes.
+    pub const fn bytes(&self) -> usize {
+        (self.tokens / 1_000_000) as usize
+    }
+
+    /// What of it may be copies, in bytes.
+    pub const fn copies_bytes(&self) -> usize {
+        (self.copies / 1_000_000) as usize
+    }
+
+    /// So much was sent, so much of it copies.
+    pub const fn spend(&mut self, bytes: usize, copies: usize) {
+        self.tokens = self.tokens.saturating_sub(bytes as u64 * 1_000_000);
+        self.copies = self.copies.saturating_sub(copies as u64 * 1_000_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_sent_than_the_rate_and_a_burst_however_often_it_is_filled() {
+        for step_us in [1, 777, 33_000, 1_000_000] {
+            let mut bucket = ByteBucket::new(10_000, 1_000, 3_000);
+            let mut sent = 0;
+            let mut now_us = 0;
+            while now_us < 3_000_000 {
+                bucket.fill(now_us);
+                let bytes = bucket.bytes().min(200);
+                bucket.spend(bytes, 0);
+                sent += bytes;
+                now_us += step_us;
+            }
+            assert!(sent <= 3_000 + 30_000, "{sent} bytes at {step_us} us");
+            if step_us < 10_000 {
+                assert!(sent >= 32_000, "{sent} bytes at {step_us} us");
+            }
+        }
+    }
+
+    #[test]
+    fn loss_that_lasts_halves_the_rate_to_its_floor_and_its_end_gives_it_back() {
+        let mut bucket = ByteBucket::new(10_000, 2_000, 3_000);
+        let mut rates = Vec::new();
+        for second in 0..60_u64 {
+            let loss = if second < 20 { 0.4 } else { 0.01 };
+            bucket.watch(second * 1_000_000, loss);
+            rates.push(bucket.rate());
+        }
+        assert_eq!(rates[4], 10_000);
+        assert_eq!(
+            (rates[5], rates[10], rates[15], rates[19]),
+            (5_000, 2_500, 2_000, 2_000)
+        );
+        assert_eq!((rates[29], rates[30], rates[59]), (2_000, 4_000, 10_000));
+    }
+}

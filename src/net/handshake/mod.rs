@@ -1,0 +1,35 @@
+//! From a token to a connection, by netcode 1.02's standard: the client's part, and the server's for addresses of which it knows
+//! nothing yet.
+//!
+//! ```text
+//! client  ── request: the token's sealed part, 1,078 bytes ──▶  gate: is it genuine, for here, in time, unused?
+//!         ◀── challenge, 333 bytes at most ───────────────────         (an entry among the half open)
+//!         ── response: the challenge, sealed with the token's key ──▶  the address is proven: the client is admitted
+//!         ◀── keep alive ─────────────────────────────────────
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `gate` | the server's part |
+//! | `client` | the client's |
+//!
+//! Invariants: until an address is proven, what is sent there is less than what came from it; who has no token takes a look at
+//! a hash and no more; nothing grows with what strangers send. A token admits once: the keys in it belong to one connection, so
+//! that no number is used twice on a key.
+//!
+//! Cost: a request that gets as far as its seal 4 µs; half open are at most [`GateSettings::half_open_max`], of about 200 bytes.
+
+mod client;
+mod gate;
+#[cfg(test)]
+mod tests;
+
+pub use client::{ClientHandshake, ConnectFailed};
+pub use gate::{Admitted, Gate, GateRefused, GateSettings};
+
+use super::token::PRIVATE_BYTES;
+
+/// Bytes of a request.
+const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + PRIVATE_BYTES;
+
+/// Bytes of a challenge, sealed.
+const CHALLENGE_BYTES: usize = 300;

@@ -1,0 +1,194 @@
+//! A link that delays, loses, doubles and reorders packets, the same ones for the same seed.
+//!
+//! What is lost is drawn for each packet, or in bursts: a link in two states (Gilbert and Elliott) of exponential lengths, in one of
+//! which everything is lost. Times are microseconds, as of an [`Endpoint`](super::Endpoint).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// How a link loses packets. Shares are from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkLoss {
+    /// Each with this chance.
+    Each(f64),
+    /// All for times of this mean length in microseconds, which make up this share.
+    Bursts {
+        /// The share of the time.
+        share: f64,
+        /// Their mean length.
+        mean_us: f64,
+    },
+}
+
+/// What a link does with packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkModel {
+    /// The least time that a packet takes.
+    pub delay_us: u64,
+    /// The most by which it takes longer; each packet its own, so that those of the same moment overtake each other.
+    pub jitter_us: u64,
+    /// What is lost.
+    pub loss: LinkLoss,
+    /// The share of packets that come twice.
+    pub doubled: f64,
+    /// The share that takes longer by up to `late_us`.
+    pub late: f64,
+    /// How much longer those take at most.
+    pub late_us: u64,
+    /// The longest packet that gets through, in bytes.
+    pub bytes_max: usize,
+}
+
+impl LinkModel {
+    /// 55 ms one way, 4 ms jitter, and this loss.
+    #[must_use]
+    pub const fn losing(loss: LinkLoss) -> Self {
+        Self {
+            delay_us: 55_000,
+            jitter_us: 4_000,
+            loss,
+            doubled: 0.0,
+            late: 0.0,
+            late_us: 0,
+            bytes_max: usize::MAX,
+        }
+    }
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct SimulatedLink {
+    model: LinkModel,
+    random: Pcg64Mcg,
+    /// By the time of arrival and the order of sending.
+    flying: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
+    /// Buffers of packets that arrived.
+    spare: Vec<Vec<u8>>,
+    /// Packets that were sent, and their bytes.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    is_in_burst: bool,
+    changes_at_us: f64,
+}
+
+impl SimulatedLink {
+    /// A link on which nothing is under way.
+    #[must_use]
+    pub fn new(model: LinkModel, seed: u64) -> Self {
+        Self {
+            model,
+            random: Pcg64Mcg::seed_from_u64(seed),
+            flying: BinaryHeap::new(),
+            spare: Vec::new(),
+            packets: 0,
+            bytes: 0,
+            is_in_burst: false,
+            changes_at_us: 0.0,
+        }
+    }
+
+    /// What it does from now on.
+    pub const fn set_model(&mut self, model: LinkModel) {
+        self.model = model;
+    }
+
+    /// Sends a packet.
+    pub fn send(&mut self, now_us: u64, packet: &[u8]) {
+        self.packets += 1;
+        self.bytes += packet.len() as u64;
+        if self.loses(now_us) || packet.len() > self.model.bytes_max {
+            return;
+        }
+        self.carry(now_us, packet);
+        if self.model.doubled > 0.0 && self.random.random_bool(self.model.doubled) {
+            self.carry(now_us, packet);
+        }
+    }
+
+    fn carry(&mut self, now_us: u64, packet: &[u8]) {
+        let LinkModel {
+            delay_us,
+            jitter_us,
+            late,
+            late_us,
+            ..
+        } = self.model;
+        let mut at_us = now_us + delay_us + self.random.random_range(0..=jitter_us);
+        if late > 0.0 && self.random.random_bool(late) {
+            at_us += self.random.random_range(0..=late_us);
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(packet);
+        self.flying.push(Reverse((at_us, self.packets, bytes)));
+    }
+
+    fn loses(&mut self, now_us: u64) -> bool {
+        match self.model.loss {
+            LinkLoss::Each(share) => share > 0.0 && self.random.random_bool(share.min(1.0)),
+            LinkLoss::Bursts { share, mean_us } => {
+                while now_us as f64 >= self.changes_at_us {
+                    self.is_in_burst = !self.is_in_burst;
+                    let mean_us = if self.is_in_burst {
+                        mean_us
+                    } else {
+                        mean_us * (1.0 - share) / share.max(1e-9)
+                    };
+                    let draw: f64 = self.random.random();
+                    self.changes_at_us += 1.0 - mean_us * libm::log(1.0 - draw);
+                }
+                self.is_in_burst
+            }
+        }
+    }
+
+    /// Hands over the next packet that arrived by now, and when it did; whether there was one.
+    pub fn take(&mut self, now_us: u64, receive: impl FnOnce(u64, &[u8])) -> bool {
+        if self
+            .flying
+            .peek()
+            .is_none_or(|Reverse((at_us, ..))| *at_us > now_us)
+        {
+            return false;
+        }
+        let Some(Reverse((at_us, _, packet))) = self.flying.pop() else {
+            return false;
+        };
+        receive(at_us, &packet);
+        self.spare.push(packet);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of packets that come through, and of lost ones that follow another.
+    fn shares(loss: LinkLoss) -> (f64, f64) {
+        let mut link = SimulatedLink::new(LinkModel::losing(loss), 1);
+        let came = (0..20_000_u64).map(|nth| {
+            link.send(nth * 33_000, &[0]);
+            link.take(u64::MAX, |_, _| ())
+        });
+        let came: Vec<bool> = came.collect();
+        let lost = came.iter().filter(|came| !**came).count() as f64;
+        let in_a_row = came.windows(2).filter(|pair| *pair == [false, false]);
+        (lost / 20_000.0, in_a_row.count() as f64 / lost)
+    }
+
+    #[test]
+    fn a_link_loses_what_it_is_told_to() {
+        let (lost, in_a_row) = shares(LinkLoss::Each(0.1));
+        assert!((0.09..0.11).contains(&lost) && in_a_row < 0.13, "{lost}");
+        let (lost, in_a_row) = shares(LinkLoss::Bursts {
+            share: 0.1,
+            mean_us: 50_000.0,
+        });
+        assert!((0.08..0.12).contains(&lost) && in_a_row > 0.4, "{lost}");
+    }
+}

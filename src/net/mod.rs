@@ -1,0 +1,103 @@
+//! Reliable and unreliable messages over whatever carries packets and may lose them: no sockets, no clock, no ECS. Keys apart, with
+//! the feature `net`: who may connect, and packets that nobody else reads or makes.
+//!
+//! ```text
+//! push ─▶ four ordered byte streams ┐ flush, once a tick: one packet,          receive ┌─▶ messages of each stream, in order
+//! push_unreliable ─▶ the newest ────┴────────▶ or more where much waits ─ ~ ─▶ ────────┴─▶ unreliable messages
+//!                                      ▲                                          │
+//!                                      └── acknowledgements, loss, round trip ◀───┘
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `endpoint` | one end of a connection |
+//! | `stream` | ordered byte streams: what is not acknowledged, what came early |
+//! | `tail` | unreliable messages until the next packet |
+//! | `packet` | packets as bytes |
+//! | `acks` | which packets came, and what became of those that were sent |
+//! | `repeat` | how often what is not acknowledged is sent again |
+//! | `bucket` | how much may be sent |
+//! | `mtu` | how long packets may be |
+//! | `token`, `handshake`, `seal` | who may connect, from where; sealed packets: netcode 1.02 |
+//! | `link`, `workload` | a simulated link, and two endpoints over it, to test and measure with |
+//!
+//! Invariants: what is pushed to a stream comes out once and in its order, or the connection ends; an unreliable message comes
+//! out once or never; bytes of whatever kind make an error at worst, and one that changes nothing but its counter. Nothing
+//! grows without end when the other end falls silent: what waits is bounded, and above the bound the connection is *behind*.
+//!
+//! Absent: a window that congestion closes. What a game says in a tick is worth nothing later, so a link that takes less than is
+//! said loses the oldest unreliable messages first; one that goes on losing a third of everything is given half as much.
+//!
+//! An endpoint believes what it is given: that a packet is from the other end, and not one of long ago, is for the sealing to
+//! see to.
+//!
+//! Cost: O(bytes), and O(chunks that are not acknowledged) a packet; no allocation after warm-up, but for messages longer than
+//! the buffers have been. `throng bench net`.
+//!
+//! # Packets
+//! They travel inside what seals them, in datagrams or in frames of a WebSocket, the same in both directions. All integers are
+//! little endian; a *length* is a varint as of [`wire`](crate::wire). *a* is newer than *b* when (a − b) modulo 65,536 is 1 to
+//! 32,767.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 | flags. Bits 0–1: the number of pieces. 2: a bitmap follows. 3: an input follows. 4: an answer is wanted soon. 5: the bitmap has four bytes, not two. 6–7: 0. A packet with another bit set, or bit 5 without bit 2, is an error |
+//! | 1 | epoch of the unreliable messages |
+//! | 2–3 | number of the packet: counts those of its direction from 0 on, modulo 65,536 |
+//! | 4–5 | the sender's tick, modulo 65,536 |
+//! | 6–7 | number of the newest packet that was received; 65,535 before the first |
+//! | | bitmap, 2 or 4 bytes: which packets before the newest were received. Bit 0 is the one just before it. A bit that is 0 says nothing. Without a bitmap all 32 before the newest were received, or never sent |
+//! | | input, 2 bytes: the last input that was handled; see [`wire`](crate::wire) |
+//! | | the pieces |
+//! | | unreliable messages until the end, each behind its length, in the order in which they were said. A length of 0 says that what follows is filling |
+//!
+//! A *piece* is 2 bytes, bits 0–10 the number of its bytes, bits 11–12 its stream, 13–15 0; then 3 bytes, the offset of its
+//! first byte in the stream modulo 2²⁴; then its bytes. A packet has at most 2,047 bytes.
+//!
+//! Of each direction there are four streams, for the world, announcements, the game's own, and what is long. A stream is messages
+//! side by side, each behind its length, which is 1 to 1,048,576; another length ends the connection. A message may go over
+//! any number of pieces, and a piece may begin and end anywhere. Of a stream the same bytes come any number of times, at the
+//! same offsets. Its sender is never further ahead of the last byte that it knows to have arrived than 65,536 bytes towards the client
+//! and 8,192 towards the server; what comes further ahead is not kept, nor acknowledged.
+//!
+//! A packet that was received before, or is older than the bitmap reaches, is dropped. An answer is any packet; who has
+//! nothing to say answers a packet that wants it with one that is empty and wants none. Every packet counts as received as a
+//! whole or not at all.
+
+mod acks;
+mod bucket;
+mod endpoint;
+#[cfg(feature = "net")]
+mod handshake;
+#[cfg(any(test, feature = "bench"))]
+pub mod link;
+mod mtu;
+mod packet;
+mod repeat;
+#[cfg(feature = "net")]
+mod seal;
+mod stream;
+mod tail;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "net")]
+mod token;
+#[cfg(any(test, feature = "bench"))]
+pub mod workload;
+
+pub use endpoint::{
+    CountersStart, Delivery, Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused,
+};
+#[cfg(feature = "net")]
+pub use handshake::{Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings};
+pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
+#[cfg(feature = "net")]
+pub use seal::{
+    KEY_BYTES, NoRandomness, ReplayWindow, SEALING_BYTES, SealRefused, SealedKind, SealedLine,
+    SecretKey, TAG_BYTES,
+};
+pub use stream::WINDOW_BYTES_MAX;
+#[cfg(feature = "net")]
+pub use token::{
+    CONNECT_TOKEN_BYTES, ConnectToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
+    USER_DATA_BYTES,
+};

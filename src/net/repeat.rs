@@ -1,0 +1,214 @@
+//! How often what is not acknowledged is sent again: by what the link loses, in which way, and how long its round trip is.
+//!
+//! | estimated loss | in so many packets, one after the other |
+//! |---|---|
+//! | below 0.2 % | 1 |
+//! | below 2 % | 2 |
+//! | below 7 % | 3 |
+//! | below 15 % | 4 |
+//! | above, or in bursts | all, until it is acknowledged |
+//!
+//! After those it is sent again when a packet that was sent later is acknowledged and it is not, or when nothing was for a
+//! *probe timeout* (PTO, as of RFC 9002, section 6.2), which doubles as long as that goes on. The other end tells in a packet
+//! a tick what came, and the round trip is longer than four ticks on most links: so waiting for it costs more time than a game
+//! has, and a second copy of a few bytes costs less than that.
+
+/// Round trips before there is one, in microseconds.
+const PTO_FIRST_US: u64 = 200_000;
+
+/// The longest round trip that counts as one, in microseconds.
+const ROUND_TRIP_MAX_US: u64 = 60_000_000;
+
+/// What the other end may take to answer, in microseconds: a tick.
+const ACK_DELAY_US: u64 = 33_000;
+
+/// The longest PTO, in microseconds.
+const PTO_MAX_US: u64 = 1_000_000;
+
+/// The most by which packets overtake each other without one counting as lost, in microseconds.
+const REORDER_MAX_US: u64 = 10_000;
+
+/// Copies that go on until there is an acknowledgement.
+pub(super) const UNTIL_ACKNOWLEDGED: u8 = u8::MAX;
+
+/// What a link does with packets, as far as acknowledgements tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LinkEstimate {
+    /// Shares of packets that are lost: of the last fifty or so, and of the last 250.
+    quick: f32,
+    slow: f32,
+    /// The share of lost packets before which another was lost.
+    in_a_row: f32,
+    /// The smoothed round trip and how much it varies (RFC 6298), in microseconds; 0 before there is any.
+    round_trip_us: u64,
+    varies_us: u64,
+    /// How often the PTO passed since there was an acknowledgement of something new, and when it last did.
+    timeouts: u8,
+    timed_out_us: u64,
+    /// When there was one.
+    heard_us: u64,
+}
+
+impl Default for LinkEstimate {
+    fn default() -> Self {
+        Self {
+            quick: 0.03,
+            slow: 0.03,
+            in_a_row: 0.05,
+            round_trip_us: 0,
+            varies_us: 0,
+            timeouts: 0,
+            timed_out_us: 0,
+            heard_us: 0,
+        }
+    }
+}
+
+/// Moves an average towards a new value.
+fn blend(average: &mut f32, value: f32, share: f32) {
+    *average += (value - *average) * share;
+}
+
+impl LinkEstimate {
+    /// A packet arrived, so long after it was sent where that is a round trip.
+    pub fn arrived(&mut self, now_us: u64, round_trip_us: Option<u64>, was_lost: bool) {
+        if !was_lost {
+            blend(&mut self.quick, 0.0, 0.02);
+            blend(&mut self.slow, 0.0, 0.004);
+        }
+        self.timeouts = 0;
+        self.heard_us = now_us;
+        let Some(sample_us) = round_trip_us.map(|us| us.min(ROUND_TRIP_MAX_US)) else {
+            return;
+        };
+        if self.round_trip_us == 0 {
+            (self.round_trip_us, self.varies_us) = (sample_us.max(1), sample_us / 4);
+        } else {
+            let off_us = sample_us.abs_diff(self.round_trip_us);
+            self.varies_us = (self.varies_us * 7 + off_us) / 8;
+            self.round_trip_us = ((self.round_trip_us * 7 + sample_us) / 8).max(1);
+        }
+    }
+
+    /// A packet is lost, and the one before it, too, or not.
+    pub fn lost(&mut self, after_another: bool) {
+        blend(&mut self.quick, 1.0, 0.02);
+        blend(&mut self.slow, 1.0, 0.004);
+        blend(&mut self.in_a_row, f32::from(u8::from(after_another)), 0.04);
+    }
+
+    /// Something is sent again because nothing was heard. What is so within the same PTO counts once.
+    pub fn timed_out(&mut self, now_us: u64) {
+        if self.timeouts == 0 || now_us.saturating_sub(self.timed_out_us) >= self.pto_us() {
+            self.timeouts = self.timeouts.saturating_add(1);
+            self.timed_out_us = now_us;
+        }
+    }
+
+    /// How often in a row nothing was heard for as long as it takes.
+    pub const fn timeouts(&self) -> u8 {
+        self.timeouts
+    }
+
+    /// The share of packets that is lost.
+    pub fn loss(&self) -> f32 {
+        self.quick.max(self.slow)
+    }
+
+    /// The share of the last fifty or so.
+    pub fn recent_loss(&self) -> f32 {
+        self.quick
+    }
+
+    /// Whether packets are lost several at a time.
+    pub fn is_bursty(&self) -> bool {
+        self.loss() > 0.01 && self.in_a_row > 0.3
+    }
+
+    /// In how many packets, one after the other, bytes are sent.
+    pub fn copies(&self, now_us: u64) -> u8 {
+        // To who does not answer at all, nothing is sent but by timeouts.
+        if self.timeouts > 1 && now_us.saturating_sub(self.heard_us) > 2 * self.shortest_pto_us() {
+            return 1;
+        }
+        match self.loss() {
+            _ if self.is_bursty() => UNTIL_ACKNOWLEDGED,
+            ..0.002 => 1,
+            ..0.02 => 2,
+            ..0.07 => 3,
+            ..0.15 => 4,
+            _ => UNTIL_ACKNOWLEDGED,
+        }
+    }
+
+    /// The smoothed round trip, in microseconds; 0 before there is any.
+    pub const fn round_trip_us(&self) -> u64 {
+        self.round_trip_us
+    }
+
+    fn shortest_pto_us(&self) -> u64 {
+        match self.round_trip_us {
+            0 => PTO_FIRST_US,
+            round_trip_us => round_trip_us + 4 * self.varies_us + ACK_DELAY_US,
+        }
+    }
+
+    /// How long to wait for an acknowledgement, in microseconds.
+    pub fn pto_us(&self) -> u64 {
+        let pto_us = self.shortest_pto_us().min(PTO_MAX_US);
+        (pto_us << self.timeouts.min(4)).min(PTO_MAX_US)
+    }
+
+    /// By how much packets overtake each other, in microseconds.
+    pub fn reorder_us(&self) -> u64 {
+        (self.round_trip_us / 8).min(REORDER_MAX_US)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(lost: impl Fn(u32) -> bool) -> LinkEstimate {
+        let mut estimate = LinkEstimate::default();
+        for nth in 0..2_000 {
+            if lost(nth) {
+                estimate.lost(lost(nth.wrapping_sub(1)));
+            } else {
+                estimate.arrived(0, Some(110_000), false);
+            }
+        }
+        estimate
+    }
+
+    #[test]
+    fn what_loses_more_has_more_copies() {
+        let copies = |one_in: u32| after(|nth| nth % one_in == 3).copies(0);
+        assert_eq!(after(|_| false).copies(0), 1);
+        assert_eq!([100, 20, 11, 5].map(copies), [2, 3, 4, UNTIL_ACKNOWLEDGED]);
+    }
+
+    #[test]
+    fn losses_in_a_row_have_copies_until_one_arrives() {
+        let bursts = after(|nth| nth % 40 < 2);
+        assert!(bursts.is_bursty());
+        assert_eq!(bursts.copies(0), UNTIL_ACKNOWLEDGED);
+        assert!(!after(|nth| nth % 20 == 0).is_bursty());
+    }
+
+    #[test]
+    fn timeouts_grow_to_a_second_and_end_with_an_answer() {
+        let mut estimate = after(|nth| nth % 5 == 0);
+        let short_us = estimate.pto_us();
+        assert!((140_000..200_000).contains(&short_us), "{short_us}");
+        estimate.timed_out(200_000);
+        estimate.timed_out(210_000);
+        assert_eq!(estimate.pto_us(), 2 * short_us);
+        (1..300).for_each(|second| estimate.timed_out(second * 1_000_000));
+        assert_eq!(estimate.pto_us(), PTO_MAX_US);
+        assert_eq!(estimate.copies(300_000_000), 1);
+        estimate.arrived(300_000_000, None, false);
+        assert_eq!(estimate.pto_us(), short_us);
+        assert_eq!(estimate.copies(300_000_000), UNTIL_ACKNOWLEDGED);
+    }
+}

@@ -1,0 +1,412 @@
+//! Connect tokens, by netcode 1.02's standard: who may connect, as who, where, until when, and with which keys.
+//!
+//! Whoever authenticates players issues a token and gives it to one over a channel that is safe; the server knows by its private
+//! key that it is genuine, and neither asks anybody nor keeps anything of it before that.
+//!
+//! A token's public bytes are 2,048, its private part 1,024 of those, sealed by XChaCha20-Poly1305 under the private key. The
+//! standard has the layout; all integers are little endian, times are seconds since 1970.
+
+use std::net::{IpAddr, SocketAddr};
+
+use thiserror::Error;
+
+use super::seal::{
+    KEY_BYTES, NoRandomness, SecretKey, TAG_BYTES, VERSION, open_extended, random_bytes,
+    seal_extended,
+};
+
+/// Bytes of a token.
+pub const CONNECT_TOKEN_BYTES: usize = 2_048;
+
+/// Bytes of its private part, sealed.
+pub(super) const PRIVATE_BYTES: usize = 1_024;
+
+/// Bytes that whoever issues a token may say to the server, sealed from the client.
+pub const USER_DATA_BYTES: usize = 256;
+
+/// The most servers that a token is good for.
+pub const TOKEN_ADDRESSES_MAX: usize = 32;
+
+/// Why a token is none, or is not issued.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// Too many addresses, or none.
+    #[error("{found} addresses, expected 1 to {TOKEN_ADDRESSES_MAX}")]
+    Addresses {
+        /// How many.
+        found: usize,
+    },
+    /// It would never be good.
+    #[error("it is created at {created_s} s and expires at {expires_s} s")]
+    Times {
+        /// When it is created.
+        created_s: u64,
+        /// When it expires.
+        expires_s: u64,
+    },
+    /// Its bytes end too early.
+    #[error("byte {at}: the token ends")]
+    Truncated {
+        /// Where.
+        at: usize,
+    },
+    /// It is of another protocol or version.
+    #[error("not of version NETCODE 1.02")]
+    Version,
+    /// An address of no kind that is known.
+    #[error("byte {at}: an address of the unknown kind {found}")]
+    AddressKind {
+        /// Where.
+        at: usize,
+        /// The kind.
+        found: u8,
+    },
+    /// It was not sealed with the server's key, or for another protocol or time.
+    #[error("the tag does not fit the token")]
+    Forged,
+    /// The system has no randomness to give.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+/// What a token is to say.
+#[derive(Clone, Debug)]
+pub struct TokenClaims {
+    /// The number of the game, and of its version.
+    pub protocol: u64,
+    /// Who it is for.
+    pub client: u64,
+    /// When it is issued.
+    pub created_s: u64,
+    /// From when on it is good for nothing.
+    pub expires_s: u64,
+    /// After so long without a packet the connection is over; below 0 never.
+    pub timeout_s: i32,
+    /// The servers that it is good for.
+    pub servers: Vec<SocketAddr>,
+    /// What only the server reads.
+    pub user_data: [u8; USER_DATA_BYTES],
+}
+
+/// A token, as a client has it. Its keys are the client's alone: it goes over channels that are safe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectToken {
+    /// The number of the game, and of its version.
+    pub protocol: u64,
+    /// When it was issued.
+    pub created_s: u64,
+    /// From when on it is good for nothing.
+    pub expires_s: u64,
+    /// After so long without a packet the connection is over; below 0 never.
+    pub timeout_s: i32,
+    /// The servers that it is good for.
+    pub servers: Vec<SocketAddr>,
+    pub(super) nonce: [u8; 24],
+    pub(super) private: Vec<u8>,
+    pub(super) to_server: SecretKey,
+    pub(super) to_client: SecretKey,
+}
+
+/// What the server reads in a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PrivateToken {
+    pub client: u64,
+    pub timeout_s: i32,
+    pub servers: Vec<SocketAddr>,
+    pub to_server: SecretKey,
+    pub to_client: SecretKey,
+    pub user_data: [u8; USER_DATA_BYTES],
+}
+
+/// What the private part is bound to.
+fn bound(protocol: u64, expires_s: u64) -> [u8; 29] {
+    let mut bound = [0; 29];
+    bound[..13].copy_from_slice(VERSION);
+    bound[13..21].copy_from_slice(&protocol.to_le_bytes());
+    bound[21..].copy_from_slice(&expires_s.to_le_bytes());
+    bound
+}
+
+impl ConnectToken {
+    /// Issues a token that a server with this private key takes.
+    ///
+    /// # Errors
+    /// [`TokenError`] where it has no address or too many, would never be good, or the system has no randomness.
+    pub fn issue(claims: &TokenClaims, private_key: &SecretKey) -> Result<Self, TokenError> {
+        let found = claims.servers.len();
+        if found == 0 || found > TOKEN_ADDRESSES_MAX {
+            return Err(TokenError::Addresses { found });
+        }
+        if claims.created_s >= claims.expires_s {
+            return Err(TokenError::Times {
+                created_s: claims.created_s,
+                expires_s: claims.expires_s,
+            });
+        }
+        let (to_server, to_client) = (SecretKey::random()?, SecretKey::random()?);
+        let nonce = random_bytes()?;
+        let mut private = Vec::with_capacity(PRIVATE_BYTES);
+        private.extend_from_slice(&claims.client.to_le_bytes());
+        private.extend_from_slice(&claims.timeout_s.to_le_bytes());
+        write_addresses(&mut private, &claims.servers);
+        private.extend_from_slice(&to_server.0);
+        private.extend_from_slice(&to_client.0);
+        private.extend_from_slice(&claims.user_data);
+        private.resize(PRIVATE_BYTES - TAG_BYTES, 0);
+        let bound = bound(claims.protocol, claims.expires_s);
+        seal_extended(private_key, &nonce, &bound, &mut private);
+        Ok(Self {
+            protocol: claims.protocol,
+            created_s: claims.created_s,
+            expires_s: claims.expires_s,
+            timeout_s: claims.timeout_s,
+            servers: claims.servers.clone(),
+            nonce,
+            private,
+            to_server,
+            to_client,
+        })
+    }
+
+    /// Its 2,048 bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(CONNECT_TOKEN_BYTES);
+        bytes.extend_from_slice(VERSION);
+        for number in [self.protocol, self.created_s, self.expires_s] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.nonce);
+        bytes.extend_from_slice(&self.private);
+        bytes.extend_from_slice(&self.timeout_s.to_le_bytes());
+        write_addresses(&mut bytes, &self.servers);
+        bytes.extend_from_slice(&self.to_server.0);
+        bytes.extend_from_slice(&self.to_client.0);
+        bytes.resize(CONNECT_TOKEN_BYTES, 0);
+        bytes
+    }
+
+    /// Reads a token.
+    ///
+    /// # Errors
+    /// [`TokenError`] where it is none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
+        let mut fields = TokenFields { bytes, at: 0 };
+        if fields.take(13)? != VERSION {
+            return Err(TokenError::Version);
+        }
+        let [protocol, created_s, expires_s] = [fields.u64()?, fields.u64()?, fields.u64()?];
+        if created_s >= expires_s {
+            return Err(TokenError::Times {
+                created_s,
+                expires_s,
+            });
+        }
+        Ok(Self {
+            protocol,
+            created_s,
+            expires_s,
+            nonce: fields.array()?,
+            private: fields.take(PRIVATE_BYTES)?.to_vec(),
+            timeout_s: fields.i32()?,
+            servers: fields.addresses()?,
+            to_server: fields.key()?,
+            to_client: fields.key()?,
+        })
+    }
+}
+
+impl PrivateToken {
+    /// Opens the private part where it lies.
+    pub fn open(
+        sealed: &mut [u8],
+        (protocol, expires_s): (u64, u64),
+        nonce: &[u8; 24],
+        private_key: &SecretKey,
+    ) -> Result<Self, TokenError> {
+        let opened = open_extended(private_key, nonce, &bound(protocol, expires_s), sealed);
+        let bytes = &*opened.map_err(|_| TokenError::Forged)?;
+        let mut fields = TokenFields { bytes, at: 0 };
+        Ok(Self {
+            client: fields.u64()?,
+            timeout_s: fields.i32()?,
+            servers: fields.addresses()?,
+            to_server: fields.key()?,
+            to_client: fields.key()?,
+            user_data: fields.array()?,
+        })
+    }
+}
+
+fn write_addresses(bytes: &mut Vec<u8>, addresses: &[SocketAddr]) {
+    bytes.extend_from_slice(&(addresses.len() as u32).to_le_bytes());
+    for address in addresses {
+        match address.ip() {
+            IpAddr::V4(ip) => {
+                bytes.push(1);
+                bytes.extend_from_slice(&ip.octets());
+            }
+            IpAddr::V6(ip) => {
+                bytes.push(2);
+                bytes.extend_from_slice(&ip.octets());
+            }
+        }
+        bytes.extend_from_slice(&address.port().to_le_bytes());
+    }
+}
+
+/// Reads fields off the front of a token.
+struct TokenFields<'t> {
+    bytes: &'t [u8],
+    at: usize,
+}
+
+impl<'t> TokenFields<'t> {
+    fn take(&mut self, count: usize) -> Result<&'t [u8], TokenError> {
+        let end = self.at + count;
+        let taken = self.bytes.get(self.at..end);
+        self.at = end;
+        taken.ok_or(TokenError::Truncated {
+            at: self.bytes.len(),
+        })
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], TokenError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    fn u64(&mut self) -> Result<u64, TokenError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn i32(&mut self) -> Result<i32, TokenError> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    fn key(&mut self) -> Result<SecretKey, TokenError> {
+        self.array::<KEY_BYTES>().map(SecretKey)
+    }
+
+    fn addresses(&mut self) -> Result<Vec<SocketAddr>, TokenError> {
+        let found = self.array().map(u32::from_le_bytes)? as usize;
+        if found == 0 || found > TOKEN_ADDRESSES_MAX {
+            return Err(TokenError::Addresses { found });
+        }
+        let mut addresses = Vec::with_capacity(found);
+        for _ in 0..found {
+            let at = self.at;
+            let ip = match self.array()? {
+                [1] => IpAddr::from(self.array::<4>()?),
+                [2] => IpAddr::from(self.array::<16>()?),
+                [found] => return Err(TokenError::AddressKind { at, found }),
+            };
+            let port = self.array().map(u16::from_le_bytes)?;
+            addresses.push(SocketAddr::new(ip, port));
+        }
+        Ok(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn claims() -> TokenClaims {
+        TokenClaims {
+            protocol: 0x7468_726f_6e67,
+            client: 42,
+            created_s: 1_000,
+            expires_s: 1_030,
+            timeout_s: 10,
+            servers: vec![
+                "127.0.0.1:7000".parse().unwrap(),
+                "[::1]:7001".parse().unwrap(),
+            ],
+            user_data: std::array::from_fn(|nth| nth as u8),
+        }
+    }
+
+    #[test]
+    fn a_token_reads_back_and_only_the_server_reads_its_private_part() {
+        let key = SecretKey::random().unwrap();
+        let claims = claims();
+        let token = ConnectToken::issue(&claims, &key).unwrap();
+        let bytes = token.to_bytes();
+        assert_eq!(bytes.len(), CONNECT_TOKEN_BYTES);
+        assert_eq!(ConnectToken::from_bytes(&bytes), Ok(token.clone()));
+        let open = |key: &SecretKey, bound_to| {
+            PrivateToken::open(&mut token.private.clone(), bound_to, &token.nonce, key)
+        };
+        let private = open(&key, (claims.protocol, 1_030)).unwrap();
+        assert_eq!((private.client, private.timeout_s), (42, 10));
+        assert_eq!(private.servers, claims.servers);
+        assert_eq!(private.user_data, claims.user_data);
+        assert_eq!(
+            (private.to_server, private.to_client),
+            (token.to_server, token.to_client)
+        );
+        let other = SecretKey::random().unwrap();
+        for refused in [
+            open(&other, (claims.protocol, 1_030)),
+            open(&key, (claims.protocol, 1_031)),
+            open(&key, (1, 1_030)),
+        ] {
+            assert_eq!(refused, Err(TokenError::Forged));
+        }
+    }
+
+    #[test]
+    fn a_token_that_would_be_good_for_nothing_is_not_issued() {
+        let key = SecretKey([3; KEY_BYTES]);
+        let issue = |claims: TokenClaims| ConnectToken::issue(&claims, &key).map(drop);
+        let nowhere = TokenClaims {
+            servers: Vec::new(),
+            ..claims()
+        };
+        assert_eq!(issue(nowhere), Err(TokenError::Addresses { found: 0 }));
+        let everywhere = TokenClaims {
+            servers: vec!["[::1]:1".parse().unwrap(); 33],
+            ..claims()
+        };
+        assert_eq!(issue(everywhere), Err(TokenError::Addresses { found: 33 }));
+        let late = TokenClaims {
+            expires_s: 1_000,
+            ..claims()
+        };
+        let (created_s, expires_s) = (1_000, 1_000);
+        let times = TokenError::Times {
+            created_s,
+            expires_s,
+        };
+        assert_eq!(issue(late), Err(times));
+        let most = TokenClaims {
+            servers: vec!["[::1]:1".parse().unwrap(); TOKEN_ADDRESSES_MAX],
+            ..claims()
+        };
+        let token = ConnectToken::issue(&most, &key).unwrap();
+        assert_eq!(token.to_bytes().len(), CONNECT_TOKEN_BYTES);
+        assert_eq!(token.private.len(), PRIVATE_BYTES);
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn a_token_that_is_cut_or_changed_is_an_error_or_another(
+            cut in 0..CONNECT_TOKEN_BYTES,
+            changes in vec((0..CONNECT_TOKEN_BYTES, any::<u8>()), 1..5),
+        ) {
+            let mut bytes = ConnectToken::issue(&claims(), &SecretKey([3; KEY_BYTES])).unwrap().to_bytes();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            let _ = ConnectToken::from_bytes(&bytes);
+            let _ = ConnectToken::from_bytes(&bytes[..cut]);
+        }
+    }
+}
