@@ -9,15 +9,15 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "008360041068a638"),
-    ("siege", 140, "1d2a7265213cb82b"),
-    ("boss", 60, "d68e042e6202b813"),
-    ("arena_night", 300, "92f222a281f357d9"),
-    ("churn", 140, "f3f1aee81b5b23f0"),
-    ("auction", 60, "5036a9900a9cf40e"),
-    ("royale", 60, "dd38284febd556f9"),
-    ("raid", 60, "55d887ed27ef1e29"),
-    ("overload", 300, "78a1d0ab31a32cfa"),
+    ("town", 60, "8ca10fb7f4b1e4ea"),
+    ("siege", 140, "92da8367c5ace47b"),
+    ("boss", 60, "a98e6625a1528bb2"),
+    ("arena_night", 300, "d330acddafed0d46"),
+    ("churn", 140, "7e8634f02e77ebc4"),
+    ("auction", 60, "48d1b5bd502302b1"),
+    ("royale", 60, "526834ca6b0b7a2d"),
+    ("raid", 60, "d461a956baf73563"),
+    ("overload", 300, "f7b1242f94aa1260"),
 ];
 
 #[test]

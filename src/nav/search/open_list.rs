@@ -7,7 +7,8 @@
 //!
 //! Order: least f. Among equals it is that of the heap, which follows from the entries that came and went before, and so
 //! from the search alone. Preferring the largest g or the latest node among them changed the number of expansions by less
-//! than one in a hundred, and cost a comparison that cannot be foreseen.
+//! than one in a hundred, and cost a comparison that cannot be foreseen. Buckets of half a tile, of which only the one in
+//! hand is a heap, took 2 to 6 % more time with every algorithm but the graph (3 % less): what waits is a few hundred entries.
 //!
 //! Cost: O(log n) for each change, 16 bytes an entry.
 

@@ -114,7 +114,10 @@ pub(super) fn follow_views(
     let mut followed: BTreeMap<SceneId, (FixedBitSet, &SceneInterest)> = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.begins()) {
         let scene = followed.entry(job.own.scene());
-        let (ids, _) = scene.or_insert_with(|| (FixedBitSet::new(), job.interest));
+        let (ids, _) = scene.or_insert_with(|| {
+            let ids = FixedBitSet::with_capacity(job.records.bases.len());
+            (ids, job.interest)
+        });
         ids.grow_and_insert(job.own.id().0 as usize);
     }
     for (scene, (ids, interest)) in followed {
