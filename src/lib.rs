@@ -12,17 +12,19 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `server` | the plugins, and with them Bevy; on unless turned off. Without it there is what a client is made of |
 //! | `crowd` | synthetic players and NPCs, as a load |
 //! | `scenario` | scenarios in RON: load, check, play, report; with `crowd` |
 //! | `png` | maps in PNG files |
 //! | `bench` | what the systems are measured with and beside |
 //! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
-//! | `net` | tokens, handshakes and sealed packets, for links that lose packets and are not safe |
+//! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
 //! | `cli` | the program, with all of the above |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
+//! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
 //!
 //! ```
 //! use throng::prelude::*;
@@ -67,22 +69,27 @@
 //! | [`matchmaking`] | *Heartbeat*: parties into matches |
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
-//! | [`net`] | reliable and unreliable messages over links that lose packets |
+//! | [`net`] | reliable and unreliable messages over links that lose packets; with the feature `net` sealed, by token, over UDP |
 //! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
+//! | `inspect` | a running server to look at: metrics, readiness, a page |
 //! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
 //! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
-//! | `net` | tokens, handshakes and sealed packets, for links that lose packets and are not safe |
 //! | `cli` | the program, a file a subcommand |
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "what only a server calls")
+)]
 
 /// What the README shows compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(feature = "server")]
 use bevy_app::{PluginGroup, PluginGroupBuilder};
 
 #[cfg(test)]
@@ -90,6 +97,7 @@ use bevy_app::{PluginGroup, PluginGroupBuilder};
 #[path = "../tests/draws.rs"]
 mod draws;
 
+#[cfg(feature = "server")]
 pub mod aoi;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -97,27 +105,84 @@ pub mod cli;
 pub mod crowd;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
+#[cfg(feature = "server")]
 pub mod directory;
+#[cfg(feature = "server")]
 pub mod guide;
+#[cfg(feature = "server")]
 pub mod inbox;
+#[cfg(feature = "inspect")]
+pub mod inspect;
+#[cfg(feature = "server")]
 pub mod instance;
 pub mod map;
+#[cfg(feature = "server")]
 pub mod matchmaking;
+#[cfg(feature = "server")]
 pub mod memory;
+#[cfg(feature = "server")]
 pub mod movement;
+#[cfg(feature = "server")]
 pub mod nav;
 pub mod net;
+#[cfg(feature = "server")]
 pub mod outbox;
+#[cfg(feature = "server")]
 pub mod prelude;
 #[cfg(feature = "scenario")]
 pub mod scenario;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 pub mod session;
+#[cfg(feature = "server")]
 pub mod sim;
+#[cfg(feature = "server")]
 pub mod sync;
+#[cfg(feature = "server")]
 pub mod testing;
 pub mod wire;
+#[cfg(feature = "server")]
 pub mod world;
+
+// Without the feature `server` there is what a client is made of, and of these folders that part.
+#[cfg(not(feature = "server"))]
+mod memory {
+    mod account;
+    pub use account::{MemoryUse, each};
+}
+#[cfg(not(feature = "server"))]
+pub mod movement {
+    //! How players' objects move: the server's own steps, for a client that walks ahead.
+    mod check;
+    mod ground;
+    mod step;
+    pub use check::{Credit, MoveRules, Refusal, check_move};
+    pub use ground::Ground;
+    pub use step::{PlayerStep, direction_of, step_m};
+}
+#[cfg(not(feature = "server"))]
+mod sim {
+    pub mod clock;
+}
+#[cfg(not(feature = "server"))]
+pub mod sync {
+    //! What a client knows of its surroundings, and how its own object walks ahead of the server.
+    mod mirror;
+    mod predictor;
+    mod server_clock;
+    pub use mirror::{
+        AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
+    };
+    pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
+    pub use server_clock::{CLOCK_SAMPLES, ServerClock};
+}
+#[cfg(not(feature = "server"))]
+pub mod world {
+    //! What players ask their objects to do.
+    mod motion;
+    pub use motion::PlayerMotion;
+}
 
 /// All systems of a game server.
 ///
@@ -143,8 +208,10 @@ pub mod world;
 /// with it [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin));
 /// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`;
 /// [`sim::single_threaded`] makes its ticks faster where it has nothing else to do beside them.
+#[cfg(feature = "server")]
 pub struct ThrongPlugins;
 
+#[cfg(feature = "server")]
 impl PluginGroup for ThrongPlugins {
     fn build(self) -> PluginGroupBuilder {
         PluginGroupBuilder::start::<Self>()

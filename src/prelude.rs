@@ -32,7 +32,7 @@ pub use crate::movement::{
 pub use crate::nav::{
     NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
 };
-pub use crate::outbox::{CloseReason, MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
+pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 #[cfg(feature = "scenario")]
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
@@ -52,7 +52,7 @@ pub use crate::sync::{
     MaskSlot, Membership, Mirror, Predictor, Replicate, ReplicateAppExt, SaveFailed, SaveRequest,
     ServerClock, SyncPlugin, SyncSettings,
 };
-pub use crate::wire::{Channel, ClientId, ClientMessage, Encoding, Value};
+pub use crate::wire::{Channel, ClientId, ClientMessage, CloseReason, Encoding, Value};
 pub use crate::world::{
     Despawned, Floor, GuildId, Heading, KindClass, KindId, Npc, Object, ObjectCommandsExt,
     ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds, ObjectRef, Parties, PartyId, Player,

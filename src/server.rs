@@ -183,6 +183,7 @@ impl ServerBuilder {
         app.finish();
         app.cleanup();
         clock::one_tick_an_update(&mut app);
+        lay_out(&mut app);
         let mut server = Server {
             app,
             tick: Duration::from_secs_f64(1.0 / self.tick_hz),
@@ -208,6 +209,24 @@ fn order(app: &mut App, label: impl ScheduleLabel, is_strict: bool) {
         // themselves. So systems are not handed to other threads, which costs more than it gains.
         schedule.set_executor(SingleThreadedExecutor::new());
     });
+}
+
+/// Lays the schedules of a tick out, by which the first one would be late otherwise.
+fn lay_out(app: &mut App) {
+    let labels = [
+        FixedPreUpdate.intern(),
+        FixedUpdate.intern(),
+        Heartbeat.intern(),
+        FixedPostUpdate.intern(),
+    ];
+    for label in labels {
+        // What is wrong with one is told by the tick that runs it.
+        let _ = app
+            .world_mut()
+            .try_schedule_scope(label, |world, schedule| {
+                let _ = schedule.initialize(world);
+            });
+    }
 }
 
 /// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
@@ -293,6 +312,20 @@ impl Server {
 mod tests {
     use super::*;
     use crate::sim::{LoadMeasure, OverloadSettings, WorkAppExt};
+
+    #[test]
+    fn the_schedules_of_a_tick_are_laid_out_before_the_first() {
+        let server = Server::builder().build();
+        let schedules = server.world().resource::<Schedules>();
+        let labels = [
+            FixedPreUpdate.intern(),
+            FixedUpdate.intern(),
+            Heartbeat.intern(),
+            FixedPostUpdate.intern(),
+        ];
+        let is_laid_out = |label| schedules.get(label).is_some_and(|it| it.systems().is_ok());
+        assert!(labels.into_iter().all(is_laid_out));
+    }
 
     #[test]
     fn a_step_is_a_tick_and_start_up_is_none() {

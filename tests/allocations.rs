@@ -2,8 +2,11 @@
 //! account for what objects take; what is never freed is found with who allocated it. A binary of its own, because the allocator
 //! is the whole process's.
 use std::alloc::System;
+use std::collections::BTreeMap;
 
 use bevy_app::{App, FixedUpdate, TaskPoolPlugin};
+use bevy_ecs::component::ComponentId;
+use bevy_ecs::error::{FallbackErrorHandler, ignore};
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::ScheduleSystem;
 use bevy_time::{Fixed, Time, TimePlugin};
@@ -11,6 +14,8 @@ use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
+use throng::crowd::TradePlugin;
+use throng::directory::{Directory, DirectorySettings, LookUpRequest, MemoryDisk, StoreAnswers};
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::memory::{self, CountingAllocator, LiveSite, LiveSites, memory_by_module};
 use throng::net::workload::ConnectedCrowd;
@@ -22,7 +27,9 @@ use throng::sim::{SimSystems, SimTick, clock, single_threaded};
 use throng::sync::SlotMasks;
 use throng::sync::{AttributeSpec, Cadence, ReplicateAppExt, SyncStats};
 use throng::wire::{ClientId, Encoding};
-use throng::world::{KindId, Object, Position, SceneSpec, Velocity, open_scene, spawn_object};
+use throng::world::{
+    KindId, Object, PlayerId, Position, SceneSpec, Velocity, open_scene, spawn_object,
+};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);
@@ -40,6 +47,7 @@ fn memory_is_warm_accounted_for_and_not_leaked() {
     a_leak_is_found_by_the_function_that_planted_it();
     a_run_that_keeps_what_it_took_is_told_by_whom();
     modules_account_for_what_objects_take();
+    modules_account_for_what_goes_with_their_resources_and_components();
     a_warm_outbox_allocates_nothing();
     a_warm_inbox_and_warm_masks_allocate_nothing();
     a_warm_transport_allocates_nothing();
@@ -209,6 +217,139 @@ fn modules_account_for_what_objects_take() {
         (0.95..1.05).contains(&(modules / allocated)),
         "400 players more take {allocated} bytes, and modules tell of {modules}"
     );
+}
+
+/// A lobby whose players fight in scenes of their own, deal with each other and are kept in a store.
+const LOBBY: &str = r#"Scenario(
+    name: "lobby", seed: 3, duration_s: 8,
+    scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 100, height_tiles: 100)))],
+    cast: [
+        Crowd(tag: "guests", kind: "player", count: 60, clients: 0.5, messages_per_s: 5, attributes_per_s: 1, party_size: 3,
+            churn_per_s: 1, behaviour: Wander(radius_m: 9)),
+        Crowd(tag: "dogs", kind: "npc", count: 60, behaviour: Wander(radius_m: 9)),
+    ],
+    queues: [
+        Queue(mode: "arena", rules: Groups(group_size: 3, rematch_after_s: 1), parties: 500, parties_per_s: 40, avoid_share: 0.2,
+            return_share: 0.3, crowd: "guests", battle_s: 4,
+            battle_scene: Scene(name: "arena")),
+        Queue(mode: "yard", rules: Rooms(side_size: 2), parties: 200, parties_per_s: 4, size_weights: (3, 1, 0, 0, 0)),
+    ],
+    expect: [],
+)"#;
+
+/// Looks at players who are not here.
+fn look(tick: Res<SimTick>, mut looks: MessageWriter<LookUpRequest>) {
+    for nth in 0..20 {
+        let number = tick.0 * 20 + nth;
+        let player = PlayerId(1_000_000 + number % 700);
+        looks.write(LookUpRequest { player, number });
+    }
+}
+
+/// The lobby after its last tick, and the store of its players.
+fn lobby() -> (ScenarioRun, MemoryDisk) {
+    let disk = MemoryDisk::default();
+    let kept = disk.clone();
+    let options = RunOptions {
+        threads: 1,
+        configure: vec![Box::new(move |app| {
+            app.add_plugins(TradePlugin)
+                .insert_resource(DirectorySettings {
+                    answers: StoreAnswers::NextTick,
+                    ..DirectorySettings::default()
+                })
+                .add_systems(FixedUpdate, look.in_set(SimSystems::First));
+            let mut directory = app.world_mut().resource_mut::<Directory>();
+            directory.open(kept).unwrap();
+        })],
+        ..RunOptions::default()
+    };
+    let loaded = Loaded::from_text("lobby.ron", LOBBY).unwrap();
+    let mut run = ScenarioRun::new(loaded, options).unwrap();
+    while run.step().unwrap() {}
+    (run, disk)
+}
+
+/// The folder of a type, of messages that of what they tell.
+fn module_of(type_name: &str) -> Option<String> {
+    let (_, path) = type_name.split_once("throng::")?;
+    path.split("::").next().map(str::to_owned)
+}
+
+/// How much goes with the resources and components of each module. The world is of no use afterwards.
+fn given_back(world: &mut World) -> BTreeMap<String, usize> {
+    // Bevy's list of free entities has room for those that go here.
+    let spare = world.spawn_batch((0..20_000).map(|_| ()));
+    let spare: Vec<Entity> = spare.collect();
+    for entity in spare {
+        world.despawn(entity);
+    }
+    world.insert_resource(FallbackErrorHandler(ignore));
+    let infos = world.components().iter_registered();
+    let infos = infos.filter(|(_, info)| info.drop().is_some());
+    let mut owners: Vec<(bool, String, ComponentId)> = infos
+        .filter_map(|(id, info)| {
+            let is_component = world.resource_entities().get(id).is_none();
+            Some((is_component, module_of(&info.name().to_string())?, id))
+        })
+        .collect();
+    // What two share is counted by the one that goes last: a sink by crowds, not the outbox, what comes in by the inbox, not by
+    // sessions. A scene takes its objects along.
+    owners.sort_by_key(|(is_component, module, id)| match is_component {
+        false => (0, module != "session", *id),
+        true => (1, module == "world", *id),
+    });
+    let mut modules = BTreeMap::<String, usize>::new();
+    for (is_component, module, id) in owners {
+        let bearers = world.archetypes().iter().filter(|of| of.contains(id));
+        let bearers = bearers.flat_map(|of| of.entities()).map(|of| of.id());
+        let bearers: Vec<Entity> = bearers.collect();
+        if bearers.is_empty() {
+            continue;
+        }
+        // Without tables, which change with it.
+        let held = |world: &World| memory::allocated().bytes - memory_by_module(world)["ecs"];
+        let before = held(world);
+        for &entity in &bearers {
+            if is_component {
+                world.entity_mut(entity).remove_by_id(id);
+            } else {
+                world.despawn(entity);
+            }
+        }
+        // That they are gone is noted, which may take more than they had.
+        *modules.entry(module).or_default() += before.saturating_sub(held(world));
+    }
+    modules
+}
+
+fn modules_account_for_what_goes_with_their_resources_and_components() {
+    let (mut run, _disk) = lobby();
+    let world = run.server().world_mut();
+    let told = memory_by_module(world);
+    let given = given_back(world);
+    for (module, &given) in &given {
+        let told = told.get(&**module).copied().unwrap_or(0);
+        // Small lists that are not counted, and notes on what is gone.
+        let far = given / 10 + 16_000;
+        assert!(
+            told.abs_diff(given) <= far,
+            "{module} tells of {told} bytes, and {given} go with what it has"
+        );
+    }
+    for module in [
+        "matchmaking",
+        "instance",
+        "directory",
+        "crowd",
+        "sync",
+        "aoi",
+    ] {
+        assert!(
+            given[module] > 32_000,
+            "{module} was hardly used: {given:?}"
+        );
+    }
 }
 
 /// What is planted: never freed.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use clap::builder::styling::{AnsiColor, Style};
 
-use super::report::no_color;
+use super::failure::no_color;
 
 /// A line that says that something is broken, red where stdout is a terminal and `NO_COLOR` is not set.
 pub(super) fn broken_text(line: &str) -> String {

@@ -1,9 +1,10 @@
 //! `throng db`: a store of players, for its operator.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::store::StoreAddress;
 use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
 use crate::directory::{
     ShownValue, StoreError, StoreFindings, StoredRow, dump_store, inspect_store, migrate_store,
@@ -24,13 +25,15 @@ const EXAMPLES: &str = "Examples:
   sqlite3 players.db \".backup backup.db\"
   throng db dump players.db | jq 'select(.values.coins > 500)'
   sqlite3 players.db \"SELECT * FROM player_value WHERE player = 7\"
+  throng db check postgres://throng@localhost/game
 
 A store is an SQLite file, which a run makes, and brings up to date when it
 opens it. Its tables are meant to be read: `player` has a row for each, with the
 lease under which it is live somewhere; `player_value` its attributes by name;
 `held_lease` who is live where; `server` the last transaction of each process.
 Of a Postgres server (--store postgres://...) the tables are the same, in its
-schema `throng`; they are brought up to date by a run, and seen with psql.
+schema `throng`, and the commands do the same there, in a build with the
+feature `postgres`.
 A server that runs may be left to it: readers and it do not disturb each other.
 Copy it by `.backup` and not by `cp`: what was saved last may be in the file
 players.db-wal beside it.";
@@ -40,16 +43,16 @@ enum DbAction {
     /// Make a store, or bring the tables of an older one up to date
     #[command(after_help = "Example: throng db migrate players.db")]
     Migrate {
-        /// The file; made if it is not there
-        file: PathBuf,
+        /// The file, made if it is not there; or postgres://USER@HOST/DATABASE
+        store: PathBuf,
     },
     /// Read all of a store, and say what is wrong with it
     #[command(after_help = "Example: throng db check players.db
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 it cannot be read, or is none.")]
     Check {
-        /// The file; it is not written
-        file: PathBuf,
+        /// The file, or postgres://USER@HOST/DATABASE; it is not written
+        store: PathBuf,
         /// Print one JSON object in place of lines
         #[arg(long)]
         json: bool,
@@ -57,8 +60,8 @@ Exit codes: 0 nothing is wrong, 1 something is, 2 it cannot be read, or is none.
     /// Print every player, a JSON object a line
     #[command(after_help = "Example: throng db dump players.db | jq .values.coins")]
     Dump {
-        /// The file; it is not written
-        file: PathBuf,
+        /// The file, or postgres://USER@HOST/DATABASE; it is not written
+        store: PathBuf,
     },
 }
 
@@ -72,18 +75,17 @@ impl Db {
     /// Does what is asked for.
     pub(super) fn run(self) -> Result<ExitStatus, Failure> {
         match self.action {
-            DbAction::Migrate { file } => {
-                let (before, now) = migrate_store(&file)?;
-                let file = file.display();
+            DbAction::Migrate { store } => {
+                let (name, before, now) = address(&store)?.migrate()?;
                 print(&if before == now {
-                    format!("{file}: schema {now}, up to date")
+                    format!("{name}: schema {now}, up to date")
                 } else {
-                    format!("{file}: schema {before} → {now}")
+                    format!("{name}: schema {before} → {now}")
                 })?;
                 Ok(ExitStatus::Done)
             }
-            DbAction::Check { file, json } => {
-                let findings = inspect_store(&file)?;
+            DbAction::Check { store, json } => {
+                let findings = address(&store)?.inspect()?;
                 if json {
                     print(&as_json(&findings).to_string())?;
                 } else {
@@ -96,10 +98,10 @@ impl Db {
                     ExitStatus::Unmet
                 })
             }
-            DbAction::Dump { file } => {
+            DbAction::Dump { store } => {
                 listen_for_interrupt();
                 let mut printed = Ok(());
-                dump_store(&file, |row| {
+                address(&store)?.dump(|row| {
                     printed = print(&line_of(&row).to_string());
                     printed.is_ok() && !is_interrupted()
                 })?;
@@ -110,6 +112,43 @@ impl Db {
                     ExitStatus::Done
                 })
             }
+        }
+    }
+}
+
+fn address(store: &Path) -> Result<StoreAddress, Failure> {
+    match store.to_str() {
+        Some(address) => StoreAddress::of(address, "throng db"),
+        None => Ok(StoreAddress::File(store.to_owned())),
+    }
+}
+
+impl StoreAddress {
+    /// The name of the store, and the versions of its tables before and after.
+    fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
+        match self {
+            Self::File(path) => {
+                let (before, now) = migrate_store(path)?;
+                Ok((path.display().to_string(), before, now))
+            }
+            #[cfg(feature = "postgres")]
+            Self::Server(source) => source.migrate(),
+        }
+    }
+
+    fn inspect(&self) -> Result<StoreFindings, StoreError> {
+        match self {
+            Self::File(path) => inspect_store(path),
+            #[cfg(feature = "postgres")]
+            Self::Server(source) => source.inspect(),
+        }
+    }
+
+    fn dump(&self, show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
+        match self {
+            Self::File(path) => dump_store(path, show),
+            #[cfg(feature = "postgres")]
+            Self::Server(source) => source.dump(show),
         }
     }
 }

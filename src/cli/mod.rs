@@ -9,20 +9,28 @@
 //! |---|---|
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
+//! | `client.rs` | `throng client`: synthetic players from another process |
 //! | `color.rs` | what is broken, in red on a terminal |
 //! | `db.rs` | `throng db`: a store of players, for its operator |
 //! | `escape.rs` | names from outside, made fit to be shown |
+//! | `failure.rs` | the one way in which errors are shown |
 //! | `image.rs` | pictures |
+//! | `machine.rs` | what figures were measured on, and when |
 //! | `manual.rs` | `throng completions`, `throng man` |
 //! | `map/` | `throng map`: info, convert, prepare, render, generate |
+//! | `mishaps.rs` | what befalls synthetic players of another process |
 //! | `outputs.rs` | the files that a run writes, and which they may not be |
+//! | `page/` | pages that show what a run or a bench found |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
 //! | `picture/` | maps with marks and a legend |
-//! | `report.rs` | the one way in which errors are shown |
-//! | `run.rs` | `throng run`: plays a scenario |
+//! | `report/` | `throng report`: what a run or a bench found as a page, and two of them side by side |
+//! | `run/` | `throng run`: plays a scenario |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
+//! | `serve.rs` | `throng serve`: a scenario to which players come over the network |
 //! | `set.rs` | values for parameters of scenarios |
 //! | `store.rs` | the store that a run keeps its players in |
+//! | `token.rs` | `throng token`: keys, and tokens by which players connect |
+//! | `truth.rs` | what a client holds beside what the server holds |
 //! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
 //!
 //! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
@@ -32,22 +40,30 @@
 
 mod bench;
 mod check;
+mod client;
 mod color;
 mod db;
 mod escape;
+mod failure;
 mod image;
+mod machine;
 mod manual;
 mod map;
 mod memory_table;
+mod mishaps;
 mod outputs;
+mod page;
 mod path;
 mod picture;
 mod report;
 mod run;
 mod scenario;
+mod serve;
 mod set;
 mod store;
 mod terminal;
+mod token;
+mod truth;
 
 use std::process::ExitCode;
 
@@ -57,8 +73,8 @@ use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
-use report::no_color;
-pub use report::{Failure, Printer};
+use failure::no_color;
+pub use failure::{Failure, Printer};
 pub use terminal::ExitStatus;
 use terminal::{
     WIDTH, cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress,
@@ -103,6 +119,8 @@ enum Command {
     Run(run::Run),
     /// Measure systems, and the whole tick, under synthetic load
     Bench(bench::Bench),
+    /// Show what a run or a bench found as a page, or two of them side by side
+    Report(report::ReportCommand),
     /// Validate scenarios and maps without running them
     Check(check::Check),
     /// Show, convert or render a map
@@ -111,6 +129,12 @@ enum Command {
     Path(path::Paths),
     /// Bring a store of players up to date, check it, print it
     Db(db::Db),
+    /// Play a scenario in real time, to which players come over UDP
+    Serve(Box<serve::Serve>),
+    /// Come to a server as synthetic players, who walk and lose packets
+    Client(Box<client::Client>),
+    /// Make a key, or a token by which a player connects
+    Token(token::TokenCommand),
     /// List, show or begin scenarios
     Scenario(scenario::Scenarios),
     /// Print what a shell needs to complete arguments: bash, zsh, fish, …
@@ -125,6 +149,7 @@ const AFTER_HELP: &str = "Examples:
   throng run town --picture town.png
   throng check my.ron maps/*.tmap
   throng bench nav --quick
+  throng report before.json after.json
 
 Exit codes: 0 done and every expectation holds, 1 one does not, 2 bad input,
 130 or 143 interrupted.";
@@ -157,10 +182,14 @@ pub fn main() -> ExitCode {
     let outcome = match arguments.command {
         Some(Command::Run(run)) => run.run(arguments.output.quiet),
         Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
+        Some(Command::Report(report)) => report.run(),
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
         Some(Command::Map(map)) => map.run(arguments.output.quiet),
         Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
         Some(Command::Db(db)) => db.run(),
+        Some(Command::Serve(serve)) => serve.run(arguments.output.quiet),
+        Some(Command::Client(client)) => client.run(arguments.output.quiet),
+        Some(Command::Token(token)) => token.run(),
         Some(Command::Scenario(scenarios)) => scenarios.run(),
         Some(Command::Completions(completions)) => completions.run(Arguments::command()),
         Some(Command::Man(man)) => man.run(Arguments::command()),

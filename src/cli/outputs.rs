@@ -53,6 +53,21 @@ pub(super) fn check_output(output: &Path, inputs: &[&Path]) -> Result<(), Failur
     check_outputs(&inputs, &[output])
 }
 
+/// Checks that a page is called one.
+///
+/// # Errors
+/// With the name.
+pub(super) fn check_page(path: &Path) -> Result<(), Failure> {
+    let extension = path.extension();
+    if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("html")) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "--report: expected a page FILE.html, found {}",
+        path.display()
+    )))
+}
+
 /// A file for an output, and what writes to it. What is in it stays until it is [emptied](empty), before the first byte is
 /// written: so that nothing is lost for a run that does not begin.
 pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), Failure> {

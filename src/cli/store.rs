@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -116,35 +116,55 @@ impl RunStore {
     }
 }
 
-fn is_postgres(url: &str) -> bool {
-    url.starts_with("postgres:") || url.starts_with("postgresql:")
+fn is_postgres(address: &str) -> bool {
+    address.starts_with("postgres:") || address.starts_with("postgresql:")
+}
+
+/// Where a store is.
+#[derive(Debug)]
+pub(super) enum StoreAddress {
+    /// In a file.
+    File(PathBuf),
+    /// On a server.
+    #[cfg(feature = "postgres")]
+    Server(crate::directory::PostgresSource),
+}
+
+impl StoreAddress {
+    /// What an address means that the command line has under this name.
+    pub(super) fn of(address: &str, name: &str) -> Result<Self, Failure> {
+        if is_postgres(address) {
+            server(address, name)
+        } else {
+            Ok(Self::File(PathBuf::from(path_of(address))))
+        }
+    }
 }
 
 #[cfg(feature = "postgres")]
-fn postgres(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
-    Ok(Box::new(crate::directory::PostgresSource::new(url)))
+fn server(address: &str, _name: &str) -> Result<StoreAddress, Failure> {
+    let source = crate::directory::PostgresSource::new(address);
+    Ok(StoreAddress::Server(source))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn postgres(_url: &str) -> Result<Box<dyn StoreSource>, Failure> {
-    Err(Failure::new(
-        "--store: expected a file, found a Postgres server: this program was built without the feature `postgres` \
-         (cargo build --release --features postgres)",
-    ))
+fn server(_address: &str, name: &str) -> Result<StoreAddress, Failure> {
+    Err(Failure::new(format!(
+        "{name}: expected a file, found a Postgres server: this program was built without the feature `postgres` \
+         (cargo build --release --features postgres)"
+    )))
 }
 
 /// The store of an address.
 fn source_of(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
-    if is_postgres(url) {
-        return postgres(url);
-    }
-    let path = path_of(url);
-    if path == ":memory:" {
-        return Err(Failure::new(
+    match StoreAddress::of(url, "--store")? {
+        StoreAddress::File(path) if path == Path::new(":memory:") => Err(Failure::new(
             "--store: expected a file, found `:memory:`, which nobody could read afterwards",
-        ));
+        )),
+        StoreAddress::File(path) => Ok(Box::new(SqliteSource::new(path))),
+        #[cfg(feature = "postgres")]
+        StoreAddress::Server(source) => Ok(Box::new(source)),
     }
-    Ok(Box::new(SqliteSource::new(path)))
 }
 
 fn path_of(url: &str) -> &str {
@@ -177,9 +197,16 @@ mod tests {
         for url in ["a.db", "sqlite:a.db"] {
             assert!(format!("{:?}", source_of(url).unwrap()).contains("\"a.db\""));
         }
-        let told = source_of("postgres://a:hidden@localhost/a");
+        let url = "postgres://a:hidden@localhost/a";
+        let told = source_of(url);
         assert_eq!(told.is_ok(), cfg!(feature = "postgres"));
         assert!(!format!("{told:?}").contains("hidden"));
+        let told = format!("{:?}", StoreAddress::of(url, "throng db"));
+        assert!(!told.contains("hidden"));
+        assert_eq!(
+            told.contains("--features postgres"),
+            cfg!(not(feature = "postgres"))
+        );
         assert!(source_of(":memory:").is_err());
     }
 }

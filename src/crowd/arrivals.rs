@@ -29,6 +29,7 @@ use crate::matchmaking::{
     AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
     MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
 };
+use crate::memory::{MemoryAppExt, MemoryUse, each};
 use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
 use crate::world::PartyId;
 
@@ -65,6 +66,7 @@ impl Plugin for ArrivalsPlugin {
             return;
         }
         app.init_resource::<Arrivals>()
+            .count_memory::<Arrivals>("crowd")
             .add_systems(
                 FixedUpdate,
                 (
@@ -376,6 +378,16 @@ pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), 
     world
         .get_resource_or_init::<Arrivals>()
         .cancel_oldest(mode, parties)
+}
+
+impl MemoryUse for Arrivals {
+    fn heap_bytes(&self) -> usize {
+        let returning = self.flows.iter().map(|flow| {
+            let tickets = flow.returning.iter().map(|(_, ticket)| ticket);
+            flow.returning.heap_bytes() + each(tickets)
+        });
+        returning.sum::<usize>() + self.flows.heap_bytes() + self.rested_at.heap_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -42,6 +42,19 @@ const SIDE_TILES_MAX: u32 = 16_384;
 /// The seed of the town.
 const TOWN_SEED: u64 = 1;
 
+/// The side of the square in which a crowd stands that stands all in one, metres: four cells of interest.
+pub const LOAD_SQUARE_M: f32 = 100.0;
+
+/// How a load stands in its town.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadLayout {
+    /// All over it, as busy everywhere.
+    #[default]
+    Spread,
+    /// All in one square of [`LOAD_SQUARE_M`] in its middle, where they walk about: everybody could see everybody.
+    Square,
+}
+
 /// Why there is no such load.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -75,6 +88,18 @@ pub const fn load_npcs(players: u32) -> u32 {
 /// # Errors
 /// [`LoadError`].
 pub fn add_load(world: &mut World, players: u32) -> Result<Entity, LoadError> {
+    add_load_as(world, players, LoadLayout::Spread)
+}
+
+/// The same, with the crowd standing as it is told to.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn add_load_as(
+    world: &mut World,
+    players: u32,
+    layout: LoadLayout,
+) -> Result<Entity, LoadError> {
     if players > LOAD_PLAYERS_MAX {
         return Err(LoadError::Players(players));
     }
@@ -109,19 +134,36 @@ pub fn add_load(world: &mut World, players: u32) -> Result<Entity, LoadError> {
         },
         map,
     )?;
-    for spec in crowds(world, scene, players, size_m) {
+    for spec in crowds(world, scene, players, (size_m, layout)) {
         add_crowd(world, spec)?;
     }
     Ok(scene)
 }
 
-fn crowds(world: &World, scene: Entity, players: u32, size_m: Vec2) -> [CrowdSpec; 5] {
+fn crowds(
+    world: &World,
+    scene: Entity,
+    players: u32,
+    (size_m, layout): (Vec2, LoadLayout),
+) -> [CrowdSpec; 5] {
     let kinds = world.resource::<ObjectKinds>();
     let kind = |name: &str| kinds.find(name).unwrap_or_default();
     let (player, npc): (KindId, KindId) = (kind("player"), kind("npc"));
-    let everywhere = CrowdArea::Rect {
-        min: Vec2::ZERO,
-        max: size_m,
+    let (everywhere, walk_m) = match layout {
+        LoadLayout::Spread => (
+            CrowdArea::Rect {
+                min: Vec2::ZERO,
+                max: size_m,
+            },
+            200.0,
+        ),
+        LoadLayout::Square => (
+            CrowdArea::Rect {
+                min: (size_m - LOAD_SQUARE_M) / 2.0,
+                max: (size_m + LOAD_SQUARE_M) / 2.0,
+            },
+            20.0,
+        ),
     };
     let square = CrowdArea::Ring {
         center: size_m / 2.0,
@@ -146,7 +188,7 @@ fn crowds(world: &World, scene: Entity, players: u32, size_m: Vec2) -> [CrowdSpe
         of_players(
             "walking",
             players - 2 * tenth,
-            Wander { radius_m: 200.0 }.into(),
+            Wander { radius_m: walk_m }.into(),
         ),
         of_players("gathering", tenth, Gather { at: square }.into()),
         of_players("pottering", tenth - idle, Wander { radius_m: 20.0 }.into()),
@@ -225,6 +267,25 @@ mod tests {
             0,
             "the sink counts, and no mirror decodes"
         );
+    }
+
+    #[test]
+    fn a_crowd_in_one_square_stays_there_and_sees_more_of_itself() {
+        let links = [LoadLayout::Spread, LoadLayout::Square].map(|layout| {
+            let mut server = TestServer::builder().build();
+            add_load_as(server.world_mut(), 60, layout).unwrap();
+            server.step(LOAD_WARM_UP_TICKS);
+            let world = server.world_mut();
+            let census = load_census(world);
+            assert_eq!(census.players, 60);
+            let mut players = world.query_filtered::<&Position, With<Viewer>>();
+            // As far as one walks since he came in.
+            let near = |at: Vec2| (at - 500.0).abs().max_element() <= LOAD_SQUARE_M / 2.0 + 36.0;
+            let all_near = players.iter(world).all(|position| near(position.0));
+            assert_eq!(all_near, layout == LoadLayout::Square);
+            census.links
+        });
+        assert!(links[1] > 5 * links[0], "{links:?}");
     }
 
     #[test]

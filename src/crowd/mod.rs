@@ -79,8 +79,8 @@ pub use line::{LINE_MS_MAX, LineSpec};
 pub use links::{ban_some, client_of, kick_some, log_in_again, lose_links};
 #[cfg(any(test, feature = "bench"))]
 pub use load::{
-    LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, add_load, load_census, load_npcs,
-    load_side_tiles,
+    LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, LoadLayout,
+    add_load, add_load_as, load_census, load_npcs, load_side_tiles,
 };
 pub use own_attributes::{
     OWN_ATTRIBUTES_MAX, OwnAttributeAppExt, OwnAttributeSpec, OwnAttributeTable,

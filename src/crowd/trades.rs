@@ -4,6 +4,8 @@
 //! whoever reads a store can tell what must be in it: of each player that is there as many coins, and exactly its wares,
 //! whoever has them now.
 
+use std::collections::BTreeMap;
+
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use rand::RngExt;
@@ -12,7 +14,8 @@ use rand_pcg::Pcg64Mcg;
 use super::crowds::{Crowds, Member};
 use super::plugin::{CrowdPlugin, CrowdSystems};
 use crate::directory::{Directory, DirectoryPlugin, PlayerLoaded, PlayerRecord, Transfer};
-use crate::sim::{self, RandomStreams, SimSystems, StateHasher};
+use crate::memory::{MemoryAppExt, MemoryUse, each};
+use crate::sim::{self, HashAppExt, RandomStreams, SimSystems, StateHasher};
 use crate::sync::{AttributeSpec, Audience, ReplicateAppExt};
 use crate::wire::{Encoding, Value};
 use crate::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
@@ -111,13 +114,23 @@ impl Plugin for TradePlugin {
         if let Err(error) = registered {
             tracing::error!(%error, "what players have is not kept");
         }
-        app.hash_component::<Belongings>("belongings").add_systems(
-            FixedUpdate,
-            (hand_out, deal)
-                .chain()
-                .after(CrowdSystems)
-                .in_set(SimSystems::Think),
-        );
+        app.init_resource::<LeftBelongings>()
+            .count_memory::<LeftBelongings>("crowd")
+            .add_observer(lay_aside)
+            .hash_component::<Belongings>("belongings")
+            .hash_part("belongings_left", |world, hasher| {
+                for (player, left) in &world.resource::<LeftBelongings>().0 {
+                    hasher.write_u64(player.0);
+                    left.hash(hasher);
+                }
+            })
+            .add_systems(
+                FixedUpdate,
+                (hand_out, deal)
+                    .chain()
+                    .after(CrowdSystems)
+                    .in_set(SimSystems::Think),
+            );
     }
 
     fn finish(&self, app: &mut App) {
@@ -125,17 +138,51 @@ impl Plugin for TradePlugin {
     }
 }
 
-/// Gives players that came what they have.
+/// What players have who are here and have no object: they watch, say, and are given another one later.
+#[derive(Resource, Clone, Debug, Default)]
+struct LeftBelongings(BTreeMap<PlayerId, Belongings>);
+
+impl MemoryUse for LeftBelongings {
+    fn heap_bytes(&self) -> usize {
+        let wares = self.0.values().map(|left| &left.wares);
+        let wares = wares.map(|wares| wares.heap_bytes() + each(wares));
+        wares.sum::<usize>() + self.0.heap_bytes()
+    }
+}
+
+/// Keeps what a player has whose object goes, for its next one.
+fn lay_aside(
+    gone: On<Remove<Belongings>>,
+    owners: Query<(&PlayerId, &Belongings)>,
+    directory: Res<Directory>,
+    mut left: ResMut<LeftBelongings>,
+) {
+    if let Ok((&player, belongings)) = owners.get(gone.entity)
+        && directory.is_live(player)
+    {
+        left.0.insert(player, belongings.clone());
+    }
+}
+
+/// Gives players that came what they have, and those who have a new object what their old one had.
 fn hand_out(
     mut loaded: MessageReader<PlayerLoaded>,
-    players: Res<Players>,
+    (players, directory): (Res<Players>, Res<Directory>),
+    mut left: ResMut<LeftBelongings>,
     mut commands: Commands,
 ) {
+    // What was laid aside of a player who left is older than its record.
+    left.0.retain(|&player, _| directory.is_live(player));
     for PlayerLoaded { record, .. } in loaded.read() {
-        if let Some(entity) = players.entity(record.player) {
-            commands.entity(entity).try_insert(Belongings::of(record));
-        }
+        left.0.insert(record.player, Belongings::of(record));
     }
+    left.0.retain(|&player, belongings| {
+        let Some(entity) = players.entity(player) else {
+            return true;
+        };
+        commands.entity(entity).try_insert(belongings.clone());
+        false
+    });
 }
 
 /// Pairs of players deal.

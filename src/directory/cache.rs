@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{DirectoryError, StoreError};
 use super::record::PlayerRecord;
 use super::store::LookedUp;
+use crate::memory::{MemoryUse, each};
 use crate::world::PlayerId;
 
 /// Limits and times of a [`PlayerCache`].
@@ -475,6 +476,25 @@ impl PlayerCache {
             let awaited = &self.awaited;
             self.queue.retain(|player| awaited.contains_key(player));
         }
+    }
+}
+
+impl MemoryUse for PlayerCache {
+    /// A record that is shared with an answer or another server's cache counts here. Of the list of entries only what is in use
+    /// is known: it grows by doubling, and three quarters are taken to be.
+    fn heap_bytes(&self) -> usize {
+        let used = self.entries.memory_used();
+        let records = self
+            .entries
+            .iter()
+            .filter_map(|(_, entry)| entry.record.as_deref());
+        let records = records.map(|record| size_of::<PlayerRecord>() + record.heap_bytes());
+        records.sum::<usize>()
+            + used.map
+            + used.entries * 4 / 3
+            + each(self.awaited.values().map(|awaited| &awaited.looks))
+            + self.awaited.heap_bytes()
+            + self.queue.heap_bytes()
     }
 }
 

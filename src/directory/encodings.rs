@@ -32,7 +32,6 @@ pub(super) fn check_known(
 }
 
 /// The encoding of a name.
-#[cfg(feature = "sqlite")]
 pub(super) fn encoding_of(name: &str) -> Option<Encoding> {
     Some(match name {
         "u8" => Encoding::U8,
@@ -50,7 +49,7 @@ pub(super) fn encoding_of(name: &str) -> Option<Encoding> {
     })
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::PlayerRecord;
 use super::store::LookedUp;
+use crate::memory::{MemoryUse, each};
 use crate::world::PlayerId;
 
 /// Limits of what goes between servers.
@@ -234,6 +235,16 @@ impl Followers {
         for (server, records) in to_one {
             tell(Some(&server), records);
         }
+    }
+}
+
+impl MemoryUse for Followers {
+    fn heap_bytes(&self) -> usize {
+        each(self.by_player.values())
+            + self.by_player.heap_bytes()
+            + self.revisions.heap_bytes()
+            + self.due.heap_bytes()
+            + self.asked.heap_bytes()
     }
 }
 

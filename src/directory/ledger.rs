@@ -28,6 +28,7 @@ use super::record::PlayerRecord;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimTerms, Claimed, SaveOutcome};
 use super::supervisor::{StoreOrder, StoreReport};
+use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 
 /// Players in one claim, at most.
@@ -516,5 +517,22 @@ impl Ledger {
             self.give_back(player);
             tell(LedgerEvent::Expired(player));
         }
+    }
+}
+
+impl MemoryUse for Ledger {
+    /// With what is being saved, which the store's thread shares.
+    fn heap_bytes(&self) -> usize {
+        let saving = self.saving.iter();
+        let saving = saving.map(|batch| size_of::<SaveBatch>() + batch.heap_bytes());
+        saving.sum::<usize>()
+            + self
+                .renewing
+                .as_ref()
+                .map_or(0, |(leases, _)| leases.heap_bytes())
+            + self.holds.heap_bytes()
+            + self.waiting.heap_bytes()
+            + self.asked.heap_bytes()
+            + self.unsaved.heap_bytes()
     }
 }

@@ -17,7 +17,7 @@
 //! | `cache` | what is known here of players elsewhere (feature `lookups`) |
 //! | `peers`, `followers` | what goes between servers, and who is told what (feature `lookups`) |
 //! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
-//! | `encodings` | the names of encodings in both |
+//! | `encodings`, `findings` | the names of encodings in both; what both tell their operators |
 //! | `error` | what can go wrong |
 //! | `plugin/` | all that in the tick |
 //!
@@ -38,6 +38,8 @@ pub mod conformance;
 mod encodings;
 mod error;
 mod faulty_store;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod findings;
 #[cfg(feature = "lookups")]
 mod followers;
 #[cfg(test)]
@@ -65,6 +67,8 @@ mod supervisor;
 pub use cache::{CacheSettings, CacheStats, KnownPlayer, PlayerCache};
 pub use error::{DirectoryError, StoreError, StoreFault};
 pub use faulty_store::{FaultShares, FaultySource};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use findings::{ShownValue, StoreFindings, StoredRow};
 #[cfg(feature = "lookups")]
 pub use followers::{PeerSettings, PeerStats};
 pub use lease::{LeaseClaim, LeaseRefused, LeaseState, ServerId};
@@ -84,10 +88,7 @@ pub use record::{PlayerRecord, StoredAttribute};
 pub use save_batch::{PlayerSave, SaveBatch};
 pub use spoilt_records::check_spoilt_records;
 #[cfg(feature = "sqlite")]
-pub use sqlite::{
-    ShownValue, SqliteSource, SqliteStore, StoreFindings, StoredRow, dump_store, inspect_store,
-    migrate_store,
-};
+pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};
 pub use store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
 pub use store_thread::StoreThread;
 pub use supervisor::{StoreOrder, StoreReport, StoreSupervisor};

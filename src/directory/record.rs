@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::memory::{MemoryUse, each};
 use crate::wire::{Encoding, Value};
 use crate::world::PlayerId;
 
@@ -71,5 +72,11 @@ impl PlayerRecord {
                 None => self.values.remove(&id),
             };
         }
+    }
+}
+
+impl MemoryUse for PlayerRecord {
+    fn heap_bytes(&self) -> usize {
+        each(self.values.values()) + self.values.heap_bytes()
     }
 }

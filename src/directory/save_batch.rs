@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 
+use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 
 /// The length that stands for an attribute that is no more.
@@ -282,6 +283,15 @@ fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
         let is_removed = first[2..4] == REMOVED.to_le_bytes();
         Some((id, (!is_removed).then_some(&first[HEAD_BYTES..])))
     })
+}
+
+impl MemoryUse for SaveBatch {
+    fn heap_bytes(&self) -> usize {
+        self.saves.heap_bytes()
+            + self.places.heap_bytes()
+            + self.bytes.heap_bytes()
+            + self.releases.heap_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 //! | `SendMode`, send intervals | [`Cadence`](crate::sync::Cadence), and tiers of motion by distance |
 //! | server and client events | [`Announce`](crate::sync::Announce) out; [`ClientMessage`](crate::wire::ClientMessage) in |
 //! | entity mapping | an object has an id and a generation in its scene, the same for everybody |
-//! | interpolation, prediction | the mirror reckons motion on; prediction of the own object is to come |
-//! | a transport that is built in | the [`TransportHandle`](crate::session::TransportHandle) in, a [`Sink`](crate::outbox::Sink) out; a reliable transport is to come |
+//! | interpolation, prediction | the mirror reckons motion on; a [`Predictor`](crate::sync::Predictor) walks the own object ahead of the server |
+//! | a transport that is built in | `net::listen` with the feature `net`: UDP, sealed, by token; your own with a [`TransportHandle`](crate::session::TransportHandle) in and a [`Sink`](crate::outbox::Sink) out |
 //! | any component of any entity | attributes of objects: numbers, or up to 255 bytes, by an [`Encoding`](crate::wire::Encoding) |
 //!
 //! What you gain: caps, priorities and byte budgets that hold in a crowd; the same state on any number of threads; scenarios

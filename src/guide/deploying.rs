@@ -24,9 +24,10 @@
 //! * **How large a machine**: `throng bench tick --players N` on it, then your own scenario with your own counts. Believe p99,
 //!   not the mean, and leave half of the tick free.
 //! * **Bounds**: every queue has a limit, a policy at it and a counter. Raise a limit only with the counter in sight.
-//! * **Lines**: [`Sink`](crate::outbox::Sink) is the way out; the crate has one for bare UDP. The way in is the
-//!   [`TransportHandle`](crate::session::TransportHandle); its [page](crate::session::transport) has the contract. A transport
-//!   with acknowledgements is to come.
+//! * **Lines**: with the feature `net` the server listens on UDP by `net::listen`, and lets in who has a token that your login
+//!   service made with the same key; `throng serve` does so for a scenario, and `throng client` tries it over links that lose
+//!   packets. Other transports plug in as it does: [`Sink`](crate::outbox::Sink) is the way out, the
+//!   [`TransportHandle`](crate::session::TransportHandle) the way in; its [page](crate::session::transport) has the contract.
 //! * **Overload**: a server in real time watches what its ticks cost. At a mean of 80 % of the tick it tells clients of the same
 //!   objects less often, at 90 % enters and paths wait, at 95 % logins stand in the line, and at 100 % time slows down, to a
 //!   quarter at most, which clients are told. A step up takes at least a second, one down five; each is left again below 50, 60,

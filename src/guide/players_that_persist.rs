@@ -80,6 +80,8 @@
 //! * **When it is saved**: every [`save_every_ticks`](crate::sync::SyncSettings::save_every_ticks), when the object goes, and
 //!   at once after a [`Transfer`](crate::directory::Transfer). All saves of a tick are one transaction;
 //!   [`PlayersSaved`](crate::directory::PlayersSaved) says which tick is on disk.
+//! * **What is taken from a player** is taken from the store, too: when a component that its object has is removed. What a game
+//!   never gave the object stays in the store, so that whoever spawns it without one of its components has erased nothing.
 //! * **Dealing**: change the components of both players, and write a [`Transfer`](crate::directory::Transfer) in the same tick.
 //!   Both are saved in one transaction or neither is, whenever the process is killed.
 //! * **One server at a time**: a player is live under a lease. Who is live elsewhere is refused
@@ -103,5 +105,5 @@
 //! * **Limits of this version**: a run that is not in real time counts its leases in simulated time, so have no other server
 //!   beside it.
 //! * **For operators**: `throng run --store players.db`, `throng db check|dump|migrate players.db`, and `sqlite3`. On a Postgres
-//!   server the tables are in the schema `throng`, made and brought up to date when a server opens it; `psql` shows them, and
-//!   its backups are theirs. The line to it is not encrypted: have it beside the server, or a tunnel between.
+//!   server the tables are in the schema `throng`, made and brought up to date when a server opens it; `throng db` takes its
+//!   address in place of the file, `psql` shows them, and its backups are theirs. The line to it is not encrypted: have it beside the server, or a tunnel between.

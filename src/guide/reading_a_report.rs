@@ -26,6 +26,20 @@
 //! `--json` has every figure, under the names that `Counter` expectations use; `--events` every event a line; `--hashes` the
 //! state after each tick, with which the first differing tick of two runs is found by `cmp`.
 //!
+//! # The page of a run
+//!
+//! `--report FILE.html` writes a page that needs nothing else. From the top: expectations with the room that they leave; everything over
+//! simulated time, on one axis, with the cues of the script as dotted lines; ticks by their time; the slowest ticks and what
+//! was unusual in each; where the crowd stood; what clients were sent; every figure, and the words that run it again. The first
+//! second is shaded, and in no figure of time. A long run has many ticks a point: their mean by set, their median, and the
+//! longest of them. `--csv FILE` has every tick in a line of its own.
+//!
+//! Look first at the slowest ticks. A set that took many times its median beside a count that is many times its mean names the
+//! cause; where nothing that is counted was unusual, play it again: other work of the machine hits another tick then.
+//!
+//! `throng report A.json B.json` sets two runs side by side, the largest move first. With the same state hash what was
+//! simulated is the same, and only times can differ.
+//!
 //! # What befell clients
 //!
 //! `--json` has it under `sessions`, and expectations by these names. Scripts make it happen.
@@ -53,6 +67,8 @@
 //! | ratio | how many times as much the reference took in the same run: above 1, throng is better |
 //! | `baseline:` | the figure of the run that `--baseline` names, and how much more or less it is now, at its best repeat, too |
 //! | within the spread | a change no larger than the repeats of one of the two runs lie apart: measure again before you believe it |
+//! | `growth of …` | the exponent by which a time grows over the sizes that were measured: 1 is in proportion, 2 with the square |
+//! | `square …` | the same crowd all in one square of 100 m, where everybody could see everybody: no target is set for it |
 //! | `ok`, `MISSED` | with `--judge`: a target of the machine that it was set on |
 //!
 //! In `--json` a row's `ratio`, `baseline_ratio` and `baseline_best_ratio` go the same way: above 1, throng is better, or is

@@ -1,6 +1,7 @@
 //! Who plays on which side of a match, and what a side lacks when somebody leaves.
 
 use crate::matchmaking::{Backfill, ModeId, ROLES, Ticket, TicketParty, TicketPlayer};
+use crate::memory::{MemoryUse, each};
 
 /// Both sides of a match, as the parties that they are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +187,13 @@ impl Lineup {
             feed(u64::from(self.first.skill as u32) << 32 | u64::from(self.first.level));
             feed(u64::from(self.first.regions));
         }
+    }
+}
+
+impl MemoryUse for Lineup {
+    fn heap_bytes(&self) -> usize {
+        let sides = self.sides.iter();
+        sides.map(|side| side.heap_bytes() + each(side)).sum()
     }
 }
 

@@ -26,6 +26,7 @@ pub use messages::{
 pub use play::{end_instance, leave_instance};
 
 use crate::matchmaking::MatchmakingPlugin;
+use crate::memory::MemoryAppExt;
 use crate::sim::{self, HashAppExt, SimSystems};
 use crate::world::WorldPlugin;
 
@@ -61,6 +62,13 @@ impl Plugin for InstancePlugin {
             .add_message::<PlayerSeatedElsewhere>()
             .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
+            .count_memory::<Instances>("instance")
+            .count_message_memory::<PlayerEntered>("instance")
+            .count_message_memory::<PlayerReturned>("instance")
+            .count_message_memory::<MemberLeft>("instance")
+            .count_message_memory::<InstanceOpened>("instance")
+            .count_message_memory::<InstanceRefused>("instance")
+            .count_message_memory::<InstanceEnded>("instance")
             .add_systems(PostStartup, play::tell_unknown_modes)
             .add_systems(
                 FixedUpdate,

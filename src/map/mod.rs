@@ -42,12 +42,14 @@ mod io;
 mod line;
 mod nearest;
 mod parts;
+#[cfg(feature = "server")]
 mod plugin;
 mod rect;
 mod regions;
 mod tiles;
 
 pub use bit_plane::BitPlane;
+#[cfg(feature = "server")]
 pub(crate) use bit_plane::transpose_block;
 pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, SourcePlace};
@@ -57,7 +59,9 @@ pub use generate::{
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
 pub use parts::MapPart;
+#[cfg(feature = "server")]
 pub(crate) use plugin::settle_share;
+#[cfg(feature = "server")]
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use rect::{SIDE_MAX, TILES_MAX, TileRect};
 pub use regions::RegionId;

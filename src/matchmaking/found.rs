@@ -4,6 +4,7 @@
 
 use super::quality::Quality;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
+use crate::memory::{MemoryUse, each};
 
 /// Two groups that are to fight each other.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,5 +72,13 @@ impl MatchWriter<'_> {
             spectators,
         });
         *self.next_match += 1;
+    }
+}
+
+impl MemoryUse for Match {
+    fn heap_bytes(&self) -> usize {
+        let groups = self.groups.iter();
+        let groups = groups.map(|group| group.heap_bytes() + each(group));
+        groups.sum::<usize>() + self.spectators.heap_bytes()
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::ticket::{Ticket, TicketParty, TicketPlayer};
+use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
 
 /// Whose connection is lost, and what is kept for them.
@@ -90,5 +91,14 @@ impl HeldTickets {
             word(ticket.since_tick);
             ticket.members.iter().for_each(|member| member.digest(word));
         }
+    }
+}
+
+impl MemoryUse for HeldTickets {
+    fn heap_bytes(&self) -> usize {
+        each(self.held.values())
+            + self.lost.heap_bytes()
+            + self.held.heap_bytes()
+            + self.parties.heap_bytes()
     }
 }

@@ -27,6 +27,7 @@ use super::proposals::Proposals;
 use super::queue_mode::QueueMode;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+use crate::memory::{MemoryUse, each};
 
 /// The waiting parties of all modes.
 #[derive(Clone, Debug)]
@@ -487,5 +488,18 @@ impl Matcher {
         for player in &ticket.members {
             self.players.remove(player);
         }
+    }
+}
+
+impl MemoryUse for Matcher {
+    fn heap_bytes(&self) -> usize {
+        each(&self.names)
+            + each(&self.modes)
+            + self.names.heap_bytes()
+            + self.modes.heap_bytes()
+            + self.parties.heap_bytes()
+            + self.players.heap_bytes()
+            + self.proposals.heap_bytes()
+            + self.penalties.heap_bytes()
     }
 }

@@ -9,6 +9,7 @@ use super::queue_mode::QueueMode;
 use super::rooms::gather::Rooms;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
+use crate::memory::MemoryUse;
 
 /// A mode at work.
 #[derive(Clone, Debug)]
@@ -150,6 +151,15 @@ impl OpenMode {
         match self {
             Self::Groups(groups) => groups.digest(feed),
             Self::Rooms(rooms) => rooms.digest(feed),
+        }
+    }
+}
+
+impl MemoryUse for OpenMode {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Groups(groups) => size_of_val(&**groups) + groups.heap_bytes(),
+            Self::Rooms(rooms) => size_of_val(&**rooms) + rooms.heap_bytes(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use foldhash::fast::FixedState;
 
 use super::ticket::TicketPlayer;
+use crate::memory::MemoryUse;
 
 /// Players barred at a time; the one whose bar ends first makes room.
 pub const BARRED_MAX: usize = 1 << 20;
@@ -55,6 +56,12 @@ impl Penalties {
             feed(until_tick);
             player.digest(feed);
         }
+    }
+}
+
+impl MemoryUse for Penalties {
+    fn heap_bytes(&self) -> usize {
+        self.until.heap_bytes() + self.by_end.heap_bytes()
     }
 }
 

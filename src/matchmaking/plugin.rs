@@ -43,6 +43,7 @@ use super::open_mode::OpenMode;
 use super::pack::backfill::Backfill;
 use super::queue_mode::QueueMode;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{LinkLost, LoggedOut, Resumed};
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 use crate::world::Players;
@@ -82,6 +83,13 @@ impl Plugin for MatchmakingPlugin {
             .add_message::<TicketExpired>()
             .add_message::<MatchProposed>()
             .add_message::<MatchFormed>()
+            .count_memory::<Matchmaker>("matchmaking")
+            .count_memory::<TicketsOnHold>("matchmaking")
+            .count_message_memory::<QueueRequest>("matchmaking")
+            .count_message_memory::<TicketQueued>("matchmaking")
+            .count_message_memory::<TicketExpired>("matchmaking")
+            .count_message_memory::<MatchProposed>("matchmaking")
+            .count_message_memory::<MatchFormed>("matchmaking")
             .add_observer(queue_party)
             .add_observer(cancel_party)
             .add_systems(Startup, open_modes)
@@ -589,4 +597,16 @@ fn objects_of(players: Option<&Players>, tickets: &[Ticket]) -> Vec<Entity> {
     let members = tickets.iter().flat_map(|ticket| &ticket.members);
     let real = members.filter_map(|member| member.real());
     real.filter_map(|player| players?.entity(player)).collect()
+}
+
+impl MemoryUse for Matchmaker {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
+impl MemoryUse for TicketsOnHold {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
 }

@@ -9,6 +9,7 @@ use foldhash::fast::FixedState;
 
 use super::found::Match;
 use super::ticket::TicketPlayer;
+use crate::memory::MemoryUse;
 
 /// A match whose players are asked.
 #[derive(Clone, Debug)]
@@ -99,5 +100,13 @@ impl Proposals {
     /// All proposals, by match id.
     pub fn iter(&self) -> impl Iterator<Item = &Proposal> {
         self.open.values()
+    }
+}
+
+impl MemoryUse for Proposals {
+    fn heap_bytes(&self) -> usize {
+        let open = self.open.values();
+        let open = open.map(|open| open.found.heap_bytes() + open.missing.heap_bytes());
+        open.sum::<usize>() + self.open.heap_bytes() + self.watched.heap_bytes()
     }
 }

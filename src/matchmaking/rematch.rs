@@ -13,6 +13,7 @@ use foldhash::fast::FixedState;
 
 use super::found::Match;
 use super::ticket::{Ticket, TicketPlayer};
+use crate::memory::MemoryUse;
 
 /// Matches remembered of a player; the oldest makes room.
 pub const MATCHES_MAX: usize = 8;
@@ -135,6 +136,12 @@ impl Rematches {
                 feed(fought.id << 1 | u64::from(fought.side));
             }
         }
+    }
+}
+
+impl MemoryUse for Rematches {
+    fn heap_bytes(&self) -> usize {
+        self.players.heap_bytes() + self.order.heap_bytes()
     }
 }
 

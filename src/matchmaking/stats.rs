@@ -5,6 +5,7 @@
 
 use super::found::Match;
 use super::ticket::Ticket;
+use crate::memory::MemoryUse;
 
 /// What a mode has done since it was opened.
 #[derive(Clone, Debug, Default)]
@@ -159,6 +160,18 @@ fn greatest_of(class: usize) -> u64 {
     let shift = class / STEPS - 1;
     let top = class % STEPS + STEPS;
     (top << shift) | ((1 << shift) - 1)
+}
+
+impl MemoryUse for Distribution {
+    fn heap_bytes(&self) -> usize {
+        self.classes.heap_bytes()
+    }
+}
+
+impl MemoryUse for ModeStats {
+    fn heap_bytes(&self) -> usize {
+        self.power_gap.heap_bytes() + self.spread.heap_bytes() + self.wait_ticks.heap_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::memory::MemoryUse;
 use crate::world::{PartyId, PlayerId};
 
 /// The largest party: players.
@@ -489,6 +490,12 @@ pub enum TicketError {
         /// The player who asked for it.
         player: TicketPlayer,
     },
+}
+
+impl MemoryUse for Ticket {
+    fn heap_bytes(&self) -> usize {
+        self.wishes.as_deref().map_or(0, size_of_val)
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use tracing::debug;
 use self::follow::{follow, has_followers, hash_followers};
 use super::{Credit, Ground, MoveRules, PlayerStep, Refusal, WalkEnd, advance, step_m};
 use crate::map::{MapEdited, SceneMap, TileRect};
+use crate::memory::MemoryAppExt;
 use crate::nav::{NavPlugin, NavSystems, Navigator, Path, PathRequest, ask_again};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick, StateHasher, Workers};
 use crate::wire::{tick_millihertz, told_tick_s};
@@ -49,6 +50,8 @@ impl Plugin for MovementPlugin {
             .init_resource::<MovementStats>()
             .add_message::<Arrived>()
             .add_message::<MoveRefused>()
+            .count_message_memory::<Arrived>("movement")
+            .count_message_memory::<MoveRefused>("movement")
             .configure_sets(
                 FixedUpdate,
                 (Push, Players, Walkers, Rest, Follow)

@@ -48,8 +48,8 @@ pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use cost::{Cost, Steps, octile, to_tiles};
 pub use direction::Direction;
 pub use plugin::{
-    MapBuildStats, NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path, PathClass,
-    PathFailed, PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
+    BuildCameLate, MapBuildStats, NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path,
+    PathClass, PathFailed, PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
 };
 pub use prepared::{NavMap, PartRefused};
 pub use rule::Diagonal;

@@ -12,7 +12,7 @@
 //! | `navigator` | [`Navigator`]: what is kept from tick to tick |
 //! | `waiting` | a request in the queue |
 //! | `ground`, `maps`, `erosion` | what a path is searched on; what is prepared of it; the same for wide bodies |
-//! | `background` | work beside the ticks |
+//! | `background`, `late` | work beside the ticks; what is told of it when it comes late |
 //! | `job`, `groups`, `travels` | a search; those of a tick with one goal; those that take many ticks |
 //! | `answers` | where answers go |
 //! | `queue`, `answer`, `travel`, `broken` | the systems: taking requests in, answering the short and the long ones, asking again for paths that broke |
@@ -48,6 +48,7 @@ mod erosion;
 mod ground;
 mod groups;
 mod job;
+mod late;
 mod maps;
 mod navigator;
 mod queue;
@@ -59,6 +60,7 @@ mod travels;
 mod waiting;
 
 pub use broken::ask_again;
+pub use late::BuildCameLate;
 pub use navigator::Navigator;
 pub use request::{Path, PathClass, PathFailed, PathFailure, PathFound, PathRequest};
 pub use settings::NavSettings;
@@ -90,6 +92,7 @@ impl Plugin for NavPlugin {
             .count_message_memory::<PathFound>("nav")
             .add_message::<PathFound>()
             .add_message::<PathFailed>()
+            .add_message::<BuildCameLate>()
             .add_systems(FixedPreUpdate, finish_builds)
             .configure_sets(FixedUpdate, NavSystems::ClearStale.in_set(SimSystems::Move))
             .add_systems(
@@ -189,6 +192,7 @@ fn prepare_maps(
     scenes: Res<Scenes>,
     maps: Query<&SceneMap>,
     mut edits: Local<Vec<Edit>>,
+    mut late: MessageWriter<BuildCameLate>,
 ) {
     edits.clear();
     edits.extend(edited.read().map(Edit::from));
@@ -199,4 +203,5 @@ fn prepare_maps(
     let wait = is_waiting(&settings, &meter);
     let maps_of = &mut navigator.maps;
     maps_of.update(tick.0, wait, &settings, &mut edits, &maps);
+    late.write_batch(maps_of.late.drain(..));
 }

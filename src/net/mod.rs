@@ -1,5 +1,5 @@
-//! Reliable and unreliable messages over whatever carries packets and may lose them: no sockets, no clock, no ECS. Keys apart, with
-//! the feature `net`: who may connect, and packets that nobody else reads or makes.
+//! Reliable and unreliable messages over whatever carries packets and may lose them: no sockets, no clock, no ECS. Apart from that, with
+//! the feature `net`: who may connect, packets that nobody else reads or makes, and a server that listens on UDP.
 //!
 //! ```text
 //! push ─▶ four ordered byte streams ┐ flush, once a tick: one packet,          receive ┌─▶ messages of each stream, in order
@@ -18,6 +18,11 @@
 //! | `bucket` | how much may be sent |
 //! | `mtu` | how long packets may be |
 //! | `token`, `handshake`, `seal` | who may connect, from where; sealed packets: netcode 1.02 |
+//! | `connection`, `client` | a connection at the server's end, and at the client's: sealing and endpoint together |
+//! | `path` | a client that speaks from another address than before |
+//! | `udp` | sockets and threads |
+//! | `plugin` | a server's world that listens |
+//! | `rambler` | a synthetic player at the far end of a connection |
 //! | `link`, `workload` | a simulated link, and two endpoints over it, to test and measure with |
 //!
 //! Invariants: what is pushed to a stream comes out once and in its order, or the connection ends; an unreliable message comes
@@ -65,6 +70,10 @@
 
 mod acks;
 mod bucket;
+#[cfg(feature = "net")]
+mod client;
+#[cfg(all(feature = "net", feature = "server"))]
+mod connection;
 mod endpoint;
 #[cfg(feature = "net")]
 mod handshake;
@@ -72,6 +81,12 @@ mod handshake;
 pub mod link;
 mod mtu;
 mod packet;
+#[cfg(feature = "net")]
+mod path;
+#[cfg(all(feature = "net", feature = "server"))]
+mod plugin;
+#[cfg(any(test, feature = "bench"))]
+pub mod rambler;
 mod repeat;
 #[cfg(feature = "net")]
 mod seal;
@@ -81,15 +96,26 @@ mod tail;
 mod tests;
 #[cfg(feature = "net")]
 mod token;
+#[cfg(all(feature = "net", feature = "server"))]
+mod udp;
+#[cfg(all(feature = "net", not(feature = "server")))]
+mod udp {
+    mod client;
+    pub use client::{SocketTotals, UdpClient};
+}
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
+#[cfg(feature = "net")]
+pub use client::{ClientConnection, ConnectionEnd, DatagramRefused};
 pub use endpoint::{
     CountersStart, Delivery, Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused,
 };
 #[cfg(feature = "net")]
 pub use handshake::{Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings};
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
+#[cfg(all(feature = "net", feature = "server"))]
+pub use plugin::{ListenError, ListenSettings, ListeningSocket, listen, stop_listening};
 #[cfg(feature = "net")]
 pub use seal::{
     KEY_BYTES, NoRandomness, ReplayWindow, SEALING_BYTES, SealRefused, SealedKind, SealedLine,
@@ -98,6 +124,10 @@ pub use seal::{
 pub use stream::WINDOW_BYTES_MAX;
 #[cfg(feature = "net")]
 pub use token::{
-    CONNECT_TOKEN_BYTES, ConnectToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
+    CONNECT_TOKEN_BYTES, ConnectToken, PROTOCOL_ID, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
     USER_DATA_BYTES,
 };
+#[cfg(all(feature = "net", feature = "server"))]
+pub use udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
+#[cfg(feature = "net")]
+pub use udp::{SocketTotals, UdpClient};

@@ -82,6 +82,10 @@ pub enum SealedKind {
     Payload = 5,
     /// The connection is over.
     Disconnect = 6,
+    /// To be sent back from the address that it came to. This and the next are ours, beyond the standard.
+    PathChallenge = 7,
+    /// What came with the challenge of a path.
+    PathAnswer = 8,
 }
 
 impl SealedKind {
@@ -93,13 +97,15 @@ impl SealedKind {
             4 => Self::KeepAlive,
             5 => Self::Payload,
             6 => Self::Disconnect,
+            7 => Self::PathChallenge,
+            8 => Self::PathAnswer,
             _ => return None,
         })
     }
 
     /// Whether one that comes twice is dropped.
     const fn is_once(self) -> bool {
-        matches!(self, Self::KeepAlive | Self::Payload | Self::Disconnect)
+        !matches!(self, Self::Denied | Self::Challenge | Self::Response)
     }
 }
 
@@ -304,6 +310,11 @@ impl SealedLine {
         let numbered = (kind, self.next);
         self.next += 1;
         seal_packet(&self.sending, self.protocol, numbered, body, packet);
+    }
+
+    /// One more than the number of the newest packet that was opened, of those that are once.
+    pub(super) const fn newest(&self) -> u64 {
+        self.window.end
     }
 
     /// Opens a packet where it lies.

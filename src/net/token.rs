@@ -89,6 +89,25 @@ pub struct TokenClaims {
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
+/// The number of this protocol, which tokens name; a game that has versions of its own has numbers of its own.
+pub const PROTOCOL_ID: u64 = u64::from_le_bytes(*b"throng\0\x03");
+
+impl TokenClaims {
+    /// For a player who connects to one of these servers within half a minute, and is gone after ten seconds without a packet.
+    #[must_use]
+    pub const fn new(player: u64, servers: Vec<SocketAddr>, unix_s: u64) -> Self {
+        Self {
+            protocol: PROTOCOL_ID,
+            client: player,
+            created_s: unix_s,
+            expires_s: unix_s + 30,
+            timeout_s: 10,
+            servers,
+            user_data: [0; USER_DATA_BYTES],
+        }
+    }
+}
+
 /// A token, as a client has it. Its keys are the client's alone: it goes over channels that are safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectToken {

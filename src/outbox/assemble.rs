@@ -173,8 +173,9 @@ impl MemoryUse for Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::batch::{Batch, CloseReason};
+    use crate::outbox::batch::Batch;
     use crate::outbox::sink::Frames;
+    use crate::wire::CloseReason;
     use crate::wire::{Reader, Reassembler};
 
     /// Sends a batch and gives the headers' sequences by client and channel.

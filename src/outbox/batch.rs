@@ -9,6 +9,7 @@
 
 use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
+use crate::wire::CloseReason;
 
 /// Set in a span's start when it lies in its line's own bytes.
 const OWN: u32 = 1 << 31;
@@ -89,88 +90,6 @@ impl MessageSpan {
             start: u32::from_le_bytes([s0, s1, s2, s3]),
             length: u32::from_le_bytes([l0, l1, l2, l3]),
         }
-    }
-}
-
-/// Why nothing more is sent to a client. Its number is in *Closed*, and in captures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// It logged out, or its connection ended.
-    Ended,
-    /// Its player logged in elsewhere.
-    Replaced,
-    /// More was waiting for it than may.
-    Behind,
-    /// The server stops.
-    Stopping,
-    /// The game threw it out.
-    Kicked,
-    /// Its address is banned.
-    Banned,
-    /// It did nothing for too long.
-    Idle,
-    /// It sent far more than it may.
-    Flooding,
-    /// It could not say who it is.
-    Refused,
-    /// It took too long to log in or to load.
-    Late,
-    /// There is no room for it.
-    Full,
-    /// Its session goes on over another connection.
-    Resumed,
-    /// What is kept of its player cannot be had.
-    Unavailable,
-}
-
-impl CloseReason {
-    const ALL: [Self; 13] = [
-        Self::Ended,
-        Self::Replaced,
-        Self::Behind,
-        Self::Stopping,
-        Self::Kicked,
-        Self::Banned,
-        Self::Idle,
-        Self::Flooding,
-        Self::Refused,
-        Self::Late,
-        Self::Full,
-        Self::Resumed,
-        Self::Unavailable,
-    ];
-
-    /// The reason's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ended => "ended",
-            Self::Replaced => "replaced",
-            Self::Behind => "behind",
-            Self::Stopping => "stopping",
-            Self::Kicked => "kicked",
-            Self::Banned => "banned",
-            Self::Idle => "idle",
-            Self::Flooding => "flooding",
-            Self::Refused => "refused",
-            Self::Late => "late",
-            Self::Full => "full",
-            Self::Resumed => "resumed",
-            Self::Unavailable => "unavailable",
-        }
-    }
-
-    /// Its number, from 1 on.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        self as u8 + 1
-    }
-
-    /// The reason of a number.
-    #[must_use]
-    pub fn of(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
 
@@ -507,12 +426,5 @@ mod tests {
         assert_eq!(MessageSpan::own(0, 2).bytes(&[1, 2, 3], &[7, 8]), [7, 8]);
         let span = MessageSpan::own(4, 9);
         assert_eq!(MessageSpan::from_bytes(span.to_bytes()), span);
-    }
-
-    #[test]
-    fn a_reason_has_a_number_that_reads_back() {
-        let reasons = (0..=255).filter_map(CloseReason::of);
-        let numbers: Vec<u8> = reasons.map(CloseReason::number).collect();
-        assert_eq!(numbers, Vec::from_iter(1..=13));
     }
 }

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use tracing::warn;
 
-use super::batch::CloseReason;
 use super::sink::Sink;
+use crate::wire::CloseReason;
 use crate::wire::{Channel, ClientId, Reader, WireError};
 
 /// What a capture begins with; the last byte is the version.

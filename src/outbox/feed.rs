@@ -10,11 +10,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::batch::{Batch, CloseReason, LineHead, LineView};
+use super::batch::{Batch, LineHead, LineView};
 use super::frame::{LINE_HEAD_BYTES, begin_lines, write_line, write_reliable, write_shared};
 use super::ring::{RingFull, RingWriter};
 use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
+use crate::wire::CloseReason;
 
 /// Closed clients that are remembered, so that late lines for them are not sent; then the lowest is forgotten.
 const CLOSED_MAX: usize = 1 << 16;

@@ -4,7 +4,8 @@
 //! (8 bytes), then lines: client (4), epoch (1), reason to close or 0 (1), input (2), number of reliable and of unreliable spans
 //! (4 each), length of the own bytes (4), the spans (8 bytes each), the own bytes. All integers are little endian. Only this process reads it.
 
-use super::batch::{CloseReason, LineHead, LineView, MessageSpan, SPAN_BYTES};
+use super::batch::{LineHead, LineView, MessageSpan, SPAN_BYTES};
+use crate::wire::CloseReason;
 use crate::wire::{ClientId, Reader};
 
 const SHARED: u8 = 0;

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::assemble::Assembler;
-use super::batch::{CloseReason, LineHead, LineView};
+use super::batch::{LineHead, LineView};
 use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
 use super::sink::Sink;
 use crate::memory::{MemoryUse, each};
 use crate::sim::StateHasher;
+use crate::wire::CloseReason;
 use crate::wire::{ClientId, PacketTotals};
 
 /// The modelled lines.

@@ -53,7 +53,7 @@ mod sync {
 }
 
 pub use assemble::Assembler;
-pub use batch::{Batch, BatchPart, CloseReason, LineHead, LineView, MessageSpan};
+pub use batch::{Batch, BatchPart, LineHead, LineView, MessageSpan};
 pub use capture::{CAPTURE_MAGIC, CaptureSink, Captured, read_capture};
 pub use plugin::{ClientBehind, Outbox, OutboxPlugin, OutboxSettings, OutboxStats};
 pub use ring::{FRAMING_BYTES, RingFull, RingReader, RingWriter, ring};

@@ -416,7 +416,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::outbox::{CloseReason, MemorySink};
+    use crate::outbox::MemorySink;
+    use crate::wire::CloseReason;
 
     /// An app whose Replicate greets some clients every tick.
     fn app(settings: OutboxSettings) -> App {

@@ -275,9 +275,9 @@ impl MemoryUse for Senders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::batch::CloseReason;
     use crate::outbox::sink::MemorySink;
     use crate::wire::Channel;
+    use crate::wire::CloseReason;
     use crate::wire::Reassembler;
     use std::collections::BTreeMap;
 

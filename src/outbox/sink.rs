@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::batch::CloseReason;
 use crate::memory::MemoryUse;
+use crate::wire::CloseReason;
 use crate::wire::{Channel, ClientId};
 
 /// Takes packets as they leave the server.

@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tracing::warn;
 
-use super::batch::CloseReason;
 use super::sink::Sink;
+use crate::wire::CloseReason;
 use crate::wire::{Channel, ClientId};
 
 /// Where clients are reached. Clones share one table.

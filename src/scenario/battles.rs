@@ -37,6 +37,7 @@ use crate::instance::{
     PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, leave_instance,
 };
 use crate::matchmaking::{Match, Matchmaker, ModeId, Ticket, TicketParty, TicketPlayer};
+use crate::memory::{MemoryUse, each};
 use crate::movement::Walker;
 use crate::sim::{RandomStreams, SimTick, StateHasher};
 use crate::world::{ObjectKinds, PlayerId, StateHashed, TeamId, WorldError, despawn_object};
@@ -442,6 +443,15 @@ fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
         Some(team) => entity.insert(team),
         None => entity.remove::<TeamId>(),
     };
+}
+
+impl MemoryUse for Battles {
+    fn heap_bytes(&self) -> usize {
+        each(self.bodies.values())
+            + self.bodies.heap_bytes()
+            + self.before.heap_bytes()
+            + self.leaving.heap_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::outbox::{CaptureSink, CloseReason, Sink};
+use crate::outbox::{CaptureSink, Sink};
+use crate::wire::CloseReason;
 use crate::wire::{Channel, ClientId};
 
 /// Where the packets of a run are written; both its halves, the run's and the outbox's, write into the same.

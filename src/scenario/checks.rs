@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::counters;
 use super::leaks::LeakFigures;
+use super::margin::{Margin, MarginSide};
 use super::report::{Judged, Report, Verdict};
 use super::schema::{Expectation, Scenario, TickLimit};
 use super::watch::{TickSpan, Watch, Watched};
@@ -144,6 +145,7 @@ pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
     // What cannot be written as JSON has no figures, and no expectation on one holds.
     let last = serde_json::to_value(evidence.report).unwrap_or_default();
     let watch = evidence.world.resource::<Watch>();
+    let report = evidence.report;
     let judge_one = |(nth, expectation): (usize, &Expectation)| {
         let span = TickSpan::of(expectation, scenario.tick_hz);
         let figures = Figures {
@@ -160,12 +162,18 @@ pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
         } else {
             find(plain, watch.item(nth), &figures, evidence)
         };
-        judged(expectation, finding, evidence.time)
+        let margin = match finding.verdict {
+            Verdict::NotExercised => None,
+            _ => margin(plain, watch.item(nth), window.is_some(), &figures, report),
+        };
+        Judged {
+            margin,
+            ..judged(expectation, finding, evidence.time)
+        }
     };
     let expect = || scenario.expect.iter();
     let allows = expect().any(|e| matches!(e, Expectation::ScriptFaultsAllowed));
     let says = expect().any(|e| matches!(e, Expectation::NoScriptFaults));
-    let report = evidence.report;
     let has_script = report.script_cues_run > 0 || report.script_fault_count > 0;
     let written = expect()
         .enumerate()
@@ -185,6 +193,7 @@ pub(super) fn not_judged(scenario: &Scenario) -> Vec<Judged> {
         holds: None,
         verdict: Verdict::NotJudged,
         found: "interrupted".to_owned(),
+        margin: None,
     };
     scenario.expect.iter().map(not_judged).collect()
 }
@@ -217,6 +226,7 @@ fn judged(expectation: &Expectation, finding: Finding, time: TimeJudging) -> Jud
         },
         verdict,
         found: finding.found,
+        margin: None,
     }
 }
 
@@ -299,6 +309,56 @@ fn find(
         | Expectation::After { .. }
         | Expectation::Between { .. } => Finding::unused("nothing to judge"),
     }
+}
+
+/// What was found beside what is allowed; `None` for an expectation that is not about one number.
+fn margin(
+    expectation: &Expectation,
+    watched: Option<&Watched>,
+    is_in_window: bool,
+    figures: &Figures,
+    report: &Report,
+) -> Option<Margin> {
+    let below = |found: f64, limit: f64, unit| Margin::new(found, limit, MarginSide::Below, unit);
+    Some(match expectation {
+        &Expectation::TickP99UnderMs(ms) if !is_in_window => below(report.tick_ms.p99, ms, "ms"),
+        &Expectation::SetP99UnderMs(set, ms) if !is_in_window => {
+            below(report.systems.get(set.name())?.p99_ms, ms, "ms")
+        }
+        &Expectation::TicksUnderMs { ms, share, .. } if share >= 1.0 => {
+            below(watched?.longest_ms, ms, "ms")
+        }
+        &Expectation::TicksUnderMs { share, .. } => {
+            let watched = watched.filter(|watched| watched.looked_at > 0)?;
+            let under = 100.0 * watched.under as f64 / watched.looked_at as f64;
+            Margin::new(under, 100.0 * share, MarginSide::AtLeast, "% of ticks")
+        }
+        &Expectation::BytesPerClientUnder(bytes) => {
+            let seconds = figures.of("clients.mirror_seconds")?;
+            below(figures.of("sync.bytes")? / seconds, bytes, "bytes/s")
+        }
+        &Expectation::WaitUnderS(seconds) => {
+            let parties = &report.matchmaking;
+            below(parties.max_wait_s.max(parties.waiting_for_s), seconds, "s")
+        }
+        &Expectation::MatchesAtLeast(count) => {
+            let found = figures.of("matchmaking.matches")?;
+            Margin::new(found, count as f64, MarginSide::AtLeast, "matches")
+        }
+        Expectation::Counter {
+            name,
+            at_least,
+            at_most,
+        } => {
+            let found = figures.of(name)?;
+            // Of two bounds the one that is nearer, by how large it is.
+            let least = at_least.map(|least| Margin::new(found, least, MarginSide::AtLeast, ""));
+            let most = at_most.map(|most| Margin::new(found, most, MarginSide::AtMost, ""));
+            let sides = least.into_iter().chain(most);
+            sides.min_by(|a, b| a.room().total_cmp(&b.room()))?
+        }
+        _ => return None,
+    })
 }
 
 /// What was watched for all the time and should never have happened.

@@ -112,7 +112,7 @@ const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes gr
 const OF_MODULES: FigureGroup = (
     "memory.by_module.",
     "",
-    "aoi crowd ecs inbox map nav outbox scenario session sim sync world",
+    "aoi crowd directory ecs inbox instance map matchmaking movement nav outbox scenario session sim sync world",
 );
 
 /// The names of all figures of a run with these modes of matchmaking and these tags.
@@ -150,8 +150,9 @@ pub(super) fn only_grows(name: &str) -> bool {
     })
 }
 
-/// Whether a figure depends on how busy the machine is.
-pub(super) fn is_of_time(name: &str) -> bool {
+/// Whether a figure of a report, by its way through the JSON, depends on how busy the machine is.
+#[must_use]
+pub fn is_of_time(name: &str) -> bool {
     let groups = [
         "tick_ms.",
         "systems.",

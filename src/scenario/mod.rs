@@ -33,8 +33,10 @@
 //! | `json_schema/` | the JSON Schema of scenarios |
 //! | `leaks.rs` | whether a run gives back all that it took |
 //! | `load.rs` | reading scenarios and the maps that they name, from the disk |
+//! | `margin.rs` | by how much expectations hold |
 //! | `memory.rs` | what a run takes of memory |
 //! | `read.rs` | reading the text of a scenario, within a limit |
+//! | `record/` | a run tick by tick, kept within bounds |
 //! | `report.rs` | the figures of a run |
 //! | `runner.rs` | playing: set up, tick by tick, to rest, judged |
 //! | `schema/` | the types of a scenario file, as they are written there |
@@ -66,8 +68,10 @@ mod faults;
 mod json_schema;
 mod leaks;
 mod load;
+mod margin;
 mod memory;
 mod read;
+pub mod record;
 pub mod report;
 mod runner;
 mod schema;
@@ -85,14 +89,17 @@ pub use behaviours::{
 };
 pub use builtin::{BUILT_IN, BuiltIn, built_in};
 pub use checks::TimeJudging;
+pub use counters::is_of_time;
 pub use directory::DirectoryFigures;
 pub use events::EventLog;
 pub use faults::ScriptFault;
 pub use json_schema::json_schema;
 pub use leaks::{HeldBlocks, LeakFigures};
 pub use load::{Loaded, Review, load, load_with, parse};
+pub use margin::{Margin, MarginSide};
 pub use memory::Memory;
 pub use read::SCENARIO_BYTES_MAX;
+pub use record::RunRecord;
 pub use report::{Judged, Report, SessionFigures, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::battles::BattlesStats;
 use super::directory::DirectoryFigures;
 use super::leaks::LeakFigures;
+use super::margin::Margin;
 use super::memory::Memory;
+use super::record::RunRecord;
 use super::watch::Watch;
 use crate::aoi::AoiStats;
 use crate::crowd::{CrowdAuthenticator, SyntheticClients};
@@ -67,6 +69,9 @@ pub struct Report {
     /// What was not given back, where `NoLeaks` is expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaks: Option<LeakFigures>,
+    /// What the run was like from tick to tick, where somebody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Box<RunRecord>>,
     pub expectations: Vec<Judged>,
     /// How often cues ran.
     pub script_cues_run: u64,
@@ -343,6 +348,9 @@ pub struct Judged {
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
+    /// What was found beside what is allowed, for those that are about one number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Margin>,
 }
 
 /// What became of an expectation.

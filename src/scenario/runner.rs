@@ -17,6 +17,7 @@ use super::faults::ScriptFault;
 use super::leaks;
 use super::load::Loaded;
 use super::memory::{MemoryBefore, memory};
+use super::record::{CueText, Recorder};
 use super::report::{self, ObjectFigures, Report, StartUp};
 use super::schema::{Expectation, Scenario};
 use super::script::{CueDeeds, ScenarioScript, run_script};
@@ -69,6 +70,10 @@ pub struct RunOptions {
     /// Where every packet goes as it was sent, up to the last tick; clients that receive none (the `clients` share of a
     /// crowd) have none there. [`read_capture`](crate::outbox::read_capture) reads it back.
     pub capture: Option<Box<dyn Write + Send + Sync>>,
+    /// Whether the report is to hold what each part of the run was like: [`Report::record`].
+    pub record: bool,
+    /// Where the figures of every tick go, a line a tick, columns as in [`SAMPLE_COLUMNS`](super::record::SAMPLE_COLUMNS).
+    pub csv: Option<Box<dyn Write>>,
     /// Which expectations on wall time are judged.
     pub time: TimeJudging,
     /// Tells what memory the process has, for the report ([`process_memory`](crate::memory::process_memory)); without it that is
@@ -100,6 +105,9 @@ pub struct ScenarioRun {
     snapshots: BTreeMap<u64, Value>,
     hashes: Option<Box<dyn Write>>,
     capture: Option<PacketLog>,
+    recorder: Option<Recorder>,
+    /// Whether the report is to hold what was recorded.
+    is_recorded: bool,
     clock: Stopwatch,
     peak_objects: u64,
     client_ticks: u64,
@@ -166,6 +174,8 @@ impl ScenarioRun {
         let ticks = options
             .ticks
             .unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
+        let is_wanted = options.record || options.csv.is_some();
+        let recorder = is_wanted.then(|| recorder(&loaded, server.world(), options.csv));
         Ok(Self {
             threads: options.threads.max(1),
             warnings,
@@ -178,6 +188,8 @@ impl ScenarioRun {
             snapshots: BTreeMap::new(),
             hashes: options.hashes,
             capture,
+            recorder: recorder.transpose()?,
+            is_recorded: options.record,
             clock: Stopwatch::start(),
             peak_objects: 0,
             client_ticks: 0,
@@ -193,6 +205,12 @@ impl ScenarioRun {
     #[must_use]
     pub const fn ticks(&self) -> u64 {
         self.ticks
+    }
+
+    /// On how many threads it plays.
+    #[must_use]
+    pub const fn threads(&self) -> usize {
+        self.threads
     }
 
     /// What is allowed and probably not meant: areas that reach beyond the map of their scene.
@@ -241,6 +259,9 @@ impl ScenarioRun {
         self.peak_objects = self.peak_objects.max(objects);
         self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
         let tick = self.tick();
+        if let Some(recorder) = &mut self.recorder {
+            leaks::apart(|| recorder.after_tick(self.server.world(), tick))?;
+        }
         let is_started = tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64;
         if is_started && self.loaded.scenario.expect.contains(&Expectation::NoLeaks) {
             self.follows_leaks = true;
@@ -250,6 +271,9 @@ impl ScenarioRun {
             let mut timings = self.server.world_mut().resource_mut::<TickTimings>();
             self.start_up = Some(report::start_up(&timings, tick));
             timings.reset();
+            if let Some(recorder) = &mut self.recorder {
+                recorder.end_start_up(tick);
+            }
         }
         if self.snapshot_ticks.contains(&tick) {
             let figures = leaks::apart(|| serde_json::to_value(self.figures()));
@@ -287,11 +311,21 @@ impl ScenarioRun {
         report
     }
 
+    /// Ends the run without a report; what is to be closed at its end is.
+    pub fn close(mut self) {
+        let world = self.server.world_mut();
+        self.at_end.into_iter().for_each(|end| end(world));
+    }
+
     fn judge_unless(&mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
         if let Some(to) = &mut self.hashes {
             to.flush()?;
         }
         let mut report = self.figures();
+        if let Some(recorder) = self.recorder.take() {
+            let record = recorder.finish(self.server.world())?;
+            report.record = self.is_recorded.then(|| Box::new(record));
+        }
         let scenario = self.loaded.scenario.clone();
         let world = self.server.world_mut();
         if let Some(log) = world.remove_resource::<EventLog>() {
@@ -390,6 +424,7 @@ impl ScenarioRun {
             directory: directory(world),
             memory,
             leaks: None,
+            record: None,
             expectations: Vec::new(),
             script_cues_run: cues_run,
             script_fault_count: fault_count,
@@ -401,8 +436,7 @@ impl ScenarioRun {
     /// Where a cue stands: file, line and column.
     fn place_of(&self, cue: usize) -> String {
         let place = ValuePath::root().field("script").item(cue).field("run");
-        let mistake = self.loaded.mistake(Problem::new(place, ""));
-        format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
+        shown_place(&self.loaded.mistake(Problem::new(place, "")))
     }
 
     /// The cues that did nothing, each with its place.
@@ -452,11 +486,7 @@ impl ScenarioRun {
     /// interrupted.
     fn come_to_rest(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
         self.server.set_pace(Pace::AsFastAsPossible);
-        let world = self.server.world_mut();
-        world.remove_resource::<ScenarioScript>();
-        world.resource_mut::<Watch>().end();
-        // Who rests is not idle.
-        world.resource_mut::<SessionSettings>().idle_s_max = 0.0;
+        self.stop_script();
         let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
         let mut quiet_since = None;
         for tick in 0..REST_TICKS_MAX {
@@ -475,6 +505,15 @@ impl ScenarioRun {
         Some(false)
     }
 
+    /// The script runs no further, and what is watched ends: what is there stays, and goes on.
+    pub fn stop_script(&mut self) {
+        let world = self.server.world_mut();
+        world.remove_resource::<ScenarioScript>();
+        world.resource_mut::<Watch>().end();
+        // Who rests is not idle.
+        world.resource_mut::<SessionSettings>().idle_s_max = 0.0;
+    }
+
     /// How often the time in which clients learn something is doubled now.
     fn stretch(&self) -> u8 {
         self.server
@@ -482,6 +521,32 @@ impl ScenarioRun {
             .resource::<Overload>()
             .update_doublings()
     }
+}
+
+fn shown_place(mistake: &Mistake) -> String {
+    format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
+}
+
+/// A recorder that has seen how the run begins.
+fn recorder(
+    loaded: &Loaded,
+    world: &World,
+    csv: Option<Box<dyn Write>>,
+) -> Result<Recorder, ScenarioError> {
+    let text_of = |cue: usize| {
+        let place = ValuePath::root().field("script").item(cue);
+        let mistake = loaded.mistake(Problem::new(place, ""));
+        let words = mistake.marked_value().split_whitespace();
+        CueText {
+            place: shown_place(&mistake),
+            text: words.collect::<Vec<_>>().join(" "),
+        }
+    };
+    let cues = (0..loaded.scenario.script.len()).map(text_of).collect();
+    let recorder = Recorder::new(loaded.scenario.tick_hz, cues, csv);
+    let mut recorder = recorder.map_err(|source| ScenarioError::Csv { source })?;
+    recorder.begin(world);
+    Ok(recorder)
 }
 
 fn add_script(app: &mut App) {
@@ -507,6 +572,7 @@ fn add_script(app: &mut App) {
         .init_resource::<Watch>()
         .count_memory::<Watch>("scenario")
         .count_memory::<Stage>("scenario")
+        .count_memory::<Battles>("scenario")
         .add_systems(
             FixedUpdate,
             (
@@ -540,7 +606,8 @@ fn add_events(app: &mut App, log: EventLog) {
                 .after(SimSystems::Think)
                 .before(SimSystems::Navigate)
                 .run_if(is_open),
-            events::log_paths
+            (events::log_late_builds, events::log_paths)
+                .chain()
                 .after(SimSystems::Navigate)
                 .before(SimSystems::Move)
                 .run_if(is_open),

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::outbox::CloseReason;
+use crate::wire::CloseReason;
 
 /// Why a session ended, or a client was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,9 @@
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+#[cfg(feature = "server")]
 use bevy_app::App;
+#[cfg(feature = "server")]
 use bevy_time::{Fixed, Time, TimeUpdateStrategy, Virtual};
 
 /// How many late ticks are made up for without a pause; beyond that the schedule slips.
@@ -16,6 +18,7 @@ pub const CATCH_UP_TICKS_MAX: u32 = 2;
 /// Makes every later [`App::update`] run `FixedUpdate` exactly once, whatever the wall clock says.
 ///
 /// Runs the app's start-up (one update, in which no time passes) on the way. Call it after all plugins are added.
+#[cfg(feature = "server")]
 pub fn one_tick_an_update(app: &mut App) {
     let timestep = app.world().resource::<Time<Fixed>>().timestep();
     app.insert_resource(TimeUpdateStrategy::FixedTimesteps(1));

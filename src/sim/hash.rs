@@ -12,6 +12,8 @@
 use bevy_app::App;
 use bevy_ecs::prelude::*;
 
+use crate::memory::{MemoryAppExt, MemoryUse};
+
 /// 128 bits of state hash; [`fold`](Self::fold) is what is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateHash(pub u128);
@@ -110,7 +112,11 @@ impl HashAppExt for App {
         name: &'static str,
         part: impl FnMut(&mut World, &mut StateHasher) + Send + Sync + 'static,
     ) -> &mut Self {
-        let mut parts = self.world_mut().get_resource_or_init::<HashParts>();
+        if !self.world().contains_resource::<HashParts>() {
+            self.init_resource::<HashParts>()
+                .count_memory::<HashParts>("sim");
+        }
+        let mut parts = self.world_mut().resource_mut::<HashParts>();
         let part: HashPart = Box::new(part);
         match parts.0.binary_search_by_key(&name, |&(name, _)| name) {
             Ok(place) => parts.0[place].1 = part,
@@ -141,6 +147,12 @@ pub fn state_hash(world: &mut World) -> StateHash {
     }
     world.insert_resource(parts);
     StateHash(whole.finish())
+}
+
+impl MemoryUse for HashParts {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
 }
 
 #[cfg(test)]

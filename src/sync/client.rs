@@ -32,7 +32,8 @@ use super::notices::ClientNotices;
 use super::own_position::OwnPositionTold;
 use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
-use crate::outbox::{BatchPart, CloseReason, MessageSpan};
+use crate::outbox::{BatchPart, MessageSpan};
+use crate::wire::CloseReason;
 use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
 

@@ -5,6 +5,8 @@
 
 #[path = "mirror/memory.rs"] // The fuzzer builds this file by itself.
 mod memory;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -133,17 +135,34 @@ impl Mirror {
     /// # Errors
     /// [`MirrorError`] at the first message that does not fit; those before it have taken effect.
     pub fn receive(&mut self, packet: &[u8]) -> Result<(), MirrorError> {
+        self.receive_each(packet, |_, _| ())
+    }
+
+    /// The same, with each message shown before it takes effect, beside what is known up to then.
+    ///
+    /// # Errors
+    /// [`MirrorError`] at the first message that does not fit; those before it have taken effect.
+    pub fn receive_each(
+        &mut self,
+        packet: &[u8],
+        show: impl FnMut(&Self, &ServerMessage),
+    ) -> Result<(), MirrorError> {
         // The reassembler is put back whatever comes of its messages, which it lends.
         let mut reassembler = std::mem::take(&mut self.reassembler);
         let result = match reassembler.accept(packet) {
-            Ok(received) => self.read(received.header, received.messages),
+            Ok(received) => self.read(received.header, received.messages, show),
             Err(error) => Err(error.into()),
         };
         self.reassembler = reassembler;
         result
     }
 
-    fn read(&mut self, header: PacketHeader, messages: &[u8]) -> Result<(), MirrorError> {
+    fn read(
+        &mut self,
+        header: PacketHeader,
+        messages: &[u8],
+        mut show: impl FnMut(&Self, &ServerMessage),
+    ) -> Result<(), MirrorError> {
         let reliable = header.channel == Channel::Reliable;
         if reliable {
             let expected = self.sequence.map_or(0, |last| last.wrapping_add(1));
@@ -165,6 +184,7 @@ impl Mirror {
         }
         while !reader.is_empty() {
             let message = ServerMessage::read(&mut reader)?;
+            show(self, &message);
             match message {
                 ServerMessage::Hello(hello) => {
                     self.tick = hello.tick;
@@ -507,194 +527,6 @@ fn set(values: &mut AttributeValues, attributes: &[Attribute]) {
             (Err(place), Some(told)) => values.insert(place, (attribute.id, told.to_vec())),
             (Ok(place), None) => drop(values.remove(place)),
             (Err(_), None) => {}
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::wire::{
-        Hello, write_delta_head, write_despawn, write_motion, write_own, write_remote_head,
-        write_scene, write_snapshot_head,
-    };
-    use proptest::prelude::*;
-
-    fn packet(sequence: u16, epoch: u8, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-        packet_of(Channel::Reliable, sequence, epoch, write)
-    }
-
-    fn packet_of(
-        channel: Channel,
-        sequence: u16,
-        epoch: u8,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) -> Vec<u8> {
-        let header = PacketHeader {
-            channel,
-            epoch,
-            sequence,
-            tick: sequence,
-            input: 0,
-        };
-        let mut bytes = header.to_bytes().to_vec();
-        write(&mut bytes);
-        bytes
-    }
-
-    fn greeted() -> Mirror {
-        let mut mirror = Mirror::default();
-        let hello = packet(0, 1, |bytes| {
-            write_scene(bytes, 4, Vec2::splat(10.0));
-            write_own(bytes, 7, 0);
-            write_snapshot_head(bytes, 7, 0, 1, Motion::default(), 0);
-        });
-        mirror.receive(&hello).unwrap();
-        mirror
-    }
-
-    #[test]
-    fn a_new_scene_forgets_the_objects_of_the_old_one() {
-        let mut mirror = greeted();
-        assert_eq!(
-            (mirror.ids(), mirror.own(), mirror.scene()),
-            (vec![7], Some((7, 0)), Some(4))
-        );
-        mirror
-            .receive(&packet(1, 2, |bytes| write_scene(bytes, 5, Vec2::ONE)))
-            .unwrap();
-        assert_eq!(
-            (mirror.ids(), mirror.own(), mirror.scene()),
-            (vec![], None, Some(5))
-        );
-    }
-
-    #[test]
-    fn who_is_despawned_itself_forgets_all_until_the_next_scene() {
-        let mut mirror = greeted();
-        let remote = RemoteId {
-            scene: 9,
-            id: 1,
-            generation: 0,
-        };
-        let others = packet(1, 1, |bytes| {
-            write_snapshot_head(bytes, 8, 0, 1, Motion::default(), 0);
-            write_remote_head(bytes, remote, 0, 0);
-            write_despawn(bytes, 7, 0);
-        });
-        mirror.receive(&others).unwrap();
-        assert_eq!((mirror.ids(), mirror.remotes().count()), (vec![], 0));
-        assert_eq!((mirror.own(), mirror.scene()), (None, None));
-        let again = packet(2, 2, |bytes| write_scene(bytes, 4, Vec2::ONE));
-        mirror.receive(&again).unwrap();
-        assert_eq!(mirror.scene(), Some(4));
-    }
-
-    #[test]
-    fn what_does_not_follow_is_an_error() {
-        let despawn =
-            |id, generation| move |bytes: &mut Vec<u8>| write_despawn(bytes, id, generation);
-        let cases: [(Vec<u8>, MirrorError); 5] = [
-            (
-                packet(2, 1, |_| ()),
-                MirrorError::Sequence {
-                    found: 2,
-                    expected: 1,
-                },
-            ),
-            (
-                packet(1, 2, despawn(7, 0)),
-                MirrorError::Epoch {
-                    found: 2,
-                    expected: 1,
-                },
-            ),
-            (
-                packet(1, 1, despawn(7, 1)),
-                MirrorError::Unknown {
-                    id: 7,
-                    generation: 1,
-                },
-            ),
-            (
-                packet(1, 1, |bytes| write_delta_head(bytes, 8, 0, 0)),
-                MirrorError::Unknown {
-                    id: 8,
-                    generation: 0,
-                },
-            ),
-            (
-                packet(1, 1, |bytes| {
-                    write_snapshot_head(bytes, 7, 1, 0, Motion::default(), 0)
-                }),
-                MirrorError::Known {
-                    id: 7,
-                    generation: 1,
-                },
-            ),
-        ];
-        for (packet, error) in cases {
-            assert_eq!(greeted().receive(&packet), Err(error));
-        }
-    }
-
-    #[test]
-    fn of_motions_the_newest_wins_in_whatever_order_they_come() {
-        let mut mirror = greeted();
-        let walk = |at: u8| Motion::of(at, Vec2::splat(f32::from(at)), Vec2::X, 0, 0);
-        let told = |sequence, at, id| {
-            packet_of(Channel::Unreliable, sequence, 1, |bytes| {
-                write_motion(bytes, id, 0, walk(at));
-            })
-        };
-        for (sequence, at, held) in [(5, 4, 4), (3, 3, 4), (5, 4, 4), (9, 8, 8), (7, 6, 8)] {
-            mirror.receive(&told(sequence, at, 7)).unwrap();
-            assert_eq!(mirror.object(7).unwrap().motion, walk(held));
-        }
-        mirror.receive(&told(10, 9, 99)).unwrap();
-        let old_epoch = packet_of(Channel::Unreliable, 11, 0, |bytes| bytes.push(255));
-        mirror.receive(&old_epoch).unwrap();
-        assert_eq!(
-            (mirror.object(7).unwrap().motion, mirror.ignored()),
-            (walk(8), 5)
-        );
-    }
-
-    #[test]
-    fn motion_is_reckoned_at_the_pace_that_time_has() {
-        let mut mirror = Mirror::default();
-        let hello = Hello {
-            client: 1,
-            tick_millihertz: 20_000,
-            tick: 0,
-            mtu_bytes: 1200,
-        };
-        let walks = Motion::of(0, Vec2::ZERO, Vec2::X, 0, 0);
-        let begins = packet(0, 1, |bytes| {
-            hello.write(bytes);
-            write_scene(bytes, 4, Vec2::splat(10.0));
-            write_snapshot_head(bytes, 7, 0, 1, walks, 0);
-        });
-        mirror.receive(&begins).unwrap();
-        let after = |mirror: &Mirror| mirror.position_after(7, 2.0).unwrap().x;
-        assert_eq!((mirror.time_percent(), after(&mirror)), (100, 2.0));
-        let slower = packet(1, 1, |bytes| {
-            SessionNotice::TimeRate { percent: 25 }.write(bytes);
-        });
-        mirror.receive(&slower).unwrap();
-        // A tick is as long as ever; of real time it takes four times as much.
-        let of_tick = mirror.position(7, mirror.tick()).unwrap().x;
-        assert_eq!((mirror.time_percent(), of_tick), (25, 0.05));
-        assert_eq!(after(&mirror), of_tick + 0.5);
-    }
-
-    proptest! {
-        #![proptest_config(draws!())]
-
-        #[test]
-        fn any_packet_is_taken_or_is_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let mut mirror = greeted();
-            let _ = mirror.receive(&packet(1, 1, |packet| packet.extend(bytes)));
         }
     }
 }

@@ -143,6 +143,7 @@
 //! is a packet of another epoch than that of the last *Scene*.
 
 mod client;
+mod close_reason;
 mod codec;
 mod notice;
 mod packet;
@@ -154,6 +155,7 @@ pub use client::{
     CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientInput, ClientMessage, InputMotion,
     MessageClass, ResumeToken, SAY_BYTES_MAX, SayScope,
 };
+pub use close_reason::CloseReason;
 pub use codec::{Reader, WireError, write_varint};
 pub use notice::SessionNotice;
 pub use packet::{

@@ -28,7 +28,7 @@ pub enum SessionNotice {
     },
     /// Nothing follows.
     Closed {
-        /// Why: a number of [`CloseReason`](crate::outbox::CloseReason).
+        /// Why: a number of [`CloseReason`](crate::wire::CloseReason).
         reason: u8,
     },
     /// No session has the token that *Resume* brought, or it cannot be had now. Nothing was changed: the client may log in, or

@@ -18,7 +18,7 @@
 //! | `spatial` | where an object is, and how it moves |
 //! | `kinds`, `registry` | classes and visibility; the registered kinds |
 //! | `parties` | who belongs to whom |
-//! | `input` | what players ask their objects to do |
+//! | `input`, `motion` | what players ask their objects to do |
 //! | `hash` | components of objects in the state hash |
 //! | `error` | why something could not be done |
 //! | `plugin` | what is registered, and when ids are handed over |
@@ -32,6 +32,7 @@ mod hash;
 mod ids;
 mod input;
 mod kinds;
+mod motion;
 mod objects;
 mod parties;
 mod plugin;
@@ -45,8 +46,9 @@ mod unplaced;
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
 pub use ids::{Generation, ObjectId, ObjectRef, SceneId};
-pub use input::{MoveInput, PlayerMotion};
+pub use input::MoveInput;
 pub use kinds::{KindClass, Visibility};
+pub use motion::PlayerMotion;
 pub use objects::{
     Despawned, Object, SceneChanged, Spawned, Teleported, change_scene, despawn_object,
     spawn_object, teleport,

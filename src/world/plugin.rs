@@ -117,6 +117,7 @@ fn count_memory(app: &mut App) {
         .count_message_memory::<Despawned>("world")
         .count_message_memory::<AffiliationChanged>("world")
         .count_message_memory::<Teleported>("world")
+        .count_message_memory::<SceneChanged>("world")
         .count_message_memory::<MoveInput>("world");
 }
 

@@ -157,6 +157,10 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
             vec!["outbox", "--report", "absent/now.html"],
             "could not create `absent/now.html`",
         ),
+        (
+            vec!["outbox", "--report", "now.html", "--peers", &broken],
+            "expected the rows that benches/peers prints",
+        ),
         (vec!["otubox"], "a similar value exists: 'outbox'"),
         (vec!["tick", "--players", "0"], "--players"),
     ] {

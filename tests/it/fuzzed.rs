@@ -3,10 +3,15 @@
 use std::fs;
 
 use crate::rig::root;
-use crate::{inbound, packets};
+use crate::{endpoints, handshakes, inbound, packets};
 
-/// What is checked with which inputs.
-const TARGETS: [(&str, fn(&[u8])); 2] = [("packets", packets::check), ("inbound", inbound::check)];
+/// What is checked with which inputs, and with how many like each of them.
+const TARGETS: [(&str, fn(&[u8]), usize); 4] = [
+    ("packets", packets::check, 2_000),
+    ("inbound", inbound::check, 2_000),
+    ("endpoints", endpoints::check, 50),
+    ("handshakes", handshakes::check, 50),
+];
 
 /// The inputs that are kept for a target, by name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -21,7 +26,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_corpus_is_replayed() {
-    for (target, check) in TARGETS {
+    for (target, check, _) in TARGETS {
         let inputs = corpus(target);
         inputs.iter().for_each(|input| check(input));
         assert!(inputs.len() >= 20, "{} inputs were found", inputs.len());
@@ -37,9 +42,9 @@ fn inputs_like_those_of_the_corpus_hold_too() {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below.max(1)
     };
-    for (target, check) in TARGETS {
+    for (target, check, alike) in TARGETS {
         for seed in corpus(target) {
-            for _ in 0..2_000 {
+            for _ in 0..alike {
                 check(&mutated(&seed, &mut random));
             }
         }

@@ -9,15 +9,15 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "8ca10fb7f4b1e4ea"),
-    ("siege", 140, "92da8367c5ace47b"),
-    ("boss", 60, "a98e6625a1528bb2"),
-    ("arena_night", 300, "d330acddafed0d46"),
-    ("churn", 140, "7e8634f02e77ebc4"),
-    ("auction", 60, "48d1b5bd502302b1"),
-    ("royale", 60, "526834ca6b0b7a2d"),
-    ("raid", 60, "d461a956baf73563"),
-    ("overload", 300, "f7b1242f94aa1260"),
+    ("town", 60, "898eca3969c5bec4"),
+    ("siege", 140, "690f29ed2da9207a"),
+    ("boss", 60, "e18896a98116b509"),
+    ("arena_night", 300, "54f31074feb6abb2"),
+    ("churn", 140, "749f2473a9186db5"),
+    ("auction", 60, "afe566abcac3dd2b"),
+    ("royale", 60, "0234ba75ca2929fc"),
+    ("raid", 60, "2acb6ed6976a6190"),
+    ("overload", 300, "1fc00d228847a0d4"),
 ];
 
 #[test]

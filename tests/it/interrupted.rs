@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::rig::{Folder, Told, program};
+use crate::rig::{Folder, Told, program, send_signal};
 
 /// A run without an end.
 const ENDLESS: &str = r#"Scenario(name: "endless", duration_s: 600000,
@@ -32,10 +32,7 @@ fn stopped_by(signal: &str, arguments: &[&str]) -> Told {
         );
         std::thread::sleep(Duration::from_millis(20));
     }
-    let sent = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status();
-    assert!(sent.expect("kill is there").success());
+    send_signal(&child, signal);
     let told = Told::from(child.wait_with_output().expect("the program ends"));
     let written = fs::read_to_string(&hashes).unwrap();
     assert!(written.ends_with('\n') && written.lines().count() > 100);
@@ -54,10 +51,7 @@ fn stopped_bench(arguments: &[&str]) -> Told {
         let read = err.read_line(&mut said).expect("it is UTF-8");
         assert!(read > 0, "it ended: {said}");
     }
-    let sent = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(sent.expect("kill is there").success());
+    send_signal(&child, "-INT");
     let mut told = Told::from(child.wait_with_output().expect("the program ends"));
     err.read_to_string(&mut said).expect("it is UTF-8");
     told.err = said;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use throng::crowd::{COINS, WARES};
 use throng::directory::{ClaimTerms, Claimed, SqliteStore, Store};
 use throng::world::PlayerId;
 
-use crate::rig::{Folder, program, throng};
+use crate::rig::{Folder, program, send_signal, throng};
 
 /// A market whose players come and go.
 const MARKET: &str = r#"Scenario(name: "market", duration_s: 600000,
@@ -223,6 +224,75 @@ fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
     assert_eq!(told.code, 0, "{}", told.out);
     assert_eq!(told.json()["leases"], serde_json::json!({}));
     audit(Path::new(&db), &acknowledged);
+}
+
+/// Players whose objects go and who are given others, without leaving.
+const WATCHERS: &str = r#"Scenario(name: "watchers", duration_s: 60,
+    scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
+    cast: [
+        Crowd(tag: "people", kind: "player", count: 60, clients: 0.2, churn_per_s: 2, behaviour: Wander(radius_m: 10)),
+        Crowd(tag: "dogs", kind: "npc", count: 5, behaviour: Wander(radius_m: 10)),
+    ],
+    script: [
+        Every(t_s: 2, run: Spectate(tag: "people", count: 20, follow: "dogs")),
+        Every(t_s: 2, from_s: 3, run: Release(tag: "people", count: 15)),
+    ])"#;
+
+#[test]
+fn who_watches_for_a_while_has_afterwards_what_it_had() {
+    let folder = Folder::new();
+    let (scenario, db) = (
+        folder.write("watchers.ron", WATCHERS),
+        folder.path("players.db"),
+    );
+    let arguments = [
+        "run",
+        &scenario,
+        "--ticks",
+        "150",
+        "--store",
+        &db,
+        "--quiet",
+        "--no-timing",
+    ];
+    for _ in 0..2 {
+        let told = throng(&arguments);
+        assert!(told.code == 0 && told.err.is_empty(), "{}", told.err);
+        assert_eq!(audit(Path::new(&db), &BTreeMap::new()), 60);
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_while_the_program_runs_loses_nothing_that_was_acknowledged() {
+    let folder = Folder::new();
+    let market = folder.write("market.ron", MARKET);
+    let (db, log) = (folder.path("players.db"), folder.path("acknowledged"));
+    // No file may grow beyond half a megabyte, which the first saves fit into and later ones do not; whoever tries is told so in place
+    // of being killed.
+    let limited = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
+    let mut process = Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_throng")])
+        .args(["run", &market, "--duration", "100h", "--quiet"])
+        .args(["--store", &db, "--acknowledged", &log])
+        .env_remove("RUST_LOG")
+        .env("NO_COLOR", "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = BufReader::new(process.stderr.take().unwrap()).lines();
+    let is_told =
+        |line: &io::Result<String>| matches!(line, Ok(line) if line.contains("saves wait"));
+    let told = errors.find(is_told).expect("it says so").unwrap();
+    assert!(told.contains("players.db"), "{told}");
+    send_signal(&process, "-INT");
+    let left: Vec<String> = errors.map_while(Result::ok).collect();
+    let status = process.wait().unwrap();
+    assert_eq!(status.code(), Some(130), "{left:?}");
+    let mut acknowledged = BTreeMap::new();
+    read_acknowledged(&log, &mut acknowledged);
+    assert!(acknowledged.len() > 20, "{}", acknowledged.len());
+    assert!(audit(Path::new(&db), &acknowledged) >= 60);
 }
 
 #[test]

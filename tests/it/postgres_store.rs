@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use throng::directory::conformance::check_store;
 use throng::directory::{
-    ClaimTerms, Claimed, PostgresSource, PostgresStore, SaveBatch, Store, StoreFault, StoreOrder,
-    StoreReport, StoreSupervisor, StoredAttribute,
+    ClaimTerms, Claimed, PostgresSource, PostgresStore, SaveBatch, SqliteStore, Store, StoreFault,
+    StoreOrder, StoreReport, StoreSupervisor, StoredAttribute,
 };
 use throng::wire::Encoding;
 use throng::world::PlayerId;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
+
+use crate::rig::{Folder, throng};
 
 const TERMS: ClaimTerms = ClaimTerms {
     now_ms: 1_000,
@@ -297,4 +299,153 @@ fn servers_that_ask_at_the_same_time_never_have_a_player_both() {
     granted.sort_unstable();
     // One is held by who filled it.
     assert_eq!(granted, players[1..]);
+}
+
+/// A database of a test's own, for the program, which uses the schema of its own name.
+fn database(server: &str) -> String {
+    static NTH: AtomicU32 = AtomicU32::new(0);
+    let nth = NTH.fetch_add(1, Ordering::Relaxed);
+    let name = format!("test_db_{}_{nth}", std::process::id());
+    Operator::new(server).say(&format!("CREATE DATABASE {name}"));
+    let (server, _) = server.rsplit_once('/').unwrap();
+    format!("{server}/{name}")
+}
+
+/// Saves players with values of all kinds: those that numbers or text stand for, and those of which the bytes are shown. The last
+/// one is held.
+fn save_all_kinds(store: &mut dyn Store) {
+    let values: [(Encoding, &[&[u8]]); 5] = [
+        (Encoding::U16, &[&[1, 1], &[0, 0]]),
+        (
+            Encoding::Varint,
+            &[
+                &[0x80, 0],
+                &[255, 255, 255, 255, 255, 255, 255, 255, 255, 1],
+            ],
+        ),
+        (Encoding::Zigzag, &[&[3], &[4]]),
+        (
+            Encoding::F32,
+            &[&[0, 0, 192, 63], &[0, 0, 0, 128], &[0, 0, 192, 127]],
+        ),
+        (
+            Encoding::Bytes { max: 40 },
+            &["Zoë \"the\" 1st".as_bytes(), b"a\0b", &[255, 254], b""],
+        ),
+    ];
+    let attributes = (0..)
+        .zip(&values)
+        .map(|(id, (encoding, _))| StoredAttribute {
+            id,
+            name: format!("value {id}"),
+            encoding: *encoding,
+        });
+    let attributes: Vec<StoredAttribute> = attributes.collect();
+    store.learn(&attributes).unwrap();
+    let server = store.enroll("a").unwrap();
+    let players = [1, 2, 3, 1 << 40, u64::MAX].map(PlayerId);
+    let mut batch = SaveBatch::new(1, 7);
+    for (nth, claimed) in store
+        .claim(&server, &players, TERMS)
+        .unwrap()
+        .iter()
+        .enumerate()
+    {
+        let Claimed::Granted { epoch, record } = claimed else {
+            panic!("{claimed:?}");
+        };
+        let values = (0..).zip(&values);
+        let values = values.filter_map(|(id, (_, all))| Some((id, Some(*all.get(nth)?))));
+        batch.add((record.player, *epoch, 7), values);
+        if nth > 0 {
+            batch.release(record.player, *epoch);
+        }
+    }
+    let outcome = store.save(&server, &batch, 2_000).unwrap();
+    assert_eq!(outcome.revisions.len(), players.len());
+}
+
+#[test]
+fn the_commands_of_an_operator_say_of_a_server_what_they_say_of_a_file() {
+    let Some(server) = url() else { return };
+    let (folder, url) = (Folder::new(), database(&server));
+    let file = folder.path("players.db");
+    for (store, from_0) in [(&file, "schema 0 → 2\n"), (&url, "schema 0 → 1\n")] {
+        let made = throng(&["db", "migrate", store]);
+        assert!(made.code == 0 && made.out.ends_with(from_0), "{}", made.out);
+        let known = throng(&["db", "migrate", store]);
+        assert!(known.out.ends_with(", up to date\n"), "{}", known.out);
+    }
+    save_all_kinds(&mut SqliteStore::open(file.as_ref()).unwrap());
+    save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
+    let dumped = throng(&["db", "dump", &file]);
+    assert_eq!((dumped.code, dumped.out.lines().count()), (0, 5));
+    let of_server = throng(&["db", "dump", &url]);
+    assert_eq!((of_server.code, of_server.out), (0, dumped.out));
+    // Of the versions of their tables each has its own.
+    let without_schema = |out: String| {
+        out.replace("schema\":1", "schema\":2")
+            .replace("schema      1", "schema      2")
+    };
+    for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
+        let [of_file, of_server] = [&file, &url].map(|store| {
+            let told = throng(&[arguments, &[store.as_str()][..]].concat());
+            assert_eq!(told.code, 0, "{}", told.err);
+            without_schema(told.out)
+        });
+        assert_eq!(of_file, of_server);
+        let is_counted = ["players     5\n", "\"players\":5"];
+        assert!(
+            is_counted.iter().any(|line| of_file.contains(line)),
+            "{of_file}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
+    let Some(server) = url() else { return };
+    let url = database(&server);
+    for action in ["check", "dump"] {
+        let told = throng(&["db", action, &url]);
+        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        assert!(told.err.contains("no tables"), "{}", told.err);
+    }
+    let operator = Operator::new(&url);
+    assert!(
+        operator
+            .ask::<String>("SELECT nspname::TEXT FROM pg_namespace WHERE nspname = 'throng'")
+            .is_empty()
+    );
+    save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
+    operator.say("SET search_path TO throng; UPDATE value SET shown = '258' WHERE player = 1 AND attribute = 0");
+    operator.say("UPDATE attribute SET encoding = 'u99' WHERE id = 3");
+    let told = throng(&["db", "check", &url]);
+    assert_eq!(told.code, 1, "{}", told.err);
+    for wrong in [
+        "attribute `value 3`: no encoding `u99` is known",
+        "player 1: `value 0` is shown as `258`, and kept as `257`, which counts",
+    ] {
+        assert!(told.out.contains(wrong), "{}", told.out);
+    }
+    operator.say("UPDATE store_version SET version = 99");
+    for action in ["migrate", "check", "dump"] {
+        let told = throng(&["db", action, &url]);
+        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        assert!(
+            told.err.contains("schema is 99") && told.err.contains("test_db"),
+            "{}",
+            told.err
+        );
+    }
+    operator.say("DROP TABLE store_version");
+    for url in [&url, "postgres://a:hidden@127.0.0.1:1/b"] {
+        let told = throng(&["db", "check", url]);
+        assert_eq!((told.code, told.out.as_str()), (2, ""));
+        assert!(
+            told.err.contains("Postgres `") && !told.err.contains("hidden"),
+            "{}",
+            told.err
+        );
+    }
 }

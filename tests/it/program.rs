@@ -265,7 +265,7 @@ fn files_of_hashes_and_events_tell_the_same_story_on_one_thread_and_on_four() {
 }
 
 /// The fields of each type of event, besides its tick and scene.
-const FIELDS: [(&str, &str); 23] = [
+const FIELDS: [(&str, &str); 24] = [
     ("scene", "name map width height tile_m cell_m view_cap mode"),
     ("spawn", "id gen kind visibility viewer team x y"),
     ("despawn", "id gen"),
@@ -277,6 +277,7 @@ const FIELDS: [(&str, &str); 23] = [
     ("leave", "viewer target reason"),
     ("path", "id from to result length waypoints"),
     ("edit", "x y w h blocked"),
+    ("late_build", "name clearance late_ticks"),
     ("announce", "from scope receivers"),
     ("ticket", "party size power skill mode roles avoid members"),
     ("left", "match party player"),
@@ -292,7 +293,7 @@ const FIELDS: [(&str, &str); 23] = [
 ];
 
 /// What the scenario of the test cannot bring about.
-const UNSEEN: [&str; 4] = ["cap", "hide", "left", "backfill"];
+const UNSEEN: [&str; 5] = ["cap", "hide", "late_build", "left", "backfill"];
 
 #[test]
 fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bevy_app::App;
@@ -85,6 +85,14 @@ pub fn throng(arguments: &[&str]) -> Told {
         .output()
         .expect("the program starts")
         .into()
+}
+
+/// Sends a running program a signal, such as `-INT` for Ctrl-C.
+#[cfg(unix)]
+pub fn send_signal(process: &Child, name: &str) {
+    let mut command = Command::new("kill");
+    let sent = command.args([name, &process.id().to_string()]).status();
+    assert!(sent.expect("kill is there").success());
 }
 
 /// Runs the program with a text at its standard input.

@@ -28,7 +28,7 @@ const TIERS: [&[&str]; 12] = [
     &["crowd"],
     &["server"],
     &["testing", "diagnostics"],
-    &["scenario"],
+    &["scenario", "inspect"],
     &["cli"],
     &["lib", "main", "prelude", "guide"],
 ];
@@ -72,11 +72,13 @@ const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "cli/"];
 
 /// Where files may be opened.
-const FILES: [&str; 6] = [
+const FILES: [&str; 8] = [
     "map/io.rs",
     "memory/os.rs",
+    "net/udp/",
     "outbox/",
     "directory/sqlite/",
+    "inspect/server/",
     "scenario/read.rs",
     "cli/",
 ];

@@ -12,6 +12,7 @@ use super::scene_views::{SceneViews, ViewCaps};
 use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::ViewTraits;
+use crate::memory::MemoryUse;
 use crate::world::KindClass;
 
 impl SceneViews {
@@ -59,6 +60,14 @@ impl SceneViews {
             npcs,
             things,
         })
+    }
+
+    /// Whether two can only see each other, or not at all: see [`Sight::Mutual`](super::Sight::Mutual).
+    #[must_use]
+    pub fn is_pair(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.object(a), self.object(b));
+        a.zip(b)
+            .is_some_and(|(a, b)| self.shared.ranking.is_pair(a, b))
     }
 
     /// The cell of a viewer, its rows, and which of them is its own.
@@ -318,7 +327,9 @@ impl SceneViews {
             + size_of::<Place>()
             + size_of::<Vec2>()
             + 2 * size_of::<u32>();
-        let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>();
+        let spare_cells = cells.capacity() - cells.len();
+        let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>()
+            + spare_cells * size_of::<TargetCell>();
         let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
         let buffers = (self.settling.capacity()
             + moved_words.capacity()
@@ -333,6 +344,7 @@ impl SceneViews {
             + moved.capacity() * size_of::<MovedRow>()
             + far_changes.capacity() * size_of::<FarChange>()
             + scratch.sum::<usize>();
+        let spare_viewers = self.viewers.capacity() - self.viewers.len();
         let viewers = self.viewers.iter().map(ViewerCell::allocated_bytes);
         grid.allocated_bytes()
             + exceptions.allocated_bytes()
@@ -340,6 +352,9 @@ impl SceneViews {
             + in_use.capacity() * size_of::<u32>()
             + cells
             + viewers.sum::<usize>()
+            + spare_viewers * size_of::<ViewerCell>()
+            + self.changed.heap_bytes()
+            + self.ties.heap_bytes()
             + buffers
             + objects.capacity() * object
     }

@@ -149,7 +149,7 @@ pub struct SceneViews {
     /// The same while they are settled.
     pub(super) settling: Vec<u32>,
     /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
-    ties: BTreeSet<(u32, u32)>,
+    pub(super) ties: BTreeSet<(u32, u32)>,
     /// The leaves of removed objects, told at the next update.
     pub(super) parted: Vec<ViewEvent>,
     pub(super) counters: ViewCounters,

@@ -5,15 +5,15 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::calibration;
-use super::machine::BenchMachine;
 use super::rows::{BenchRow, RepeatSpread};
 use super::table::number;
 use crate::cli::Failure;
+use crate::cli::machine::Machine;
 
 /// What `--json` printed earlier: of each row what is needed to find it again.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchBaseline {
-    machine: BenchMachine,
+    machine: Machine,
     is_quick: bool,
     rows: Vec<BaselineRow>,
 }
@@ -52,7 +52,7 @@ impl BenchBaseline {
         let mut rows = self.rows.iter();
         rows.find(|old| {
             (old.system.as_str(), old.case.as_str(), old.unit.as_str())
-                == (row.system, row.case.as_str(), row.unit)
+                == (&*row.system, row.case.as_str(), &*row.unit)
         })
     }
 
@@ -71,7 +71,7 @@ impl BenchBaseline {
     /// What keeps the figures from being compared as they are, given the rows of now; empty when nothing does.
     pub(super) fn warnings(
         &self,
-        here: &BenchMachine,
+        here: &Machine,
         is_quick: bool,
         rows: &[BenchRow],
     ) -> Vec<String> {
@@ -114,7 +114,7 @@ mod tests {
 
     fn baseline(core_ns: f64) -> BenchBaseline {
         let json = serde_json::json!({
-            "machine": BenchMachine::here(2),
+            "machine": Machine::here(2),
             "is_quick": false,
             "rows": [
                 BenchRow::new("nav", "town", 4.0, "us"),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_same_machine_at_the_same_pace_gives_no_warning_and_another_one_does() {
-        let here = BenchMachine::here(2);
+        let here = Machine::here(2);
         assert_eq!(
             baseline(2.0).warnings(&here, false, &rows()),
             Vec::<String>::new()
@@ -158,13 +158,13 @@ mod tests {
         let slower = baseline(1.0).warnings(&here, true, &rows());
         assert_eq!(slower.len(), 2, "{slower:?}");
         assert!(slower[1].contains("core takes 2.00 times"), "{slower:?}");
-        let elsewhere = BenchMachine {
+        let elsewhere = Machine {
             cpu: "abacus".to_owned(),
             ..here
         };
         assert_eq!(baseline(2.0).warnings(&elsewhere, false, &rows()).len(), 1);
         let new = [BenchRow::new("nav", "city", 5.0, "us")];
-        let told = baseline(2.0).warnings(&BenchMachine::here(2), false, &new);
+        let told = baseline(2.0).warnings(&Machine::here(2), false, &new);
         assert_eq!(told, ["1 of 1 rows are not in the baseline"]);
     }
 }

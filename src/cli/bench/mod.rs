@@ -9,7 +9,7 @@
 //! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `net`, `outbox`, `session`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
-//! | `machine` | what the figures were measured on, and when |
+//! | `growth` | how figures grow with sizes, and the exponents of it |
 //! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
 //! | `baseline` | figures of an earlier run |
 //!
@@ -23,28 +23,30 @@ mod baseline;
 mod calibration;
 mod crowd_search;
 mod directory;
+mod growth;
 mod inbox;
 mod load;
-mod machine;
 mod matchmaking;
 mod nav;
 mod net;
 mod outbox;
-mod page;
-mod rows;
+pub(super) mod page;
+pub(super) mod rows;
 mod session;
 mod sync;
 mod table;
 mod tick;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::color::broken_text;
-use super::outputs::{RunFile, check_outputs, check_writable};
+use super::machine::Machine;
+use super::outputs::{RunFile, check_outputs, check_page, check_writable};
+use super::page::write as write_page;
 use super::{
     ExitStatus, Failure, cores, interrupted, is_interrupted, listen_for_interrupt, print,
     print_wrong, progress,
@@ -52,7 +54,6 @@ use super::{
 use crate::server::pools;
 use baseline::BenchBaseline;
 use calibration::Calibration;
-use machine::BenchMachine;
 use rows::BenchRow;
 pub(super) use table::number;
 
@@ -81,9 +82,12 @@ pub(super) struct Bench {
     /// Set the figures beside those of an earlier --json
     #[arg(long, value_name = "FILE.json")]
     baseline: Option<PathBuf>,
-    /// Write a page with all figures
+    /// Write a page with all figures: bars beside references, growth over sizes
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
+    /// Show the rows that benches/peers printed on the page, too
+    #[arg(long, value_name = "FILE.json", requires = "report")]
+    peers: Option<PathBuf>,
 }
 
 /// Rows that differ or miss their target, of which each is named at the end.
@@ -116,6 +120,9 @@ counted and forgotten. After 12 s in which all set out, 30 s are measured (10 s
 for each step of the search, 5 s with --quick). What the synthetic clients do
 themselves runs between ticks and is not in the figures. Memory is that of the
 process, its map and the clients included, less what it had at the start.
+With --players each crowd is also measured all in one square of 100 m, as far
+as a minute and a half goes (20 s with --quick). Three sizes or more give the
+exponents by which each set grows: 1 is in proportion, 2 with the square.
 Without --players it searches the largest crowd whose p99 tick stays under
 50 ms, tries both sides of the edge again, and tells a range.
 
@@ -154,22 +161,24 @@ enum System {
 
 /// What `--json` prints, and `--baseline` reads: one object, in which `rows` is the array of all rows. A field that a row is
 /// without is `null`.
-#[derive(Serialize)]
-struct BenchFindings {
-    machine: BenchMachine,
-    is_quick: bool,
+#[derive(Serialize, Deserialize)]
+pub(super) struct BenchFindings {
+    pub machine: Machine,
+    pub is_quick: bool,
     /// Where it was stopped, if it was.
-    interrupted: Option<Interruption>,
+    pub interrupted: Option<Interruption>,
     /// Why the figures may be worse than the machine is.
-    busy: Vec<String>,
+    #[serde(default)]
+    pub busy: Vec<String>,
     /// What keeps the figures from being compared with the baseline's as they are.
+    #[serde(default)]
     baseline_warnings: Vec<String>,
-    rows: Vec<BenchRow>,
+    pub rows: Vec<BenchRow>,
 }
 
 /// A bench that was stopped.
-#[derive(Serialize)]
-struct Interruption {
+#[derive(Serialize, Deserialize)]
+pub(super) struct Interruption {
     /// In which it was, and of which rows may be missing; none is judged.
     system: String,
     /// How many were measured before.
@@ -218,11 +227,12 @@ impl Bench {
             .as_deref()
             .map(BenchBaseline::load)
             .transpose()?;
+        let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
         listen_for_interrupt();
         let threads = self.threads.map_or_else(cores, usize::from);
         // Those that measure without an app are spread over the same pools as those with one.
         pools(threads).create_default_pools();
-        let machine = BenchMachine::here(threads);
+        let machine = Machine::here(threads);
         let shows_tables = !self.json && !quiet;
         if shows_tables {
             print(&machine.lines().join("\n"))?;
@@ -257,7 +267,7 @@ impl Bench {
             }
         }
         if let Some(file) = &self.report {
-            page::write(file, &findings)?;
+            write_page(file, &page::page(&findings, &peers))?;
         }
         if findings.interrupted.is_some() {
             return Ok(interrupted());
@@ -312,22 +322,13 @@ impl Bench {
         let Some(path) = self.report.as_deref() else {
             return Ok(());
         };
-        if path
-            .extension()
-            .is_none_or(|extension| !extension.eq_ignore_ascii_case("html"))
-        {
-            return Err(Failure::new(format!(
-                "--report: expected a page FILE.html, found {}",
-                path.display()
-            )));
-        }
+        check_page(path)?;
         let inputs: Vec<RunFile> = self
             .baseline
             .iter()
-            .map(|path| RunFile {
-                name: "--baseline",
-                path,
-            })
+            .map(|path| ("--baseline", path))
+            .chain(self.peers.iter().map(|path| ("--peers", path)))
+            .map(|(name, path)| RunFile { name, path })
             .collect();
         check_outputs(
             &inputs,
@@ -373,7 +374,12 @@ impl Bench {
             }
             let new = self.measure_system(*system, threads, quiet);
             bar.finish_and_clear();
-            let mut new: Vec<BenchRow> = new?.into_iter().map(finish).collect();
+            let mut new = new?;
+            // What was stopped has no sizes to be compared.
+            if !is_interrupted() {
+                new.extend(growth::rows(&new));
+            }
+            let mut new: Vec<BenchRow> = new.into_iter().map(finish).collect();
             if is_interrupted() {
                 new = new.into_iter().map(BenchRow::unjudged).collect();
                 stopped = Some(Interruption {
@@ -429,6 +435,17 @@ impl Bench {
             .measure(&self.players),
         }
     }
+}
+
+/// The rows that benches/peers printed: an array in JSON.
+fn load_peers(file: &Path) -> Result<Vec<BenchRow>, Failure> {
+    let wrong = |error: String| Failure::new(format!("--peers {}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        wrong(format!(
+            "expected the rows that benches/peers prints: {error}"
+        ))
+    })
 }
 
 impl BenchFindings {

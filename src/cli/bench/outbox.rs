@@ -159,7 +159,7 @@ mod tests {
             assert_eq!((rows.len(), targets.len()), (3, aims), "{targets:?}");
             assert!(targets.iter().all(|target| !target.contains(',')));
             let rate = &rows[0];
-            assert_eq!((rate.unit, targets[0]), ("GB/s", ">= 2 GB/s"));
+            assert_eq!((&*rate.unit, targets[0]), ("GB/s", ">= 2 GB/s"));
             assert!(rate.more_is_better && rate.ratio.is_none());
             let (gb_s, ns) = (rate.value, rows[1].value);
             assert!((gb_s * ns - bytes as f64).abs() < 1e-6, "{gb_s} {ns}");

@@ -1,25 +1,28 @@
 //! What a bench finds: rows.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 /// One piece of work, beside the reference's where there is one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct BenchRow {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(in crate::cli) struct BenchRow {
     /// The system's name on the command line.
-    pub system: &'static str,
+    pub system: Cow<'static, str>,
     /// What was done, to how much; no two rows of a system have the same.
     pub case: String,
     /// What the figure is, and what it is compared with, in a plain sentence.
     pub about: String,
     /// What was found, in `unit`: the median where the work was repeated.
     pub value: f64,
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Whether a larger value is a better one, as of bytes a second.
     pub more_is_better: bool,
     /// How far the repeats lie apart; nothing where the same must come out every time.
     pub spread: Option<RepeatSpread>,
     /// What did the same work.
-    pub reference: Option<&'static str>,
+    pub reference: Option<Cow<'static, str>>,
     /// What it took, in `unit`.
     pub reference_value: Option<f64>,
     pub reference_spread: Option<RepeatSpread>,
@@ -46,7 +49,7 @@ pub(super) struct BenchRow {
 
 /// How far repeats of the same work lie apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct RepeatSpread {
+pub(in crate::cli) struct RepeatSpread {
     pub repeats: usize,
     pub min: f64,
     pub median: f64,
@@ -81,10 +84,10 @@ impl BenchRow {
         unit: &'static str,
     ) -> Self {
         Self {
-            system,
+            system: system.into(),
             case: case.into(),
             value,
-            unit,
+            unit: unit.into(),
             ..Self::default()
         }
     }
@@ -125,7 +128,7 @@ impl BenchRow {
     pub(super) fn beside(self, reference: &'static str, value: f64) -> Self {
         let ratio = (self.value > 0.0).then_some(value / self.value);
         Self {
-            reference: Some(reference),
+            reference: Some(reference.into()),
             reference_value: Some(value),
             ratio,
             ..self

@@ -22,7 +22,7 @@ pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String 
     let mut system = "";
     for row in rows {
         if row.system != system {
-            system = row.system;
+            system = &row.system;
             lines.push(format!("{system:<28}{}", &heading()[28..]));
         }
         lines.extend(figures(row));
@@ -46,7 +46,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
     let ratio = row
         .ratio
         .map_or_else(String::new, |ratio| format!("{}×", number(ratio)));
-    let (value, unit) = (figure(row.value), row.unit);
+    let (value, unit) = (figure(row.value), &row.unit);
     let (least, most) = (spread(|spread| spread.min), spread(|spread| spread.max));
     let name = format!("  {}", row.case);
     let mut lines = Vec::new();
@@ -69,7 +69,7 @@ fn figures(row: &BenchRow) -> Vec<String> {
 /// What the reference took, and the baseline.
 fn held_against(row: &BenchRow) -> String {
     let mut parts = Vec::new();
-    if let (Some(name), Some(value)) = (row.reference, row.reference_value) {
+    if let (Some(name), Some(value)) = (&row.reference, row.reference_value) {
         let spread = row.reference_spread.map_or_else(String::new, |spread| {
             format!(" ({} to {})", number(spread.min), number(spread.max))
         });

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use super::Failure;
 use super::crowd_search::{CrowdRange, CrowdSearch, TRIES};
+use super::growth;
 use super::rows::{BenchRow, RepeatSpread};
 use super::table::number;
 use crate::cli::color::broken_text;
 use crate::cli::{is_interrupted, print, progress, threads};
 use crate::crowd::{
-    LOAD_PLAYERS_MAX, LOAD_WARM_UP_TICKS, LoadCensus, add_load, load_census, load_npcs,
-    load_side_tiles,
+    LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadLayout, add_load_as,
+    load_census, load_npcs, load_side_tiles,
 };
 use crate::inbox::Inbox;
 use crate::outbox::OutboxStats;
+use crate::sim::clock::Stopwatch;
 use crate::sim::{SetTiming, SimSystems, TickTimings};
 use crate::sync::SyncStats;
 use crate::testing::TestServer;
@@ -31,6 +33,16 @@ const TICK_HZ: f64 = 20.0;
 /// Players with which the search begins.
 const SEARCH_FROM: u32 = 1_000;
 
+/// The longest that a crowd in one square is measured, seconds of wall time: its cost grows with the square of its number. What it
+/// did by then is what is told.
+const SQUARE_S_MAX: f64 = 90.0;
+
+/// The same with `--quick`.
+const SQUARE_QUICK_S_MAX: f64 = 20.0;
+
+/// The fewest ticks of such a crowd that are measured, however long they take.
+const SQUARE_TICKS_MIN: u64 = 5;
+
 /// How the tick is measured.
 pub(super) struct TickBench {
     pub threads: usize,
@@ -43,10 +55,23 @@ pub(super) struct TickBench {
     pub judge: bool,
 }
 
+/// A crowd, and how long it is played.
+#[derive(Clone, Copy, Debug)]
+struct CrowdTry {
+    players: u32,
+    layout: LoadLayout,
+    ticks: u64,
+    /// Whether the run ends as soon as its 99th percentile cannot come in under budget any more.
+    stop_late: bool,
+}
+
 /// One crowd's figures.
 #[derive(Clone, Debug)]
 struct MeasuredTicks {
     players: u32,
+    layout: LoadLayout,
+    /// Ticks that went before, in which everybody sets out.
+    warm_up_ticks: u64,
     census: LoadCensus,
     /// Ticks measured.
     ticks: u64,
@@ -76,11 +101,19 @@ impl TickBench {
         let ticks = if self.quick { 100 } else { 600 };
         let mut rows = Vec::new();
         for players in players {
-            let Some(measured) = self.run(players, ticks, false, at_start)? else {
-                break;
-            };
-            self.tell(&measured)?;
-            rows.extend(measured.rows());
+            for layout in [LoadLayout::Spread, LoadLayout::Square] {
+                let crowd = CrowdTry {
+                    players,
+                    layout,
+                    ticks,
+                    stop_late: false,
+                };
+                let Some(measured) = self.run(crowd, at_start)? else {
+                    return Ok(rows);
+                };
+                self.tell(&measured)?;
+                rows.extend(measured.rows());
+            }
         }
         Ok(rows)
     }
@@ -92,7 +125,13 @@ impl TickBench {
         // Of the crowds that held, the last run of each.
         let mut held: BTreeMap<u32, MeasuredTicks> = BTreeMap::new();
         while let Some(players) = search.next() {
-            let Some(measured) = self.run(players, ticks, true, at_start)? else {
+            let crowd = CrowdTry {
+                players,
+                layout: LoadLayout::Spread,
+                ticks,
+                stop_late: true,
+            };
+            let Some(measured) = self.run(crowd, at_start)? else {
                 break;
             };
             if is_interrupted() {
@@ -123,42 +162,61 @@ impl TickBench {
             print(&format!("\n{}", told(range, self.threads)))?;
         }
         rows.push(largest_crowd(range));
+        // Crowds that held are sizes enough to tell how each set grows.
+        let of_all: Vec<BenchRow> = held.values().flat_map(MeasuredTicks::rows).collect();
+        rows.extend(growth::rows(&of_all));
         Ok(rows)
     }
 
-    /// Plays a crowd; `None` when it was interrupted before anything could be said. `stop_late` ends the run as soon as its
-    /// 99th percentile cannot come in under budget any more.
+    /// Plays a crowd; `None` when it was interrupted before anything could be said.
     fn run(
         &self,
-        players: u32,
-        ticks: u64,
-        stop_late: bool,
+        crowd: CrowdTry,
         at_start: Option<u64>,
     ) -> Result<Option<MeasuredTicks>, Failure> {
+        let CrowdTry {
+            players,
+            layout,
+            ticks,
+            stop_late,
+        } = crowd;
         let mut server = TestServer::builder().workers(self.threads).timing().build();
-        add_load(server.world_mut(), players).map_err(|error| Failure::new(error.to_string()))?;
+        add_load_as(server.world_mut(), players, layout)
+            .map_err(|error| Failure::new(error.to_string()))?;
         let bar = progress(LOAD_WARM_UP_TICKS + ticks, "tick", self.quiet);
         let step = |server: &mut TestServer| {
             server.step(1);
             bar.set_position(server.tick());
         };
-        while server.tick() < LOAD_WARM_UP_TICKS && !is_interrupted() {
+        let clock = Stopwatch::start();
+        let is_over = |share: f64| {
+            let most = match (layout, self.quick) {
+                (LoadLayout::Spread, _) => return false,
+                (LoadLayout::Square, true) => SQUARE_QUICK_S_MAX,
+                (LoadLayout::Square, false) => SQUARE_S_MAX,
+            };
+            clock.elapsed().as_secs_f64() > share * most
+        };
+        while server.tick() < LOAD_WARM_UP_TICKS && !is_interrupted() && !is_over(0.5) {
             step(&mut server);
         }
+        let warm_up_ticks = server.tick();
+        let end = warm_up_ticks + ticks;
         server.world_mut().resource_mut::<TickTimings>().reset();
         let (received, sent) = counters(&server);
         // The 99th percentile is the sample of this rank, so that many may lie above it.
         let late_max = ticks - (ticks * 99).div_ceil(100);
         let mut is_late = false;
-        while server.tick() < LOAD_WARM_UP_TICKS + ticks
-            && !is_interrupted()
-            && !(stop_late && is_late)
-        {
+        let is_enough = |tick: u64| tick >= warm_up_ticks + SQUARE_TICKS_MIN && is_over(1.0);
+        while server.tick() < end && !is_interrupted() {
+            if (stop_late && is_late) || is_enough(server.tick()) {
+                break;
+            }
             step(&mut server);
             is_late = server.stats::<TickTimings>().late_ticks(BUDGET) as u64 > late_max;
         }
         bar.finish_and_clear();
-        let measured_ticks = server.tick().saturating_sub(LOAD_WARM_UP_TICKS);
+        let measured_ticks = server.tick() - warm_up_ticks;
         if measured_ticks == 0 {
             return Ok(None);
         }
@@ -169,6 +227,8 @@ impl TickBench {
             .filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
         let mut measured = MeasuredTicks {
             players,
+            layout,
+            warm_up_ticks,
             census: LoadCensus::default(),
             ticks: measured_ticks,
             sets: sets.map(|set| (set, timings.set(set))).collect(),
@@ -208,8 +268,8 @@ fn told(range: CrowdRange, thread_count: usize) -> String {
     let held = match range.held {
         0 => format!("largest crowd   none had {TARGET} in every try, on {threads}"),
         held => format!(
-            "largest crowd   {held} players with {TARGET} in every try, on {threads}\n                \
-             {held} tried {}",
+            "largest crowd   holds {held} players on this machine, on {threads}:\n                \
+             {TARGET} in every try; {held} tried {}",
             times(range.held_tries)
         ),
     };
@@ -326,6 +386,16 @@ impl MeasuredTicks {
         !self.is_late && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
     }
 
+    /// In front of the cases of a crowd that is not spread.
+    const fn layout_word(&self) -> &'static str {
+        match self.layout {
+            LoadLayout::Spread => "",
+            // Not all had set out when its time was up: it is no size beside those of which all had.
+            LoadLayout::Square if self.warm_up_ticks < LOAD_WARM_UP_TICKS => "unsettled square ",
+            LoadLayout::Square => "square ",
+        }
+    }
+
     /// A count of all measured ticks, a second.
     fn a_second(&self, count: u64) -> f64 {
         count as f64 * TICK_HZ / self.ticks as f64
@@ -333,8 +403,9 @@ impl MeasuredTicks {
 
     fn rows(&self) -> Vec<BenchRow> {
         let players = self.players;
+        let layout = self.layout_word();
         let row = |case: &str, value: f64, unit| {
-            BenchRow::new("tick", format!("{case}/{players}"), value, unit)
+            BenchRow::new("tick", format!("{layout}{case}/{players}"), value, unit)
         };
         let mut rows = Vec::new();
         let timings = self
@@ -350,14 +421,18 @@ impl MeasuredTicks {
                 ("max", timing.max_ms),
             ] {
                 let row = row(&format!("{name} {figure}"), ms, "ms");
-                let judged = (name, figure) == ("tick", "p99");
-                rows.push(if judged {
-                    row.spreading(RepeatSpread::of(&self.p99_ms_of_thirds))
-                        .about(
-                            "What 99 of 100 ticks stay within; least and most are those of the \
-                             thirds of the run.",
-                        )
-                        .aiming(TARGET, self.holds())
+                let is_p99 = (name, figure) == ("tick", "p99");
+                rows.push(if is_p99 {
+                    let row = row.spreading(RepeatSpread::of(&self.p99_ms_of_thirds));
+                    let row = row.about(
+                        "What 99 of 100 ticks stay within; least and most are those of the \
+                         thirds of the run.",
+                    );
+                    // Nobody is to hold a crowd in which everybody could see everybody.
+                    match self.layout {
+                        LoadLayout::Spread => row.aiming(TARGET, self.holds()),
+                        LoadLayout::Square => row,
+                    }
                 } else if name == "tick" {
                     row.about(format!("The whole tick: {} of all.", in_words(figure)))
                 } else {
@@ -397,7 +472,7 @@ impl MeasuredTicks {
         // Writing into a string does not fail.
         let _ = self.write_table(&mut text, thread_count);
         let (word, held) = (if self.holds() { "ok    " } else { "MISSED" }, self.holds());
-        if judge {
+        if judge && self.layout == LoadLayout::Spread {
             let line = format!("{word}  {TARGET}");
             text.push_str(&if held { line } else { broken_text(&line) });
         }
@@ -415,11 +490,18 @@ impl MeasuredTicks {
             load_npcs(self.players),
             threads(thread_count)
         )?;
+        if self.layout == LoadLayout::Square {
+            writeln!(
+                to,
+                "            all in one square of {LOAD_SQUARE_M} m, where everybody could see everybody"
+            )?;
+        }
         writeln!(
             to,
-            "measured    {} ticks, {:.0} s simulated, after {LOAD_WARM_UP_TICKS} ticks of warm-up",
+            "measured    {} ticks, {:.0} s simulated, after {} ticks of warm-up",
             self.ticks,
-            self.ticks as f64 / TICK_HZ
+            self.ticks as f64 / TICK_HZ,
+            self.warm_up_ticks
         )?;
         writeln!(
             to,
@@ -480,7 +562,15 @@ mod tests {
             tables: false,
             judge: true,
         };
-        let Ok(Some(measured)) = bench.run(20, 10, false, Some(0)) else {
+        let Ok(Some(measured)) = bench.run(
+            CrowdTry {
+                players: 20,
+                layout: LoadLayout::Spread,
+                ticks: 10,
+                stop_late: false,
+            },
+            Some(0),
+        ) else {
             panic!("it is not interrupted")
         };
         assert_eq!((measured.ticks, measured.census.players), (10, 20));

@@ -72,7 +72,7 @@ fn attend_to(world: &mut World, directory: &mut Directory) {
     open.ledger.expire(now_ms, |event| events.push(event));
     open.order(now_ms, &mut events);
     for event in events {
-        if let Some(unwanted) = happen(world, event) {
+        if let Some(unwanted) = happen(world, &open.store, event) {
             open.ledger.release(unwanted);
         }
     }

@@ -49,8 +49,9 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
         open.order_save(now_ms, &mut events);
         #[cfg(feature = "lookups")]
         open.order_look_up(now_ms);
+        let store = open.store.clone();
         for event in events {
-            happen(world, event);
+            happen(world, &store, event);
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::directory::record::StoredAttribute;
 use crate::directory::store::StoreSource;
 use crate::directory::store_thread::StoreThread;
 use crate::directory::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+use crate::memory::MemoryUse;
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::clock::{Stopwatch, unix_ms};
 use crate::sync::SaveRequest;
@@ -130,12 +131,14 @@ impl Directory {
         let Some(source) = self.source.take() else {
             return;
         };
+        let store = format!("{source:?}");
         let attributes = attributes();
         let kept = attributes.iter().map(|kept| kept.id).collect();
         let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes);
         match StoreThread::start(supervisor) {
             Ok(thread) => {
                 self.open = Some(OpenDirectory {
+                    store,
                     ledger: Ledger::new(settings.ledger.clone()),
                     kept,
                     late: BTreeSet::new(),
@@ -155,6 +158,8 @@ impl Directory {
 
 /// A store that is used.
 pub(super) struct OpenDirectory {
+    /// Which it is, for who reads the log.
+    pub store: String,
     pub ledger: Ledger,
     /// The attributes that the store was told of.
     kept: BTreeSet<u16>,
@@ -313,5 +318,23 @@ impl OpenDirectory {
                 self.take(report, now_ms, events);
             }
         }
+    }
+}
+
+impl MemoryUse for Directory {
+    /// Without what the store itself holds.
+    fn heap_bytes(&self) -> usize {
+        let Some(open) = &self.open else {
+            return 0;
+        };
+        #[cfg(feature = "lookups")]
+        let elsewhere = open.elsewhere.heap_bytes();
+        #[cfg(not(feature = "lookups"))]
+        let elsewhere = 0;
+        open.store.heap_bytes()
+            + open.ledger.heap_bytes()
+            + open.kept.heap_bytes()
+            + open.late.heap_bytes()
+            + elsewhere
     }
 }

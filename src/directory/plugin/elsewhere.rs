@@ -10,6 +10,7 @@ use crate::directory::followers::{Followers, PeerSettings};
 use crate::directory::ledger::{Ledger, LedgerEvent};
 use crate::directory::peers::{PeerMessage, Peers};
 use crate::directory::store::LookedUp;
+use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 
 /// The cache, who follows players of this server, and what is to be told.
@@ -195,5 +196,14 @@ impl Elsewhere {
     /// Whether other servers were told all that they are to be, as far as it was saved.
     pub fn is_published(&self) -> bool {
         self.followers.as_ref().is_none_or(Followers::is_idle)
+    }
+}
+
+impl MemoryUse for Elsewhere {
+    fn heap_bytes(&self) -> usize {
+        self.followers.as_ref().map_or(0, MemoryUse::heap_bytes)
+            + self.cache.heap_bytes()
+            + self.answers.heap_bytes()
+            + self.outgoing.heap_bytes()
     }
 }

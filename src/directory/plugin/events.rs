@@ -10,8 +10,8 @@ use crate::directory::ledger::LedgerEvent;
 use crate::session::{LogoutReason, Sessions, disconnect};
 use crate::world::PlayerId;
 
-/// Tells what happened; gives the player whose lease nobody wants any more.
-pub(super) fn happen(world: &mut World, event: LedgerEvent) -> Option<PlayerId> {
+/// Tells what happened, with this store; gives the player whose lease nobody wants any more.
+pub(super) fn happen(world: &mut World, store: &str, event: LedgerEvent) -> Option<PlayerId> {
     let mut stats = world.resource_mut::<DirectoryStats>();
     match event {
         LedgerEvent::Loaded(record) => {
@@ -26,7 +26,9 @@ pub(super) fn happen(world: &mut World, event: LedgerEvent) -> Option<PlayerId> 
             match &error {
                 // Told by whoever keeps the store open.
                 DirectoryError::Store(_) => {}
-                DirectoryError::Leased { .. } => error!("{error}"),
+                DirectoryError::Leased { .. } | DirectoryError::Late { .. } => {
+                    error!(store, "{error}");
+                }
                 _ => warn!("{error}"),
             }
             if let Some(client) = world.resource::<Sessions>().of(player) {

@@ -85,7 +85,7 @@ pub(super) fn hand_over(world: &mut World) {
         stats.not_ours += not_ours;
         stats.unsaved_peak = stats.unsaved_peak.max(unsaved);
         for event in events {
-            happen(world, event);
+            happen(world, &open.store, event);
         }
     });
 }

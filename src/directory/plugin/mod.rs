@@ -40,6 +40,7 @@ pub use stats::DirectoryStats;
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
+use crate::memory::MemoryAppExt;
 use crate::session::SessionPlugin;
 use crate::sim::{self, SimSystems};
 use crate::sync::{SyncPlugin, SyncSystems};
@@ -81,7 +82,9 @@ impl Plugin for DirectoryPlugin {
             .ambiguous_with_all();
         #[cfg(feature = "lookups")]
         app.add_message::<LookUpRequest>()
-            .add_message::<LookUpAnswer>();
+            .add_message::<LookUpAnswer>()
+            .count_message_memory::<LookUpRequest>("directory")
+            .count_message_memory::<LookUpAnswer>("directory");
         app.init_resource::<Directory>()
             .init_resource::<DirectorySettings>()
             .init_resource::<DirectoryStats>()
@@ -90,6 +93,10 @@ impl Plugin for DirectoryPlugin {
             .add_message::<LeaseLost>()
             .add_message::<PlayersSaved>()
             .add_message::<Transfer>()
+            .count_memory::<Directory>("directory")
+            .count_message_memory::<PlayerLoaded>("directory")
+            .count_message_memory::<PlayersSaved>("directory")
+            .count_message_memory::<Transfer>("directory")
             .configure_sets(
                 FixedUpdate,
                 (

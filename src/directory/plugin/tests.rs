@@ -2,6 +2,8 @@
 
 #[cfg(feature = "lookups")]
 mod peers;
+#[cfg(feature = "sqlite")]
+mod starved;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,6 +27,10 @@ use crate::world::{Object, Player, PlayerId, Players, Position, SceneSpec, open_
 
 #[derive(Component)]
 struct Purse(u32);
+
+/// The game gives nobody a purse who comes.
+#[derive(Resource)]
+struct Forgetful;
 
 const PURSE: u16 = 2;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -53,12 +59,17 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
     });
     app.insert_resource(settings);
     let scene = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
-    let welcome = move |mut loaded: MessageReader<PlayerLoaded>, mut commands: Commands| {
+    let welcome = move |mut loaded: MessageReader<PlayerLoaded>,
+                        forgetful: Option<Res<Forgetful>>,
+                        mut commands: Commands| {
         for PlayerLoaded { client, record } in loaded.read() {
             let purse = record.count(PURSE, Encoding::Varint).unwrap_or(100) as u32;
             let place = (Object::in_scene(scene), Position(Vec2::ONE));
             let control = ControlledBy::new(*client);
-            commands.spawn((Player, record.player, control, place, Purse(purse)));
+            let mut object = commands.spawn((Player, record.player, control, place));
+            if forgetful.is_none() {
+                object.insert(Purse(purse));
+            }
         }
     };
     app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
@@ -214,6 +225,78 @@ fn what_a_deal_changed_and_a_later_change_restored_is_saved_as_it_is_in_the_end(
     purse(&mut app, 1).unwrap().0 = 100;
     ticks(&mut app, 60);
     assert_eq!(kept(&disk, 1).map(|(coins, _)| coins), Some(100));
+}
+
+#[test]
+fn what_a_game_never_gave_its_player_stays_in_the_store_and_what_it_took_goes() {
+    let disk = MemoryDisk::default();
+    let coins = || kept(&disk, 7).map(|(coins, _)| coins);
+    let mut app = game(disk.clone());
+    log_in(&mut app, 7);
+    ticks(&mut app, 2);
+    purse(&mut app, 7).unwrap().0 = 42;
+    assert!(close_directory(app.world_mut(), MINUTE));
+    let object = |app: &App| app.world().resource::<Players>().entity(PlayerId(7));
+    for stays in 0..4 {
+        let mut app = game(disk.clone());
+        app.insert_resource(Forgetful);
+        app.insert_resource(SyncSettings {
+            save_every_ticks: 1,
+            ..SyncSettings::default()
+        });
+        let client = log_in(&mut app, 7);
+        ticks(&mut app, 2 + stays * 10);
+        assert!(object(&app).is_some() && purse(&mut app, 7).is_none());
+        match stays {
+            0 => send(&mut app, client, ClientMessage::Logout),
+            1 => {
+                let gone = object(&app).unwrap();
+                app.world_mut().despawn(gone);
+            }
+            2 => assert!(close_directory(app.world_mut(), MINUTE)),
+            _ => {
+                let players = [PlayerId(7); 2];
+                app.world_mut().write_message(Transfer { players });
+            }
+        }
+        ticks(&mut app, 3);
+        assert_eq!(coins(), Some(42), "{stays}");
+        assert!(close_directory(app.world_mut(), MINUTE));
+    }
+    // It is given one and loses it before anybody looked.
+    let mut app = game(disk.clone());
+    log_in(&mut app, 7);
+    ticks(&mut app, 2);
+    let entity = object(&app).unwrap();
+    app.world_mut().entity_mut(entity).remove::<Purse>();
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!(coins(), None);
+}
+
+#[test]
+fn what_a_player_had_and_lost_is_kept_when_its_object_is_taken_from_it() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    let coins = |player| kept(&disk, player).map(|(coins, _)| coins);
+    for player in 1..=3 {
+        log_in(&mut app, player);
+    }
+    ticks(&mut app, 2);
+    let objects = [1, 2, 3].map(|player| {
+        let players = app.world().resource::<Players>();
+        players.entity(PlayerId(player)).unwrap()
+    });
+    // In the very tick in which it is taken, without a word to anybody else; and the third one's loss.
+    for (player, object) in (1..).zip(objects) {
+        purse(&mut app, player).unwrap().0 = 40 + player as u32;
+        let mut object = app.world_mut().entity_mut(object);
+        if player == 3 {
+            object.remove::<Purse>();
+        }
+        object.remove::<PlayerId>();
+    }
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!([coins(1), coins(2), coins(3)], [Some(41), Some(42), None]);
 }
 
 #[test]

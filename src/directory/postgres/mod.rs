@@ -3,16 +3,22 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `schema` | tables and migrations |
+//! | `connection` | a connection, whatever it is for |
 //! | `errors` | what the server says, as faults |
+//! | `shown` | values as people read them |
 //! | `store` | the store |
+//! | `inspect` | a store looked at from outside: for operators |
 //!
 //! Every call is one transaction of a few statements, however many players it is about: each statement takes arrays. Rows of
 //! players are locked by ascending id, so that servers that ask at the same time wait for each other and do not deadlock.
 //!
 //! Deliberately absent: encryption of the line. Have the server beside the database, or a tunnel between them.
 
+mod connection;
 mod errors;
+mod inspect;
 mod schema;
+mod shown;
 mod store;
 
 pub use store::{PostgresSource, PostgresStore};

@@ -7,7 +7,7 @@
 //! SELECT * FROM throng.held_lease;                      -- who is live where, and until when
 //! ```
 
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, Transaction};
 
 /// The schema of whoever asks for none.
 pub(super) const SCHEMA: &str = "throng";
@@ -71,19 +71,45 @@ CREATE VIEW held_lease AS
 /// The version of a schema that went through all migrations.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// What a schema is.
+/// What a schema is, before anything is written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaKind {
-    /// A store of this version, brought up to date if it was older.
-    Store,
+    /// It is not there, or has no table.
+    Empty,
+    /// A store of this version.
+    Store(i64),
     /// A store of a version that is not known here.
     Newer(i64),
     /// Somebody else's: it has tables, and none of them says a version.
     Foreign,
 }
 
-/// Makes a schema, or brings one that is ours up to date, in one transaction; servers that start at the same time do so one
-/// after the other. `schema` is a checked name.
+/// Looks at a schema, a checked name.
+pub(super) async fn kind_of(
+    transaction: &Transaction<'_>,
+    schema: &str,
+) -> Result<SchemaKind, Error> {
+    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store_version')
+        FROM information_schema.tables WHERE table_schema = $1";
+    let tables = transaction.query_one(tables, &[&schema]).await?;
+    let (tables, versions): (i64, i64) = (tables.get(0), tables.get(1));
+    if (tables, versions) == (0, 0) {
+        return Ok(SchemaKind::Empty);
+    }
+    if versions == 0 {
+        return Ok(SchemaKind::Foreign);
+    }
+    let version = format!("SELECT coalesce(max(version), 0) FROM {schema}.store_version");
+    let version: i64 = transaction.query_one(&version, &[]).await?.get(0);
+    Ok(if version > VERSION {
+        SchemaKind::Newer(version)
+    } else {
+        SchemaKind::Store(version)
+    })
+}
+
+/// Makes a schema, or brings one that is ours up to date, in one transaction, and says what it was before; servers that start at
+/// the same time do so one after the other. `schema` is a checked name.
 pub(super) async fn bring_up_to_date(
     client: &mut Client,
     schema: &str,
@@ -98,25 +124,16 @@ pub(super) async fn bring_up_to_date(
             "CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path TO {schema}"
         ))
         .await?;
-    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store_version')
-        FROM information_schema.tables WHERE table_schema = $1";
-    let tables = transaction.query_one(tables, &[&schema]).await?;
-    let (tables, versions): (i64, i64) = (tables.get(0), tables.get(1));
-    let version = match (tables, versions) {
-        (0, _) => {
+    let before = kind_of(&transaction, schema).await?;
+    let version = match before {
+        SchemaKind::Empty => {
             let create = "CREATE TABLE store_version (version BIGINT NOT NULL); INSERT INTO store_version VALUES (0)";
             transaction.batch_execute(create).await?;
             0
         }
-        (_, 0) => return Ok(SchemaKind::Foreign),
-        _ => {
-            let version = "SELECT coalesce(max(version), 0) FROM store_version";
-            transaction.query_one(version, &[]).await?.get(0)
-        }
+        SchemaKind::Store(version) => version,
+        SchemaKind::Newer(_) | SchemaKind::Foreign => return Ok(before),
     };
-    if version > VERSION {
-        return Ok(SchemaKind::Newer(version));
-    }
     for migration in MIGRATIONS.iter().skip(version.max(0) as usize) {
         transaction.batch_execute(migration).await?;
     }
@@ -125,5 +142,5 @@ pub(super) async fn bring_up_to_date(
         transaction.execute(update, &[&VERSION]).await?;
     }
     transaction.commit().await?;
-    Ok(SchemaKind::Store)
+    Ok(before)
 }

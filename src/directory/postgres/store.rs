@@ -3,37 +3,31 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::time::Duration;
 
 use foldhash::fast::FixedState;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement, Transaction};
+use tokio_postgres::{Client, Row, Statement, Transaction};
 use tracing::warn;
 
+use super::connection::PostgresConnection;
 use super::errors::NamedDatabase;
 use super::schema::{self, SchemaKind};
+use super::shown::shown;
 use crate::directory::encodings::{check_known, encoding_name};
 use crate::directory::error::{StoreError, StoreFault};
 use crate::directory::lease::{LeaseState, ServerId};
 use crate::directory::record::{PlayerRecord, StoredAttribute};
 use crate::directory::save_batch::{PlayerSave, SaveBatch};
 use crate::directory::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
-use crate::wire::{Encoding, Value};
+use crate::wire::Encoding;
 use crate::world::PlayerId;
-
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
-
-/// How connections are set up: what is acknowledged is on disk, and nothing is waited for without end.
-const SETTINGS: &str =
-    "SET synchronous_commit = on; SET lock_timeout = '1s'; SET statement_timeout = '30s'";
 
 /// Opens a store on a Postgres server.
 #[derive(Clone)]
 pub struct PostgresSource {
-    url: String,
-    schema: String,
+    pub(super) url: String,
+    pub(super) schema: String,
 }
 
 impl fmt::Debug for PostgresSource {
@@ -86,21 +80,12 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError`], with the database's name and without its password.
     pub fn open(url: &str, schema: &str) -> Result<Self, StoreError> {
-        let unnamed = NamedDatabase(format!("Postgres, schema `{schema}`"));
-        let is_letter = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '_');
-        if schema.is_empty() || schema.len() > 63 || !schema.chars().all(is_letter) {
-            let cause = "expected a name of lower-case letters, digits and `_`";
-            return Err(unnamed.fault(StoreFault::Unreachable, cause));
-        }
-        let config: Config = url
-            .parse()
-            .map_err(|error: tokio_postgres::Error| unnamed.error(error))?;
-        let named = NamedDatabase(name_of(&config, schema));
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| named.fault(StoreFault::Unreachable, error))?;
-        let client = runtime.block_on(connect(config, schema, &named))?;
+        let PostgresConnection {
+            named,
+            runtime,
+            mut client,
+        } = PostgresConnection::open(url, schema)?;
+        runtime.block_on(prepare(&mut client, schema, &named))?;
         Ok(Self {
             named,
             runtime,
@@ -138,43 +123,25 @@ impl PostgresStore {
     }
 }
 
-/// Where a database is: its hosts and its name.
-fn name_of(config: &Config, schema: &str) -> String {
-    let hosts = config.get_hosts().iter();
-    let hosts: Vec<String> = hosts
-        .map(|host| match host {
-            tokio_postgres::config::Host::Tcp(host) => host.clone(),
-            #[cfg(unix)]
-            tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
-        })
-        .collect();
-    let name = config.get_dbname().or(config.get_user()).unwrap_or("?");
-    format!(
-        "Postgres `{name}` at {}, schema `{schema}`",
-        hosts.join(", ")
-    )
-}
-
-async fn connect(
-    mut config: Config,
+/// Brings the tables up to date, and gives their version before.
+pub(super) async fn prepare(
+    client: &mut Client,
     schema: &str,
     named: &NamedDatabase,
-) -> Result<Client, StoreError> {
-    config.connect_timeout(CONNECT);
-    config.application_name("throng");
-    let connected = config.connect(NoTls).await;
-    let (mut client, connection) = connected.map_err(|error| named.error(error))?;
-    // It is driven by every later call, and its errors come out of those.
-    tokio::spawn(connection);
-    let prepare = async {
-        client.batch_execute(SETTINGS).await?;
-        let kind = schema::bring_up_to_date(&mut client, schema).await?;
-        let path = format!("SET search_path TO {schema}");
-        client.batch_execute(&path).await?;
-        Ok(kind)
-    };
-    match prepare.await.map_err(|error| named.error(error))? {
-        SchemaKind::Store => Ok(client),
+) -> Result<i64, StoreError> {
+    let kind = schema::bring_up_to_date(client, schema).await;
+    let before = version(kind.map_err(|error| named.error(error))?, named)?;
+    let path = format!("SET search_path TO {schema}");
+    let set = client.batch_execute(&path).await;
+    set.map_err(|error| named.error(error))?;
+    Ok(before.unwrap_or(0))
+}
+
+/// The version of a schema that can be used; `None` of one that is still empty.
+pub(super) fn version(kind: SchemaKind, named: &NamedDatabase) -> Result<Option<i64>, StoreError> {
+    match kind {
+        SchemaKind::Empty => Ok(None),
+        SchemaKind::Store(version) => Ok(Some(version)),
         SchemaKind::Newer(found) => {
             let known = schema::VERSION;
             Err(named.fault(StoreFault::Newer { found, known }, "it is left as it is"))
@@ -432,20 +399,6 @@ impl PostgresTables<'_> {
             WHERE player.player = gone.player AND player.epoch = gone.epoch";
         self.execute(statement, &[&players, &epochs]).await
     }
-}
-
-/// A value for people: a number or text, where it is one.
-fn shown(encoding: Encoding, bytes: &[u8]) -> Option<String> {
-    Some(match encoding.read(bytes).ok()? {
-        Value::Unsigned(value) => value.to_string(),
-        Value::Signed(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::Bytes(_) => {
-            let text = std::str::from_utf8(bytes).ok()?;
-            // The server takes no text with a zero in it.
-            return (!text.contains('\0')).then(|| text.to_owned());
-        }
-    })
 }
 
 impl Store for PostgresStore {

@@ -11,57 +11,8 @@ use super::store::{Named, connect};
 use super::value::from_sql;
 use crate::directory::encodings::encoding_of;
 use crate::directory::error::{StoreError, StoreFault};
+use crate::directory::findings::{ShownValue, StoreFindings, StoredRow, WRONG_MAX};
 use crate::world::PlayerId;
-
-/// What is wrong in a file is listed up to so many lines.
-const WRONG_MAX: usize = 100;
-
-/// What a file holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreFindings {
-    /// The version of its tables.
-    pub version: i64,
-    /// Names of the attributes, by their numbers.
-    pub attributes: BTreeMap<u16, String>,
-    /// Players who were saved.
-    pub players: u64,
-    /// Values in all.
-    pub values: u64,
-    /// Leases that are held, by server: how many, and when the last of them expires, in Unix milliseconds.
-    pub leases: BTreeMap<String, (u64, u64)>,
-    /// What is wrong, a sentence each.
-    pub wrong: Vec<String>,
-}
-
-/// A player with its lease, as the file has it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredRow {
-    /// Whose.
-    pub player: PlayerId,
-    /// How often it was saved.
-    pub revision: u64,
-    /// The server's tick of the last save.
-    pub tick: u64,
-    /// The server's Unix time of the last save, in milliseconds.
-    pub saved_ms: u64,
-    /// The number of the last lease.
-    pub epoch: u64,
-    /// Who holds it, which process of that name, and until when in Unix milliseconds.
-    pub lease: Option<(String, u64, u64)>,
-    /// Values by the names of attributes: numbers and text as they are, other bytes in hexadecimal.
-    pub values: BTreeMap<String, ShownValue>,
-}
-
-/// A value as people read it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ShownValue {
-    /// A whole number.
-    Integer(i64),
-    /// Any other number.
-    Real(f64),
-    /// Text, or bytes in hexadecimal.
-    Text(String),
-}
 
 /// Brings the tables of a file up to date, and gives the versions before and after. A file that is not there is made.
 ///
@@ -228,11 +179,7 @@ fn dump_all(
                 SqlValue::Integer(number) => ShownValue::Integer(number),
                 SqlValue::Real(number) => ShownValue::Real(number),
                 SqlValue::Text(text) => ShownValue::Text(text),
-                SqlValue::Blob(bytes) => {
-                    let digits: Vec<String> =
-                        bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                    ShownValue::Text(format!("0x{}", digits.concat()))
-                }
+                SqlValue::Blob(bytes) => ShownValue::hexadecimal(&bytes),
                 SqlValue::Null => continue,
             };
             shown.insert(value.get(0)?, text);

@@ -14,8 +14,8 @@ mod inspect;
 mod schema;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod value;
 
-pub use inspect::{ShownValue, StoreFindings, StoredRow, dump_store, inspect_store, migrate_store};
+pub use inspect::{dump_store, inspect_store, migrate_store};
 pub use store::{SqliteSource, SqliteStore};

@@ -165,7 +165,7 @@ impl SqliteStore {
 
     /// Lets the file grow no further, as a disk without room does.
     #[cfg(test)]
-    pub(super) fn fill_up(&self) {
+    pub(in crate::directory) fn fill_up(&self) {
         let pages = "PRAGMA max_page_count = 1";
         let pages = self
             .connection

@@ -8,9 +8,10 @@ use rusqlite::Connection;
 
 use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
 use super::store::{SqliteSource, SqliteStore};
-use super::{ShownValue, dump_store, inspect_store, migrate_store};
+use super::{dump_store, inspect_store, migrate_store};
 use crate::directory::conformance::check_store;
 use crate::directory::error::{StoreError, StoreFault};
+use crate::directory::findings::ShownValue;
 use crate::directory::record::StoredAttribute;
 use crate::directory::save_batch::SaveBatch;
 use crate::directory::spoilt_records::check_spoilt_records;
@@ -19,10 +20,10 @@ use crate::wire::Encoding;
 use crate::world::PlayerId;
 
 /// A folder that goes with the test.
-struct TestFolder(PathBuf);
+pub(in crate::directory) struct TestFolder(PathBuf);
 
 impl TestFolder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NTH: AtomicU32 = AtomicU32::new(0);
         let nth = NTH.fetch_add(1, Ordering::Relaxed);
         let name = format!("throng-sqlite-{}-{nth}", std::process::id());
@@ -31,7 +32,7 @@ impl TestFolder {
         Self(path)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -40,6 +41,16 @@ impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Overwrites a file with what is made of its content, which is given back.
+pub(in crate::directory) fn overwrite(
+    path: &Path,
+    change: impl FnOnce(&[u8]) -> Vec<u8>,
+) -> Vec<u8> {
+    let before = fs::read(path).unwrap();
+    fs::write(path, change(&before)).unwrap();
+    before
 }
 
 const TERMS: ClaimTerms = ClaimTerms {

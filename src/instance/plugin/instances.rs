@@ -11,6 +11,7 @@ use super::messages::InstanceId;
 use crate::instance::lineup::{Lineup, Vacancy};
 use crate::instance::rules::TickRules;
 use crate::matchmaking::Match;
+use crate::memory::{MemoryUse, each};
 use crate::sim::StateHasher;
 use crate::world::{PlayerId, SceneId};
 
@@ -287,5 +288,19 @@ impl Instances {
                 hasher.write_u64(asked.next_tick);
             }
         }
+    }
+}
+
+impl MemoryUse for Instances {
+    fn heap_bytes(&self) -> usize {
+        let running = self.running.values().map(|one| {
+            one.lineup.heap_bytes() + one.seats.heap_bytes() + one.vacancies.heap_bytes()
+        });
+        running.sum::<usize>()
+            + each(&self.pending)
+            + self.running.heap_bytes()
+            + self.pending.heap_bytes()
+            + self.seated.heap_bytes()
+            + self.ended_unanswered.heap_bytes()
     }
 }

@@ -7,6 +7,8 @@
 //! Open buckets are kept by room left, with a bit a room, so that finding one is O(1) and the pass is O(n).
 //! This is [`Packing::Arrival`](crate::matchmaking::mode::Packing), and what the benches compare with.
 
+use crate::memory::{MemoryUse, each};
+
 /// No party.
 const NONE: u32 = u32::MAX;
 
@@ -79,6 +81,16 @@ impl Arrival {
         self.full[2 * pair..2 * pair + 2]
             .iter()
             .flat_map(move |group| std::iter::successors(Some(group.latest), before))
+    }
+}
+
+impl MemoryUse for Arrival {
+    fn heap_bytes(&self) -> usize {
+        each(&self.open)
+            + self.buckets.heap_bytes()
+            + self.chain.heap_bytes()
+            + self.open.heap_bytes()
+            + self.full.heap_bytes()
     }
 }
 

@@ -41,6 +41,7 @@ use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::stats::ModeStats;
 use crate::matchmaking::ticket::{ModeId, Ticket};
+use crate::memory::MemoryUse;
 
 /// Parties that are packed, whatever the limit on matches.
 pub const PACKED_MIN: usize = 20_000;
@@ -382,5 +383,19 @@ impl Groups {
             &Terms::new(&self.pool, &self.rules, &self.rematches, now_tick),
             slot,
         )
+    }
+}
+
+impl MemoryUse for Groups {
+    fn heap_bytes(&self) -> usize {
+        self.pool.heap_bytes()
+            + self.stats.heap_bytes()
+            + self.rematches.heap_bytes()
+            + self.table.heap_bytes()
+            + self.packer.heap_bytes()
+            + self.arrival.heap_bytes()
+            + self.seeker.heap_bytes()
+            + self.search_backoff.heap_bytes()
+            + self.chosen.heap_bytes()
     }
 }

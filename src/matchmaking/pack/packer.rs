@@ -18,6 +18,7 @@ use super::tighten::{aim, even_out, tighten};
 use crate::matchmaking::queue::by_skill::SkillEntry;
 use crate::matchmaking::queue::compositions::{CompositionTable, Counts};
 use crate::matchmaking::ticket::regions;
+use crate::memory::MemoryUse;
 
 /// Packs pools; keeps its buffers.
 #[derive(Clone, Debug, Default)]
@@ -141,6 +142,12 @@ fn make_as_planned(
             }
         }
         sets.push(set);
+    }
+}
+
+impl MemoryUse for Packer {
+    fn heap_bytes(&self) -> usize {
+        self.seats.heap_bytes() + self.sweeper.heap_bytes()
     }
 }
 

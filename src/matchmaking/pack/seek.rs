@@ -27,6 +27,7 @@ use crate::matchmaking::mode::OPEN;
 use crate::matchmaking::queue::by_skill::{SkillEntry, SkillPlace};
 use crate::matchmaking::queue::compositions::{CompositionTable, Counts, only, players};
 use crate::matchmaking::ticket::{ROLES, add_roles, roles};
+use crate::memory::MemoryUse;
 
 /// Parties of a size that are considered in a window, in the numbers that two groups hold.
 pub const CHOICE_MAX: u32 = 4;
@@ -472,6 +473,12 @@ impl SubsetSearch<'_> {
             self.filled = before;
         }
         self.from(at + 1, low, high)
+    }
+}
+
+impl MemoryUse for Seeker {
+    fn heap_bytes(&self) -> usize {
+        self.chosen.heap_bytes() + self.nearby.heap_bytes() + self.lows.heap_bytes()
     }
 }
 

@@ -18,6 +18,7 @@
 
 use super::terms::Terms;
 use crate::matchmaking::queue::by_skill::SkillEntry;
+use crate::memory::MemoryUse;
 
 /// Parties that an anchor passes before it is left over, in groups of K.
 pub const PASSED_GROUPS: usize = 16;
@@ -265,4 +266,20 @@ pub(super) fn within_limits(seats: &[SweepSeat], set: &[u32]) -> bool {
     regions != 0
         && spread(seats, set) <= window
         && u32::from(highest.saturating_sub(lowest)) <= band
+}
+
+impl MemoryUse for Sets {
+    fn heap_bytes(&self) -> usize {
+        self.members.heap_bytes() + self.ranges.heap_bytes()
+    }
+}
+
+impl MemoryUse for Sweeper {
+    fn heap_bytes(&self) -> usize {
+        self.next.heap_bytes()
+            + self.previous.heap_bytes()
+            + self.rows.heap_bytes()
+            + self.added.heap_bytes()
+            + self.sets.heap_bytes()
+    }
 }

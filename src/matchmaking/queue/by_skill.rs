@@ -14,6 +14,7 @@
 //! which costs 100 ms at a million parties.
 
 use super::compositions::Counts;
+use crate::memory::{MemoryUse, each};
 
 /// Parties in a bucket.
 const BUCKET_MAX: usize = 256;
@@ -293,6 +294,13 @@ impl BySkill {
     fn bucket_of(&self, order: (u64, u32)) -> usize {
         let after = self.firsts.partition_point(|&first| first <= order);
         after.saturating_sub(1)
+    }
+}
+
+impl MemoryUse for BySkill {
+    fn heap_bytes(&self) -> usize {
+        let entries = self.buckets.iter().map(|bucket| &bucket.entries);
+        each(entries) + self.firsts.heap_bytes() + self.buckets.heap_bytes()
     }
 }
 

@@ -19,6 +19,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use crate::memory::{MemoryUse, each};
+
 /// Parties of 1, 2, … 5 players: entry i counts parties of i + 1.
 pub type Counts = [u32; 5];
 
@@ -242,6 +244,12 @@ pub fn first_splits(composition: &Counts, group_size: u8) -> Vec<u32> {
         }
     }
     found
+}
+
+impl MemoryUse for CompositionTable {
+    fn heap_bytes(&self) -> usize {
+        each(self.splits.values().flatten()) + self.answers.heap_bytes() + self.splits.heap_bytes()
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use super::by_skill::{BySkill, SkillEntry};
 use super::compositions::{CompositionTable, Counts, only};
 use super::ticket_queue::{Age, TicketQueue};
 use crate::matchmaking::ticket::{ROLES, Ticket, regions, roles};
+use crate::memory::MemoryUse;
 
 /// What the order of skill goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,5 +172,11 @@ impl Pool {
         let mut entry = SkillEntry::new(skill, ticket.party.number(), slot, ticket.size);
         (entry.wishes, entry.level) = (ticket.wishes.is_some(), ticket.level);
         entry
+    }
+}
+
+impl MemoryUse for Pool {
+    fn heap_bytes(&self) -> usize {
+        self.queue.heap_bytes() + self.by_skill.heap_bytes()
     }
 }

@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::ticket_queue::{Age, TicketQueue};
+use crate::memory::MemoryUse;
 
 /// Parties that are remembered.
 pub const PAUSED_MAX: usize = 4_096;
@@ -104,6 +105,12 @@ impl SearchBackoff {
             feed(u64::from(pause.slot) << 32 | u64::from(pause.failed));
             feed(pause.until_heartbeat);
         }
+    }
+}
+
+impl MemoryUse for SearchBackoff {
+    fn heap_bytes(&self) -> usize {
+        self.paused.heap_bytes()
     }
 }
 

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::matchmaking::ticket::{PARTY_SIZE_MAX, Ticket};
+use crate::memory::{MemoryUse, each};
 
 /// What tickets are ordered by: the tick since which they wait, then the order of insertion. The lower, the
 /// longer it has waited.
@@ -232,6 +233,15 @@ impl QueueWalk {
                 *at = queue.slots[*at as usize].next;
             }
         }
+    }
+}
+
+impl MemoryUse for TicketQueue {
+    fn heap_bytes(&self) -> usize {
+        each(self.slots.iter().filter_map(|slot| slot.ticket.as_ref()))
+            + each(&self.last_of_tick)
+            + self.slots.heap_bytes()
+            + self.free.heap_bytes()
     }
 }
 

@@ -41,6 +41,7 @@ use crate::matchmaking::queue::ticket_queue::{Age, TicketQueue};
 use crate::matchmaking::rematch::Rematches;
 use crate::matchmaking::stats::ModeStats;
 use crate::matchmaking::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+use crate::memory::{MemoryUse, each};
 
 /// Players who may watch a room.
 pub const SPECTATORS_MAX: usize = 4;
@@ -619,5 +620,22 @@ impl Rooms {
                 .iter()
                 .for_each(|player| player.digest(feed));
         }
+    }
+}
+
+impl MemoryUse for Rooms {
+    fn heap_bytes(&self) -> usize {
+        each(&self.open)
+            + self.pool.heap_bytes()
+            + self.stats.heap_bytes()
+            + self.rooms.heap_bytes()
+            + self.free.heap_bytes()
+            + self.room_of.heap_bytes()
+            + self.newcomers.heap_bytes()
+            + self.watched.heap_bytes()
+            + self.rematches.heap_bytes()
+            + self.table.heap_bytes()
+            + self.seeker.heap_bytes()
+            + self.search_backoff.heap_bytes()
     }
 }

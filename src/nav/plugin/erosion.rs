@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::background::Background;
 use super::ground::{Edit, MapKey, NoGround, edits_between};
+use super::late::BuildCameLate;
 use super::stats::MapBuildStats;
 use crate::map::{TileMap, TileRect, settle_share};
 
@@ -28,8 +29,8 @@ struct Erosion {
 #[derive(Debug)]
 enum State {
     Wanted,
-    /// Being made of tiles that were edited in these places since.
-    Begun(Background<TileMap>, Vec<TileRect>),
+    /// Being made, for this tick, of tiles that were edited in these places since.
+    Begun(u64, Background<TileMap>, Vec<TileRect>),
     Ready(Arc<TileMap>),
 }
 
@@ -67,8 +68,8 @@ impl Erosions {
         for erosion in &mut self.0 {
             let state = std::mem::replace(&mut erosion.state, State::Wanted);
             erosion.state = match state {
-                State::Begun(work, changed) => {
-                    State::Begun(work.ahead_of_tick(wait, stats), changed)
+                State::Begun(due_tick, work, changed) => {
+                    State::Begun(due_tick, work.ahead_of_tick(wait, stats), changed)
                 }
                 other => other,
             };
@@ -77,13 +78,15 @@ impl Erosions {
 
     /// Follows the edits of the scenes' maps, settles what they left over, takes over what was begun in an earlier tick, and
     /// begins what is wanted.
-    /// Adds the eroded maps to `maps`, and what changed of them to `edits`.
+    /// Adds the eroded maps to `maps`, what changed of them to `edits`, and those that came late to `late`.
     pub(super) fn update(
         &mut self,
+        tick: u64,
         wait: bool,
         edits: &mut Vec<Edit>,
         maps: &mut Vec<(MapKey, Arc<TileMap>)>,
         stats: &mut MapBuildStats,
+        late: &mut Vec<BuildCameLate>,
     ) {
         let base_of = |map: MapKey| {
             let key = MapKey {
@@ -102,10 +105,16 @@ impl Erosions {
                 return false;
             };
             if erosion.base != base.fingerprint() || matches!(erosion.state, State::Begun(..)) {
-                let was_begun = matches!(erosion.state, State::Begun(..));
+                let due_tick = match erosion.state {
+                    State::Begun(due_tick, ..) => Some(due_tick),
+                    _ => None,
+                };
                 erosion.follow(&base, wait, edits);
                 let is_ready = matches!(erosion.state, State::Ready(_));
-                stats.adopted += u64::from(was_begun && is_ready);
+                if let Some(due_tick) = due_tick.filter(|_| is_ready) {
+                    stats.count_adopted(tick, due_tick);
+                    late.extend(BuildCameLate::of(erosion.map, tick, due_tick));
+                }
             }
             if unsettled > 0 && !erosion.is_settled() {
                 erosion.settle(settle_share(unsettled));
@@ -130,6 +139,7 @@ impl Erosions {
                 None => {
                     let tiles = base.clone();
                     State::Begun(
+                        tick + 1,
                         Background::begin(move || tiles.eroded(map.clearance)),
                         Vec::new(),
                     )
@@ -183,7 +193,7 @@ impl Erosion {
                 }
                 State::Ready(tiles)
             }
-            State::Begun(work, mut changed) if is_followed => {
+            State::Begun(due_tick, work, mut changed) if is_followed => {
                 changed.extend(rects);
                 match work.finish(wait) {
                     Ok(mut eroded) => {
@@ -192,7 +202,7 @@ impl Erosion {
                         }
                         State::Ready(Arc::new(eroded))
                     }
-                    Err(work) => State::Begun(work, changed),
+                    Err(work) => State::Begun(due_tick, work, changed),
                 }
             }
             _ => State::Wanted,

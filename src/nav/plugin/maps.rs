@@ -18,11 +18,12 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
 use indexmap::IndexMap;
-use tracing::{debug, warn};
+use tracing::warn;
 
 use super::background::Background;
 use super::erosion::Erosions;
 use super::ground::{Edit, MapGround, MapKey, NoGround, edits_between};
+use super::late::BuildCameLate;
 use super::settings::NavSettings;
 use super::stats::MapBuildStats;
 use super::waiting::Waiting;
@@ -43,6 +44,8 @@ pub(super) struct NavMaps {
     unprepared: NavMap,
     changed: Vec<TileRect>,
     pub(super) stats: MapBuildStats,
+    /// What this tick adopted late.
+    pub(super) late: Vec<BuildCameLate>,
 }
 
 #[derive(Debug)]
@@ -178,8 +181,10 @@ impl NavMaps {
                 )
             })
             .collect();
+        self.late.clear();
+        let Self { stats, late, .. } = self;
         self.erosions
-            .update(wait, edits, &mut maps, &mut self.stats);
+            .update(tick, wait, edits, &mut maps, stats, late);
         self.prepared
             .retain(|key, _| maps.iter().any(|(open, _)| open == key));
         for (key, tiles) in &maps {
@@ -268,9 +273,6 @@ impl NavMaps {
             };
             let due_tick = build.adopt_tick;
             self.stats.count_adopted(tick, due_tick);
-            if tick > due_tick {
-                debug!(tick, due_tick, "what paths are searched on came late");
-            }
             self.stats.loaded += u64::from(built.is_loaded());
             for (key, tiles) in maps {
                 let Some(prepared) = self.prepared.get_mut(key) else {
@@ -284,6 +286,7 @@ impl NavMaps {
                     build.changed.clear();
                 }
                 prepared.nav_map = built.clone();
+                self.late.extend(BuildCameLate::of(*key, tick, due_tick));
             }
         }
     }
@@ -401,17 +404,29 @@ mod tests {
         let mut app = app_with_scene();
         let mut meter = app.world_mut().resource_mut::<LoadMeter>();
         meter.keeps_real_time = true;
+        let mut scenes = app.world_mut().query_filtered::<Entity, With<SceneMap>>();
+        let scene = scenes.single(app.world()).unwrap();
+        let wide = 2;
+        let mut navigator = app.world_mut().resource_mut::<Navigator>();
+        navigator.maps.want(scene, wide);
         let builds = |app: &App| app.world().resource::<Navigator>().builds();
         (0..5).for_each(|_| app.update());
         assert_eq!(builds(&app), MapBuildStats::default());
         drop(open);
+        let mut late = BTreeMap::new();
         let is_adopted = (0..10_000_000).any(|_| {
             app.update();
             std::thread::yield_now();
-            builds(&app).adopted > 0
+            let told = app.world().resource::<Messages<BuildCameLate>>();
+            for told in told.iter_current_update_messages() {
+                assert_eq!(told.scene, scene);
+                late.entry(told.clearance).or_insert(told.late_ticks);
+            }
+            late.len() == 2
         });
         let builds = builds(&app);
-        assert!(is_adopted && builds.late_ticks >= 4, "{builds:?}");
-        assert_eq!((builds.late, builds.waited), (1, 0));
+        assert!(is_adopted && builds.late_ticks >= 8, "{builds:?}");
+        assert!(builds.late >= 2 && builds.waited == 0, "{builds:?}");
+        assert!(late[&0] >= 4 && late[&wide] >= 4, "{late:?}");
     }
 }

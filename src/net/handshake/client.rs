@@ -50,6 +50,8 @@ pub struct ClientHandshake {
     began_us: Option<u64>,
     heard_us: u64,
     sent_us: Option<u64>,
+    /// The server's number of the connection.
+    number: u32,
 }
 
 impl ClientHandshake {
@@ -64,6 +66,7 @@ impl ClientHandshake {
             began_us: None,
             heard_us: 0,
             sent_us: None,
+            number: 0,
         }
     }
 
@@ -71,6 +74,12 @@ impl ClientHandshake {
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.token.servers.get(self.server).copied()
+    }
+
+    /// The server's number of the connection; 0 before there is one.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
     }
 
     /// Whether there is a connection.
@@ -171,7 +180,11 @@ impl ClientHandshake {
             (Progress::Requesting, SealedKind::Challenge) if body.len() == 8 + CHALLENGE_BYTES => {
                 Progress::Responding(body.to_vec())
             }
-            (Progress::Responding(_), SealedKind::KeepAlive) => Progress::Connected,
+            (Progress::Responding(_), SealedKind::KeepAlive) => {
+                let number = body.first_chunk().copied();
+                self.number = u32::from_le_bytes(number.unwrap_or_default());
+                Progress::Connected
+            }
             (Progress::Requesting | Progress::Responding(_), SealedKind::Denied) => {
                 Progress::Failed(ConnectFailed::Denied)
             }

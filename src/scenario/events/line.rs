@@ -79,6 +79,11 @@ pub(super) enum Event<'a> {
         length: f64,
         waypoints: &'a [IVec2],
     },
+    LateBuild {
+        name: &'a str,
+        clearance: u8,
+        late_ticks: u64,
+    },
     Edit {
         x: u32,
         y: u32,

@@ -5,6 +5,9 @@
 //! of its own (teams, caps, hiding, cells) is found by comparing each object with what was logged of it last; so a log costs
 //! a look at every object a tick, and only when it is asked for.
 //!
+//! A run in real time has a line `{"type":"late_build","name","clearance","late_ticks"}` when what paths of a scene are searched on
+//! is there, so many ticks later than it was due: from this tick on paths may be others of the same length.
+//!
 //! | file | holds |
 //! |---|---|
 //! | `line` | the lines as they are written |
@@ -24,7 +27,7 @@ use crate::aoi::GridCell;
 use crate::aoi::ViewEvent;
 use crate::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
 use crate::map::{MapEdited, SceneMap};
-use crate::nav::{Path, PathFailed, PathFound};
+use crate::nav::{BuildCameLate, Path, PathFailed, PathFound};
 use crate::session::{LinkLost, LoggedIn, LoggedOut, Resumed};
 use crate::sim::{OverloadChanged, SimTick, state_hash};
 use crate::sync::{AnnounceScope, Announced};
@@ -313,6 +316,26 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
     log.write(tick, Some(object.scene()), event);
 }
 
+/// What paths are searched on that came late: before the first paths that were found on it.
+pub(in crate::scenario) fn log_late_builds(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut late: MessageReader<BuildCameLate>,
+    scenes: Query<&Scene>,
+) {
+    for late in late.read() {
+        let Ok(scene) = scenes.get(late.scene) else {
+            continue;
+        };
+        let event = Event::LateBuild {
+            name: scene.name(),
+            clearance: late.clearance,
+            late_ticks: late.late_ticks,
+        };
+        log.write(tick.0, Some(scene.id()), event);
+    }
+}
+
 /// Answered path requests, before the walkers walk: who arrives in the same tick has no path left after it.
 pub(in crate::scenario) fn log_paths(
     mut log: ResMut<EventLog>,
@@ -500,4 +523,41 @@ pub(in crate::scenario) fn log_tick_end(world: &mut World) {
         }
         log.write(tick, None, Event::TickEnd { hash });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use bevy_app::{App, Update};
+
+    use super::*;
+    use crate::world::{SceneSpec, WorldPlugin, open_scene};
+
+    #[test]
+    fn what_came_late_has_a_line_with_its_scene_and_how_late_it_was() {
+        let (mut app, (mut read, written)) = (App::new(), io::pipe().unwrap());
+        app.add_plugins((bevy_time::TimePlugin, WorldPlugin))
+            .insert_resource(EventLog::new(Box::new(written), false))
+            .add_message::<BuildCameLate>()
+            .add_systems(Update, log_late_builds);
+        let spec = SceneSpec {
+            name: "cave".to_owned(),
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(app.world_mut(), spec, ()).unwrap();
+        for scene in [scene, Entity::PLACEHOLDER] {
+            app.world_mut().write_message(BuildCameLate {
+                scene,
+                clearance: 2,
+                late_ticks: 17,
+            });
+        }
+        app.update();
+        let line = r#"{"type":"late_build","name":"cave","clearance":2,"late_ticks":17,"tick":0,"scene":0}"#;
+        app.world_mut().remove_resource::<EventLog>();
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        assert_eq!(text, format!("{line}\n"));
+    }
 }

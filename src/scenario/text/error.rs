@@ -58,6 +58,12 @@ pub enum ScenarioError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The table of the run's ticks could not be begun.
+    #[error("could not write the ticks as CSV: {source}")]
+    Csv {
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The text cannot be read as a scenario: broken syntax, an unknown field, a value of the wrong type.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -82,7 +88,8 @@ impl ScenarioError {
             | Self::Read { .. }
             | Self::TooLarge { .. }
             | Self::Parameter { .. }
-            | Self::Capture { .. } => None,
+            | Self::Capture { .. }
+            | Self::Csv { .. } => None,
         }
     }
 }
@@ -132,6 +139,33 @@ impl Mistake {
         }
     }
 
+    /// The words that it points at, and where they begin a value in parentheses, the whole of it.
+    #[must_use]
+    pub fn marked_value(&self) -> &str {
+        let text = self.text.inner();
+        let start = self.span.offset();
+        let (mut end, mut depth, mut is_text) = (start + self.span.len(), 0, false);
+        let rest = text.get(end..).unwrap_or_default();
+        if !rest.trim_start().starts_with('(') {
+            return text.get(start..end).unwrap_or_default();
+        }
+        let mut letters = text.get(start..).unwrap_or_default().char_indices();
+        while let Some((at, letter)) = letters.next() {
+            match letter {
+                '\\' if is_text => _ = letters.next(),
+                '"' => is_text = !is_text,
+                '(' | '[' | '{' if !is_text => depth += 1,
+                ')' | ']' | '}' if !is_text => depth -= 1,
+                _ => continue,
+            }
+            end = end.max(start + at + letter.len_utf8());
+            if depth <= 0 && !is_text {
+                break;
+            }
+        }
+        text.get(start..end).unwrap_or_default()
+    }
+
     /// The name of the file or built-in.
     #[must_use]
     pub fn file(&self) -> &str {
@@ -148,6 +182,19 @@ impl From<Problem> for (String, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_is_told_as_a_whole_and_a_word_as_it_is() {
+        let text = r#"[At(t_s: 1, run: Say("a)\")é")), Sharp]"#;
+        let value = |span: Range<usize>| {
+            let mistake = Mistake::new("t.ron", text, span, ("m".to_owned(), None));
+            mistake.marked_value().to_owned()
+        };
+        assert_eq!(value(1..3), r#"At(t_s: 1, run: Say("a)\")é"))"#);
+        let word = text.find("Sharp").unwrap();
+        assert_eq!(value(word..word + 5), "Sharp");
+        assert_eq!(value(text.len()..text.len()), "");
+    }
 
     #[test]
     fn lines_and_columns_count_characters_from_one() {

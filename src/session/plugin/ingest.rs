@@ -15,6 +15,7 @@ use super::logins::take_answers;
 use super::messages::{Handled, Said, handle, hear};
 use super::settings::{SessionSettings, SessionStats};
 use crate::inbox::{Connected, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget};
+use crate::memory::MemoryUse;
 use crate::outbox::ClientBehind;
 use crate::session::authentication::{Authentication, LoginAnswered};
 use crate::session::reasons::{LogoutReason, SessionRefused};
@@ -235,5 +236,18 @@ pub fn connect(world: &mut World, connected: Connected) -> Result<ClientId, Sess
     match sessions.get(client) {
         Some(_) => Ok(client),
         None => Err(SessionRefused::Full(sessions.len())),
+    }
+}
+
+impl MemoryUse for IngestState {
+    fn heap_bytes(&self) -> usize {
+        self.new.heap_bytes()
+            + self.taken.heap_bytes()
+            + self.said.heap_bytes()
+            + self.ended.heap_bytes()
+            + self.flooding.heap_bytes()
+            + self.refused.heap_bytes()
+            + self.answered.heap_bytes()
+            + self.effects.heap_bytes()
     }
 }

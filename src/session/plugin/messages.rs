@@ -13,6 +13,7 @@ use super::facts::{ClientTold, FromClient, PlayerAsked, PlayerInput, PlayerReque
 use super::logins::{begin_login, resume};
 use super::settings::SessionStats;
 use crate::inbox::InboundMessage;
+use crate::memory::MemoryUse;
 use crate::session::sessions::ReturnTicket;
 use crate::session::{LogoutReason, Session, SessionState, Sessions};
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
@@ -300,5 +301,14 @@ pub(super) fn handle(
             Ok(())
         }
         _ => Err("means nothing now"),
+    }
+}
+
+impl MemoryUse for Said {
+    fn heap_bytes(&self) -> usize {
+        self.moves.heap_bytes()
+            + self.inputs.heap_bytes()
+            + self.asked.heap_bytes()
+            + self.told.heap_bytes()
     }
 }

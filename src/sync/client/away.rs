@@ -98,7 +98,7 @@ impl ClientState {
                 part.drop_last();
             }
         }
-        self.is_behind |= !self.kept.trim(tick, limits);
+        self.is_behind |= !self.kept.trim(tick, limits, self.client.0);
     }
 
     /// Counts what it was sent as snapshots.

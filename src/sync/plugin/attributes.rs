@@ -11,7 +11,7 @@ use super::audience::Audience;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, ATTRIBUTES_MAX, AttributeSet};
 use crate::sync::masks::WORD_BITS;
 use crate::sync::records::Variant;
-use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding};
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding, Value};
 
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -170,6 +170,16 @@ impl Attributes {
     /// What was said of each attribute, by ascending bit.
     pub fn specs(&self) -> impl Iterator<Item = AttributeSpec> {
         self.table.iter().map(|registered| registered.spec)
+    }
+
+    /// The value that an object has now of the attribute at a place of [`specs`](Self::specs), as clients would learn it; `None`
+    /// where it has none.
+    #[must_use]
+    pub fn value(&self, place: usize, of: EntityRef) -> Option<Value> {
+        let registered = self.get(place)?;
+        let mut bytes = Vec::new();
+        registered.encode(of, &mut bytes)?;
+        registered.spec.encoding.read(&bytes).ok()
     }
 
     /// The bit of the attribute with this name.

@@ -1,41 +1,83 @@
 //! The clients that replication has to do with: who is new, who is gone, and what each controls.
+//!
+//! Sessions are many and large, so they are looked at once a tick; what replication needs of them is a short *seat* each.
 
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
-use super::replicator::words;
-use crate::aoi::SceneInterest;
 use crate::session::{Resumed, Session, SessionState, Sessions};
 use crate::sync::client::ClientState;
 use crate::sync::records::SceneRecords;
-use crate::world::{Object, Scene, SceneId};
+use crate::wire::ClientId;
+use crate::world::{Object, SceneId};
 
-/// Drops the state of clients that are gone and makes that of new ones. Both lists ascend.
+/// What a client's session says of it in this tick.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::sync) struct ClientSeat {
+    client: ClientId,
+    /// What it controls and is ready to be told of.
+    pub own: Option<Object>,
+    /// The number of its last input that was handled or refused.
+    pub input: u16,
+    /// Whether that is a number of the client's own.
+    pub is_numbered: bool,
+    /// Whether its connection is lost.
+    is_away: bool,
+}
+
+impl ClientSeat {
+    fn of(client: ClientId, session: &Session, objects: &Query<&Object>) -> Self {
+        let own = session
+            .controls
+            .and_then(|entity| objects.get(entity).ok())
+            .filter(|own| session.has_loaded(own.scene()));
+        Self {
+            client,
+            own: own.copied(),
+            input: session.inputs,
+            is_numbered: session.numbers_inputs(),
+            is_away: session.state == SessionState::LinkDead,
+        }
+    }
+}
+
+/// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
 pub(super) fn follow_sessions(
-    clients: &mut Vec<ClientState>,
+    (clients, seats): (&mut Vec<ClientState>, &mut Vec<ClientSeat>),
     sessions: &Sessions,
+    objects: &Query<&Object>,
     gone: &mut Vec<ClientState>,
 ) {
-    let receiving = || {
-        sessions
-            .iter()
-            .filter(|(_, session)| session.receives)
-            .map(|(client, _)| client)
-    };
-    let mut open = receiving().peekable();
+    let receiving = sessions.iter().filter(|(_, session)| session.receives);
+    seats.clear();
+    seats.extend(receiving.map(|(client, session)| ClientSeat::of(client, session, objects)));
+    follow_seats(clients, seats, gone);
+}
+
+/// Drops the state of clients that are gone and makes that of new ones.
+fn follow_seats(clients: &mut Vec<ClientState>, seats: &[ClientSeat], gone: &mut Vec<ClientState>) {
+    let mut open = seats.iter().peekable();
+    let mut new = Vec::new();
     clients.retain_mut(|state| {
-        while open.next_if(|&client| client < state.client).is_some() {}
-        let stays = open.peek() == Some(&state.client);
-        if !stays {
-            gone.push(std::mem::replace(state, ClientState::new(state.client)));
+        while let Some(seat) = open.next_if(|seat| seat.client < state.client) {
+            new.push(ClientState::new(seat.client));
         }
-        stays
+        let seat = open.next_if(|seat| seat.client == state.client);
+        match seat {
+            // Of one that is away it is kept what it misses.
+            Some(seat) => state.set_away(seat.is_away),
+            None => gone.push(std::mem::replace(state, ClientState::new(state.client))),
+        }
+        seat.is_some()
     });
-    let last = clients.last().map(|state| state.client);
-    // Numbers only grow, so whoever is new stands behind all that are known.
-    let new = receiving().filter(|&client| last.is_none_or(|last| client > last));
-    clients.extend(new.map(ClientState::new));
+    let is_sorted = new.is_empty();
+    clients.append(&mut new);
+    // Numbers grow, so whoever is new mostly comes behind all that are known.
+    clients.extend(open.map(|seat| ClientState::new(seat.client)));
+    if !is_sorted {
+        clients.sort_unstable_by_key(|state| state.client);
+    }
 }
 
 /// Who came back over another connection goes on with what the one before knew.
@@ -58,66 +100,39 @@ pub(super) fn follow_resumed(
     }
 }
 
-/// A client with what it needs of the world.
-pub(super) struct ClientJob<'w> {
-    pub state: &'w mut ClientState,
-    pub own: Object,
-    /// The number of its last input that was handled or refused.
-    pub input: u16,
-    /// Whether that is a number of the client's own.
-    pub is_numbered: bool,
-    pub records: &'w SceneRecords,
-    pub scene: &'w Scene,
-    pub interest: &'w SceneInterest,
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
 
-impl ClientJob<'_> {
-    /// Whether it controls another object than it knows, and so is to be told everything anew.
-    pub fn begins(&self) -> bool {
-        self.state.own != Some(words(self.own.reference()))
-    }
-}
+    use proptest::prelude::*;
 
-/// The clients that control an object, with the scenes that it is in.
-pub(super) fn jobs<'w>(
-    clients: &'w mut [ClientState],
-    records: &'w BTreeMap<SceneId, SceneRecords>,
-    sessions: &Sessions,
-    objects: &Query<&Object>,
-    scenes: &'w Query<(&Scene, &SceneInterest)>,
-) -> Vec<ClientJob<'w>> {
-    let mut jobs = Vec::with_capacity(clients.len());
-    let mut own_of = sessions.iter().peekable();
-    for state in clients {
-        while own_of
-            .next_if(|&(client, _)| client < state.client)
-            .is_some()
-        {}
-        let session = own_of.next_if(|&(client, _)| client == state.client);
-        // Of one that is away it is kept what it misses.
-        let is_away = |session: &Session| session.state == SessionState::LinkDead;
-        state.set_away(session.is_some_and(|(_, session)| is_away(session)));
-        let own = session.and_then(|(_, session)| {
-            let own = objects.get(session.controls?).ok()?;
-            session.has_loaded(own.scene()).then_some((session, own))
-        });
-        let around = own.and_then(|(session, own)| {
-            let (scene, interest) = scenes.get(own.scene_entity()).ok()?;
-            Some((session, *own, records.get(&own.scene())?, scene, interest))
-        });
-        match around {
-            Some((session, own, records, scene, interest)) => jobs.push(ClientJob {
-                state,
-                own,
-                input: session.inputs,
-                is_numbered: session.numbers_inputs(),
-                records,
-                scene,
-                interest,
-            }),
-            // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
-            None => state.end(),
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn there_is_a_state_for_each_seat_in_the_same_order(
+            ticks in prop::collection::vec(prop::collection::btree_set(0..20_u32, 0..12), 1..10),
+        ) {
+            let (mut clients, mut before) = (Vec::new(), BTreeSet::new());
+            for open in ticks {
+                let seat = |&client: &u32| ClientSeat {
+                    client: ClientId(client),
+                    own: None,
+                    input: 0,
+                    is_numbered: false,
+                    is_away: false,
+                };
+                let seats: Vec<ClientSeat> = open.iter().map(seat).collect();
+                let mut gone = Vec::new();
+                follow_seats(&mut clients, &seats, &mut gone);
+                let numbers = |states: &[ClientState]| -> Vec<u32> {
+                    states.iter().map(|state| state.client.0).collect()
+                };
+                prop_assert_eq!(numbers(&clients), open.iter().copied().collect::<Vec<_>>());
+                let left: Vec<u32> = before.difference(&open).copied().collect();
+                prop_assert_eq!(numbers(&gone), left);
+                before = open;
+            }
         }
     }
-    jobs
 }

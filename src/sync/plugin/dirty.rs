@@ -4,11 +4,12 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use super::save_request::save_last;
+use super::save_request::{save_last, save_of_former};
 use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
 use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
+use crate::world::PlayerId;
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct DirtyMasks {
     masks: SlotMasks,
     /// What the store was not asked to keep yet.
     unsaved: SlotMasks,
+    /// Attributes whose components were taken off the bearer, since it came or became its player's.
+    lost: SlotMasks,
+    /// The player whose the bearer is, by slot.
+    players: Vec<Option<PlayerId>>,
     /// Who has each slot.
     bearers: Vec<Option<Entity>>,
     free: Vec<u32>,
@@ -43,7 +48,33 @@ impl DirtyMasks {
     pub(super) fn mark_lost(&mut self, entity: Entity, slot: MaskSlot, bit: u32) {
         if self.bearers.get(slot.0 as usize) == Some(&Some(entity)) {
             self.mark(slot, bit);
+            self.lost.mark(slot.0, bit);
         }
+    }
+
+    /// What an object had and lost since it came or became its player's, whether it has it again or not.
+    pub(super) fn lost_of(&self, slot: MaskSlot) -> AttributeSet {
+        union([&self.lost], slot)
+    }
+
+    /// Whose an object is from now on: what it lost before is no loss of another player. Whose it was until then, if that is another,
+    /// with what it lost as that player's.
+    fn give_to(
+        &mut self,
+        (entity, slot): (Entity, MaskSlot),
+        player: Option<PlayerId>,
+    ) -> Option<(PlayerId, AttributeSet)> {
+        let place = slot.0 as usize;
+        let is_bearer = self.bearers.get(place) == Some(&Some(entity));
+        if !is_bearer || self.players[place] == player {
+            return None;
+        }
+        let lost = self.lost_of(slot);
+        if player.is_some() {
+            self.lost.clear(slot.0);
+        }
+        let former = std::mem::replace(&mut self.players[place], player);
+        former.map(|former| (former, lost))
     }
 
     /// Whether anything of an object changed.
@@ -82,6 +113,7 @@ impl DirtyMasks {
     pub(super) fn widen(&mut self, words: usize) {
         self.masks.widen(words);
         self.unsaved.widen(words);
+        self.lost.widen(words);
     }
 
     /// Shows every object of which something changed with what that is. What `take` leaves in the mask stays.
@@ -96,24 +128,21 @@ impl DirtyMasks {
 
     /// What of an object clients were not told or the store was not asked to keep.
     pub(super) fn of_both(&self, slot: MaskSlot) -> AttributeSet {
-        let mut set = [0; ATTRIBUTE_WORDS];
-        for masks in [&self.masks, &self.unsaved] {
-            let words = masks.of(slot.0).iter();
-            set.iter_mut()
-                .zip(words)
-                .for_each(|(set, word)| *set |= word);
-        }
-        set
+        union([&self.masks, &self.unsaved], slot)
     }
 
-    fn allot(&mut self, entity: Entity) -> MaskSlot {
+    fn allot(&mut self, entity: Entity, player: Option<PlayerId>) -> MaskSlot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.bearers.push(None);
-            self.masks.grow(self.bearers.len());
-            self.unsaved.grow(self.bearers.len());
-            self.bearers.len() as u32 - 1
+            self.players.push(None);
+            let slots = self.bearers.len();
+            for masks in [&mut self.masks, &mut self.unsaved, &mut self.lost] {
+                masks.grow(slots);
+            }
+            slots as u32 - 1
         });
         self.bearers[slot as usize] = Some(entity);
+        self.players[slot as usize] = player;
         // All that it comes with is new.
         let bits = self.masks.words() * WORD_BITS;
         (0..bits as u32).for_each(|bit| self.masks.mark(slot, bit));
@@ -126,6 +155,7 @@ impl DirtyMasks {
         {
             self.masks.clear(slot.0);
             self.unsaved.clear(slot.0);
+            self.lost.clear(slot.0);
             self.free.push(slot.0);
         }
     }
@@ -134,7 +164,7 @@ impl DirtyMasks {
         for &slot in &self.hastened {
             hasher.write_u64(u64::from(slot));
         }
-        for masks in [&self.masks, &self.unsaved] {
+        for masks in [&self.masks, &self.unsaved, &self.lost] {
             for slot in (0..self.bearers.len() as u32).filter(|&slot| masks.is_dirty(slot)) {
                 hasher.write_u64(u64::from(slot));
                 let words = masks.of(slot).iter();
@@ -142,6 +172,17 @@ impl DirtyMasks {
             }
         }
     }
+}
+
+fn union<const N: usize>(all: [&SlotMasks; N], slot: MaskSlot) -> AttributeSet {
+    let mut set = [0; ATTRIBUTE_WORDS];
+    for masks in all {
+        let words = masks.of(slot.0).iter();
+        set.iter_mut()
+            .zip(words)
+            .for_each(|(set, word)| *set |= word);
+    }
+    set
 }
 
 fn drain(
@@ -156,10 +197,11 @@ fn drain(
 }
 
 fn came(mut world: DeferredWorld, context: HookContext) {
+    let player = world.get::<PlayerId>(context.entity).copied();
     let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() else {
         return;
     };
-    let allotted = masks.allot(context.entity);
+    let allotted = masks.allot(context.entity, player);
     if let Some(mut slot) = world.get_mut::<MaskSlot>(context.entity) {
         *slot = allotted;
     }
@@ -170,11 +212,34 @@ fn went(mut world: DeferredWorld, context: HookContext) {
         return;
     };
     let masks = world.get_resource::<DirtyMasks>();
-    if let Some(unsaved) = masks.map(|masks| masks.of_both(slot)) {
-        save_last(&mut world, context.entity, unsaved);
+    if let Some((unsaved, lost)) = masks.map(|masks| (masks.of_both(slot), masks.lost_of(slot))) {
+        save_last(&mut world, context.entity, unsaved, &lost);
     }
     if let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() {
         masks.give_back(slot);
+    }
+}
+
+/// An object becomes a player's.
+pub(super) fn gain_player(given: On<Insert<PlayerId>>, mut world: DeferredWorld) {
+    let player = world.get::<PlayerId>(given.entity).copied();
+    change_player(&mut world, given.entity, player);
+}
+
+/// An object is no player's any more.
+pub(super) fn lose_player(taken: On<Remove<PlayerId>>, mut world: DeferredWorld) {
+    change_player(&mut world, taken.entity, None);
+}
+
+/// A store is asked at once to keep what the former player had and lost: later nobody knows whose it was.
+fn change_player(world: &mut DeferredWorld, entity: Entity, player: Option<PlayerId>) {
+    let Some(slot) = world.get::<MaskSlot>(entity).copied() else {
+        return;
+    };
+    let masks = world.get_resource_mut::<DirtyMasks>();
+    let former = masks.and_then(|mut masks| masks.give_to((entity, slot), player));
+    if let Some((former, lost)) = former {
+        save_of_former(world, entity, former, &lost);
     }
 }
 
@@ -182,6 +247,8 @@ impl MemoryUse for DirtyMasks {
     fn heap_bytes(&self) -> usize {
         self.masks.heap_bytes()
             + self.unsaved.heap_bytes()
+            + self.lost.heap_bytes()
+            + self.players.heap_bytes()
             + self.bearers.heap_bytes()
             + self.free.heap_bytes()
             + self.hastened.heap_bytes()

@@ -7,29 +7,28 @@ use bevy_time::{Fixed, Time};
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::{ClientJob, jobs};
+use super::clients::ClientSeat;
 use super::messages::write_delta;
 use super::replicator::{FillWorker, Replicator};
 use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
-use crate::aoi::SceneInterest;
 use crate::outbox::{BatchPart, ClientBehind, Outbox, OutboxSettings};
-use crate::session::{ClientTold, SessionClosed, Sessions};
+use crate::session::{ClientTold, SessionClosed};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::allowance::Allowance;
 use crate::sync::client::{ClientState, Link, Surroundings};
 use crate::sync::kept::KeptLimits;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::wire::{ClientId, Hello, tick_millihertz};
-use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
+use crate::world::{ObjectId, Scene, SceneId, SceneObjects};
 
 /// Each client's line: what of all that it is sent.
 pub(super) fn write_lines(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
-    (sessions, attributes): (Res<Sessions>, Res<Attributes>),
+    attributes: Res<Attributes>,
     (mut told, mut closed, mut behind): (
         MessageReader<ClientTold>,
         MessageReader<SessionClosed>,
@@ -38,14 +37,14 @@ pub(super) fn write_lines(
     (settings, packing, overload): (Res<SyncSettings>, Res<OutboxSettings>, Res<Overload>),
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
-    objects: Query<&Object>,
-    scenes: Query<(&Scene, &SceneInterest)>,
+    sizes: Query<&'static Scene>,
     ids: Query<&'static SceneObjects>,
     values: Query<&'static SentValues>,
 ) {
     let Replicator {
         scenes: records,
         clients,
+        seats,
         workers,
         gone,
         closing,
@@ -71,38 +70,32 @@ pub(super) fn write_lines(
         kept: settings.kept(tick_s),
         hello,
         attributes: &attributes,
+        sizes: &sizes,
         ids: &ids,
         values: &values,
     };
-    let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
-    pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
-        jobs.iter_mut()
-            .for_each(|job| write_line(job, &news, worker));
+    let seats = &*seats;
+    pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
+        for (state, seat) in clients.iter_mut().zip(&seats[first..]) {
+            write_line(state, seat, &news, worker);
+        }
     });
-    // Chunks are consecutive, so their parts are too; those who control nothing any more, or are gone, follow them.
+    // Chunks are consecutive, so their parts are too; those who are gone follow them.
     let last = outbox.batch_mut().part(workers.len());
-    (stats.links, stats.waiting) = (0, 0);
-    // One look at each: all states together are larger than a cache.
-    for state in clients.iter_mut() {
-        let client = state.client;
-        if state.is_to_part() || state.has_notices() || state.has_missed() {
-            let (input, hello) = (sessions.input(client), hello_to(hello, client));
-            let before = last.len();
-            state.fill_parting(last, input, hello, &mut stats.sent);
-            state.keep_line(last, before, &[], (tick.0, settings.kept(tick_s)));
-        }
-        // Of a client without an object nobody takes them, and they hold for this tick only.
-        state.announced.clear();
-        if std::mem::take(&mut state.is_behind) {
-            behind.write(ClientBehind { client });
-        }
-        stats.links += state.links.len() as u64;
-        stats.waiting += state.waiting.len() as u64;
-    }
     close_gone(closing, (clients, gone), last, hello);
+    (stats.links, stats.waiting) = (0, 0);
     for (nth, worker) in workers.iter_mut().enumerate() {
         std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
         stats.sent.add(std::mem::take(&mut worker.sent));
+        let [links, waiting] = std::mem::take(&mut worker.known);
+        stats.links += links;
+        stats.waiting += waiting;
+        behind.write_batch(
+            worker
+                .behind
+                .drain(..)
+                .map(|client| ClientBehind { client }),
+        );
     }
 }
 
@@ -157,42 +150,67 @@ struct TickNews<'a, 'w, 's> {
     /// The greeting, but for whom it is.
     hello: Hello,
     attributes: &'a Attributes,
+    sizes: &'a Query<'w, 's, &'static Scene>,
     ids: &'a Query<'w, 's, &'static SceneObjects>,
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
-fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
-    // It was given control in the middle of the tick, and begins in the next one.
-    if job.begins() {
-        return;
+/// Writes a client's line, where it has one, and keeps it.
+fn write_line(
+    state: &mut ClientState,
+    seat: &ClientSeat,
+    news: &TickNews,
+    worker: &mut FillWorker,
+) {
+    let (before, snapshots) = (worker.part.len(), worker.sent.snapshots);
+    if fill_line(state, seat, news, worker).is_none() {
+        state.end();
+        if state.is_to_part() || state.has_notices() || state.has_missed() {
+            let hello = hello_to(news.hello, state.client);
+            state.fill_parting(&mut worker.part, seat.input, hello, &mut worker.sent);
+        }
+        // Of a client without an object nobody takes them, and they hold for this tick only.
+        state.announced.clear();
     }
-    let ClientJob {
-        state,
-        own,
-        input,
-        is_numbered,
-        records,
-        scene,
-        ..
-    } = job;
-    let (own_id, attributes, records) = (own.id().0, news.attributes, *records);
-    let values_of = |id| {
-        let ids = news.ids.get(own.scene_entity()).ok()?;
-        news.values.get(ids.entity(ObjectId(id))?).ok()
-    };
+    let sent = worker.sent.snapshots;
+    state.count_snapshots(
+        sent.bytes - snapshots.bytes,
+        sent.messages - snapshots.messages,
+    );
+    let kept = (news.hello.tick, news.kept);
+    state.keep_line(&mut worker.part, before, news.shared, kept);
+    if std::mem::take(&mut state.is_behind) {
+        worker.behind.push(state.client);
+    }
+    worker.known[0] += state.links.len() as u64;
+    worker.known[1] += state.waiting.len() as u64;
+}
+
+/// The line of a client that controls an object; `None` where it does not.
+fn fill_line(
+    state: &mut ClientState,
+    seat: &ClientSeat,
+    news: &TickNews,
+    worker: &mut FillWorker,
+) -> Option<()> {
+    let own = seat.own.filter(|_| state.own.is_some())?;
+    let size_m = news.sizes.get(own.scene_entity()).ok()?.size_m();
+    let records = news.scenes.get(&own.scene())?;
+    let (own_id, attributes) = (own.id().0, news.attributes);
+    let ids = news.ids.get(own.scene_entity()).ok()?;
+    // It may have gone in the middle of the tick.
+    ids.entity(own.id())?;
+    let values_of = |id| news.values.get(ids.entity(ObjectId(id))?).ok();
     let around = Surroundings {
         records,
         scenes: news.scenes,
         shared: news.shared,
-        size_m: scene.size_m(),
+        size_m,
         tick: news.hello.tick,
-        input: *input,
-        is_numbered: *is_numbered,
+        input: seat.input,
+        is_numbered: seat.is_numbered,
         allowance: news.allowance,
-        hello: Hello {
-            client: state.client.0,
-            ..news.hello
-        },
+        hello: hello_to(news.hello, state.client),
         relation: |id| {
             if id == own_id {
                 attributes.variant(Attributes::OWN)
@@ -218,12 +236,6 @@ fn write_line(job: &mut ClientJob, news: &TickNews, worker: &mut FillWorker) {
         sent,
         ..
     } = worker;
-    let (before, snapshots) = (part.len(), sent.snapshots);
     state.fill(part, &around, scratch, sent);
-    state.count_snapshots(
-        sent.snapshots.bytes - snapshots.bytes,
-        sent.snapshots.messages - snapshots.messages,
-    );
-    let kept = (news.hello.tick, news.kept);
-    state.keep_line(part, before, news.shared, kept);
+    Some(())
 }

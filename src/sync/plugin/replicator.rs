@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 
 use super::announce::Announced;
+use super::clients::ClientSeat;
 use crate::memory::{MemoryUse, each};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
@@ -12,6 +13,7 @@ use crate::sync::client::{ClientState, FillScratch};
 use crate::sync::counters::SentCounters;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::sync::remotes::{PartyObjects, Remote};
+use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 
 /// The records of each scene, and what each client knows.
@@ -20,6 +22,8 @@ pub(in crate::sync) struct Replicator {
     pub scenes: BTreeMap<SceneId, SceneRecords>,
     /// By ascending client.
     pub clients: Vec<ClientState>,
+    /// What their sessions say of them, in the same order.
+    pub seats: Vec<ClientSeat>,
     /// What somebody needs to be told in full this tick, ascending and once each.
     pub wanted: Vec<Wanted>,
     /// Who is in which party.
@@ -76,6 +80,10 @@ pub(in crate::sync) struct FillWorker {
     pub scratch: FillScratch,
     pub part: BatchPart,
     pub sent: SentCounters,
+    /// For whom more was to be kept than may.
+    pub behind: Vec<ClientId>,
+    /// Objects that clients know, and that wait until they are told of them.
+    pub known: [u64; 2],
     pub wanted: Vec<Wanted>,
     /// A client's remotes as they should be.
     pub expected: Vec<Remote>,
@@ -100,6 +108,7 @@ impl MemoryUse for Replicator {
             + each(self.scenes.values())
             + self.clients.heap_bytes()
             + each(&self.clients)
+            + self.seats.heap_bytes()
             + self.wanted.heap_bytes()
             + self.parties.heap_bytes()
             + self.announcing.heap_bytes()
@@ -117,6 +126,7 @@ impl MemoryUse for FillWorker {
     fn heap_bytes(&self) -> usize {
         self.scratch.heap_bytes()
             + self.part.heap_bytes()
+            + self.behind.heap_bytes()
             + self.wanted.heap_bytes()
             + self.expected.heap_bytes()
     }

@@ -13,11 +13,12 @@ use bevy_ecs::prelude::*;
 use tracing::error;
 
 use super::attributes::Attributes;
-use super::dirty::{DirtyMasks, MaskSlot};
+use super::dirty::{DirtyMasks, MaskSlot, gain_player, lose_player};
 use super::order::SyncSystems;
 use super::save_request::{SaveRequest, bearer, request_of};
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
+use crate::memory::MemoryAppExt;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet};
 use crate::world::{ObjectRef, PlayerId};
@@ -34,6 +35,9 @@ pub(super) fn install(app: &mut App) {
     app.init_resource::<Orphans>()
         .add_message::<SaveRequest>()
         .add_message::<SaveFailed>()
+        .count_message_memory::<SaveRequest>("sync")
+        .add_observer(gain_player)
+        .add_observer(lose_player)
         .add_systems(
             FixedUpdate,
             (take_back, request).chain().in_set(SyncSystems::Save),
@@ -102,11 +106,10 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     } else {
         Vec::new()
     };
-    let attributes = world.resource::<Attributes>();
-    for &(_, entity, set) in &*due {
-        let object = world.get_entity(entity).ok();
-        requests.extend(object.and_then(|object| request_of(object, attributes, &set, tick)));
-    }
+    let asked = due
+        .iter()
+        .filter_map(|(_, entity, set)| request_now(world, *entity, set));
+    requests.extend(asked);
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
 }
@@ -114,18 +117,14 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
 /// Asks for everything that is kept of every object with a player, whether it changed or not: for the end of an app, after its
 /// last tick.
 pub fn request_all_saves(world: &mut World) {
-    let tick = world.resource::<SimTick>().0;
     let mut players: Vec<(ObjectRef, Entity)> = world
         .query_filtered::<EntityRef, With<PlayerId>>()
         .iter(world)
         .filter_map(|entity| Some((bearer(entity)?, entity.id())))
         .collect();
     players.sort_unstable();
-    let attributes = world.resource::<Attributes>();
-    let requests = players.into_iter().filter_map(|(_, entity)| {
-        let object = world.get_entity(entity).ok()?;
-        request_of(object, attributes, attributes.persistent(), tick)
-    });
+    let requests = players.into_iter();
+    let requests = requests.filter_map(|(_, entity)| save_request_of(world, entity));
     let requests: Vec<SaveRequest> = requests.collect();
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
@@ -134,8 +133,16 @@ pub fn request_all_saves(world: &mut World) {
 /// All that is kept of an object, as it is now; `None` for what bears no attributes that are kept.
 #[must_use]
 pub fn save_request_of(world: &World, entity: Entity) -> Option<SaveRequest> {
+    let persistent = world.get_resource::<Attributes>()?.persistent();
+    request_now(world, entity, persistent)
+}
+
+/// What of an object's attributes a store is asked for, as it is now.
+fn request_now(world: &World, entity: Entity, set: &AttributeSet) -> Option<SaveRequest> {
     let attributes = world.get_resource::<Attributes>()?;
     let tick = world.get_resource::<SimTick>()?.0;
     let object = world.get_entity(entity).ok()?;
-    request_of(object, attributes, attributes.persistent(), tick)
+    let masks = world.get_resource::<DirtyMasks>()?;
+    let lost = object.get::<MaskSlot>().map(|&slot| masks.lost_of(slot));
+    request_of(object, attributes, (set, &lost.unwrap_or_default()), tick)
 }

@@ -4,11 +4,10 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
 use super::attributes::Attributes;
-use super::sent_values::SentValues;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
-use crate::sync::masks::bits;
+use crate::sync::masks::{WORD_BITS, bits};
 use crate::world::{Object, ObjectRef, PlayerId, Scene};
 
 /// Values of an object that are to be stored.
@@ -24,26 +23,25 @@ pub struct SaveRequest {
     pub tick: u64,
     /// Attributes by ascending bit: their number and encoded value.
     pub values: Vec<(u16, Vec<u8>)>,
-    /// The numbers of attributes that it had and has no more, by ascending bit.
+    /// The numbers of attributes whose components were taken off it, by ascending bit: since it became this player's, where it is
+    /// one's. What a game never gave the object is not among them, so that a store keeps what it has of that.
     pub removed: Vec<u16>,
 }
 
-/// The values of an object as they are now.
+/// The values of a set of an object's attributes as they are now, and those of them that it lost.
 pub(super) fn request_of(
     object: EntityRef,
     attributes: &Attributes,
-    set: &AttributeSet,
+    (set, lost): (&AttributeSet, &AttributeSet),
     tick: u64,
 ) -> Option<SaveRequest> {
     let (mut values, mut removed) = (Vec::new(), Vec::new());
-    let sent = object.get::<SentValues>();
-    // What a store has of a player may be from a time before this object.
-    let is_player = object.contains::<PlayerId>();
+    let has_lost = |bit: usize| lost[bit / WORD_BITS] >> (bit % WORD_BITS) & 1 == 1;
     for (bit, registered) in bits(set).map_while(|bit| Some((bit, attributes.get(bit)?))) {
         let mut value = Vec::new();
         if registered.encode(object, &mut value).is_some() {
             values.push((registered.spec.id, value));
-        } else if is_player || sent.is_some_and(|sent| sent.had(bit)) {
+        } else if has_lost(bit) {
             removed.push(registered.spec.id);
         }
     }
@@ -65,30 +63,57 @@ pub(super) fn bearer(entity: EntityRef) -> Option<ObjectRef> {
 }
 
 /// An object goes: whatever of it is not stored yet is asked for now.
-pub(super) fn save_last(world: &mut DeferredWorld, entity: Entity, unsaved: AttributeSet) {
+pub(super) fn save_last(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    unsaved: AttributeSet,
+    lost: &AttributeSet,
+) {
+    // What was written in this tick is not marked yet, and of a player nothing may be lost.
+    let unsaved = if world.get::<PlayerId>(entity).is_some() {
+        [!0; ATTRIBUTE_WORDS]
+    } else {
+        unsaved
+    };
+    ask(world, entity, (unsaved, lost), None);
+}
+
+/// An object is not this player's any more: all of it is asked for as the player's.
+pub(super) fn save_of_former(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    player: PlayerId,
+    lost: &AttributeSet,
+) {
+    ask(world, entity, ([!0; ATTRIBUTE_WORDS], lost), Some(player));
+}
+
+/// Asks a store to keep some of an object, as its player's or as another's.
+fn ask(
+    world: &mut DeferredWorld,
+    entity: Entity,
+    (set, lost): (AttributeSet, &AttributeSet),
+    player: Option<PlayerId>,
+) {
     let (Some(attributes), Some(tick)) = (
         world.get_resource::<Attributes>(),
         world.get_resource::<SimTick>(),
     ) else {
         return;
     };
-    let object = world.get_entity(entity).ok();
-    // What was written in this tick is not marked yet, and of a player nothing may be lost.
-    let is_player = object.is_some_and(|object| object.contains::<PlayerId>());
-    let unsaved = if is_player {
-        [!0; ATTRIBUTE_WORDS]
-    } else {
-        unsaved
-    };
-    let set = both(unsaved, *attributes.persistent());
+    let set = both(set, *attributes.persistent());
     if is_empty(&set) {
         return;
     }
-    let request = object.and_then(|object| request_of(object, attributes, &set, tick.0));
+    let object = world.get_entity(entity).ok();
+    let request = object.and_then(|object| request_of(object, attributes, (&set, lost), tick.0));
     if let Some(request) = request {
         if let Some(mut stats) = world.get_resource_mut::<SyncStats>() {
             stats.saves += 1;
         }
-        world.write_message(request);
+        world.write_message(SaveRequest {
+            player: player.or(request.player),
+            ..request
+        });
     }
 }

@@ -19,10 +19,11 @@ use glam::Vec2;
 use super::*;
 use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
-use crate::outbox::{CloseReason, Outbox, Sink};
+use crate::outbox::{Outbox, Sink};
 use crate::session::{Connected, ControlledBy, LogoutReason, connect, control, disconnect};
 use crate::sim::{SimTick, Workers};
 use crate::sync::{Mirror, SentCounters};
+use crate::wire::CloseReason;
 use crate::wire::{Channel, ClientId, Encoding, PacketHeader, Reader, SessionNotice, Value};
 use crate::world::{
     KindId, ObjectRef, PartyId, Position, SceneSpec, TeamId, Velocity, change_scene, close_scene,

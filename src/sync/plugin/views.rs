@@ -8,7 +8,7 @@ use fixedbitset::FixedBitSet;
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::{ClientJob, follow_resumed, follow_sessions, jobs};
+use super::clients::{ClientSeat, follow_resumed, follow_sessions};
 use super::remotes;
 use super::replicator::{FillWorker, Replicator, ViewChange, Wanted, words};
 use super::settings::SyncSettings;
@@ -16,9 +16,10 @@ use crate::aoi::{SceneInterest, ViewEvent};
 use crate::session::{Resumed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::allowance::Allowance;
-use crate::sync::client::ViewedAs;
+use crate::sync::client::{ClientState, ViewedAs};
+use crate::sync::records::SceneRecords;
 use crate::sync::remotes::PartyObjects;
-use crate::world::{Object, ObjectId, Scene, SceneClosed, SceneId, Scenes};
+use crate::world::{Object, ObjectId, SceneClosed, SceneId, Scenes};
 
 /// Forgets what was told in the last tick.
 pub(super) fn begin_tick(
@@ -28,10 +29,12 @@ pub(super) fn begin_tick(
     scenes: Res<Scenes>,
     sessions: Res<Sessions>,
     attributes: Res<Attributes>,
+    objects: Query<&Object>,
 ) {
     let Replicator {
         scenes: records,
         clients,
+        seats,
         changed,
         gone,
         parties,
@@ -48,7 +51,7 @@ pub(super) fn begin_tick(
         records.begin(attributes.told().len());
         changed.entry(scene).or_default().clear();
     }
-    follow_sessions(clients, &sessions, gone);
+    follow_sessions((clients, seats), &sessions, &objects, gone);
     follow_resumed(
         resumed.read().copied(),
         &sessions,
@@ -90,17 +93,16 @@ fn last_changes(events: &[ViewEvent], followed: &FixedBitSet, changes: &mut Vec<
 /// Every client's list follows what its object sees, and who is told of is chosen.
 pub(super) fn follow_views(
     mut replicator: ResMut<Replicator>,
-    sessions: Res<Sessions>,
     attributes: Res<Attributes>,
     (settings, overload): (Res<SyncSettings>, Res<Overload>),
     time: Res<Time<Fixed>>,
     pool: Res<Workers>,
-    objects: Query<&Object>,
-    scenes: Query<(&Scene, &SceneInterest)>,
+    scenes: Query<&'static SceneInterest>,
 ) {
     let Replicator {
         scenes: records,
         clients,
+        seats,
         wanted,
         changed,
         parties,
@@ -108,25 +110,36 @@ pub(super) fn follow_views(
         ..
     } = &mut *replicator;
     let allowance = settings.allowance(time.timestep().as_secs_f32(), &overload);
-    let parties = &*parties;
-    let mut jobs = jobs(clients, records, &sessions, &objects, &scenes);
     // Of the views of all others nobody is told.
-    let mut followed: BTreeMap<SceneId, (FixedBitSet, &SceneInterest)> = BTreeMap::new();
-    for job in jobs.iter().filter(|job| !job.begins()) {
-        let scene = followed.entry(job.own.scene());
+    let mut followed: BTreeMap<SceneId, (FixedBitSet, Entity)> = BTreeMap::new();
+    for own in seats.iter().filter_map(|seat| seat.own) {
+        let scene = followed.entry(own.scene());
         let (ids, _) = scene.or_insert_with(|| {
-            let ids = FixedBitSet::with_capacity(job.records.bases.len());
-            (ids, job.interest)
+            let places = records.get(&own.scene()).map_or(0, |of| of.bases.len());
+            (FixedBitSet::with_capacity(places), own.scene_entity())
         });
-        ids.grow_and_insert(job.own.id().0 as usize);
+        ids.grow_and_insert(own.id().0 as usize);
     }
-    for (scene, (ids, interest)) in followed {
-        last_changes(interest.events(), &ids, changed.entry(scene).or_default());
+    for (scene, (ids, entity)) in followed {
+        if let Ok(interest) = scenes.get(entity) {
+            last_changes(interest.events(), &ids, changed.entry(scene).or_default());
+        }
     }
-    pool.for_each_chunk(&mut jobs, 32, workers, |worker, _, jobs| {
-        for job in jobs {
-            let changes = changed.get(&job.own.scene()).map_or(&[][..], Vec::as_slice);
-            follow_view(job, changes, allowance, (parties, &attributes), worker);
+    let news = ViewNews {
+        records,
+        changed,
+        parties,
+        attributes: &attributes,
+        allowance,
+        scenes: &scenes,
+    };
+    let seats = &*seats;
+    pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
+        for (state, seat) in clients.iter_mut().zip(&seats[first..]) {
+            // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
+            if follow_view(state, seat, &news, worker).is_none() {
+                state.end();
+            }
         }
     });
     wanted.clear();
@@ -137,22 +150,30 @@ pub(super) fn follow_views(
     wanted.dedup();
 }
 
-/// One client's list follows what its object sees; `changes` are those of all clients in its scene.
-fn follow_view(
-    job: &mut ClientJob,
-    changes: &[ViewChange],
+/// What clients' lists follow.
+struct ViewNews<'a, 'w, 's> {
+    records: &'a BTreeMap<SceneId, SceneRecords>,
+    /// Of all clients, by scene.
+    changed: &'a BTreeMap<SceneId, Vec<ViewChange>>,
+    parties: &'a PartyObjects,
+    attributes: &'a Attributes,
     allowance: Allowance,
-    (parties, attributes): (&PartyObjects, &Attributes),
+    scenes: &'a Query<'w, 's, &'static SceneInterest>,
+}
+
+/// One client's list follows what its object sees. `None` where it controls no object of a scene.
+fn follow_view(
+    state: &mut ClientState,
+    seat: &ClientSeat,
+    news: &ViewNews,
     worker: &mut FillWorker,
-) {
-    let begins = job.begins();
-    let ClientJob {
-        state,
-        own,
-        records,
-        interest,
-        ..
-    } = job;
+) -> Option<()> {
+    let own = seat.own?;
+    let interest = news.scenes.get(own.scene_entity()).ok()?;
+    let records = news.records.get(&own.scene())?;
+    let (attributes, allowance) = (news.attributes, news.allowance);
+    // It controls another object than it knows, and so is to be told everything anew.
+    let begins = state.own != Some(words(own.reference()));
     let (scene, id, views) = (own.scene(), own.id(), interest.views());
     let seen = |target, class| ViewedAs {
         id: target,
@@ -173,6 +194,7 @@ fn follow_view(
         let view = view.map(|(target, class)| seen(target, class));
         state.waiting.extend(view);
     } else {
+        let changes = news.changed.get(&scene).map_or(&[][..], Vec::as_slice);
         let start = changes.partition_point(|change| change.viewer < id.0);
         let mine = changes[start..].iter();
         for change in mine.take_while(|change| change.viewer == id.0) {
@@ -195,7 +217,7 @@ fn follow_view(
         own.reference(),
         moved,
         allowance.enters_per_tick,
-        (records, parties, attributes),
+        (records, news.parties, attributes),
         &mut worker.expected,
     );
     worker.wanted.extend(meeting.iter().map(|remote| Wanted {
@@ -204,4 +226,5 @@ fn follow_view(
         variant: remote.variant,
         remote: true,
     }));
+    Some(())
 }

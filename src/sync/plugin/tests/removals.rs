@@ -4,6 +4,7 @@ use bevy_ecs::message::Messages;
 
 use super::remotes::told_of;
 use super::*;
+use crate::world::PlayerId;
 
 #[test]
 fn who_holds_an_attribute_is_told_that_its_component_is_gone() {
@@ -114,4 +115,63 @@ fn a_store_is_asked_to_forget_what_is_lost_and_not_what_never_was() {
     }
     let asked: Vec<_> = asked.iter().map(|a| (a.entity, &a.removed[..])).collect();
     assert_eq!(asked, [(lost, &[9][..])]);
+}
+
+/// What a store is told of an object's gold when all of it is asked for: that it is gone, or nothing.
+fn is_told_gone(rig: &Rig, entity: Entity) -> bool {
+    let request = save_request_of(rig.app.world(), entity);
+    let removed = request.map(|request| request.removed);
+    assert!(
+        removed
+            .as_deref()
+            .is_none_or(|ids| ids.is_empty() || ids == [9])
+    );
+    removed.is_some_and(|ids| !ids.is_empty())
+}
+
+#[test]
+fn what_an_object_lost_before_it_was_a_players_is_no_loss_of_that_player() {
+    let mut rig = Rig::new(10);
+    let scene = rig.scenes[0];
+    let world = rig.app.world_mut();
+    let before = (Gold(1), PlayerId(77));
+    let object = spawn_object(world, scene, KindId(0), Vec2::ONE, before).unwrap();
+    rig.app.update();
+    let lose = |rig: &mut Rig| {
+        rig.app.world_mut().entity_mut(object).insert(Gold(1));
+        rig.app.world_mut().entity_mut(object).remove::<Gold>();
+    };
+    let become_of = |rig: &mut Rig, player| {
+        rig.app
+            .world_mut()
+            .entity_mut(object)
+            .insert(PlayerId(player));
+    };
+    lose(&mut rig);
+    assert!(is_told_gone(&rig, object), "in the tick in which it came");
+    become_of(&mut rig, 77);
+    assert!(is_told_gone(&rig, object), "the same player once more");
+    become_of(&mut rig, 78);
+    assert!(!is_told_gone(&rig, object), "another player's");
+    lose(&mut rig);
+    assert!(is_told_gone(&rig, object));
+    let told = |rig: &mut Rig| -> Vec<(Option<PlayerId>, bool)> {
+        let mut all = rig.app.world_mut().resource_mut::<Messages<SaveRequest>>();
+        let of_it = all.drain().filter(|asked| asked.entity == object);
+        of_it
+            .map(|asked| (asked.player, asked.removed == [9]))
+            .collect()
+    };
+    told(&mut rig);
+    become_of(&mut rig, 79);
+    assert_eq!(told(&mut rig), [(Some(PlayerId(78)), true)]);
+    rig.app.world_mut().entity_mut(object).remove::<PlayerId>();
+    assert_eq!(
+        told(&mut rig),
+        [],
+        "it has nothing of that one's, and lost nothing"
+    );
+    lose(&mut rig);
+    become_of(&mut rig, 78);
+    assert!(!is_told_gone(&rig, object), "it was nobody's then");
 }

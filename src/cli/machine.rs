@@ -10,7 +10,7 @@ use crate::cli::cores;
 /// The machine, the build and the time of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct BenchMachine {
+pub(in crate::cli) struct Machine {
     /// The version of throng.
     pub throng: String,
     /// Whether the build is optimised.
@@ -27,7 +27,7 @@ pub(super) struct BenchMachine {
     pub load_average: Option<f64>,
 }
 
-impl BenchMachine {
+impl Machine {
     /// This machine, now.
     pub(super) fn here(threads: usize) -> Self {
         Self {
@@ -177,9 +177,9 @@ mod tests {
 
     #[test]
     fn another_machine_is_told_and_the_same_one_is_not() {
-        let here = BenchMachine::here(2);
+        let here = Machine::here(2);
         assert!(here.differences(&here.clone()).is_empty());
-        let there = BenchMachine {
+        let there = Machine {
             cpu: "abacus".to_owned(),
             threads: 3,
             date: "long ago".to_owned(),

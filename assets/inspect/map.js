@@ -1,0 +1,441 @@
+// The map and the crowd on it: dots by WebGL, marks beside them on a second canvas.
+// @ts-check
+
+/** How long the crowd takes from one frame to the next, at most, in milliseconds. */
+const BETWEEN_MS_MAX = 400;
+/** Who is further from where it was, in metres, was put there and did not walk. */
+const JUMP_M = 25;
+const COLOURS = 8;
+
+const DOT_VERTEX = `#version 300 es
+uniform vec2 size, centre, half_m; uniform float t, points;
+uniform vec3 colours[${COLOURS}];
+in vec2 before, now; in float colour, large;
+out vec3 tint;
+void main() {
+  vec2 at = (mix(before, now, t) * size - centre) / half_m;
+  gl_Position = vec4(at.x, -at.y, 0.0, 1.0);
+  gl_PointSize = points * large;
+  tint = colours[int(colour)];
+}`;
+const DOT_FRAGMENT = `#version 300 es
+precision highp float;
+uniform vec3 rim; uniform float points;
+in vec3 tint; out vec4 pixel;
+void main() {
+  float r = length(gl_PointCoord - 0.5) * 2.0;
+  float soft = 2.0 / max(points, 2.0);
+  float inside = 1.0 - smoothstep(1.0 - soft, 1.0, r);
+  float edge = points > 5.0 ? smoothstep(1.0 - 2.4 * soft, 1.0 - 1.4 * soft, r) : 0.0;
+  pixel = vec4(mix(tint, rim, edge * 0.85) * inside, inside);
+}`;
+const MAP_VERTEX = `#version 300 es
+uniform vec2 size, centre, half_m;
+in vec2 corner; out vec2 at;
+void main() {
+  at = corner;
+  vec2 p = (corner * size - centre) / half_m;
+  gl_Position = vec4(p.x, -p.y, 0.0, 1.0);
+}`;
+const MAP_FRAGMENT = `#version 300 es
+precision highp float;
+uniform sampler2D blocked; uniform vec3 ground, wall;
+in vec2 at; out vec4 pixel;
+void main() { pixel = vec4(mix(ground, wall, texture(blocked, at).r), 1.0); }`;
+
+/** @param {string} text a colour of the style sheet @returns {[number, number, number]} */
+function rgb(text) {
+  const digits = text.trim().slice(1);
+  const wide = digits.length === 3 ? [...digits].map((d) => d + d).join("") : digits;
+  return /** @type {[number, number, number]} */ ([0, 2, 4].map((at) => parseInt(wide.slice(at, at + 2), 16) / 255));
+}
+
+/** A scene drawn, and the way it is looked at. */
+export class CrowdMap {
+  /** @param {HTMLCanvasElement} crowd @param {HTMLCanvasElement} over */
+  constructor(crowd, over) {
+    this.crowd = crowd;
+    this.over = over;
+    const gl = crowd.getContext("webgl2", { antialias: true, alpha: false });
+    if (!gl) throw new Error("this browser has no WebGL 2, by which the crowd is drawn");
+    this.gl = gl;
+    this.pen = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));
+    this.size = [1, 1];
+    this.centre = [0.5, 0.5];
+    /** Pixels of the page a metre. */
+    this.zoom = 1;
+    this.isFitted = true;
+    this.scene = -1;
+    this.count = 0;
+    this.ids = new Uint32Array(0);
+    this.kinds = new Uint8Array(0);
+    this.teams = new Uint8Array(0);
+    this.before = new Float32Array(0);
+    this.now = new Float32Array(0);
+    /** @type {Map<number, number>} */
+    this.places = new Map();
+    this.came = 0;
+    this.between = 100;
+    this.byTeam = false;
+    this.heat = false;
+    this.cell = 50;
+    /** @type {{name: string, class: number}[]} */
+    this.kindNames = [];
+    /** @type {number | null} */
+    this.picked = null;
+    /** @type {number | null} */
+    this.other = null;
+    this.follows = false;
+    /** @type {[number, number][]} */
+    this.path = [];
+    /** @type {number[]} */
+    this.sees = [];
+    this.calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.hasMap = false;
+    this.setUp();
+    this.restyle();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
+  }
+
+  setUp() {
+    const gl = this.gl;
+    /** @param {string} vertex @param {string} fragment */
+    const program = (vertex, fragment) => {
+      const made = /** @type {WebGLProgram} */ (gl.createProgram());
+      for (const [type, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+        const shader = /** @type {WebGLShader} */ (gl.createShader(/** @type {number} */ (type)));
+        gl.shaderSource(shader, /** @type {string} */ (source));
+        gl.compileShader(shader);
+        gl.attachShader(made, shader);
+      }
+      gl.linkProgram(made);
+      if (!gl.getProgramParameter(made, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(made) || "no program");
+      return made;
+    };
+    this.dots = program(DOT_VERTEX, DOT_FRAGMENT);
+    this.tiles = program(MAP_VERTEX, MAP_FRAGMENT);
+    this.buffers = [0, 1, 2, 3].map(() => gl.createBuffer());
+    this.corners = gl.createBuffer();
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.corners);
+    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([0, 0, 1, 0, 0, 1, 1, 1]), gl.STATIC_DRAW);
+    this.texture = gl.createTexture();
+    gl.enable(gl.BLEND);
+    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+  }
+
+  restyle() {
+    const style = getComputedStyle(document.documentElement);
+    /** @param {string} name */
+    const of = (name) => style.getPropertyValue(name).trim();
+    this.colours = Array.from({ length: COLOURS }, (_, nth) => of(`--c${nth}`));
+    this.ink = of("--ink");
+    this.mute = of("--mute");
+    this.accent = of("--accent");
+    this.panel = of("--panel");
+    this.looks = { ground: rgb(of("--ground")), wall: rgb(of("--wall")), rim: rgb(of("--ground")), beyond: rgb(of("--bg")) };
+  }
+
+  /** What a dot is coloured by: 0 to 7. @param {number} nth */
+  colourOf(nth) {
+    if (!this.byTeam) return this.kinds[nth] % COLOURS;
+    return this.teams[nth] === 0 ? 4 : [0, 1, 2, 3, 5, 6, 7][(this.teams[nth] - 1) % 7];
+  }
+
+  /** Begins another scene. @param {number} scene @param {number} cell */
+  open(scene, cell) {
+    this.scene = scene;
+    this.cell = cell;
+    this.places.clear();
+    this.count = 0;
+    this.hasMap = false;
+    this.isFitted = true;
+  }
+
+  /** @param {DataView} bytes a frame of the map */
+  setMap(bytes) {
+    const gl = this.gl;
+    const [width, height] = [bytes.getUint32(8, true), bytes.getUint32(12, true)];
+    gl.bindTexture(gl.TEXTURE_2D, this.texture);
+    gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, new Uint8Array(bytes.buffer, 20));
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE);
+    const tile = bytes.getFloat32(16, true);
+    this.mapSize = [width * tile, height * tile];
+    this.hasMap = true;
+  }
+
+  /** @param {DataView} bytes a frame of dots */
+  setDots(bytes) {
+    const count = bytes.getUint32(24, true);
+    const size = [bytes.getFloat32(16, true), bytes.getFloat32(20, true)];
+    const ids = new Uint32Array(bytes.buffer, 32, count);
+    const [xs, ys] = [0, 1].map((axis) => new Uint16Array(bytes.buffer, 32 + count * (4 + 2 * axis), count));
+    const [before, now] = [new Float32Array(count * 2), new Float32Array(count * 2)];
+    const places = new Map();
+    const jump = JUMP_M / Math.max(size[0], size[1]);
+    const t = this.progress(performance.now());
+    for (let nth = 0; nth < count; nth += 1) {
+      const [x, y] = [xs[nth] / 65535, ys[nth] / 65535];
+      const last = this.places.get(ids[nth]);
+      let [fromX, fromY] = [x, y];
+      if (last !== undefined) {
+        fromX = this.before[last * 2] + (this.now[last * 2] - this.before[last * 2]) * t;
+        fromY = this.before[last * 2 + 1] + (this.now[last * 2 + 1] - this.before[last * 2 + 1]) * t;
+        if (Math.abs(fromX - x) + Math.abs(fromY - y) > jump) [fromX, fromY] = [x, y];
+      }
+      before[nth * 2] = fromX;
+      before[nth * 2 + 1] = fromY;
+      now[nth * 2] = x;
+      now[nth * 2 + 1] = y;
+      places.set(ids[nth], nth);
+    }
+    this.kinds = new Uint8Array(bytes.buffer, 32 + count * 8, count);
+    this.teams = new Uint8Array(bytes.buffer, 32 + count * 9, count);
+    const time = performance.now();
+    if (this.came) this.between += (Math.min(time - this.came, BETWEEN_MS_MAX) - this.between) * 0.2;
+    Object.assign(this, { ids, before, now, places, count, came: time });
+    if (size[0] !== this.size[0] || size[1] !== this.size[1]) this.size = size;
+    if (this.isFitted) this.fit();
+    this.recolour();
+    this.fill(0, before);
+    this.fill(1, now);
+    if (this.heat) this.countCells();
+  }
+
+  /** @param {number} nth @param {Float32Array | Uint8Array} values */
+  fill(nth, values) {
+    const gl = this.gl;
+    gl.bindBuffer(gl.ARRAY_BUFFER, (this.buffers || [])[nth]);
+    gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
+  }
+
+  recolour() {
+    const [colours, large] = [new Float32Array(this.count), new Float32Array(this.count)];
+    for (let nth = 0; nth < this.count; nth += 1) {
+      colours[nth] = this.colourOf(nth);
+      const kind = this.kindNames[this.kinds[nth]];
+      large[nth] = kind?.name === "boss" ? 2.2 : kind?.class === 0 ? 1.2 : 1;
+    }
+    this.fill(2, colours);
+    this.fill(3, large);
+  }
+
+  countCells() {
+    const columns = Math.max(1, Math.ceil(this.size[0] / this.cell));
+    const rows = Math.max(1, Math.ceil(this.size[1] / this.cell));
+    const counts = new Uint32Array(columns * rows);
+    for (let nth = 0; nth < this.count; nth += 1) {
+      const column = Math.min(columns - 1, Math.floor(this.now[nth * 2] * this.size[0] / this.cell));
+      const row = Math.min(rows - 1, Math.floor(this.now[nth * 2 + 1] * this.size[1] / this.cell));
+      counts[row * columns + column] += 1;
+    }
+    this.cells = { columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 1) };
+  }
+
+  /** How far the crowd is from its last frame to its newest. @param {number} time */
+  progress(time) {
+    return this.calm ? 1 : Math.min(1, (time - this.came) / Math.max(this.between, 16));
+  }
+
+  /** Where an object is drawn now, in metres. @param {number | null} id @returns {[number, number] | null} */
+  at(id) {
+    const nth = id === null ? undefined : this.places.get(id);
+    if (nth === undefined) return null;
+    const t = this.progress(performance.now());
+    /** @param {number} axis */
+    const of = (axis) => {
+      const [from, to] = [this.before[nth * 2 + axis], this.now[nth * 2 + axis]];
+      return (from + (to - from) * t) * this.size[axis];
+    };
+    return [of(0), of(1)];
+  }
+
+  /** The object nearest to a point of the page, within reach of it. @param {number} x @param {number} y */
+  nearest(x, y) {
+    const [mx, my] = this.toMetres(x, y);
+    let [best, nearest] = [Math.max(14 / this.zoom, 0.4) ** 2, -1];
+    for (let nth = 0; nth < this.count; nth += 1) {
+      const far = (this.now[nth * 2] * this.size[0] - mx) ** 2 + (this.now[nth * 2 + 1] * this.size[1] - my) ** 2;
+      if (far < best) [best, nearest] = [far, nth];
+    }
+    return nearest < 0 ? null : this.ids[nearest];
+  }
+
+  /** @param {number} x @param {number} y @returns {[number, number]} */
+  toMetres(x, y) {
+    const box = this.over.getBoundingClientRect();
+    return [this.centre[0] + (x - box.width / 2) / this.zoom, this.centre[1] + (y - box.height / 2) / this.zoom];
+  }
+
+  fit() {
+    const box = this.over.getBoundingClientRect();
+    if (!box.width || !box.height) return;
+    this.zoom = 0.94 * Math.min(box.width / this.size[0], box.height / this.size[1]);
+    this.centre = [this.size[0] / 2, this.size[1] / 2];
+    this.isFitted = true;
+  }
+
+  /** Zooms about a point of the page. @param {number} by @param {number} x @param {number} y */
+  zoomBy(by, x, y) {
+    const [mx, my] = this.toMetres(x, y);
+    const zoom = Math.min(60, Math.max(0.02, this.zoom * by));
+    const ratio = this.zoom / zoom;
+    this.centre = [mx + (this.centre[0] - mx) * ratio, my + (this.centre[1] - my) * ratio];
+    this.zoom = zoom;
+    this.isFitted = false;
+  }
+
+  /** @param {number} dx @param {number} dy in pixels */
+  move(dx, dy) {
+    this.centre = [this.centre[0] - dx / this.zoom, this.centre[1] - dy / this.zoom];
+    this.isFitted = false;
+    this.follows = false;
+  }
+
+  /** @param {number} time */
+  draw(time) {
+    const dpr = devicePixelRatio || 1;
+    const box = this.over.getBoundingClientRect();
+    const [width, height] = [Math.round(box.width * dpr), Math.round(box.height * dpr)];
+    for (const canvas of [this.crowd, this.over]) {
+      if (canvas.width !== width || canvas.height !== height) {
+        Object.assign(canvas, { width, height });
+        if (this.isFitted) this.fit();
+      }
+    }
+    const followed = this.follows ? this.at(this.picked) : null;
+    if (followed) this.centre = followed;
+    this.drawCrowd(time, dpr, box);
+    this.drawOver(dpr, box);
+  }
+
+  /** @param {number} time @param {number} dpr @param {DOMRect} box */
+  drawCrowd(time, dpr, box) {
+    const gl = this.gl;
+    const looks = this.looks;
+    if (!looks || !this.dots || !this.tiles || !this.buffers) return;
+    gl.viewport(0, 0, this.crowd.width, this.crowd.height);
+    gl.clearColor(...looks.beyond, 1);
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    const half = [box.width / 2 / this.zoom, box.height / 2 / this.zoom];
+    /** @param {WebGLProgram} program @param {number[]} size */
+    const begin = (program, size) => {
+      gl.useProgram(program);
+      gl.uniform2f(gl.getUniformLocation(program, "size"), size[0], size[1]);
+      gl.uniform2f(gl.getUniformLocation(program, "centre"), this.centre[0], this.centre[1]);
+      gl.uniform2f(gl.getUniformLocation(program, "half_m"), half[0], half[1]);
+    };
+    /** @param {WebGLProgram} program @param {string} name @param {WebGLBuffer | null} buffer @param {number} parts */
+    const attribute = (program, name, buffer, parts) => {
+      const place = gl.getAttribLocation(program, name);
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.enableVertexAttribArray(place);
+      gl.vertexAttribPointer(place, parts, gl.FLOAT, false, 0, 0);
+    };
+    if (this.hasMap && this.mapSize) {
+      begin(this.tiles, this.mapSize);
+      gl.uniform3fv(gl.getUniformLocation(this.tiles, "ground"), looks.ground);
+      gl.uniform3fv(gl.getUniformLocation(this.tiles, "wall"), looks.wall);
+      gl.bindTexture(gl.TEXTURE_2D, this.texture);
+      attribute(this.tiles, "corner", this.corners || null, 2);
+      gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    }
+    if (this.count === 0) return;
+    begin(this.dots, this.size);
+    gl.uniform1f(gl.getUniformLocation(this.dots, "t"), this.progress(time));
+    gl.uniform1f(gl.getUniformLocation(this.dots, "points"), dpr * Math.min(16, Math.max(3, 2.1 * Math.sqrt(this.zoom) + 2)));
+    gl.uniform3fv(gl.getUniformLocation(this.dots, "rim"), looks.rim);
+    gl.uniform3fv(gl.getUniformLocation(this.dots, "colours"), (this.colours || []).flatMap(rgb));
+    for (const [nth, [name, parts]] of /** @type {[string, number][]} */ ([["before", 2], ["now", 2], ["colour", 1], ["large", 1]]).entries()) {
+      attribute(this.dots, name, this.buffers[nth], parts);
+    }
+    gl.drawArrays(gl.POINTS, 0, this.count);
+  }
+
+  /** @param {number} dpr @param {DOMRect} box */
+  drawOver(dpr, box) {
+    const pen = this.pen;
+    pen.setTransform(dpr, 0, 0, dpr, 0, 0);
+    pen.clearRect(0, 0, box.width, box.height);
+    /** @param {[number, number]} at @returns {[number, number]} */
+    const place = (at) => [(at[0] - this.centre[0]) * this.zoom + box.width / 2, (at[1] - this.centre[1]) * this.zoom + box.height / 2];
+    if (this.heat && this.cells) this.drawHeat(place);
+    const at = this.at(this.picked);
+    if (!at) return;
+    const [x, y] = place(at);
+    pen.lineWidth = 1;
+    pen.strokeStyle = `${this.accent}66`;
+    pen.beginPath();
+    for (const id of this.sees) {
+      const to = this.at(id);
+      if (to) {
+        pen.moveTo(x, y);
+        pen.lineTo(...place(to));
+      }
+    }
+    pen.stroke();
+    if (this.path.length) {
+      pen.strokeStyle = this.ink || "";
+      pen.lineWidth = 1.75;
+      pen.setLineDash([6, 4]);
+      pen.beginPath();
+      pen.moveTo(x, y);
+      this.path.forEach((point) => pen.lineTo(...place(point)));
+      pen.stroke();
+      pen.setLineDash([]);
+      const [gx, gy] = place(this.path[this.path.length - 1]);
+      pen.beginPath();
+      pen.arc(gx, gy, 4, 0, 7);
+      pen.stroke();
+    }
+    const other = this.at(this.other);
+    if (other) this.ring(place(other), this.ink || "", [3, 3]);
+    this.ring([x, y], this.accent || "", []);
+  }
+
+  /** @param {[number, number]} at @param {string} colour @param {number[]} dash */
+  ring([x, y], colour, dash) {
+    const pen = this.pen;
+    for (const [style, width] of /** @type {[string, number][]} */ ([[this.panel || "", 5], [colour, 2.25]])) {
+      pen.strokeStyle = style;
+      pen.lineWidth = width;
+      pen.setLineDash(width < 4 ? dash : []);
+      pen.beginPath();
+      pen.arc(x, y, 10, 0, 7);
+      pen.stroke();
+    }
+    pen.setLineDash([]);
+  }
+
+  /** @param {(at: [number, number]) => [number, number]} place */
+  drawHeat(place) {
+    const { columns, rows, counts, most } = /** @type {{columns: number, rows: number, counts: Uint32Array, most: number}} */ (this.cells);
+    const pen = this.pen;
+    const side = this.cell * this.zoom;
+    pen.font = "600 11px system-ui, sans-serif";
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    for (let row = 0; row < rows; row += 1) {
+      for (let column = 0; column < columns; column += 1) {
+        const count = counts[row * columns + column];
+        if (!count) continue;
+        const [x, y] = place([column * this.cell, row * this.cell]);
+        pen.globalAlpha = 0.08 + 0.6 * Math.sqrt(count / most);
+        pen.fillStyle = this.colours?.[5] || "";
+        pen.fillRect(x, y, side - 1, side - 1);
+        if (side > 34) {
+          pen.globalAlpha = 1;
+          pen.lineWidth = 3;
+          pen.strokeStyle = this.panel || "";
+          pen.strokeText(String(count), x + side / 2, y + side / 2);
+          pen.fillStyle = this.ink || "";
+          pen.fillText(String(count), x + side / 2, y + side / 2);
+        }
+      }
+    }
+    pen.globalAlpha = 1;
+  }
+}

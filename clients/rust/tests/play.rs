@@ -1,0 +1,372 @@
+//! Clients of a real server, over sockets of this machine.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use throng::net::{ListenSettings, SecretKey, TokenClaims, listen, stop_listening};
+use throng::prelude::*;
+use throng::sim::clock::unix_ms;
+use throng_client::{
+    Client, ClientEnded, ClientError, ClientEvent, ClientPlugin, ClientSettings, ConnectError,
+    ConnectionEnd, GameClient, InSight, OwnObject, ShownAt, Walk,
+};
+
+const KEY: SecretKey = SecretKey([9; 32]);
+const SPEED: f32 = 3.0;
+/// Short ticks, so that a test is soon over.
+const TICK_HZ: f64 = 100.0;
+const TILE_M: f32 = 0.5;
+
+/// A server with one scene, in which every player who logs in stands at (10, 10).
+struct Town {
+    server: Server,
+    scene: Entity,
+    address: std::net::SocketAddr,
+    /// The clients' time, which goes with the ticks: on a busy machine neither end is too fast for the other.
+    now: Instant,
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        stop_listening(self.server.world_mut());
+    }
+}
+
+fn tiles() -> Arc<TileMap> {
+    let row = |y: usize| -> String {
+        let wall = |x: usize| if x == 30 && y != 5 { '@' } else { '.' };
+        (0..80).map(wall).collect()
+    };
+    let rows: Vec<String> = (0..80).map(row).collect();
+    Arc::new(TileMap::from_ascii(&rows.join("\n")).unwrap())
+}
+
+impl Town {
+    fn open() -> Self {
+        let mut server = Server::builder().tick_hz(TICK_HZ).build();
+        let map = SceneMap::new(tiles(), TILE_M);
+        let spec = SceneSpec {
+            size_m: map.size_m(),
+            ..SceneSpec::default()
+        };
+        let world = server.world_mut();
+        let scene = open_scene(world, spec, map).unwrap();
+        let local = "127.0.0.1:0".parse().unwrap();
+        let address = listen(world, local, KEY, ListenSettings::default(), None).unwrap();
+        Self {
+            server,
+            scene,
+            address,
+            now: Instant::now(),
+        }
+    }
+
+    fn token(&self, player: u64, key: &SecretKey) -> Vec<u8> {
+        let claims = TokenClaims {
+            timeout_s: 2,
+            ..TokenClaims::new(player, vec![self.address], unix_ms() / 1_000)
+        };
+        let token = throng::net::ConnectToken::issue(&claims, key).unwrap();
+        token.to_bytes()
+    }
+
+    fn client(&self, player: u64) -> Client {
+        let settings = ClientSettings {
+            speed_m_s: SPEED,
+            ..ClientSettings::new(player)
+        };
+        Client::connect(&self.token(player, &KEY), settings).unwrap()
+    }
+
+    /// A tick, and a frame of each client.
+    fn step(&mut self, clients: &mut [&mut Client]) {
+        self.server.step(1);
+        self.now += Duration::from_secs_f64(1.0 / TICK_HZ);
+        // For the threads that send and receive.
+        sleep(Duration::from_millis(2));
+        let world = self.server.world_mut();
+        let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
+        for LoggedIn { client, player } in new {
+            let place = (Object::in_scene(self.scene), Position(Vec2::splat(10.0)));
+            let own = (Player, player, ControlledBy::new(client), Speed(SPEED));
+            world.spawn((own, place));
+        }
+        for client in clients {
+            client.update(self.now).unwrap();
+        }
+    }
+
+    /// Ticks until something holds.
+    fn until(
+        &mut self,
+        clients: &mut [&mut Client],
+        holds: impl Fn(&mut Self, &[&mut Client]) -> bool,
+    ) {
+        let began = Instant::now();
+        while !holds(self, clients) {
+            assert!(began.elapsed() < Duration::from_secs(30), "it never holds");
+            self.step(clients);
+        }
+    }
+
+    /// Where the server has a player's object.
+    fn place(&mut self, player: u64) -> Vec2 {
+        let world = self.server.world_mut();
+        let mut all = world.query::<(&PlayerId, &Position)>();
+        let found = all.iter(world).find(|(id, _)| id.0 == player);
+        found.expect("it is there").1.0
+    }
+}
+
+fn events(client: &mut Client) -> Vec<ClientEvent> {
+    std::iter::from_fn(|| client.next_event()).collect()
+}
+
+fn own(client: &Client) -> Option<u32> {
+    client.mirror().own().map(|(id, _)| id)
+}
+
+#[test]
+fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
+    let mut town = Town::open();
+    let (mut first, mut second) = (town.client(7), town.client(8));
+    let both = |_: &mut Town, clients: &[&mut Client]| {
+        clients.iter().all(|client| client.ids().len() == 2)
+    };
+    town.until(&mut [&mut first, &mut second], both);
+    let told = events(&mut first);
+    let at = |is: fn(&ClientEvent) -> bool| told.iter().position(is).expect("it was told");
+    let order = [
+        at(|event| *event == ClientEvent::Welcomed { player: 7 }),
+        at(|event| matches!(event, ClientEvent::Loading { .. })),
+        at(
+            |event| matches!(event, ClientEvent::InScene { size_m, .. } if *size_m == Vec2::splat(40.0)),
+        ),
+    ];
+    assert!(order.is_sorted(), "{told:?}");
+    at(|event| matches!(event, ClientEvent::Controls { .. }));
+    let other = own(&second).expect("it controls one");
+    assert!(
+        told.iter()
+            .any(|event| matches!(event, ClientEvent::Entered { id, .. } if *id == other))
+    );
+
+    first.set_ground(tiles(), TILE_M);
+    first.walk(Walk::towards(0));
+    let walker = own(&first).expect("it controls one");
+    town.until(&mut [&mut first, &mut second], |town, clients| {
+        let ahead = clients[0].own_position(town.now).expect("it has a place");
+        let shown = clients[1].position(walker, town.now).expect("in sight");
+        let place = town.place(7);
+        assert_eq!(ahead.y, 10.0);
+        ahead.x > 11.0 && place.distance(ahead) < 0.5 && place.distance(shown) < 0.3
+    });
+    // It walks on to the wall, and stands at the very place where the server has it.
+    let wall_m = 15.0;
+    town.until(&mut [&mut first, &mut second], |town, clients| {
+        let at = clients[0].own_position(town.now);
+        at.is_some_and(|at| at.x > wall_m - 0.1)
+    });
+    first.walk(Walk::stand(0));
+    town.until(&mut [&mut first, &mut second], |town, clients| {
+        let at = |client: &Client| client.position(walker, town.now).expect("in sight");
+        let (rest, seen) = (at(clients[0]), at(clients[1]));
+        rest.x < wall_m && rest == town.place(7) && seen.distance(rest) < 0.05
+    });
+    let told = events(&mut first);
+    let corrected = |event: &ClientEvent| matches!(event, ClientEvent::Corrected(_));
+    assert!(!told.iter().any(corrected), "{told:?}");
+    assert!(first.is_connected() && first.round_trip_s().is_some() && first.loss() < 0.1);
+    assert!(first.session().server_tick(0.0).is_some());
+    assert_eq!(first.session().missed_events(), 0);
+}
+
+#[test]
+fn who_does_not_know_the_map_is_corrected_at_its_walls() {
+    let mut town = Town::open();
+    let mut client = town.client(7);
+    town.until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
+    client.walk(Walk::towards(0));
+    let began = Instant::now();
+    let mut is_corrected = false;
+    while !is_corrected {
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "nobody corrects it"
+        );
+        town.step(&mut [&mut client]);
+        let corrected = |event: &ClientEvent| matches!(event, ClientEvent::Corrected(_));
+        is_corrected = events(&mut client).iter().any(corrected);
+    }
+    assert!(town.place(7).x < 15.0);
+    client.walk(Walk::stand(0));
+    town.until(&mut [&mut client], |town, clients| {
+        let rest = clients[0].own_position(town.now).expect("it has a place");
+        rest.distance(town.place(7)) < 0.01
+    });
+}
+
+#[test]
+fn a_session_goes_on_over_another_connection_and_from_another_port() {
+    let mut town = Town::open();
+    let (mut client, mut other) = (town.client(7), town.client(8));
+    let both = |_: &mut Town, clients: &[&mut Client]| {
+        clients.iter().all(|client| client.ids().len() == 2)
+    };
+    town.until(&mut [&mut client, &mut other], both);
+    let before = own(&client);
+    client.rebind().unwrap();
+    for _ in 0..40 {
+        town.step(&mut [&mut client, &mut other]);
+    }
+    assert_eq!(own(&client), before);
+    events(&mut client);
+    client.reconnect(&town.token(7, &KEY)).unwrap();
+    let is_back = |_: &mut Town, clients: &[&mut Client]| clients[0].is_connected();
+    town.until(&mut [&mut client, &mut other], is_back);
+    let began = Instant::now();
+    let mut told = Vec::new();
+    while !told
+        .iter()
+        .any(|event| matches!(event, ClientEvent::Resumed { .. }))
+    {
+        assert!(began.elapsed() < Duration::from_secs(20), "{told:?}");
+        town.step(&mut [&mut client, &mut other]);
+        told.extend(events(&mut client));
+    }
+    assert_eq!((own(&client), client.ids().len()), (before, 2));
+}
+
+#[test]
+fn what_is_no_token_or_one_of_another_key_is_told() {
+    let mut town = Town::open();
+    let none = Client::connect(b"no token", ClientSettings::new(7));
+    assert!(matches!(none, Err(ConnectError::Token(_))), "{none:?}");
+    let token = town.token(7, &SecretKey([1; 32]));
+    let mut client = Client::connect(&token, ClientSettings::new(7)).unwrap();
+    let began = Instant::now();
+    let end = loop {
+        town.server.step(1);
+        if let Err(end) = client.update(Instant::now()) {
+            break end;
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "it goes on trying"
+        );
+        sleep(Duration::from_millis(1));
+    };
+    assert!(
+        matches!(end, ClientError::Ended(ConnectionEnd::Failed(_))),
+        "{end}"
+    );
+    assert_eq!(client.update(Instant::now()), Err(end));
+}
+
+#[test]
+fn whoever_leaves_is_out_of_sight_and_a_server_that_stops_says_so() {
+    let mut town = Town::open();
+    let (mut client, mut other) = (town.client(7), town.client(8));
+    let both = |_: &mut Town, clients: &[&mut Client]| {
+        clients.iter().all(|client| client.ids().len() == 2)
+    };
+    town.until(&mut [&mut client, &mut other], both);
+    let gone = own(&other).expect("it controls one");
+    other.leave();
+    let alone = |_: &mut Town, clients: &[&mut Client]| clients[0].ids().len() == 1;
+    town.until(&mut [&mut client], alone);
+    let left = |event: &ClientEvent| matches!(event, ClientEvent::Left { id, .. } if *id == gone);
+    assert!(events(&mut client).iter().any(left));
+    town.server.world_mut().resource_mut::<Sessions>().drain();
+    let began = Instant::now();
+    let end = loop {
+        town.server.step(1);
+        if let Err(end) = client.update(Instant::now()) {
+            break end;
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "nothing is said");
+    };
+    assert_eq!(end, ClientError::Ended(ConnectionEnd::Closed));
+    let reason = Some(throng_client::CloseReason::Stopping);
+    assert!(events(&mut client).contains(&ClientEvent::Closed { reason }));
+}
+
+#[test]
+fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
+    let mut town = Town::open();
+    let mut other = town.client(8);
+    let mut app = bevy_app::App::new();
+    app.add_plugins(ClientPlugin)
+        .insert_resource(GameClient(town.client(7)));
+    let mut sight = app
+        .world_mut()
+        .query::<(&InSight, &ShownAt, Has<OwnObject>)>();
+    let began = Instant::now();
+    while sight.iter(app.world()).len() < 2 {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "nobody comes into sight"
+        );
+        town.step(&mut [&mut other]);
+        app.update();
+    }
+    let own: Vec<u32> = sight
+        .iter(app.world())
+        .filter_map(|(object, _, is_own)| is_own.then_some(object.id))
+        .collect();
+    let client = app.world().resource::<GameClient>();
+    assert_eq!(
+        own,
+        Vec::from_iter(client.0.mirror().own().map(|(id, _)| id))
+    );
+    let shown: Vec<Vec2> = sight.iter(app.world()).map(|(_, at, _)| at.0).collect();
+    assert_eq!(shown, [Vec2::splat(10.0); 2]);
+    other.leave();
+    while sight.iter(app.world()).len() > 1 {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "it does not leave"
+        );
+        town.step(&mut []);
+        app.update();
+    }
+    // Its object dies, and another player is seen by nobody.
+    let mut third = town.client(9);
+    while sight.iter(app.world()).len() < 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "nobody comes");
+        town.step(&mut [&mut third]);
+        app.update();
+    }
+    let world = town.server.world_mut();
+    let mut all = world.query::<(Entity, &PlayerId)>();
+    let own = all
+        .iter(world)
+        .find(|(_, id)| id.0 == 7)
+        .map(|(own, _)| own);
+    world.despawn(own.expect("it is there"));
+    while sight.iter(app.world()).len() > 0 {
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "what it saw stays"
+        );
+        town.step(&mut [&mut third]);
+        app.update();
+    }
+    // The server stops, and the game is told.
+    town.server.world_mut().resource_mut::<Sessions>().drain();
+    while app.world().contains_resource::<GameClient>() {
+        assert!(began.elapsed() < Duration::from_secs(40), "it does not end");
+        town.step(&mut []);
+        app.update();
+    }
+    assert_eq!(sight.iter(app.world()).len(), 0);
+    let ended = app.world().resource::<Messages<ClientEnded>>();
+    let ends: Vec<ClientError> = ended
+        .iter_current_update_messages()
+        .map(|end| end.0)
+        .collect();
+    assert_eq!(ends, [ClientError::Ended(ConnectionEnd::Closed)]);
+}

@@ -1,0 +1,55 @@
+//! Clients over UDP: look at `listen`, the server's one call, and at `play`, a client that has a token, on a thread of its own.
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use std::{thread, time::Duration};
+use throng::net::{ConnectToken, EndpointSettings, ListenSettings, SecretKey, TokenClaims};
+use throng::net::{UdpClient, listen, stop_listening};
+use throng::{prelude::*, sim::clock::unix_ms};
+
+fn play(token: ConnectToken) -> Option<Vec2> {
+    let mut client = UdpClient::connect(token, EndpointSettings::default()).ok()?;
+    let mut mirror = Mirror::default();
+    client.send(&ClientMessage::login(7).to_bytes()).ok()?;
+    loop {
+        client
+            .update(|packet| mirror.receive(packet).unwrap())
+            .ok()?;
+        let own = mirror.own().map(|(own, _)| own);
+        let walk = match own.and_then(|own| mirror.position(own, mirror.tick())) {
+            Some(at) if at.x > 12.0 => return Some(at),
+            Some(at) => ClientMessage::move_to(at + Vec2::X * 0.1, 0),
+            None => ClientMessage::Ping { number: 0 },
+        };
+        client.send(&walk.to_bytes()).ok()?;
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut server = Server::builder().pace(Pace::RealTime).build();
+    let world = server.world_mut();
+    let town = open_scene(world, SceneSpec::default(), ())?;
+    let key = SecretKey::random()?;
+    let mut settings = ListenSettings::default();
+    settings.udp.loads = false; // Its clients know the town already.
+    let address = listen(world, "127.0.0.1:0".parse()?, key, settings, None)?;
+    // A login service that knows the player and has the key does this, and sends the token over a channel that is safe.
+    let claims = TokenClaims::new(7, vec![address], unix_ms() / 1_000);
+    let token = ConnectToken::issue(&claims, &key)?;
+    let client = thread::spawn(|| play(token));
+    while !client.is_finished() {
+        server.step(1);
+        let mut new = server.world_mut().resource_mut::<Messages<LoggedIn>>();
+        let new: Vec<LoggedIn> = new.drain().collect();
+        for LoggedIn { client, player } in new {
+            let place = (Object::in_scene(town), Position(Vec2::splat(10.0)));
+            let own = (Player, player, ControlledBy::new(client), Speed(3.0));
+            server.world_mut().spawn((own, place));
+        }
+    }
+    println!("its client walked to {:?}", client.join());
+    println!("{:?}", stop_listening(server.world_mut()));
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! `throng report`: what a run or a bench found as a page, and two of them side by side, as people compare commits.
+//!
+//! ```text
+//! A.json ──▶ run or bench ──┬─▶ its page
+//! B.json ──▶ the same kind ─┴─▶ moves, the largest first ──▶ 80 columns, or a page
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `moves.rs` | what moved, and by how much: pure |
+//! | `show.rs` | moves for a terminal, and as a page |
+
+mod moves;
+mod show;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::bench::BenchFindings;
+use super::outputs::{RunFile, check_outputs, check_page, check_writable};
+use super::page::run::PageRun;
+use super::{ExitStatus, Failure, bench, page, print};
+use moves::SideBySide;
+
+/// Arguments of `throng report`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ReportCommand {
+    /// What `throng run --json` or `throng bench --json` printed
+    #[arg(value_name = "A.json")]
+    first: PathBuf,
+    /// Another of the same kind, to be set beside it
+    #[arg(value_name = "B.json")]
+    second: Option<PathBuf>,
+    /// Write a page
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Show every move, not only the largest
+    #[arg(long, requires = "second")]
+    all: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng run town --json --report town.html > before.json
+  throng report before.json after.json
+  throng report before.json after.json --report moved.html
+  throng report before.json --report town.html
+
+Two files are set side by side: what moved and by how much, the largest move
+first, by its ratio. What was counted is the same in every run of the same
+simulation; times are not, and stand apart. A page of a run has its course over
+time only if the file has its `record`: `throng run --json --report FILE.html`.";
+
+/// The largest file that is read, bytes.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+/// What a file holds.
+enum ReportFile {
+    Run(Box<PageRun>),
+    Bench(Box<BenchFindings>),
+}
+
+impl ReportCommand {
+    /// Reads, compares, prints and writes.
+    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+        self.check_files()?;
+        let first = load(&self.first)?;
+        let Some(second) = &self.second else {
+            let Some(file) = &self.report else {
+                return Err(Failure::new(
+                    "one file is shown as a page: say where with --report FILE.html, or name a second file to compare it with",
+                ));
+            };
+            page::write(file, &first.page())?;
+            return Ok(ExitStatus::Done);
+        };
+        let second_file = load(second)?;
+        let names = [&self.first, second].map(|path| path.display().to_string());
+        let both = match (&first, &second_file) {
+            (ReportFile::Run(a), ReportFile::Run(b)) => SideBySide::of_runs(names, [a, b]),
+            (ReportFile::Bench(a), ReportFile::Bench(b)) => SideBySide::of_benches(names, [a, b]),
+            _ => {
+                return Err(Failure::new(format!(
+                    "expected two files of the same kind, found {} in {} and {} in {}",
+                    first.kind(),
+                    self.first.display(),
+                    second_file.kind(),
+                    second.display()
+                )));
+            }
+        };
+        print(&show::table(&both, self.all))?;
+        if let Some(file) = &self.report {
+            page::write(file, &show::page(&both))?;
+        }
+        Ok(ExitStatus::Done)
+    }
+
+    /// Checks the name and the place of the page before anything is read.
+    fn check_files(&self) -> Result<(), Failure> {
+        let Some(output) = self.report.as_deref() else {
+            return Ok(());
+        };
+        let inputs = [Some(&self.first), self.second.as_ref()];
+        let inputs: Vec<RunFile> = inputs
+            .into_iter()
+            .flatten()
+            .map(|path| RunFile {
+                name: "a file that is read",
+                path,
+            })
+            .collect();
+        let output = RunFile {
+            name: "--report",
+            path: output,
+        };
+        check_page(output.path)?;
+        check_outputs(&inputs, std::slice::from_ref(&output))?;
+        check_writable(output.path)
+    }
+}
+
+impl ReportFile {
+    fn page(&self) -> String {
+        match self {
+            Self::Run(run) => page::run::page(run),
+            Self::Bench(findings) => bench::page::page(findings, &[]),
+        }
+    }
+
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Run(_) => "a run",
+            Self::Bench(_) => "a bench",
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<ReportFile, Failure> {
+    let wrong = |what: String| Failure::new(format!("{}: {what}", path.display()));
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
+    // What is no file has no length to be asked for.
+    let bytes = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    if bytes.map_err(|error| wrong(error.to_string()))? as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("expected at most {FILE_BYTES_MAX} bytes")));
+    }
+    read(&text).map_err(wrong)
+}
+
+/// What a text holds.
+fn read(text: &str) -> Result<ReportFile, String> {
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| format!("expected what `throng run --json` or `throng bench --json` prints, found no JSON: {error}"))?;
+    let has = |name: &str| value.get(name).is_some();
+    if has("rows") {
+        let findings = serde_json::from_value(value);
+        let findings = findings
+            .map_err(|error| format!("expected what `throng bench --json` prints: {error}"))?;
+        return Ok(ReportFile::Bench(Box::new(findings)));
+    }
+    if has("scenario") {
+        return Ok(ReportFile::Run(Box::new(PageRun::of(value)?)));
+    }
+    Err("expected what `throng run --json` or `throng bench --json` prints, found neither `scenario` nor `rows`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_neither_a_run_nor_a_bench_is_told() {
+        for (bad, expected) in [
+            ("x", "found no JSON"),
+            ("{}", "neither `scenario` nor `rows`"),
+            ("[1]", "neither"),
+            (r#"{"rows": 3}"#, "throng bench --json` prints"),
+            (r#"{"scenario": "x"}"#, "found no `state_hash`"),
+        ] {
+            let told = read(bad).err().unwrap();
+            assert!(told.contains(expected), "{told}");
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! `throng serve`: a scenario in real time, to which players come over the network.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use serde_json::json;
+
+use super::run::seconds;
+use super::set::Set;
+use super::store::RunStore;
+use super::token::KeyFile;
+use super::truth::TruthTeller;
+use super::{
+    ExitStatus, Failure, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
+    whole_number,
+};
+use crate::crowd::{
+    ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
+};
+use crate::directory::{Directory, PlayerLoaded};
+use crate::inspect::{InspectPlugin, InspectSettings, open_inspector};
+use crate::net::{ListenSettings, ListeningSocket, SecretKey, UdpStats, listen, stop_listening};
+use crate::scenario::{self, Behaviours, Loaded, RunOptions, ScenarioRun};
+use crate::server::Pace;
+use crate::session::{LoggedIn, Sessions, control};
+use crate::sim::{SimTick, TickTimings};
+use crate::wire::ClientId;
+use crate::world::{KindClass, ObjectKinds, PlayerId};
+
+/// Arguments of `throng serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Serve {
+    /// A scenario file, a built-in's name, or - for the standard input
+    #[arg(default_value = "town")]
+    scenario: String,
+    #[command(flatten)]
+    set: Set,
+    /// Where to listen; with the port 0 on any that is free
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7000")]
+    listen: SocketAddr,
+    /// An address by which clients know this server; may be repeated
+    ///
+    /// Tokens name one of these. Needed where it listens on all addresses of the machine.
+    #[arg(long, value_name = "ADDR:PORT")]
+    public: Vec<SocketAddr>,
+    /// Where a page shows what happens; off without it
+    ///
+    /// Beyond this machine's own addresses a page has to know a token.
+    #[arg(long, value_name = "ADDR:PORT")]
+    inspect: Option<SocketAddr>,
+    /// The token of the page, of 8 to 128 letters and digits; made anew and printed without it where one is needed
+    #[arg(long, value_name = "TOKEN", requires = "inspect")]
+    inspect_token: Option<String>,
+    /// Where metrics for Prometheus are, /healthz and /readyz; off without it
+    ///
+    /// They ask for no token: whoever reaches this address reads them.
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    key: KeyFile,
+    /// Clients that may be connected at a time
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    clients_max: u32,
+    /// Seed, in place of the scenario's
+    #[arg(long, value_name = "N", value_parser = whole_number)]
+    seed: Option<u64>,
+    /// Serve for so long; without it until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Threads of the simulation; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Tell clients on this machine whether what they hold is true, for tests
+    #[arg(long, value_name = "ADDR:PORT")]
+    truth: Option<SocketAddr>,
+    /// Print one JSON object at the end in place of lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: RunStore,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng serve town
+  throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 --key server.key
+  throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
+  throng client 100 --connect 127.0.0.1:7000 --loss 10%
+
+Plays the scenario in real time. Who connects with a token that was sealed with
+the server's key (`throng token`) and logs in as that player gets a body like
+those of the scenario's first crowd of players. Its expectations are not judged.
+Ctrl-C lets nobody in any more, saves and says goodbye; the second one ends at
+once. A tick that takes longer than it may is told of in the log, at most one a
+second.";
+
+/// Requests a second from one address, where it is this machine's own.
+const REQUESTS_OF_LOOPBACK_PER_S: u32 = 4_096;
+
+/// Bytes of a token that is made for the page.
+const TOKEN_BYTES: usize = 16;
+
+/// Ticks in which everybody is told that the server stops, at most.
+const DRAIN_TICKS_MAX: u64 = 200;
+
+impl Serve {
+    /// Serves until it is told to stop.
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        loaded.scenario.expect.clear();
+        let printer = Printer::for_stderr();
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(Failure::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(ExitStatus::Bad);
+        }
+        let public = if self.public.is_empty() {
+            vec![self.listen]
+        } else {
+            self.public.clone()
+        };
+        let key = self.key.read(&public)?;
+        let looked_at = self.looked_at(quiet)?;
+        let (mut options, mut files) = (self.options(&loaded), Vec::new());
+        options.configure.push(Box::new(|app| {
+            app.add_plugins(InspectPlugin);
+        }));
+        let is_unsaved = self.store.add_to(&mut options, true, &mut files)?;
+        let mut playing = ScenarioRun::new(loaded, options)?;
+        outputs::empty(&files)?;
+        let world = playing.server().world_mut();
+        let mut visitors = Visitors::new(world)?;
+        let others = world.resource::<SyntheticClients>().sink();
+        let mut settings = ListenSettings {
+            public: self.public.clone(),
+            ..ListenSettings::default()
+        };
+        settings.udp.clients_max = self.clients_max as usize;
+        if self.listen.ip().is_loopback() {
+            settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
+        }
+        let address = listen(world, self.listen, key, settings, Some(others));
+        let address = address.map_err(|error| Failure::new(error.to_string()))?;
+        let truth = self.truth.map(TruthTeller::listen).transpose()?;
+        let looks = open_inspector(world, looked_at.clone())
+            .map_err(|error| Failure::new(error.to_string()))?;
+        listen_for_interrupt();
+        if !quiet {
+            print(&format!("listening on {address}"))?;
+            if let Some(truth) = &truth {
+                print(&format!("the truth is told on {}", truth.address))?;
+            }
+            if let Some(address) = looks.page {
+                let token = looked_at.token.as_deref().unwrap_or_default();
+                let mark = if token.is_empty() { "" } else { "#" };
+                print(&format!("look at it on http://{address}/{mark}{token}"))?;
+            }
+            if let Some(address) = looks.metrics {
+                print(&format!("metrics are on http://{address}/metrics"))?;
+            }
+        }
+        let served = serve(&mut playing, &mut visitors, truth.as_ref());
+        let stats = close(&mut playing);
+        let (ticks, tick_ms) = tick_times(playing.server().world());
+        playing.close();
+        served.map_err(|error| Failure::new(error.to_string()))?;
+        if self.json {
+            print(&as_json(&stats, ticks, tick_ms).to_string())?;
+        } else if !quiet {
+            let lines = lines(&stats, ticks, tick_ms);
+            lines.iter().try_for_each(|line| print(line))?;
+        }
+        if is_unsaved.load(Ordering::Relaxed) {
+            return Err(Failure::new("--store: not all players could be saved"));
+        }
+        // To be stopped is how it ends.
+        Ok(ExitStatus::Done)
+    }
+
+    /// Where it is to be looked at, with a token where more than this machine could.
+    fn looked_at(&self, quiet: bool) -> Result<InspectSettings, Failure> {
+        let mut token = self.inspect_token.clone();
+        let is_open = self.inspect.is_some_and(|page| !page.ip().is_loopback());
+        if is_open && token.is_none() {
+            if quiet {
+                return Err(Failure::new(
+                    "--inspect beyond loopback needs --inspect-token with --quiet: one that is made would not be told",
+                ));
+            }
+            let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
+            let digits = key.0.iter().take(TOKEN_BYTES);
+            token = Some(digits.map(|byte| format!("{byte:02x}")).collect());
+        }
+        Ok(InspectSettings {
+            metrics: self.metrics,
+            page: self.inspect,
+            token,
+        })
+    }
+
+    fn options(&self, loaded: &Loaded) -> RunOptions {
+        let ticks = self.duration.map(|duration_s| {
+            let ticks = duration_s * loaded.scenario.tick_hz;
+            ticks.round() as u64
+        });
+        RunOptions {
+            outside: true,
+            seed: self.seed,
+            ticks: Some(ticks.unwrap_or(u64::MAX)),
+            threads: self.threads.map_or_else(cores, usize::from),
+            pace: Pace::RealTime,
+            ..RunOptions::default()
+        }
+    }
+}
+
+/// Does ticks until there are no more, or it is told to stop.
+fn serve(
+    playing: &mut ScenarioRun,
+    visitors: &mut Visitors,
+    truth: Option<&TruthTeller>,
+) -> std::io::Result<()> {
+    let mut rests = false;
+    while !is_interrupted() && playing.step()? {
+        let world = playing.server().world_mut();
+        visitors.welcome(world);
+        if truth.is_some_and(|truth| truth.answer(world)) && !rests {
+            rests = true;
+            playing.stop_script();
+        }
+        if rests {
+            // Every time, since searches that were waiting still give paths.
+            rest(playing.server().world_mut());
+        }
+    }
+    Ok(())
+}
+
+/// Says goodbye to everybody, and closes the socket once they heard it.
+fn close(playing: &mut ScenarioRun) -> UdpStats {
+    let server = playing.server();
+    server.set_pace(Pace::AsFastAsPossible);
+    server.world_mut().resource_mut::<Sessions>().drain();
+    for _ in 0..DRAIN_TICKS_MAX {
+        server.step(1);
+        if server.world().resource::<Sessions>().is_empty() {
+            break;
+        }
+    }
+    stop_listening(server.world_mut()).unwrap_or_default()
+}
+
+/// Ticks that were done, and mean and 99th percentile of their times.
+fn tick_times(world: &World) -> (u64, [f64; 2]) {
+    let tick = world.resource::<TickTimings>().tick();
+    (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
+}
+
+/// Players from outside, who get bodies.
+struct Visitors {
+    spec: CrowdSpec,
+    logged_in: MessageCursor<LoggedIn>,
+    loaded: MessageCursor<PlayerLoaded>,
+}
+
+impl Visitors {
+    fn new(world: &World) -> Result<Self, Failure> {
+        let (crowds, kinds) = (world.resource::<Crowds>(), world.resource::<ObjectKinds>());
+        let is_player = |spec: &&CrowdSpec| {
+            let kind = kinds.get(spec.kind);
+            kind.is_some_and(|kind| kind.class == KindClass::Player)
+        };
+        let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
+        let Some(spec) = specs.find(is_player) else {
+            return Err(Failure::new(
+                "the scenario has no crowd of players, expected one: who connects gets a body like theirs",
+            ));
+        };
+        let spec = CrowdSpec {
+            behaviour: Idle.into(),
+            ..spec.clone()
+        };
+        Ok(Self {
+            spec,
+            logged_in: MessageCursor::default(),
+            loaded: MessageCursor::default(),
+        })
+    }
+
+    /// Gives everybody a body who came over the socket and logged in: once its record is here, if players persist.
+    fn welcome(&mut self, world: &mut World) {
+        let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
+        let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
+        if world
+            .get_resource::<Directory>()
+            .is_some_and(Directory::has_store)
+        {
+            let records = self.loaded.read(world.resource::<Messages<PlayerLoaded>>());
+            new = records.map(|new| (new.client, new.record.player)).collect();
+        }
+        for (client, player) in new {
+            let is_visitor = world.resource::<ListeningSocket>().has(client);
+            if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
+                continue;
+            }
+            let body = spawn_individual(world, &self.spec, player.0, player);
+            match body {
+                Ok(entity) => {
+                    control(world, client, entity);
+                }
+                Err(error) => {
+                    tracing::warn!(player = player.0, %error, "a player has no body");
+                }
+            }
+        }
+    }
+}
+
+fn lines(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
+    let UdpStats {
+        admitted,
+        left,
+        lost,
+        closed,
+        behind,
+        strangers,
+        refused,
+        throttled,
+        ..
+    } = stats;
+    let gone = left + lost + closed + behind;
+    vec![
+        format!(
+            "clients     {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind"
+        ),
+        format!(
+            "datagrams   {} in, {} kB; {} out, {} kB",
+            stats.datagrams_in,
+            stats.bytes_in / 1_000,
+            stats.datagrams_out,
+            stats.bytes_out / 1_000
+        ),
+        format!("refused     {strangers} of strangers, {refused} of clients, {throttled} too many"),
+        format!(
+            "lost        {} of {} packets",
+            stats.packets_lost, stats.packets_sent
+        ),
+        format!("ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"),
+    ]
+}
+
+fn as_json(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> serde_json::Value {
+    json!({
+        "admitted": stats.admitted,
+        "left": stats.left,
+        "lost": stats.lost,
+        "closed": stats.closed,
+        "behind": stats.behind,
+        "replaced": stats.replaced,
+        "moved": stats.moved,
+        "datagrams_in": stats.datagrams_in,
+        "bytes_in": stats.bytes_in,
+        "datagrams_out": stats.datagrams_out,
+        "bytes_out": stats.bytes_out,
+        "strangers": stats.strangers,
+        "stranger_bytes_in": stats.stranger_bytes_in,
+        "answers_out": stats.answers_out,
+        "answer_bytes_out": stats.answer_bytes_out,
+        "refused": stats.refused,
+        "throttled": stats.throttled,
+        "dropped": stats.inbound_dropped + stats.outbound_dropped,
+        "packets_lost": stats.packets_lost,
+        "packets_sent": stats.packets_sent,
+        "ticks": ticks,
+        "tick_ms": { "mean": mean_ms, "p99": p99_ms },
+    })
+}

@@ -1,0 +1,56 @@
+//! A running server to look at: metrics for Prometheus, whether it is ready, and a page.
+//!
+//! ```text
+//!           ┌─ wishes: "metrics", "scene 3" ◀─┐             ┌──▶ /metrics, /healthz, /readyz
+//! the tick ─┤                                 ├─ a thread ──┤
+//!           └─▶ news: numbers, dots, answers ─┘             └──▶ /, /live (WebSocket)
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `exposition` | families of metrics, and Prometheus' text of them |
+//! | `ticks` | how long ticks took: by size, for a minute, and why the slow ones did |
+//! | `traffic` | what thread and tick tell each other, and what is counted of it |
+//! | `frames` | the crowd and the map as bytes, for a page |
+//! | `why` | why a viewer sees another object, or does not |
+//! | `routes` | who may ask for what |
+//! | `server/` | the thread: sockets, requests, pages |
+//! | `plugin/` | the tick's end: what is gathered, and when |
+//!
+//! [`InspectPlugin`] notes how long ticks take, and writes a line about slow ones; [`open_inspector`] opens the addresses.
+//!
+//! Invariants: the tick waits for nothing here. It reads wishes and leaves news in channels of a fixed length; news for which
+//! there is no room is dropped and counted. Numbers are gathered when somebody asked for them, at most [`GATHERINGS_PER_S`]
+//! times a second, and by nobody who asks more often; what memory modules hold, which takes milliseconds, every
+//! [`MEMORY_EVERY_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
+//! [`CONNECTION_S_MAX`] seconds; who comes beyond is closed at once. Nothing here is game state.
+//!
+//! The page is plain HTML, CSS and JavaScript under `assets/inspect`, in the binary as it is written: types are said in JSDoc, nothing
+//! is built, no framework is used, and nothing is fetched from elsewhere. It is told the crowd of its scene ten times a second,
+//! as bytes; figures twice, and what there is to say of the object that it looks at five times, as JSON. A page that does not
+//! read what it is told is closed.
+//!
+//! A page and its figures are for operators. A page that listens beyond this machine asks for a token; what listens on
+//! it asks that the browser's page came from there, so that no page from elsewhere can look over its shoulder. Metrics ask for no
+//! token: whoever reaches their address reads them.
+
+mod exposition;
+mod frames;
+mod plugin;
+mod routes;
+mod server;
+mod ticks;
+mod traffic;
+mod why;
+
+pub use exposition::{MetricFamily, MetricType, exposition};
+pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
+pub use plugin::{
+    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
+    MEMORY_EVERY_S, open_inspector,
+};
+pub use ticks::{
+    SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,
+    TimedTick,
+};
+pub use traffic::{CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX};
+pub use why::{PairRules, SightReason, sight_reason};

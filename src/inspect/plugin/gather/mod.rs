@@ -1,0 +1,342 @@
+//! The server's numbers, as metrics.
+//!
+//! Names begin with `throng_`, have their unit behind it and `_total` at the end of what counts; those of the process go by the
+//! names that all exporters give them. Labels have values out of fixed lists, but for `mode`, of which there are
+//! 32 at most: what is beyond goes by `(other)`.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `players` | of players: connections, sessions, messages, matchmaking, records |
+
+mod players;
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+
+pub(super) use players::count_states;
+use players::{of_directory, of_inbox, of_matchmaking, of_net, of_outbox, of_sessions, of_sync};
+
+use super::NotedTicks;
+use crate::aoi::AoiStats;
+use crate::inspect::exposition::{MetricFamily, MetricType};
+use crate::inspect::traffic::InspectStats;
+use crate::instance::{InstanceStats, Instances};
+use crate::memory::process_memory;
+use crate::movement::MovementStats;
+use crate::nav::NavStats;
+use crate::sim::{Overload, OverloadLevel, OverloadStats, SimSystems, SimTick};
+use crate::world::{KindClass, Object, ObjectKinds, Scenes};
+
+type Families = Vec<MetricFamily>;
+
+const fn counter(name: &'static str, help: &'static str) -> MetricFamily {
+    MetricFamily::new(name, MetricType::Counter, help)
+}
+
+const fn gauge(name: &'static str, help: &'static str) -> MetricFamily {
+    MetricFamily::new(name, MetricType::Gauge, help)
+}
+
+/// Whole numbers beyond 2⁵³ lose their last digits, as they do in Prometheus.
+fn each<const N: usize>(values: [(&'static str, u64); N]) -> [(&'static str, f64); N] {
+    values.map(|(of, value)| (of, value as f64))
+}
+
+/// All numbers of a server; of what a plugin would count that is not there, none. O(objects + sessions).
+pub(super) fn gather(world: &mut World, inspected: InspectStats) -> Families {
+    let mut families = Vec::with_capacity(128);
+    of_ticks(world, &mut families);
+    of_overload(world, &mut families);
+    of_world(world, &mut families);
+    of_sessions(world, &mut families);
+    of_inbox(world, &mut families);
+    of_paths(world, &mut families);
+    of_views(world, &mut families);
+    of_sync(world, &mut families);
+    of_outbox(world, &mut families);
+    of_net(world, &mut families);
+    of_matchmaking(world, &mut families);
+    of_instances(world, &mut families);
+    of_directory(world, &mut families);
+    of_inspection(inspected, &mut families);
+    families
+}
+
+/// What the memory is used for: of the process, and by module.
+pub(super) fn memory_families(modules: &[(&'static str, usize)]) -> Families {
+    let mut families = Vec::new();
+    if let Some(process) = process_memory() {
+        families.push(
+            gauge(
+                "process_resident_memory_bytes",
+                "Memory of the process that is in RAM.",
+            )
+            .value(process.resident_bytes as f64),
+        );
+    }
+    let help =
+        "Memory that each module holds by its own account; gathered every 15 seconds at most.";
+    let modules = modules
+        .iter()
+        .map(|&(module, bytes)| (module, bytes as f64));
+    families.push(gauge("throng_memory_bytes", help).by("module", modules));
+    families
+}
+
+fn of_ticks(world: &World, families: &mut Families) {
+    let history = &world.resource::<NotedTicks>().history;
+    let sets_s = history.sets_s();
+    let (buckets, count) = history.buckets();
+    let sets = SimSystems::ALL
+        .map(SimSystems::name)
+        .into_iter()
+        .zip(sets_s);
+    let length_s = world
+        .get_resource::<Time<Fixed>>()
+        .map_or(0.0, |time| time.timestep().as_secs_f64());
+    families.extend([
+        gauge("throng_build_info", "Always 1; the version of throng.")
+            .by("version", [(env!("CARGO_PKG_VERSION"), 1.0)]),
+        counter("throng_ticks_total", "Ticks that are done.")
+            .value(world.resource::<SimTick>().0 as f64),
+        gauge(
+            "throng_tick_length_seconds",
+            "Simulated time from one tick to the next: what a tick may take.",
+        )
+        .value(length_s),
+        MetricFamily::new(
+            "throng_tick_duration_seconds",
+            MetricType::Histogram,
+            "How long ticks took.",
+        )
+        .histogram(&buckets, sets_s.iter().sum(), count),
+        counter(
+            "throng_tick_set_seconds_total",
+            "Time that ticks spent in each set of systems.",
+        )
+        .by("set", sets),
+        counter(
+            "throng_slow_ticks_total",
+            "Ticks that took longer than the time to the next.",
+        )
+        .value(history.slow_count() as f64),
+    ]);
+}
+
+fn of_overload(world: &World, families: &mut Families) {
+    let (Some(overload), Some(stats)) = (
+        world.get_resource::<Overload>(),
+        world.get_resource::<OverloadStats>(),
+    ) else {
+        return;
+    };
+    let levels = OverloadLevel::ALL.map(OverloadLevel::name);
+    // Those of a level count at all lower ones as well.
+    let ticks = levels.into_iter().enumerate().map(|(nth, level)| {
+        let higher = stats.ticks.get(nth + 1).copied().unwrap_or(0);
+        (level, stats.ticks[nth].saturating_sub(higher) as f64)
+    });
+    families.extend([
+        gauge(
+            "throng_overload_level",
+            "What is given up: 0 nothing, 1 updates, 2 enters and paths, 3 logins, 4 time.",
+        )
+        .value(overload.level().number() as f64),
+        gauge(
+            "throng_overload_load_ratio",
+            "Mean of what ticks cost over what they may.",
+        )
+        .value(f64::from(overload.load())),
+        gauge(
+            "throng_overload_time_ratio",
+            "How fast simulated time is to pass, of real time.",
+        )
+        .value(f64::from(overload.time_percent()) / 100.0),
+        counter("throng_overload_ticks_total", "Ticks at each level.").by("level", ticks),
+        counter(
+            "throng_overload_changes_total",
+            "Steps from level to level.",
+        )
+        .by(
+            "direction",
+            each([("up", stats.rises), ("down", stats.falls)]),
+        ),
+    ]);
+}
+
+/// Players, NPCs and things of all scenes. O(objects).
+pub(super) fn count_classes(world: &mut World) -> [u64; 3] {
+    let mut counts = [0u64; 3];
+    let mut objects = world.query::<&Object>();
+    let kinds = world.get_resource::<ObjectKinds>();
+    for object in objects.iter(world) {
+        let kind = kinds.and_then(|kinds| kinds.get(object.kind()));
+        counts[kind.map_or(KindClass::Thing, |kind| kind.class).index()] += 1;
+    }
+    counts
+}
+
+fn of_world(world: &mut World, families: &mut Families) {
+    let counts = count_classes(world);
+    let [players, npcs, things] = counts;
+    families.push(gauge("throng_objects", "Objects in all scenes.").by(
+        "class",
+        each([("player", players), ("npc", npcs), ("thing", things)]),
+    ));
+    if let Some(scenes) = world.get_resource::<Scenes>() {
+        families.push(gauge("throng_scenes", "Open scenes.").value(scenes.iter().count() as f64));
+    }
+}
+
+fn of_paths(world: &World, families: &mut Families) {
+    if let Some(nav) = world.get_resource::<NavStats>() {
+        families.extend([
+            counter("throng_path_requests_total", "Requests for paths.")
+                .value(nav.requested as f64),
+            counter("throng_path_answers_total", "Answers to them.").by(
+                "result",
+                each([
+                    ("found", nav.found),
+                    ("unreachable", nav.unreachable),
+                    ("blocked", nav.blocked),
+                    ("out_of_bounds", nav.out_of_bounds),
+                    ("capped", nav.capped),
+                    ("cancelled", nav.cancelled),
+                ]),
+            ),
+            counter(
+                "throng_path_answers_shared_total",
+                "Answers by the search of another request.",
+            )
+            .value(nav.shared as f64),
+            counter(
+                "throng_path_nodes_expanded_total",
+                "Nodes that searches expanded.",
+            )
+            .value(nav.expanded as f64),
+            gauge("throng_path_requests_waiting", "Requests that wait.").value(nav.waiting as f64),
+        ]);
+    }
+    if let Some(movement) = world.get_resource::<MovementStats>() {
+        families.extend([
+            counter("throng_walker_steps_total", "Steps of walkers.").value(movement.walked as f64),
+            counter(
+                "throng_player_moves_total",
+                "Players' moves that were checked.",
+            )
+            .by(
+                "result",
+                each([
+                    ("accepted", movement.moves_accepted),
+                    ("refused", movement.moves_refused),
+                ]),
+            ),
+        ]);
+    }
+}
+
+fn of_views(world: &World, families: &mut Families) {
+    let Some(aoi) = world.get_resource::<AoiStats>() else {
+        return;
+    };
+    let counters = aoi.counters;
+    families.extend([
+        gauge(
+            "throng_view_links",
+            "Pairs of a viewer and an object that it sees.",
+        )
+        .value(aoi.links as f64),
+        gauge("throng_view_queue_length", "Viewers that wait for a look.").value(aoi.queued as f64),
+        counter(
+            "throng_view_link_changes_total",
+            "Links that began or ended.",
+        )
+        .by(
+            "change",
+            each([("enter", counters.enters), ("leave", counters.leaves)]),
+        ),
+        counter(
+            "throng_view_evictions_total",
+            "Links that ended for somebody who goes before.",
+        )
+        .value(counters.evictions as f64),
+        counter("throng_view_looks_total", "Looks of viewers that waited.")
+            .value(counters.looks as f64),
+    ]);
+}
+
+fn of_instances(world: &World, families: &mut Families) {
+    let (Some(instances), Some(stats)) = (
+        world.get_resource::<Instances>(),
+        world.get_resource::<InstanceStats>(),
+    ) else {
+        return;
+    };
+    families.extend([
+        gauge(
+            "throng_instances",
+            "Matches at play in scenes of their own.",
+        )
+        .value(instances.len() as f64),
+        counter("throng_instances_opened_total", "Matches that had a scene.")
+            .value(stats.opened as f64),
+    ]);
+}
+
+fn of_inspection(inspected: InspectStats, families: &mut Families) {
+    families.extend([
+        gauge(
+            "throng_inspect_connections",
+            "Connections that look at the server.",
+        )
+        .value(inspected.connections as f64),
+        gauge("throng_inspect_pages", "Pages that are open.").value(inspected.pages as f64),
+        counter(
+            "throng_inspect_connections_total",
+            "Connections that were taken, and that were not.",
+        )
+        .by(
+            "result",
+            each([
+                ("accepted", inspected.accepted),
+                ("refused", inspected.refused),
+            ]),
+        ),
+        counter(
+            "throng_inspect_broken_connections_total",
+            "Connections that were taken, and closed since they took too long or made no sense.",
+        )
+        .value(inspected.broken as f64),
+        counter(
+            "throng_inspect_requests_total",
+            "Requests that were let through, and that were turned away.",
+        )
+        .by(
+            "result",
+            each([
+                ("answered", inspected.answered),
+                ("denied", inspected.denied),
+            ]),
+        ),
+        counter(
+            "throng_inspect_pages_slow_total",
+            "Pages that were closed since they read too slowly.",
+        )
+        .value(inspected.pages_slow as f64),
+        counter(
+            "throng_inspect_junk_total",
+            "Messages of pages that made no sense.",
+        )
+        .value(inspected.junk as f64),
+        counter(
+            "throng_inspect_dropped_total",
+            "News for pages for which there was no room.",
+        )
+        .value(inspected.dropped as f64),
+        counter(
+            "throng_inspect_tick_seconds_total",
+            "Time that ticks spent on being looked at.",
+        )
+        .value(inspected.spent_ns as f64 / 1e9),
+    ]);
+}

@@ -1,0 +1,277 @@
+//! Opening the addresses, and answering what is asked.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use thiserror::Error;
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::pages::PagesShown;
+use super::{NotedTicks, gather};
+use crate::inspect::routes::InspectAccess;
+use crate::inspect::server::{InspectServer, InspectedListener};
+use crate::inspect::traffic::{
+    InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PageNews, WISHES_MAX,
+};
+use crate::memory::memory_by_module;
+use crate::session::Sessions;
+use crate::sim::clock::Stopwatch;
+
+/// How often numbers are gathered a second, at most.
+pub const GATHERINGS_PER_S: u32 = 4;
+
+/// How many seconds lie between two looks at what each module's memory is, at least.
+pub const MEMORY_EVERY_S: u32 = 15;
+
+/// Where a server is to be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct InspectSettings {
+    /// Where metrics are, and whether the server is up and ready. They ask for no token: whoever reaches the address reads them.
+    pub metrics: Option<SocketAddr>,
+    /// Where the page is. It may be the address of the metrics.
+    pub page: Option<SocketAddr>,
+    /// What a page has to know to be shown anything: letters and digits. Needed where its address is not on loopback.
+    pub token: Option<String>,
+}
+
+/// Where a server is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InspectAddresses {
+    /// Where metrics are.
+    pub metrics: Option<SocketAddr>,
+    /// Where the page is.
+    pub page: Option<SocketAddr>,
+}
+
+/// Why a server cannot be looked at.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// There is no such address here, or another process has it.
+    #[error("cannot be looked at on {address}: {source}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// More than this machine could open the page.
+    #[error("{address} is not on loopback: expected a token that a page has to know, found none")]
+    Open {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The token could not stand in an address.
+    #[error(
+        "expected a token of 8 to 128 letters and digits, found {length} characters with others among them or too few or many"
+    )]
+    Token {
+        /// Its length.
+        length: usize,
+    },
+    /// No thread could be started.
+    #[error("the thread that answers cannot start: {0}")]
+    Thread(io::Error),
+}
+
+/// A server that can be looked at, until this resource or its world goes.
+#[derive(Resource)]
+pub struct Inspector {
+    addresses: InspectAddresses,
+    wishes: Receiver<InspectWish>,
+    /// Taken apart in this order: the thread ends when it is dropped.
+    server: InspectServer,
+    counters: Arc<InspectCounters>,
+    status: Arc<InspectStatus>,
+    wants_metrics: bool,
+    next_gathering_tick: u64,
+    next_memory_tick: u64,
+    memory: Vec<(&'static str, usize)>,
+    pages: PagesShown,
+}
+
+impl Inspector {
+    /// Where it is looked at.
+    #[must_use]
+    pub const fn addresses(&self) -> InspectAddresses {
+        self.addresses
+    }
+
+    /// What happened there so far.
+    #[must_use]
+    pub fn stats(&self) -> InspectStats {
+        self.counters.read()
+    }
+}
+
+/// Lets a server be looked at from now on. It needs [`InspectPlugin`](super::InspectPlugin).
+///
+/// # Errors
+/// [`InspectError`]; nothing is open then.
+pub fn open_inspector(
+    world: &mut World,
+    settings: InspectSettings,
+) -> Result<InspectAddresses, InspectError> {
+    if let Some(token) = &settings.token {
+        let fits = (8..=128).contains(&token.len());
+        if !fits || !token.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err(InspectError::Token {
+                length: token.chars().count(),
+            });
+        }
+    }
+    if let (Some(address), None) = (settings.page, &settings.token)
+        && !address.ip().is_loopback()
+    {
+        return Err(InspectError::Open { address });
+    }
+    let (listeners, addresses) = bind(settings)?;
+    if listeners.is_empty() {
+        return Ok(addresses);
+    }
+    let (wish, wishes) = mpsc::channel(WISHES_MAX);
+    let counters = Arc::new(InspectCounters::default());
+    let status = Arc::new(InspectStatus::default());
+    let server = InspectServer::start(listeners, wish, Arc::clone(&counters), Arc::clone(&status));
+    world.insert_resource(Inspector {
+        addresses,
+        wishes,
+        server: server.map_err(InspectError::Thread)?,
+        counters,
+        status,
+        wants_metrics: false,
+        next_gathering_tick: 0,
+        next_memory_tick: 0,
+        memory: Vec::new(),
+        pages: PagesShown::default(),
+    });
+    Ok(addresses)
+}
+
+/// The sockets: one where both addresses are the same.
+fn bind(
+    settings: InspectSettings,
+) -> Result<(Vec<InspectedListener>, InspectAddresses), InspectError> {
+    let InspectSettings {
+        metrics,
+        page,
+        token,
+    } = settings;
+    let listen = |address: SocketAddr, access| {
+        let open = || {
+            let socket = TcpListener::bind(address)?;
+            socket.set_nonblocking(true)?;
+            Ok((socket.local_addr()?, InspectedListener { socket, access }))
+        };
+        open().map_err(|source| InspectError::Address { address, source })
+    };
+    let mut addresses = InspectAddresses::default();
+    let mut listeners = Vec::new();
+    if let Some(address) = page {
+        let access = InspectAccess {
+            metrics: metrics == page,
+            page: true,
+            is_local: address.ip().is_loopback(),
+            token,
+        };
+        let (bound, listener) = listen(address, access)?;
+        addresses.page = Some(bound);
+        addresses.metrics = metrics.filter(|_| metrics == page).map(|_| bound);
+        listeners.push(listener);
+    }
+    if let Some(address) = metrics.filter(|_| metrics != page) {
+        let access = InspectAccess {
+            metrics: true,
+            is_local: address.ip().is_loopback(),
+            ..InspectAccess::default()
+        };
+        let (bound, listener) = listen(address, access)?;
+        addresses.metrics = Some(bound);
+        listeners.push(listener);
+    }
+    Ok((listeners, addresses))
+}
+
+/// Answers what was asked since the last tick, as far as it is time for it.
+pub(super) fn answer(world: &mut World) {
+    if !world.contains_resource::<Inspector>() {
+        return;
+    }
+    world.resource_scope(|world, mut inspector: Mut<Inspector>| {
+        let clock = Stopwatch::start();
+        inspector.answer(world);
+        let spent_ns = clock.elapsed().as_nanos() as u64;
+        let spent = &inspector.counters.spent_ns;
+        spent.fetch_add(spent_ns, Ordering::Relaxed);
+    });
+}
+
+impl Inspector {
+    fn answer(&mut self, world: &mut World) {
+        let tick = world.resource::<NotedTicks>().tick;
+        let sessions = world.get_resource::<Sessions>();
+        let is_draining = sessions.is_some_and(Sessions::is_draining);
+        self.status
+            .is_draining
+            .store(is_draining, Ordering::Relaxed);
+        self.status.tick.store(tick, Ordering::Relaxed);
+        while let Ok(wish) = self.wishes.try_recv() {
+            match wish {
+                InspectWish::Metrics => self.wants_metrics = true,
+                InspectWish::Opened(page) => self.pages.open(page),
+                InspectWish::Look(page, look) => self.pages.look(page, look),
+                InspectWish::Closed(page) => self.pages.close(page),
+            }
+        }
+        let length = world.get_resource::<Time<Fixed>>().map(Time::timestep);
+        let per_s = length.map_or(20.0, |length| 1.0 / length.as_secs_f64());
+        if self.wants_metrics && tick >= self.next_gathering_tick {
+            self.wants_metrics = false;
+            self.next_gathering_tick = tick + (per_s / f64::from(GATHERINGS_PER_S)).ceil() as u64;
+            self.look_at_memory(world, tick, per_s);
+            let mut families = gather::gather(world, self.counters.read());
+            families.extend(gather::memory_families(&self.memory));
+            self.tell(InspectNews::Metrics(families));
+        }
+        if !self.pages.is_empty() {
+            self.look_at_memory(world, tick, per_s);
+            let figures = (self.memory.as_slice(), self.counters.read());
+            let news = self.pages.news(world, tick, per_s, figures);
+            let mut has_room = true;
+            for (pages, news) in news {
+                let is_greeting = matches!(news, PageNews::Hello(_));
+                let is_once = is_greeting || matches!(news, PageNews::Map { .. });
+                let to = if is_once { pages.clone() } else { Vec::new() };
+                // Once something was lost the rest is: a page that was not greeted makes nothing of it.
+                if has_room {
+                    has_room = self.tell(InspectNews::Pages(pages, news));
+                } else {
+                    InspectCounters::one(&self.counters.dropped);
+                }
+                if !has_room {
+                    self.pages.forget(&to, is_greeting);
+                }
+            }
+        }
+    }
+
+    fn look_at_memory(&mut self, world: &World, tick: u64, per_s: f64) {
+        if tick >= self.next_memory_tick {
+            self.next_memory_tick = tick + (per_s * f64::from(MEMORY_EVERY_S)).ceil() as u64;
+            self.memory = memory_by_module(world).into_iter().collect();
+        }
+    }
+
+    /// Whether there was room for it.
+    fn tell(&self, news: InspectNews) -> bool {
+        let has_room = self.server.tell(news);
+        if !has_room {
+            InspectCounters::one(&self.counters.dropped);
+        }
+        has_room
+    }
+}

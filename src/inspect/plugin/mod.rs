@@ -1,0 +1,51 @@
+//! The tick's end: what is noted, gathered and handed to the thread that serves it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `note` | how long each tick took, and a line about slow ones |
+//! | `gather` | the server's numbers, as metrics |
+//! | `inspector` | opening the addresses, and answering what is asked |
+//! | `pages` | which page is told what, and when |
+//! | `summary` | figures of the whole server, for pages |
+//! | `picked` | one object: what it is, its way, whom it sees and why |
+
+mod gather;
+mod inspector;
+mod note;
+mod pages;
+mod picked;
+mod summary;
+
+use bevy_app::{App, FixedUpdate, Last, Plugin};
+use bevy_ecs::prelude::*;
+
+pub use inspector::{
+    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
+    open_inspector,
+};
+
+use super::ticks::TickHistory;
+use crate::sim::{self, TickObservers};
+
+/// Notes how long ticks take where [`TimingPlugin`](crate::sim::TimingPlugin) times them, writes a warning about slow ones (at
+/// most one a second), and answers whoever looks at the server once [`open_inspector`] was called. Without that it costs a few
+/// additions a tick.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InspectPlugin;
+
+impl Plugin for InspectPlugin {
+    fn build(&self, app: &mut App) {
+        sim::install(app);
+        app.init_resource::<NotedTicks>()
+            .add_systems(FixedUpdate, note::note_tick.in_set(TickObservers))
+            .add_systems(Last, inspector::answer);
+    }
+}
+
+/// The ticks so far.
+#[derive(Resource, Debug, Default)]
+pub(super) struct NotedTicks {
+    pub history: TickHistory,
+    /// The last tick that was noted.
+    pub tick: u64,
+}

@@ -1,0 +1,261 @@
+//! Which page is told what, and when.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+
+use super::picked::picked;
+use super::summary::{hello, state};
+use crate::inspect::frames::{Dot, dots_frame};
+use crate::inspect::traffic::{InspectStats, PageLook, PageNews};
+use crate::map::SceneMap;
+use crate::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
+
+/// How often a second a page is told the crowd, at most.
+const CROWDS_PER_S: f64 = 10.0;
+
+/// How often it is told of the object that it looks at.
+const PICKED_PER_S: f64 = 5.0;
+
+/// How often it is told figures.
+const STATES_PER_S: f64 = 2.0;
+
+/// How often it is told an edited map.
+const MAPS_PER_S: f64 = 1.0;
+
+/// The pages that are open.
+#[derive(Default)]
+pub(super) struct PagesShown {
+    open: BTreeMap<u64, PageShown>,
+    /// The last tick whose times all were told.
+    told_tick: u64,
+    /// The last tick after which news were told.
+    news_tick: u64,
+    /// The dots of each scene that is looked at; kept for their room.
+    dots: Vec<Vec<Dot>>,
+}
+
+/// A page that is open.
+#[derive(Default)]
+struct PageShown {
+    look: PageLook,
+    is_greeted: bool,
+    /// The map that it has: of which scene, after how many edits.
+    map: Option<(u32, u64)>,
+    /// When the next may come.
+    next_map_tick: u64,
+}
+
+type PageMail = Vec<(Vec<u64>, PageNews)>;
+
+/// What of memory was gathered, and what is counted of pages.
+type PageFigures<'a> = (&'a [(&'static str, usize)], InspectStats);
+
+impl PagesShown {
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub fn open(&mut self, page: u64) {
+        self.open.insert(page, PageShown::default());
+    }
+
+    pub fn look(&mut self, page: u64, look: PageLook) {
+        if let Some(shown) = self.open.get_mut(&page) {
+            shown.look = look;
+        }
+    }
+
+    pub fn close(&mut self, page: u64) {
+        self.open.remove(&page);
+    }
+
+    /// These pages were not told what is told once: it is made again.
+    pub fn forget(&mut self, pages: &[u64], is_greeting: bool) {
+        for page in pages {
+            if let Some(page) = self.open.get_mut(page) {
+                page.is_greeted &= !is_greeting;
+                page.map = None;
+            }
+        }
+    }
+
+    /// What is to be told after this tick, which may be called several times for one tick, or not after each.
+    /// O(objects of all scenes), once, when crowds are due.
+    pub fn news(
+        &mut self,
+        world: &mut World,
+        tick: u64,
+        per_s: f64,
+        figures: PageFigures,
+    ) -> PageMail {
+        let mut mail = Vec::new();
+        let before = std::mem::replace(&mut self.news_tick, tick);
+        let is_due = |times_per_s: f64| {
+            let every = (per_s / times_per_s).ceil().max(1.0) as u64;
+            tick / every > before / every
+        };
+        let new: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, page)| !page.is_greeted)
+            .map(|(page, _)| *page)
+            .collect();
+        if !new.is_empty() {
+            mail.push((new, PageNews::Hello(hello(world, self.told_tick))));
+        }
+        let first = world
+            .get_resource::<Scenes>()
+            .and_then(|scenes| scenes.iter().next());
+        let first = first.map(|(id, _)| id.0);
+        self.open
+            .values_mut()
+            .for_each(|page| page.is_greeted = true);
+        let looked_at = self.scenes(world, first);
+        for &(scene, entity) in &looked_at {
+            if let Some(map) = world.get::<SceneMap>(entity) {
+                self.tell_map(scene, first, map, (tick, per_s), &mut mail);
+            }
+        }
+        if is_due(CROWDS_PER_S) {
+            for ((scene, _), frame) in looked_at.iter().zip(self.crowds(world, &looked_at, tick)) {
+                mail.push((self.pages_of(*scene, first), PageNews::Frame(frame)));
+            }
+        }
+        if is_due(PICKED_PER_S) {
+            for (&page, shown) in &self.open {
+                let scene = shown.look.scene.or(first);
+                if let (Some(scene), Some(id)) = (scene, shown.look.picked) {
+                    let text = picked(world, SceneId(scene), id, shown.look.other);
+                    mail.push((vec![page], PageNews::Text(text)));
+                }
+            }
+        }
+        if is_due(STATES_PER_S) {
+            let text = state(world, self.told_tick, figures);
+            self.told_tick = tick;
+            mail.push((self.open.keys().copied().collect(), PageNews::Text(text)));
+        }
+        mail
+    }
+
+    /// The scenes that are looked at and there, and their entities.
+    fn scenes(&self, world: &World, first: Option<u32>) -> Vec<(u32, Entity)> {
+        let Some(scenes) = world.get_resource::<Scenes>() else {
+            return Vec::new();
+        };
+        let pages = self.open.values();
+        let looked_at: BTreeSet<u32> = pages.filter_map(|page| page.look.scene.or(first)).collect();
+        let there = looked_at.into_iter();
+        there
+            .filter_map(|scene| Some((scene, scenes.entity(SceneId(scene))?)))
+            .collect()
+    }
+
+    fn pages_of(&self, scene: u32, first: Option<u32>) -> Vec<u64> {
+        let looks = |page: &PageShown| page.look.scene.or(first) == Some(scene);
+        let pages = self.open.iter().filter(|(_, page)| looks(page));
+        pages.map(|(&page, _)| page).collect()
+    }
+
+    /// Tells the map to those who have another one, an edited one not too often.
+    fn tell_map(
+        &mut self,
+        scene: u32,
+        first: Option<u32>,
+        map: &SceneMap,
+        (tick, per_s): (u64, f64),
+        mail: &mut PageMail,
+    ) {
+        let apart = (per_s / MAPS_PER_S).ceil() as u64;
+        let has = Some((scene, map.version()));
+        let mut pages = Vec::new();
+        for (&id, page) in &mut self.open {
+            let looks = page.look.scene.or(first) == Some(scene);
+            let is_other = page.map.is_none_or(|(of, _)| of != scene);
+            if looks && page.map != has && (is_other || tick >= page.next_map_tick) {
+                page.map = has;
+                page.next_map_tick = tick + apart;
+                pages.push(id);
+            }
+        }
+        if !pages.is_empty() {
+            let news = PageNews::Map {
+                scene,
+                tiles: map.tiles().clone(),
+                tile_m: map.tile_m(),
+            };
+            mail.push((pages, news));
+        }
+    }
+
+    /// All objects of each of these scenes as dots, in one pass over the objects of all scenes.
+    fn crowds(&mut self, world: &mut World, scenes: &[(u32, Entity)], tick: u64) -> Vec<Vec<u8>> {
+        self.dots.resize_with(scenes.len(), Vec::new);
+        self.dots.iter_mut().for_each(Vec::clear);
+        let mut objects = world.query::<(&Object, &Position, Option<&TeamId>)>();
+        for (object, position, team) in objects.iter(world) {
+            // Of pages there are few, so a list is faster than a map.
+            let of = object.scene_entity();
+            if let Some(place) = scenes.iter().position(|&(_, entity)| entity == of) {
+                self.dots[place].push(Dot {
+                    id: object.id().0,
+                    at: position.0,
+                    kind: object.kind().0.min(255) as u8,
+                    team: team.map_or(0, |team| (team.0 % 255) as u8 + 1),
+                });
+            }
+        }
+        let scenes = scenes.iter().zip(&self.dots);
+        let frames = scenes.map(|(&(scene, entity), dots)| {
+            let size_m = world.get::<Scene>(entity).map_or(Vec2::ONE, Scene::size_m);
+            dots_frame(scene, tick, size_m, dots)
+        });
+        frames.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inspect::plugin::NotedTicks;
+    use crate::sim::SimTick;
+
+    /// What is told in a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
+    fn told(pages: &mut PagesShown, ticks: impl Iterator<Item = u64>) -> (usize, usize) {
+        let mut world = World::new();
+        world.init_resource::<NotedTicks>();
+        world.init_resource::<SimTick>();
+        let (mut hellos, mut states) = (0, 0);
+        for tick in ticks {
+            for (to, news) in pages.news(&mut world, tick, 20.0, (&[], InspectStats::default())) {
+                assert_eq!(to, [7]);
+                hellos += usize::from(matches!(news, PageNews::Hello(_)));
+                states += usize::from(matches!(news, PageNews::Text(_)));
+            }
+        }
+        (hellos, states)
+    }
+
+    #[test]
+    fn news_come_by_ticks_however_many_there_are_a_frame() {
+        let mut pages = PagesShown::default();
+        pages.open(7);
+        // Three frames a tick, two ticks a frame of which none ends at a round number, and one: all 100 ticks, twice a second.
+        assert_eq!(told(&mut pages, (0..300).map(|frame| frame / 3)), (1, 9));
+        assert_eq!(told(&mut pages, (101..=199).step_by(2)), (0, 10));
+        assert_eq!(told(&mut pages, 200..300), (0, 10));
+    }
+
+    #[test]
+    fn a_greeting_that_was_lost_comes_again() {
+        let mut pages = PagesShown::default();
+        pages.open(7);
+        assert_eq!(told(&mut pages, 1..3), (1, 0));
+        pages.forget(&[7], true);
+        assert_eq!(told(&mut pages, 3..5), (1, 0));
+        pages.forget(&[7], false);
+        assert_eq!(told(&mut pages, 5..7), (0, 0));
+    }
+}

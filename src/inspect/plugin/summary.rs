@@ -1,0 +1,197 @@
+//! Figures of the whole server, for pages: JSON.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use serde_json::{Value, json};
+
+use super::NotedTicks;
+use super::gather::{count_classes, count_states};
+use crate::aoi::{AoiSettings, AoiStats, InterestSpec};
+use crate::directory::Directory;
+use crate::inbox::Inbox;
+use crate::inspect::ticks::{SlowTick, TimedTick};
+use crate::inspect::traffic::InspectStats;
+use crate::matchmaking::Matchmaker;
+use crate::memory::process_memory;
+use crate::nav::NavStats;
+use crate::net::ListeningSocket;
+use crate::outbox::OutboxStats;
+use crate::session::{SessionStats, Sessions};
+use crate::sim::{Overload, SimSystems, SimTick};
+use crate::sync::SyncStats;
+use crate::world::{ObjectKinds, Scene, SceneObjects, Scenes};
+
+/// Scenes and modes that are listed, at most.
+const LISTED_MAX: usize = 64;
+
+/// What a page is told once, with the ticks that were kept up to one.
+pub(super) fn hello(world: &World, told_tick: u64) -> String {
+    let kinds = world.get_resource::<ObjectKinds>().into_iter();
+    let kinds = kinds.flat_map(ObjectKinds::iter);
+    let kinds = kinds.map(|kind| json!({ "name": kind.name, "class": kind.class.index() }));
+    let tick_ms = world
+        .get_resource::<Time<Fixed>>()
+        .map_or(50.0, |time| time.timestep().as_secs_f64() * 1e3);
+    let history = &world.resource::<NotedTicks>().history;
+    let known = history.since(0).take_while(|kept| kept.tick <= told_tick);
+    let slow = history.slow().filter(|slow| slow.times.tick <= told_tick);
+    let hello = json!({
+        "type": "hello",
+        "version": env!("CARGO_PKG_VERSION"),
+        "tick_ms": tick_ms,
+        "sets": SimSystems::ALL.map(SimSystems::name),
+        "kinds": kinds.collect::<Vec<_>>(),
+        "scenes": scenes(world),
+        "ticks": known.map(times).collect::<Vec<_>>(),
+        "slow": slow.map(explained).collect::<Vec<_>>(),
+    });
+    hello.to_string()
+}
+
+/// What all pages are told twice a second: figures now, and the ticks after one.
+pub(super) fn state(
+    world: &mut World,
+    told_tick: u64,
+    (memory, looks): (&[(&'static str, usize)], InspectStats),
+) -> String {
+    let [players, npcs, things] = count_classes(world);
+    let history = &world.resource::<NotedTicks>().history;
+    let slow = history.slow().filter(|slow| slow.times.tick > told_tick);
+    let ticks: Vec<Value> = history.since(told_tick).map(times).collect();
+    let slow: Vec<Value> = slow.map(explained).collect();
+    let mut state = json!({
+        "type": "state",
+        "tick": world.resource::<SimTick>().0,
+        "ticks": ticks,
+        "slow": slow,
+        "slow_count": history.slow_count(),
+        "objects": { "players": players, "npcs": npcs, "things": things },
+        "scenes": scenes(world),
+        "queues": queues(world),
+        "modes": modes(world),
+        "memory": memory.iter().map(|(name, bytes)| json!([name, bytes])).collect::<Vec<_>>(),
+        "rss": process_memory().map(|process| process.resident_bytes),
+        "pages": looks.pages,
+        "spent_ns": looks.spent_ns,
+    });
+    if let Some(sessions) = world.get_resource::<Sessions>() {
+        let stats = world.get_resource::<SessionStats>();
+        state["sessions"] = count_states(sessions)
+            .iter()
+            .map(|(name, count)| json!([name, count]))
+            .collect();
+        state["draining"] = sessions.is_draining().into();
+        state["logins"] = stats.map_or(0, |stats| stats.logins).into();
+    }
+    if let Some(sync) = world.get_resource::<SyncStats>() {
+        let sent = sync.sent;
+        state["bytes"] = json!([
+            ["snapshots", sent.snapshots.bytes],
+            ["despawns", sent.despawns.bytes],
+            ["attributes", sent.deltas.bytes],
+            ["motions", sent.motions.bytes],
+            ["remotes", sent.remotes.bytes],
+            ["announcements", sent.announces.bytes],
+        ]);
+    }
+    if let Some(outbox) = world.get_resource::<OutboxStats>() {
+        state["packets"] = json!([outbox.frames, outbox.bytes]);
+    }
+    if let Some(socket) = world.get_resource::<ListeningSocket>() {
+        let stats = socket.stats();
+        state["net"] = json!({ "clients": stats.clients, "bytes_in": stats.bytes_in, "bytes_out": stats.bytes_out });
+    }
+    if let Some(overload) = world.get_resource::<Overload>() {
+        state["overload"] = json!({
+            "level": overload.level().number(),
+            "name": overload.level().name(),
+            "load": overload.load(),
+            "time_percent": overload.time_percent(),
+        });
+    }
+    state.to_string()
+}
+
+/// A tick: its number, and what each set took in microseconds.
+fn times(tick: &TimedTick) -> Value {
+    let sets = tick.sets_ms.map(|ms| (ms * 1e3).round() as u64);
+    json!([tick.tick, sets])
+}
+
+fn explained(slow: &SlowTick) -> Value {
+    let deeds = slow.deeds;
+    json!({
+        "tick": times(&slow.times),
+        "deeds": {
+            "messages": deeds.messages,
+            "logins": deeds.logins,
+            "paths": deeds.paths,
+            "nodes": deeds.nodes,
+            "links": deeds.links,
+            "snapshots": deeds.snapshots,
+            "bytes": deeds.bytes,
+        },
+    })
+}
+
+fn scenes(world: &World) -> Vec<Value> {
+    let Some(scenes) = world.get_resource::<Scenes>() else {
+        return Vec::new();
+    };
+    let settings = world.get_resource::<AoiSettings>();
+    let listed = scenes.iter().take(LISTED_MAX).filter_map(|(id, entity)| {
+        let scene = world.get::<Scene>(entity)?;
+        let spec = world.get::<InterestSpec>(entity);
+        let cell_m = spec
+            .map(|spec| spec.cell_m)
+            .or(settings.map(|settings| settings.cell_m));
+        let size_m = scene.size_m();
+        Some(json!({
+            "id": id.0,
+            "name": scene.name(),
+            "size_m": [size_m.x, size_m.y],
+            "cell_m": cell_m,
+            "objects": world.get::<SceneObjects>(entity).map_or(0, SceneObjects::len),
+        }))
+    });
+    listed.collect()
+}
+
+/// What waits: name, how many.
+fn queues(world: &World) -> Vec<Value> {
+    let mut queues = Vec::new();
+    let mut push = |name: &str, waiting: u64| queues.push(json!([name, waiting]));
+    if let Some(inbox) = world.get_resource::<Inbox>() {
+        push("messages of clients", inbox.backlog() as u64);
+    }
+    if let Some(sessions) = world.get_resource::<Sessions>() {
+        push("players in line", sessions.queued() as u64);
+    }
+    if let Some(nav) = world.get_resource::<NavStats>() {
+        push("paths", nav.waiting);
+    }
+    if let Some(aoi) = world.get_resource::<AoiStats>() {
+        push("viewers' looks", aoi.queued);
+    }
+    if let Some(sync) = world.get_resource::<SyncStats>() {
+        push("objects to be told", sync.waiting);
+    }
+    if let Some(directory) = world
+        .get_resource::<Directory>()
+        .filter(|directory| directory.has_store())
+    {
+        push("players to be saved", directory.unsaved() as u64);
+    }
+    queues
+}
+
+fn modes(world: &World) -> Vec<Value> {
+    let Some(matchmaker) = world.get_resource::<Matchmaker>() else {
+        return Vec::new();
+    };
+    let modes = matchmaker.names().iter().zip(matchmaker.modes());
+    let modes = modes.take(LISTED_MAX);
+    modes
+        .map(|(name, mode)| json!([name, mode.waiting(), mode.stats().matches]))
+        .collect()
+}

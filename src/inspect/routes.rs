@@ -1,0 +1,248 @@
+//! Who may ask for what.
+
+use std::net::IpAddr;
+
+/// What an address answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct InspectAccess {
+    /// Numbers, and whether the server is up and ready.
+    pub metrics: bool,
+    /// The page and what it shows.
+    pub page: bool,
+    /// Whether only this machine reaches it.
+    pub is_local: bool,
+    /// What whoever opens a page has to know, if it is to be known.
+    pub token: Option<String>,
+}
+
+/// Where the files of the page are.
+pub(super) const PAGE_PATHS: [&str; 5] = ["/", "/page.css", "/page.js", "/map.js", "/ticks.js"];
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InspectRoute {
+    /// Numbers.
+    Metrics,
+    /// Whether ticks go on.
+    Health,
+    /// Whether players may come.
+    Ready,
+    /// A file of the page, by its place in [`PAGE_PATHS`].
+    Page(usize),
+    /// What it shows.
+    Live,
+}
+
+/// Why it is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteDenied {
+    /// There is no such thing.
+    Unknown,
+    /// Only to read is allowed.
+    Method,
+    /// The token is missing or another one.
+    Token,
+    /// Another site's page asks, or by a name that is not this machine's.
+    Foreign,
+}
+
+/// The head of a request, as far as it matters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RequestHead<'a> {
+    pub method: &'a str,
+    pub path: &'a str,
+    pub query: &'a str,
+    pub host: Option<&'a str>,
+    pub origin: Option<&'a str>,
+}
+
+impl InspectAccess {
+    /// What a request asks for, if it may.
+    pub fn route(&self, head: RequestHead) -> Result<InspectRoute, RouteDenied> {
+        let route = match head.path {
+            "/metrics" if self.metrics => InspectRoute::Metrics,
+            "/healthz" => InspectRoute::Health,
+            "/readyz" => InspectRoute::Ready,
+            "/live" if self.page => InspectRoute::Live,
+            path => {
+                let place = PAGE_PATHS.iter().position(|known| *known == path);
+                let place = place.filter(|_| self.page);
+                InspectRoute::Page(place.ok_or(RouteDenied::Unknown)?)
+            }
+        };
+        if !["GET", "HEAD"].contains(&head.method) {
+            return Err(RouteDenied::Method);
+        }
+        if route == InspectRoute::Live {
+            self.admit(head)?;
+        }
+        // A browser says by which name it came. One that somebody made point to this machine is no name of it.
+        if route == InspectRoute::Metrics && self.is_local && !head.host.is_none_or(is_loopback) {
+            return Err(RouteDenied::Foreign);
+        }
+        Ok(route)
+    }
+
+    /// Whether a page may be shown what happens.
+    fn admit(&self, head: RequestHead) -> Result<(), RouteDenied> {
+        // A page of another site runs in the operator's browser and can reach what that reaches; its origin betrays it.
+        let origin = head.origin.and_then(|origin| origin.split_once("://"));
+        if head.origin.is_some() && origin.map(|(_, host)| host) != head.host {
+            return Err(RouteDenied::Foreign);
+        }
+        match &self.token {
+            Some(token) => {
+                let given = head.query.split('&').find_map(|pair| {
+                    let (name, value) = pair.split_once('=')?;
+                    (name == "token").then_some(value)
+                });
+                if !given.is_some_and(|given| is_same(given, token)) {
+                    return Err(RouteDenied::Token);
+                }
+            }
+            // A name that somebody made point to this machine is no name of it.
+            None if !head.host.is_some_and(is_loopback) => return Err(RouteDenied::Foreign),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether a `Host` names this machine's loopback.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address: Option<IpAddr> = name.parse().ok();
+    name == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+/// Compares in a time that does not depend on where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let differing = one.bytes().zip(other.bytes());
+    let differing = differing.fold(0, |differs, (one, other)| differs | (one ^ other));
+    one.len() == other.len() && differing == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(path: &str) -> RequestHead<'_> {
+        RequestHead {
+            method: "GET",
+            path,
+            host: Some("127.0.0.1:7777"),
+            ..RequestHead::default()
+        }
+    }
+
+    #[test]
+    fn an_address_answers_what_it_is_for() {
+        let metrics = InspectAccess {
+            metrics: true,
+            ..InspectAccess::default()
+        };
+        assert_eq!(metrics.route(get("/metrics")), Ok(InspectRoute::Metrics));
+        assert_eq!(metrics.route(get("/healthz")), Ok(InspectRoute::Health));
+        assert_eq!(metrics.route(get("/")), Err(RouteDenied::Unknown));
+        assert_eq!(metrics.route(get("/live")), Err(RouteDenied::Unknown));
+        let page = InspectAccess {
+            page: true,
+            ..InspectAccess::default()
+        };
+        assert_eq!(page.route(get("/")), Ok(InspectRoute::Page(0)));
+        assert_eq!(page.route(get("/metrics")), Err(RouteDenied::Unknown));
+        let post = RequestHead {
+            method: "POST",
+            ..get("/readyz")
+        };
+        assert_eq!(page.route(post), Err(RouteDenied::Method));
+    }
+
+    #[test]
+    fn metrics_of_this_machine_are_not_read_by_another_name() {
+        let from = |is_local, host| {
+            let access = InspectAccess {
+                metrics: true,
+                is_local,
+                ..InspectAccess::default()
+            };
+            let head = get("/metrics");
+            access.route(RequestHead { host, ..head })
+        };
+        for host in [None, Some("localhost:9100"), Some("[::1]:9100")] {
+            assert_eq!(from(true, host), Ok(InspectRoute::Metrics), "{host:?}");
+        }
+        let rebound = Some("rebound.example:9100");
+        assert_eq!(from(true, rebound), Err(RouteDenied::Foreign));
+        assert_eq!(from(false, rebound), Ok(InspectRoute::Metrics));
+    }
+
+    #[test]
+    fn a_token_is_asked_for_where_there_is_one() {
+        let access = InspectAccess {
+            page: true,
+            token: Some("open-sesame".into()),
+            ..InspectAccess::default()
+        };
+        let with = |query| RequestHead {
+            query,
+            host: Some("198.51.100.7:7777"),
+            ..get("/live")
+        };
+        for wrong in [
+            "",
+            "token=",
+            "token=open-sesam",
+            "token=open-sesamf",
+            "x=open-sesame",
+        ] {
+            assert_eq!(
+                access.route(with(wrong)),
+                Err(RouteDenied::Token),
+                "{wrong}"
+            );
+        }
+        let right = access.route(with("a=b&token=open-sesame"));
+        assert_eq!(right, Ok(InspectRoute::Live));
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_shown_nothing() {
+        let access = InspectAccess {
+            page: true,
+            ..InspectAccess::default()
+        };
+        let from = |host, origin| {
+            access.route(RequestHead {
+                host,
+                origin,
+                ..get("/live")
+            })
+        };
+        let here = [
+            (Some("127.0.0.1:7777"), None),
+            (Some("127.0.0.1:7777"), Some("http://127.0.0.1:7777")),
+            (Some("localhost:7777"), Some("http://localhost:7777")),
+            (Some("[::1]:7777"), Some("http://[::1]:7777")),
+        ];
+        for (host, origin) in here {
+            assert_eq!(from(host, origin), Ok(InspectRoute::Live), "{host:?}");
+        }
+        let foreign = [
+            (Some("127.0.0.1:7777"), Some("https://example.org")),
+            (Some("127.0.0.1:7777"), Some("null")),
+            (
+                Some("rebound.example:7777"),
+                Some("http://rebound.example:7777"),
+            ),
+            (Some("127.0.0.1.example.org"), None),
+            (None, None),
+        ];
+        for (host, origin) in foreign {
+            assert_eq!(from(host, origin), Err(RouteDenied::Foreign), "{host:?}");
+        }
+    }
+}

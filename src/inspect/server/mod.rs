@@ -1,0 +1,171 @@
+//! The thread that answers: sockets, requests and pages. The tick knows it by two channels alone.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `requests` | one connection: a request and its answer |
+//! | `pages` | a page that is open |
+
+mod pages;
+mod requests;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use pages::PageLines;
+
+use super::exposition::MetricFamily;
+use super::routes::InspectAccess;
+use super::traffic::{
+    CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectNews, InspectStatus, InspectWish,
+    NEWS_MAX,
+};
+
+/// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Seconds without a tick after which the server counts as stuck.
+pub(super) const STUCK_S: u64 = 10;
+
+/// A socket, and what it answers.
+pub(super) struct InspectedListener {
+    pub socket: TcpListener,
+    pub access: InspectAccess,
+}
+
+/// The thread, which ends when this is dropped.
+pub(super) struct InspectServer {
+    news: Option<mpsc::Sender<InspectNews>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl InspectServer {
+    /// Starts to answer on these sockets, which do not block.
+    pub fn start(
+        listeners: Vec<InspectedListener>,
+        wishes: mpsc::Sender<InspectWish>,
+        counters: Arc<InspectCounters>,
+        status: Arc<InspectStatus>,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_io().enable_time().build()?;
+        let (news, told) = mpsc::channel(NEWS_MAX);
+        let shared = Arc::new(InspectShared {
+            wishes,
+            counters,
+            status,
+            stuck_s: watch::Sender::new(0),
+            metrics: watch::Sender::new(Arc::new(Vec::new())),
+            pages: PageLines::default(),
+        });
+        let thread = thread::Builder::new().name("inspect".into());
+        let thread = thread.spawn(move || runtime.block_on(serve(listeners, told, shared)))?;
+        Ok(Self {
+            news: Some(news),
+            thread: Some(thread),
+        })
+    }
+
+    /// Hands news over; whether there was room for it. Never waits.
+    pub fn tell(&self, news: InspectNews) -> bool {
+        let sender = self.news.as_ref();
+        sender.is_some_and(|sender| sender.try_send(news).is_ok())
+    }
+}
+
+impl Drop for InspectServer {
+    fn drop(&mut self) {
+        // Without a sender the thread has no more to tell, and ends with all that it was about to say.
+        self.news = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that answers who looks at the server has panicked");
+        }
+    }
+}
+
+/// What all connections share.
+struct InspectShared {
+    wishes: mpsc::Sender<InspectWish>,
+    counters: Arc<InspectCounters>,
+    status: Arc<InspectStatus>,
+    /// For how many seconds no tick has ended.
+    stuck_s: watch::Sender<u64>,
+    /// The newest numbers.
+    metrics: watch::Sender<Arc<Vec<MetricFamily>>>,
+    pages: PageLines,
+}
+
+async fn serve(
+    listeners: Vec<InspectedListener>,
+    mut told: mpsc::Receiver<InspectNews>,
+    shared: Arc<InspectShared>,
+) {
+    for listener in listeners {
+        match tokio::net::TcpListener::from_std(listener.socket) {
+            Ok(socket) => _ = tokio::spawn(accept(socket, listener.access.into(), shared.clone())),
+            Err(error) => tracing::error!(%error, "an address cannot be listened to"),
+        }
+    }
+    tokio::spawn(watch_ticks(shared.clone()));
+    while let Some(news) = told.recv().await {
+        match news {
+            InspectNews::Metrics(families) => _ = shared.metrics.send_replace(families.into()),
+            InspectNews::Pages(to, news) => shared.pages.tell(&to, news, &shared.counters),
+        }
+    }
+}
+
+/// Notices when ticks do not go on.
+async fn watch_ticks(shared: Arc<InspectShared>) {
+    let mut last = 0;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let tick = shared.status.tick.load(Ordering::Relaxed);
+        let has_gone_on = tick != last;
+        last = tick;
+        shared
+            .stuck_s
+            .send_modify(|stuck_s| *stuck_s = if has_gone_on { 0 } else { *stuck_s + 1 });
+    }
+}
+
+/// Takes connections of an address, as many as may be open there.
+async fn accept(
+    socket: tokio::net::TcpListener,
+    access: Arc<InspectAccess>,
+    shared: Arc<InspectShared>,
+) {
+    // Of this address alone, so that who fills it shuts nobody out of another.
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok((stream, _)) = socket.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let counters = &shared.counters;
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            InspectCounters::one(&counters.refused);
+            continue;
+        };
+        InspectCounters::one(&counters.accepted);
+        InspectCounters::one(&counters.connections);
+        let (access, shared) = (access.clone(), shared.clone());
+        tokio::spawn(async move {
+            let answered = requests::answer(stream, access, shared.clone());
+            let longest = Duration::from_secs(CONNECTION_S_MAX);
+            let in_time = tokio::time::timeout(longest, answered).await;
+            if !matches!(in_time, Ok(Ok(()))) {
+                InspectCounters::one(&shared.counters.broken);
+            }
+            InspectCounters::less(&shared.counters.connections);
+            drop(place);
+        });
+    }
+}

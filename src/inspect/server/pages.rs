@@ -1,0 +1,232 @@
+//! A page that is open: what it is told, and what it asks.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::InspectShared;
+use crate::inspect::frames::map_frame;
+use crate::inspect::traffic::{InspectCounters, InspectWish, PAGES_MAX, PageLook, PageNews};
+
+/// News that wait for a page, at most; what is more it misses.
+const PAGE_NEWS_MAX: usize = 16;
+
+/// News that a page may miss in a row before it is closed: some seconds of them.
+const MISSED_MAX: u32 = 40;
+
+/// How long a page may take to take what is written to it.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a browser is given to begin.
+const UPGRADE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two things that a page asks.
+const ASKED_APART: Duration = Duration::from_millis(20);
+
+/// The longest message of a page, in bytes.
+const MESSAGE_BYTES_MAX: usize = 1 << 10;
+
+/// Messages without sense after which a page is closed.
+const JUNK_MAX: u32 = 8;
+
+/// The lines to all pages.
+#[derive(Default)]
+pub(super) struct PageLines {
+    opened: AtomicU64,
+    lines: Mutex<BTreeMap<u64, PageLine>>,
+}
+
+/// The line to a page.
+struct PageLine {
+    news: mpsc::Sender<Message>,
+    missed: u32,
+    /// The newest map for which there was no room: unlike other news it comes once, so it is kept until there is.
+    owed: Option<Message>,
+}
+
+impl PageLine {
+    /// Whether there was room for all that is owed, and for this.
+    fn tell(&mut self, message: Message, is_map: bool) -> bool {
+        if let Some(owed) = self.owed.take().filter(|_| !is_map)
+            && let Err(unsent) = self.news.try_send(owed)
+        {
+            self.owed = Some(unsent.into_inner());
+            return false;
+        }
+        match self.news.try_send(message) {
+            Ok(()) => true,
+            Err(unsent) => {
+                self.owed = Some(unsent.into_inner()).filter(|_| is_map);
+                false
+            }
+        }
+    }
+}
+
+impl PageLines {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, PageLine>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new line, unless there are too many.
+    pub fn open(&self) -> Option<(u64, mpsc::Receiver<Message>)> {
+        let mut lines = self.lock();
+        if lines.len() >= PAGES_MAX {
+            return None;
+        }
+        let page = self.opened.fetch_add(1, Ordering::Relaxed);
+        let (news, told) = mpsc::channel(PAGE_NEWS_MAX);
+        let line = PageLine {
+            news,
+            missed: 0,
+            owed: None,
+        };
+        lines.insert(page, line);
+        Some((page, told))
+    }
+
+    /// Whether it was still there.
+    fn close(&self, page: u64) -> bool {
+        self.lock().remove(&page).is_some()
+    }
+
+    /// Tells pages something; those that have missed too much are closed, and counted.
+    pub fn tell(&self, pages: &[u64], news: PageNews, counters: &InspectCounters) {
+        let is_map = matches!(news, PageNews::Map { .. });
+        let message = match news {
+            PageNews::Hello(text) | PageNews::Text(text) => Message::text(text),
+            PageNews::Frame(bytes) => Message::binary(bytes),
+            PageNews::Map {
+                scene,
+                tiles,
+                tile_m,
+            } => Message::binary(map_frame(scene, &tiles, tile_m)),
+        };
+        let mut lines = self.lock();
+        for page in pages {
+            let Some(line) = lines.get_mut(page) else {
+                continue;
+            };
+            if line.tell(message.clone(), is_map) {
+                line.missed = 0;
+                continue;
+            }
+            line.missed += 1;
+            if line.missed > MISSED_MAX {
+                lines.remove(page);
+                InspectCounters::one(&counters.pages_slow);
+            }
+        }
+    }
+}
+
+/// Shows a page what happens until it goes, or is too slow, or makes no sense.
+pub(super) async fn show(
+    upgrade: OnUpgrade,
+    (page, told): (u64, mpsc::Receiver<Message>),
+    shared: Arc<InspectShared>,
+) {
+    let counters = &shared.counters;
+    InspectCounters::one(&counters.pages);
+    if let Ok(Ok(upgraded)) = tokio::time::timeout(UPGRADE_PATIENCE, upgrade).await {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_BYTES_MAX))
+            .max_frame_size(Some(MESSAGE_BYTES_MAX));
+        let stream = TokioIo::new(upgraded);
+        let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        if shared.wishes.send(InspectWish::Opened(page)).await.is_ok() {
+            converse(&mut socket, page, told, &shared).await;
+            // It may be gone; who is not is told that it is over, if that can be said at once.
+            let _ = tokio::time::timeout(ASKED_APART, socket.close(None)).await;
+            let _ = shared.wishes.send(InspectWish::Closed(page)).await;
+        }
+    }
+    shared.pages.close(page);
+    InspectCounters::less(&counters.pages);
+}
+
+async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    page: u64,
+    mut told: mpsc::Receiver<Message>,
+    shared: &InspectShared,
+) {
+    let mut junk = 0;
+    // Without a line it was closed, as one that is too slow: what is left for it would keep it open.
+    while !told.is_closed() {
+        let next = {
+            // What it asks comes first: on a slow line there is always something to tell.
+            let (asked, told) = (pin!(socket.next()), pin!(told.recv()));
+            match select(asked, told).await {
+                Either::Left((asked, _)) => Either::Left(asked),
+                Either::Right((news, _)) => Either::Right(news),
+            }
+        };
+        match next {
+            Either::Right(Some(news)) => {
+                let written = tokio::time::timeout(WRITE_PATIENCE, socket.send(news)).await;
+                if written.is_err() && shared.pages.close(page) {
+                    InspectCounters::one(&shared.counters.pages_slow);
+                }
+                if !matches!(written, Ok(Ok(()))) {
+                    return;
+                }
+            }
+            Either::Left(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
+            Either::Left(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
+                let text = message.to_text().unwrap_or_default();
+                if let Ok(look) = serde_json::from_str::<PageLook>(text) {
+                    // A wish for which there is no room is lost; the page may ask again.
+                    let _ = shared.wishes.try_send(InspectWish::Look(page, look));
+                } else {
+                    junk += 1;
+                    InspectCounters::one(&shared.counters.junk);
+                }
+                if junk > JUNK_MAX {
+                    return;
+                }
+                tokio::time::sleep(ASKED_APART).await;
+            }
+            Either::Left(Some(Err(_))) => {
+                InspectCounters::one(&shared.counters.junk);
+                return;
+            }
+            Either::Left(_) | Either::Right(None) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_without_room_comes_before_the_next_news() {
+        let (news, mut told) = mpsc::channel(2);
+        let mut line = PageLine {
+            news,
+            missed: 0,
+            owed: None,
+        };
+        let mut tell = |text: &'static str, is_map| line.tell(Message::text(text), is_map);
+        assert!(tell("a", false) && tell("b", false));
+        assert!(!tell("old map", true) && !tell("map", true) && !tell("missed", false));
+        let mut hear = || told.try_recv().ok().map(|told| told.to_string());
+        assert_eq!(hear().as_deref(), Some("a"));
+        assert!(!tell("also missed", false), "the map took the room");
+        assert_eq!([hear(), hear()].map(Option::unwrap), ["b", "map"]);
+        assert!(tell("c", false));
+        assert_eq!([hear(), hear()], [Some("c".into()), None]);
+    }
+}

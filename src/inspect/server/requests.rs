@@ -1,0 +1,232 @@
+//! One connection: a request and its answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use super::{InspectShared, STUCK_S, pages};
+use crate::inspect::exposition::exposition;
+use crate::inspect::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
+use crate::inspect::traffic::{InspectCounters, InspectWish};
+
+/// How long a request may take to come.
+const HEAD_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the tick is given to gather numbers; then the last ones are told.
+const TICK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest head of a request, in bytes, and the most fields in it.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+const HEAD_FIELDS_MAX: usize = 64;
+
+/// The page as it is written, in the order of [`PAGE_PATHS`].
+const FILES: [(&str, &str); PAGE_PATHS.len()] = [
+    (HTML, include_str!("../../../assets/inspect/page.html")),
+    (CSS, include_str!("../../../assets/inspect/page.css")),
+    (SCRIPT, include_str!("../../../assets/inspect/page.js")),
+    (SCRIPT, include_str!("../../../assets/inspect/map.js")),
+    (SCRIPT, include_str!("../../../assets/inspect/ticks.js")),
+];
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+type Answer = Response<Full<Bytes>>;
+
+/// Reads a request and answers it.
+pub(super) async fn answer(
+    stream: tokio::net::TcpStream,
+    access: Arc<InspectAccess>,
+    shared: Arc<InspectShared>,
+) -> Result<(), hyper::Error> {
+    let respond = service_fn(|request| {
+        let (access, shared) = (access.clone(), shared.clone());
+        async move { Ok::<_, Infallible>(respond(request, &access, &shared).await) }
+    });
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEAD_FIELDS_MAX)
+        .serve_connection(TokioIo::new(stream), respond)
+        .with_upgrades()
+        .await
+}
+
+async fn respond(
+    mut request: Request<Incoming>,
+    access: &InspectAccess,
+    shared: &Arc<InspectShared>,
+) -> Answer {
+    let field = |name: &str| request.headers().get(name)?.to_str().ok();
+    let route = access.route(RequestHead {
+        method: request.method().as_str(),
+        path: request.uri().path(),
+        query: request.uri().query().unwrap_or_default(),
+        host: field("host"),
+        origin: field("origin"),
+    });
+    let counters = &shared.counters;
+    let route = match route {
+        Ok(route) => route,
+        Err(denied) => {
+            InspectCounters::one(&counters.denied);
+            return deny(denied);
+        }
+    };
+    InspectCounters::one(&counters.answered);
+    let mut answer = match route {
+        InspectRoute::Metrics => metrics(shared).await,
+        InspectRoute::Health => health(shared),
+        InspectRoute::Ready => ready(shared),
+        InspectRoute::Page(place) => {
+            let (what, text) = FILES[place];
+            typed(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
+        }
+        InspectRoute::Live => live(&mut request, shared),
+    };
+    if request.method() == Method::HEAD {
+        *answer.body_mut() = Full::default();
+    }
+    answer
+}
+
+fn deny(denied: RouteDenied) -> Answer {
+    let (status, word) = match denied {
+        RouteDenied::Unknown => (StatusCode::NOT_FOUND, "there is no such page\n"),
+        RouteDenied::Method => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD are answered\n",
+        ),
+        RouteDenied::Token => (
+            StatusCode::UNAUTHORIZED,
+            "expected the token that the server printed\n",
+        ),
+        RouteDenied::Foreign => (StatusCode::FORBIDDEN, "expected a page of this server\n"),
+    };
+    let mut answer = text(status, word.to_owned());
+    if denied == RouteDenied::Method {
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        answer.headers_mut().insert(ALLOW, allowed);
+    }
+    answer
+}
+
+fn text(status: StatusCode, text: String) -> Answer {
+    typed(status, "text/plain; charset=utf-8", text.into())
+}
+
+fn typed(status: StatusCode, what: &'static str, body: Bytes) -> Answer {
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = status;
+    for (name, value) in [
+        (CONTENT_TYPE, what),
+        (CACHE_CONTROL, "no-store"),
+        // One request a connection: it is bounded so.
+        (CONNECTION, "close"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+        ),
+    ] {
+        answer
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+/// Goes on as a WebSocket.
+fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> Answer {
+    let fields = request.headers();
+    let has = |name, wanted: &str| {
+        let value = fields.get(name).and_then(|value| value.to_str().ok());
+        let mut words = value.unwrap_or_default().split(',');
+        words.any(|word| word.trim().eq_ignore_ascii_case(wanted))
+    };
+    let is_upgrade = has(UPGRADE, "websocket") && has(SEC_WEBSOCKET_VERSION, "13");
+    let key = fields.get(SEC_WEBSOCKET_KEY).filter(|_| is_upgrade);
+    let Some(key) = key.map(|key| derive_accept_key(key.as_bytes())) else {
+        return text(
+            StatusCode::BAD_REQUEST,
+            "expected a WebSocket, version 13\n".into(),
+        );
+    };
+    let (Some(line), Ok(key)) = (shared.pages.open(), HeaderValue::from_str(&key)) else {
+        InspectCounters::one(&shared.counters.refused);
+        return text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many pages are open\n".into(),
+        );
+    };
+    let upgrade = hyper::upgrade::on(request);
+    tokio::spawn(pages::show(upgrade, line, shared.clone()));
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    for (name, value) in [
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (SEC_WEBSOCKET_ACCEPT, key),
+    ] {
+        answer.headers_mut().insert(name, value);
+    }
+    answer
+}
+
+/// Numbers as they are after the next tick; the last ones if it does not come.
+async fn metrics(shared: &InspectShared) -> Answer {
+    let mut newest = shared.metrics.subscribe();
+    // A wish for which there is no room is one of many for the same.
+    let _ = shared.wishes.try_send(InspectWish::Metrics);
+    let _ = tokio::time::timeout(TICK_PATIENCE, newest.changed()).await;
+    let families = newest.borrow().clone();
+    if families.is_empty() {
+        return text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no tick is done yet\n".into(),
+        );
+    }
+    let text = exposition(families.iter());
+    typed(
+        StatusCode::OK,
+        "text/plain; version=0.0.4; charset=utf-8",
+        text.into(),
+    )
+}
+
+/// Whether ticks go on.
+fn health(shared: &InspectShared) -> Answer {
+    let stuck_s = *shared.stuck_s.borrow();
+    if stuck_s >= STUCK_S && shared.status.tick.load(Ordering::Relaxed) > 0 {
+        let word = format!("stuck: no tick for {stuck_s} s\n");
+        return text(StatusCode::SERVICE_UNAVAILABLE, word);
+    }
+    text(StatusCode::OK, "ok\n".into())
+}
+
+/// Whether players may come.
+fn ready(shared: &InspectShared) -> Answer {
+    let word = if shared.status.is_draining.load(Ordering::Relaxed) {
+        "draining: nobody is let in any more\n"
+    } else if shared.status.tick.load(Ordering::Relaxed) == 0 {
+        "starting: no tick is done yet\n"
+    } else {
+        return text(StatusCode::OK, "ready\n".into());
+    };
+    text(StatusCode::SERVICE_UNAVAILABLE, word.into())
+}

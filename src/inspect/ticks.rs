@@ -1,0 +1,263 @@
+//! How long ticks took: counted by size, kept for a minute, and explained where they were slow.
+//!
+//! Cost: some additions a tick; nothing is allocated once the minute is full. Bounded: [`TICKS_KEPT_MAX`] ticks and
+//! [`SLOW_TICKS_KEPT`] slow ones.
+
+use std::collections::VecDeque;
+
+/// Sets of a tick.
+pub const SETS: usize = 11;
+
+/// Ticks that are kept, at most: a minute at twenty a second.
+pub const TICKS_KEPT_MAX: usize = 1_200;
+
+/// Slow ticks that are kept: the newest.
+pub const SLOW_TICKS_KEPT: usize = 64;
+
+/// The sizes by which ticks are counted, in seconds. Ticks of 50 ms are late at twenty a second.
+pub const TICK_BUCKETS_S: [f64; 14] = [
+    0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.25, 1.0,
+];
+
+/// What a tick may have been busy with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TickDeeds {
+    /// Messages of clients that were handled.
+    pub messages: u64,
+    /// Players that logged in.
+    pub logins: u64,
+    /// Requests for paths that were answered.
+    pub paths: u64,
+    /// Nodes that their searches expanded.
+    pub nodes: u64,
+    /// Links between viewers and objects that began or ended.
+    pub links: u64,
+    /// Objects that clients were told of anew.
+    pub snapshots: u64,
+    /// Bytes of messages to clients.
+    pub bytes: u64,
+}
+
+impl TickDeeds {
+    /// What was done between two readings of totals.
+    #[must_use]
+    pub const fn since(self, before: Self) -> Self {
+        Self {
+            messages: self.messages.saturating_sub(before.messages),
+            logins: self.logins.saturating_sub(before.logins),
+            paths: self.paths.saturating_sub(before.paths),
+            nodes: self.nodes.saturating_sub(before.nodes),
+            links: self.links.saturating_sub(before.links),
+            snapshots: self.snapshots.saturating_sub(before.snapshots),
+            bytes: self.bytes.saturating_sub(before.bytes),
+        }
+    }
+}
+
+/// The times of a tick, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimedTick {
+    /// Its number.
+    pub tick: u64,
+    /// Of each set, in their order.
+    pub sets_ms: [f32; SETS],
+}
+
+impl TimedTick {
+    /// Of all sets together.
+    #[must_use]
+    pub fn whole_ms(&self) -> f32 {
+        self.sets_ms.iter().sum()
+    }
+
+    /// The places of the sets by their time, longest first, without those that took none.
+    pub fn longest(&self) -> impl Iterator<Item = (usize, f32)> {
+        let mut sets: Vec<_> = self.sets_ms.into_iter().enumerate().collect();
+        sets.sort_by(|one, other| other.1.total_cmp(&one.1));
+        sets.into_iter().filter(|(_, ms)| *ms > 0.0)
+    }
+}
+
+/// A tick that took too long, and what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SlowTick {
+    /// How long it took, by set.
+    pub times: TimedTick,
+    /// What was done in it.
+    pub deeds: TickDeeds,
+    /// Slow ticks since the last that was told of in the log, this one included, if it is to be told of now.
+    pub untold: u64,
+}
+
+/// The ticks so far.
+#[derive(Clone, Debug)]
+pub struct TickHistory {
+    /// Ticks of each size that were not of a smaller one; those above the last size in the last place.
+    counts: [u64; TICK_BUCKETS_S.len() + 1],
+    sets_s: [f64; SETS],
+    kept: VecDeque<TimedTick>,
+    slow: VecDeque<SlowTick>,
+    slow_count: u64,
+    untold: u64,
+    next_told_tick: u64,
+    totals: TickDeeds,
+}
+
+impl Default for TickHistory {
+    fn default() -> Self {
+        Self {
+            counts: [0; TICK_BUCKETS_S.len() + 1],
+            sets_s: [0.0; SETS],
+            kept: VecDeque::with_capacity(TICKS_KEPT_MAX),
+            slow: VecDeque::with_capacity(SLOW_TICKS_KEPT),
+            slow_count: 0,
+            untold: 0,
+            next_told_tick: 0,
+            totals: TickDeeds::default(),
+        }
+    }
+}
+
+impl TickHistory {
+    /// Counts a tick, with the totals of what was done so far. Gives it when it took longer than `limit_ms` and none was given
+    /// for `told_apart` ticks: then it is to be told of.
+    pub fn note(
+        &mut self,
+        times: TimedTick,
+        totals: TickDeeds,
+        limit_ms: f32,
+        told_apart: u64,
+    ) -> Option<SlowTick> {
+        let whole_ms = times.whole_ms();
+        let whole_s = f64::from(whole_ms) / 1e3;
+        let size = TICK_BUCKETS_S.iter().position(|&most| whole_s <= most);
+        self.counts[size.unwrap_or(TICK_BUCKETS_S.len())] += 1;
+        for (total, ms) in self.sets_s.iter_mut().zip(times.sets_ms) {
+            *total += f64::from(ms) / 1e3;
+        }
+        if self.kept.len() == TICKS_KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(times);
+        let deeds = totals.since(self.totals);
+        self.totals = totals;
+        if whole_ms <= limit_ms {
+            return None;
+        }
+        self.slow_count += 1;
+        self.untold += 1;
+        let mut slow = SlowTick {
+            times,
+            deeds,
+            untold: 0,
+        };
+        let is_told = times.tick >= self.next_told_tick;
+        if is_told {
+            slow.untold = std::mem::take(&mut self.untold);
+            self.next_told_tick = times.tick + told_apart;
+        }
+        if self.slow.len() == SLOW_TICKS_KEPT {
+            self.slow.pop_front();
+        }
+        self.slow.push_back(slow);
+        is_told.then_some(slow)
+    }
+
+    /// How many ticks took at most each of [`TICK_BUCKETS_S`], and how many there were.
+    #[must_use]
+    pub fn buckets(&self) -> (Vec<(f64, u64)>, u64) {
+        let mut below = 0;
+        let buckets = TICK_BUCKETS_S.into_iter().zip(self.counts);
+        let buckets = buckets
+            .map(|(most, count)| {
+                below += count;
+                (most, below)
+            })
+            .collect();
+        (buckets, self.counts.iter().sum())
+    }
+
+    /// Seconds that each set took in all, in their order.
+    #[must_use]
+    pub const fn sets_s(&self) -> [f64; SETS] {
+        self.sets_s
+    }
+
+    /// The kept ticks after one, oldest first.
+    pub fn since(&self, tick: u64) -> impl Iterator<Item = &TimedTick> {
+        let first = self.kept.partition_point(|kept| kept.tick <= tick);
+        self.kept.range(first..)
+    }
+
+    /// The newest slow ticks, oldest first.
+    pub fn slow(&self) -> impl Iterator<Item = &SlowTick> {
+        self.slow.iter()
+    }
+
+    /// How many ticks were slow.
+    #[must_use]
+    pub const fn slow_count(&self) -> u64 {
+        self.slow_count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tick whose time is spent in one set.
+    fn tick(tick: u64, ms: f32) -> TimedTick {
+        let mut sets_ms = [0.0; SETS];
+        sets_ms[6] = ms;
+        TimedTick { tick, sets_ms }
+    }
+
+    fn did(paths: u64) -> TickDeeds {
+        TickDeeds {
+            paths,
+            ..TickDeeds::default()
+        }
+    }
+
+    #[test]
+    fn ticks_are_counted_by_size_and_summed_by_set() {
+        let mut history = TickHistory::default();
+        for (nth, ms) in (1..).zip([0.5, 0.6, 50.0, 51.0, 5_000.0]) {
+            history.note(tick(nth, ms), TickDeeds::default(), 1e9, 20);
+        }
+        let (buckets, count) = history.buckets();
+        let at = |s: f64| buckets.iter().find(|(most, _)| *most == s).unwrap().1;
+        assert_eq!((at(0.0005), at(0.001), at(0.05)), (1, 2, 3));
+        assert_eq!((at(0.075), at(1.0), count), (4, 4, 5));
+        let [.., view, _, _, _, _] = history.sets_s();
+        assert!((view - 5.1021).abs() < 1e-5, "{view}");
+    }
+
+    #[test]
+    fn a_slow_tick_is_kept_with_what_it_did_and_told_of_now_and_then() {
+        let mut history = TickHistory::default();
+        assert_eq!(history.note(tick(1, 50.0), did(7), 50.0, 20), None);
+        let told = history.note(tick(2, 60.0), did(10), 50.0, 20).unwrap();
+        assert_eq!((told.deeds, told.untold), (did(3), 1));
+        assert_eq!(told.times.longest().next(), Some((6, 60.0)));
+        for nth in 3..22 {
+            assert_eq!(history.note(tick(nth, 70.0), did(10), 50.0, 20), None);
+        }
+        let told = history.note(tick(22, 70.0), did(10), 50.0, 20).unwrap();
+        assert_eq!(told.untold, 20);
+        assert_eq!((history.slow_count(), history.slow().count()), (21, 21));
+    }
+
+    #[test]
+    fn the_newest_are_kept() {
+        let mut history = TickHistory::default();
+        for nth in 1..=3_000 {
+            history.note(tick(nth, 2.0), TickDeeds::default(), 1.0, 20);
+        }
+        assert_eq!(history.since(0).count(), TICKS_KEPT_MAX);
+        let newer: Vec<u64> = history.since(2_998).map(|kept| kept.tick).collect();
+        assert_eq!(newer, [2_999, 3_000]);
+        assert_eq!(history.slow().count(), SLOW_TICKS_KEPT);
+        assert_eq!(history.slow().next().unwrap().times.tick, 2_937);
+    }
+}

@@ -1,0 +1,147 @@
+//! What the tick and the thread that serves pages tell each other, and what is counted of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde::Deserialize;
+
+use super::exposition::MetricFamily;
+use crate::map::TileMap;
+
+/// Connections that are open at a time at an address, at most.
+pub const CONNECTIONS_MAX: usize = 64;
+
+/// How long a connection may take for its request and answer, in seconds.
+pub const CONNECTION_S_MAX: u64 = 10;
+
+/// Wishes that wait for the tick, at most.
+pub(super) const WISHES_MAX: usize = 256;
+
+/// News that wait for the thread, at most.
+pub(super) const NEWS_MAX: usize = 64;
+
+/// Pages that are open at a time, at most.
+pub const PAGES_MAX: usize = 16;
+
+/// What a page wants to be shown. What it does not say it does not want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct PageLook {
+    /// The scene; the first one without it.
+    pub scene: Option<u32>,
+    /// The number of the object that is looked at.
+    pub picked: Option<u32>,
+    /// The number of another, of which is asked why the first sees it or not.
+    pub other: Option<u32>,
+}
+
+/// What the thread asks of the tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum InspectWish {
+    /// Numbers.
+    Metrics,
+    /// A page is open.
+    Opened(u64),
+    /// What it wants to be shown.
+    Look(u64, PageLook),
+    /// It is open no more.
+    Closed(u64),
+}
+
+/// What the tick answers.
+pub(super) enum InspectNews {
+    /// Numbers as they were after a tick.
+    Metrics(Vec<MetricFamily>),
+    /// For these pages.
+    Pages(Vec<u64>, PageNews),
+}
+
+/// What a page is told.
+pub(super) enum PageNews {
+    /// JSON, which is told once, before all else.
+    Hello(String),
+    /// JSON.
+    Text(String),
+    /// The bytes of a frame.
+    Frame(Vec<u8>),
+    /// The map of a scene, to be drawn first.
+    Map {
+        /// The number of the scene.
+        scene: u32,
+        /// Its tiles.
+        tiles: Arc<TileMap>,
+        /// The side of a tile, in metres.
+        tile_m: f32,
+    },
+}
+
+/// What both ends may look at at any time.
+#[derive(Debug, Default)]
+pub(super) struct InspectStatus {
+    /// The last tick that is done.
+    pub tick: AtomicU64,
+    /// Whether the server lets nobody in any more.
+    pub is_draining: AtomicBool,
+}
+
+macro_rules! inspect_counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What happened at the addresses at which the server is looked at.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct InspectStats {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        /// The same, as both ends count it.
+        #[derive(Debug, Default)]
+        pub(super) struct InspectCounters {
+            $(pub $name: AtomicU64,)*
+        }
+
+        impl InspectCounters {
+            /// The counts so far.
+            pub fn read(&self) -> InspectStats {
+                InspectStats {
+                    $($name: self.$name.load(Ordering::Relaxed),)*
+                }
+            }
+        }
+    };
+}
+
+inspect_counters! {
+    /// Connections that are open now.
+    connections,
+    /// Connections that were taken.
+    accepted,
+    /// Connections that were closed at once, since too many were open.
+    refused,
+    /// Connections that were closed since they took too long, or made no sense.
+    broken,
+    /// Requests that were let through; that what they ask for is not there yet may be their answer.
+    answered,
+    /// Requests that were turned away: no such page, another method, a wrong token, another page's.
+    denied,
+    /// Pages that are open now.
+    pages,
+    /// Pages that were closed since they read too slowly.
+    pages_slow,
+    /// Messages of pages that made no sense.
+    junk,
+    /// News of the tick for which there was no room.
+    dropped,
+    /// Nanoseconds that ticks spent on what is here.
+    spent_ns,
+}
+
+impl InspectCounters {
+    /// Counts one.
+    pub fn one(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one less.
+    pub fn less(counter: &AtomicU64) {
+        counter.fetch_sub(1, Ordering::Relaxed);
+    }
+}

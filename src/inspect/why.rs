@@ -1,0 +1,499 @@
+//! Why a viewer sees another object, or does not.
+
+use crate::aoi::{SceneViews, ViewException, ViewFilter, ViewTraits};
+use crate::world::{KindClass, Visibility};
+
+/// What decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SightReason {
+    /// One of the two is not there.
+    Absent,
+    /// The viewer keeps no list.
+    NoViewer,
+    /// It is the same object: always known.
+    Itself,
+    /// It is in the list.
+    Seen {
+        /// Whether it was shown to this viewer by name.
+        is_shown: bool,
+        /// The class of the pair.
+        class: u8,
+        /// Whether the scene has a ranking of its own, of whose classes nothing is known here.
+        is_own_ranking: bool,
+    },
+    /// It is no object that can be seen.
+    NoTarget,
+    /// It was hidden from this viewer by name.
+    Excepted,
+    /// It hides from everybody.
+    Hidden,
+    /// No layer is seen by the one that the other is in.
+    Layers,
+    /// The scene's rules do not allow it.
+    Rules,
+    /// The two can only see each other, and the other may not see the viewer.
+    OneSided,
+    /// It is too far away.
+    Far {
+        /// How many grid cells lie between their cells, along the longer axis.
+        cells: u16,
+        /// How many may.
+        cells_max: u16,
+    },
+    /// The list is full of those whom it does not go before.
+    Cap {
+        /// How many of its class the list has.
+        found: usize,
+        /// How many it may have.
+        cap: u16,
+    },
+    /// The two can only see each other, and the other's list is full of those who go before the viewer.
+    OtherCap {
+        /// How many of the viewer's class that list has.
+        found: usize,
+        /// How many it may have.
+        cap: u16,
+    },
+    /// There is room, and the viewer's turn to look comes.
+    Waits,
+}
+
+/// What a scene says of the pair, beside its views.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PairRules {
+    /// Its own filter.
+    pub allows: Option<ViewFilter>,
+    /// How far the target is seen.
+    pub visibility: Option<Visibility>,
+    /// Whether the scene has a ranking of its own.
+    pub is_own_ranking: bool,
+}
+
+/// Why the viewer sees the target or not, in the order in which the views ask. O(nine cells and the viewer's exceptions).
+#[must_use]
+pub fn sight_reason(views: &SceneViews, rules: PairRules, viewer: u32, target: u32) -> SightReason {
+    let (Some(mine), Some(theirs)) = (views.traits(viewer), views.traits(target)) else {
+        return SightReason::Absent;
+    };
+    if viewer == target {
+        return SightReason::Itself;
+    }
+    if views.caps(viewer).is_none() {
+        return SightReason::NoViewer;
+    }
+    if views.visible(viewer, target) {
+        let seen = views.seen_by(viewer).find(|(of, _)| *of == target);
+        return SightReason::Seen {
+            is_shown: exception(views, viewer, target) == Some(ViewException::Show),
+            class: seen.map_or(0, |(_, class)| class),
+            is_own_ranking: rules.is_own_ranking,
+        };
+    }
+    if let Some(reason) = forbidden(views, rules, &mine, &theirs) {
+        return reason;
+    }
+    let is_pair = views.is_pair(viewer, target);
+    if is_pair && forbidden(views, rules, &theirs, &mine).is_some() {
+        return SightReason::OneSided;
+    }
+    let (here, there) = (views.grid().cell(viewer), views.grid().cell(target));
+    let (scale, is_capped) = match rules.visibility {
+        Some(Visibility::Far(cells)) => (cells.max(1).into(), false),
+        Some(Visibility::Scene) => (u16::MAX, false),
+        Some(Visibility::Near) | None => (1, true),
+    };
+    let apart = |a: u16, b: u16| (a / scale).abs_diff(b / scale);
+    if apart(here.x, there.x).max(apart(here.y, there.y)) > 1 {
+        return SightReason::Far {
+            cells: here.x.abs_diff(there.x).max(here.y.abs_diff(there.y)),
+            cells_max: scale,
+        };
+    }
+    if !views.could_see(viewer, target) {
+        return SightReason::NoTarget;
+    }
+    if let Some((found, cap)) = full(views, viewer, theirs.class).filter(|_| is_capped) {
+        return SightReason::Cap { found, cap };
+    }
+    match full(views, target, mine.class).filter(|_| is_pair) {
+        Some((found, cap)) => SightReason::OtherCap { found, cap },
+        None => SightReason::Waits,
+    }
+}
+
+fn exception(views: &SceneViews, viewer: u32, target: u32) -> Option<ViewException> {
+    let found = views.exceptions(viewer).find(|(of, _)| *of == target);
+    found.map(|(_, exception)| exception)
+}
+
+/// Why one may not see another, wherever they stand, if it may not.
+fn forbidden(
+    views: &SceneViews,
+    rules: PairRules,
+    viewer: &ViewTraits,
+    target: &ViewTraits,
+) -> Option<SightReason> {
+    if target.hidden {
+        return Some(SightReason::Hidden);
+    }
+    match exception(views, viewer.id, target.id) {
+        Some(ViewException::Hide) => Some(SightReason::Excepted),
+        Some(ViewException::Show) => None,
+        None if !viewer.can_see(target) => Some(SightReason::Layers),
+        None if rules.allows.is_some_and(|allows| !allows(viewer, target)) => {
+            Some(SightReason::Rules)
+        }
+        None => None,
+    }
+}
+
+/// How many of a class a viewer sees and may see, if it may see no more.
+fn full(views: &SceneViews, viewer: u32, class: KindClass) -> Option<(usize, u16)> {
+    let cap = views.caps(viewer)?.by_class()[class.index()];
+    let found = views.list_len(viewer, class);
+    (found >= usize::from(cap)).then_some((found, cap))
+}
+
+/// What lists of a class of objects are called.
+const fn listed(class: KindClass) -> &'static str {
+    match class {
+        KindClass::Player => "players",
+        KindClass::Npc => "NPCs",
+        KindClass::Thing => "things",
+    }
+}
+
+impl SightReason {
+    /// Whether it is seen.
+    #[must_use]
+    pub const fn is_seen(self) -> bool {
+        matches!(self, Self::Seen { .. } | Self::Itself)
+    }
+
+    /// The reason for a person, about a target of this class.
+    #[must_use]
+    pub fn sentence(self, class: KindClass) -> String {
+        match self {
+            Self::Absent => "one of them is not in this scene any more".into(),
+            Self::NoViewer => "it keeps no view list".into(),
+            Self::Itself => "it is the same object".into(),
+            Self::Seen { is_shown: true, .. } => "it is shown to this viewer by name".into(),
+            Self::Seen {
+                class,
+                is_own_ranking: true,
+                ..
+            } => format!("it is in the list, with class {class} of the scene's own ranking"),
+            Self::Seen { class, .. } => format!(
+                "it is in the list, with class {class} ({})",
+                of_class(class)
+            ),
+            Self::NoTarget => "it is no object that can be seen".into(),
+            Self::Excepted => "it is hidden from this viewer by name".into(),
+            Self::Hidden => "it hides from everybody".into(),
+            Self::Layers => "they share no layer".into(),
+            Self::Rules => "the scene's rules do not allow it".into(),
+            Self::OneSided => "sight is mutual here, and the other may not see it".into(),
+            Self::Far {
+                cells,
+                cells_max: 1,
+            } => {
+                format!("it is {cells} cells away; one is near enough")
+            }
+            Self::Far { cells, cells_max } => {
+                format!("it is {cells} cells away; its kind is seen about {cells_max} away")
+            }
+            Self::Cap { found, cap } => format!(
+                "the list is full: {found} of {cap} {}, none of whom it goes before",
+                listed(class)
+            ),
+            Self::OtherCap { found, cap } => {
+                format!("sight is mutual here, and the other's list is full: {found} of {cap}")
+            }
+            Self::Waits => "there is room for it; the viewer waits for its turn to look".into(),
+        }
+    }
+}
+
+/// What the classes of the default ranking are.
+const fn of_class(class: u8) -> &'static str {
+    match class {
+        0 => "scenery",
+        1 => "a stranger",
+        2 => "its team",
+        3 => "its guild",
+        4 => "its party",
+        5 => "who attacks it",
+        6 => "its own, or whom it targets",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::Vec2;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::aoi::{Profile, Sight, ViewCaps};
+
+    /// One of a scene.
+    #[derive(Clone, Copy, Debug)]
+    struct Seen {
+        x: f32,
+        class: KindClass,
+        visibility: Visibility,
+        traits: ViewTraits,
+        viewable: bool,
+        cap: Option<u16>,
+    }
+
+    const SEEN: Seen = Seen {
+        x: 5.0,
+        class: KindClass::Player,
+        visibility: Visibility::Near,
+        traits: ViewTraits {
+            id: 0,
+            owner: 0,
+            target: 0,
+            tag: [0; 2],
+            team: 0,
+            party: 0,
+            guild: 0,
+            layers: 1,
+            sees: 1,
+            class: KindClass::Player,
+            hidden: false,
+            scenery: false,
+        },
+        viewable: true,
+        cap: None,
+    };
+
+    /// A scene of these, by id, in cells of 10 m, after an update.
+    fn scene(
+        sight: Sight,
+        all: &[Seen],
+        exceptions: &[(u32, u32, ViewException)],
+        allows: Option<ViewFilter>,
+    ) -> SceneViews {
+        let ids = all.len() as u32;
+        let views = SceneViews::with_size((100.0, 10.0), 10.0, 1.0, ids).unwrap();
+        let mut views = views.with_sight(sight);
+        views.set_rules(allows, None);
+        for (id, one) in (0..).zip(all) {
+            let profile = Profile {
+                class: one.class,
+                visibility: one.visibility,
+                traits: one.traits,
+                viewable: one.viewable,
+            };
+            let caps = one.cap.map(ViewCaps::all);
+            let at = Vec2::new(one.x, 5.0);
+            views.insert(id, at, profile, caps).unwrap();
+        }
+        for &(viewer, target, exception) in exceptions {
+            views.set_exception(viewer, target, Some(exception));
+        }
+        views.update(ids, &mut Vec::new());
+        views
+    }
+
+    fn no_tags(viewer: &ViewTraits, target: &ViewTraits) -> bool {
+        viewer.tag[0] & target.tag[0] == 0
+    }
+
+    fn rules(all: &[Seen], target: u32, allows: Option<ViewFilter>) -> PairRules {
+        let one = all.get(target as usize);
+        PairRules {
+            allows,
+            visibility: one.map(|one| one.visibility),
+            is_own_ranking: false,
+        }
+    }
+
+    #[test]
+    fn each_reason_is_given_where_it_holds() {
+        let with = |change: fn(&mut ViewTraits)| {
+            let mut one = SEEN;
+            change(&mut one.traits);
+            one
+        };
+        let all = [
+            Seen {
+                cap: Some(1),
+                ..with(|me| (me.tag[0], me.team) = (1, 7))
+            },
+            with(|it| it.team = 7),
+            with(|it| it.hidden = true),
+            with(|it| it.layers = 2),
+            with(|it| it.tag[0] = 1),
+            SEEN,
+            Seen { x: 35.0, ..SEEN },
+            SEEN,
+            Seen {
+                viewable: false,
+                ..SEEN
+            },
+            Seen {
+                x: 35.0,
+                visibility: Visibility::Far(3),
+                ..SEEN
+            },
+            Seen {
+                x: 75.0,
+                visibility: Visibility::Far(3),
+                ..SEEN
+            },
+            Seen {
+                class: KindClass::Npc,
+                ..with(|it| it.layers = 2)
+            },
+        ];
+        let (show, hide) = (ViewException::Show, ViewException::Hide);
+        // Who hides from everybody hides from those whom it is shown to as well.
+        let exceptions = [(0, 2, show), (0, 5, hide), (0, 11, show)];
+        let views = scene(Sight::Directed, &all, &exceptions, Some(no_tags));
+        let seen = |is_shown, class| SightReason::Seen {
+            is_shown,
+            class,
+            is_own_ranking: false,
+        };
+        let far = |cells, cells_max| SightReason::Far { cells, cells_max };
+        for (target, expected) in [
+            (0, SightReason::Itself),
+            (1, seen(false, 2)),
+            (2, SightReason::Hidden),
+            (3, SightReason::Layers),
+            (4, SightReason::Rules),
+            (5, SightReason::Excepted),
+            (6, far(3, 1)),
+            (7, SightReason::Cap { found: 1, cap: 1 }),
+            (8, SightReason::NoTarget),
+            (9, seen(false, 1)),
+            (10, far(7, 3)),
+            (11, seen(true, 1)),
+            (99, SightReason::Absent),
+        ] {
+            let found = sight_reason(&views, rules(&all, target, Some(no_tags)), 0, target);
+            assert_eq!(found, expected, "of {target}");
+        }
+        let found = sight_reason(&views, rules(&all, 0, None), 1, 0);
+        assert_eq!(found, SightReason::NoViewer);
+        let own = SightReason::Seen {
+            is_shown: false,
+            class: 2,
+            is_own_ranking: true,
+        };
+        let sentence = own.sentence(KindClass::Player);
+        assert!(!sentence.contains("team"), "{sentence}");
+    }
+
+    #[test]
+    fn where_sight_is_mutual_the_other_end_is_a_reason() {
+        let viewer = Seen {
+            cap: Some(9),
+            ..SEEN
+        };
+        let picky = Seen {
+            cap: Some(0),
+            ..viewer
+        };
+        let mut blind = viewer;
+        blind.traits.sees = 0;
+        let all = [viewer, blind, picky, SEEN];
+        let of = |sight, target| {
+            let views = scene(sight, &all, &[], None);
+            sight_reason(&views, rules(&all, target, None), 0, target)
+        };
+        assert_eq!(of(Sight::Mutual, 1), SightReason::OneSided);
+        let full = SightReason::OtherCap { found: 0, cap: 0 };
+        assert_eq!(of(Sight::Mutual, 2), full);
+        assert!(
+            of(Sight::Mutual, 3).is_seen(),
+            "who keeps no list has no say"
+        );
+        assert!((1..4).all(|target| of(Sight::Directed, target).is_seen()));
+    }
+
+    #[test]
+    fn who_came_since_the_last_look_waits() {
+        let viewer = Seen {
+            cap: Some(9),
+            ..SEEN
+        };
+        let mut views = scene(Sight::Directed, &[viewer, SEEN], &[], None);
+        views.set_exception(0, 1, Some(ViewException::Hide));
+        views.update(9, &mut Vec::new());
+        views.set_exception(0, 1, None);
+        let found = sight_reason(&views, PairRules::default(), 0, 1);
+        assert_eq!(found, SightReason::Waits);
+    }
+
+    fn some() -> impl Strategy<Value = Seen> {
+        let visibility = prop_oneof![
+            4 => Just(Visibility::Near),
+            1 => (0u8..4).prop_map(Visibility::Far),
+            1 => Just(Visibility::Scene),
+        ];
+        let class = prop::sample::select(KindClass::ALL.to_vec());
+        let bits = (0u32..4, 1u32..4, 1u32..4, prop::bool::weighted(0.1));
+        let cap = prop::option::weighted(0.7, 0u16..4);
+        let viewable = prop::bool::weighted(0.9);
+        (0u8..100, visibility, class, bits, viewable, cap).prop_map(
+            |(x, visibility, class, (tag, layers, sees, hidden), viewable, cap)| Seen {
+                x: x.into(),
+                class,
+                visibility,
+                traits: ViewTraits {
+                    tag: [tag; 2],
+                    layers,
+                    sees,
+                    hidden,
+                    ..SEEN.traits
+                },
+                viewable,
+                cap,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(draws!(256))]
+
+        #[test]
+        fn no_reason_contradicts_the_views(
+            all in prop::collection::vec(some(), 1..12),
+            excepted in prop::collection::vec((0u32..12, 0u32..12, any::<bool>()), 0..8),
+            is_mutual in any::<bool>(),
+            is_filtered in any::<bool>(),
+        ) {
+            let sight = if is_mutual { Sight::Mutual } else { Sight::Directed };
+            let allows = is_filtered.then_some(no_tags as ViewFilter);
+            let excepted: Vec<_> = excepted
+                .into_iter()
+                .map(|(viewer, target, is_shown)| {
+                    let exception = if is_shown { ViewException::Show } else { ViewException::Hide };
+                    (viewer, target, exception)
+                })
+                .collect();
+            let views = scene(sight, &all, &excepted, allows);
+            let ids = 0..all.len() as u32;
+            for (viewer, target) in ids.clone().flat_map(|a| ids.clone().map(move |b| (a, b))) {
+                let reason = sight_reason(&views, rules(&all, target, allows), viewer, target);
+                let is_itself = viewer == target;
+                prop_assert_eq!(reason.is_seen(), is_itself || views.visible(viewer, target));
+                let could = matches!(
+                    reason,
+                    SightReason::Seen { .. }
+                        | SightReason::Cap { .. }
+                        | SightReason::OtherCap { .. }
+                        | SightReason::Waits
+                );
+                prop_assert_eq!(could, views.could_see(viewer, target), "{:?}", reason);
+                // With looks enough nobody waits who could be let in, but for pairs, whose ends take turns.
+                let waits = reason == SightReason::Waits && !views.is_pair(viewer, target);
+                prop_assert!(!waits, "{viewer} waits for {target}");
+            }
+        }
+    }
+}

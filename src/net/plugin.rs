@@ -1,0 +1,195 @@
+//! A server's world that listens.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use thiserror::Error;
+
+use super::handshake::{Gate, GateSettings};
+use super::seal::{NoRandomness, SecretKey};
+use super::token::PROTOCOL_ID;
+use super::udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
+use crate::inbox::{Connected, DisconnectReason};
+use crate::outbox::{Outbox, OutboxSettings, Sink};
+use crate::session::TransportHandle;
+use crate::sync::SyncSettings;
+use crate::wire::ClientId;
+
+/// The longest packet of the server that always fits into one of the transport's, with its head and sealing, in bytes.
+const WIRE_PACKET_BYTES_MAX: usize = 1_150;
+
+/// How a server listens.
+#[derive(Clone, Debug)]
+pub struct ListenSettings {
+    /// The number of the game, and of its version; [`PROTOCOL_ID`] by default.
+    pub protocol: u64,
+    /// The addresses by which clients know this server: a token has to name one. Without any the one that is listened on.
+    pub public: Vec<SocketAddr>,
+    /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause; more are not heard.
+    pub requests_per_s: u32,
+    /// Limits.
+    pub udp: UdpSettings,
+}
+
+impl Default for ListenSettings {
+    fn default() -> Self {
+        Self {
+            protocol: PROTOCOL_ID,
+            public: Vec::new(),
+            requests_per_s: 32,
+            udp: UdpSettings::default(),
+        }
+    }
+}
+
+/// Why a server does not listen.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// There is no such address here, or another process has it.
+    #[error("cannot listen on {address}: {source}")]
+    Socket {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// All addresses of a machine are listened on, and nothing says by which clients know it.
+    #[error(
+        "{address} is no address that a token could name: expected the server's public ones beside it"
+    )]
+    Nameless {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A key that everybody knows, for more than this machine.
+    #[error(
+        "{address} is not on loopback: expected a key of its own, found the one that everybody knows"
+    )]
+    Insecure {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The system has no randomness to give.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+impl SecretKey {
+    /// The key that everybody knows, for servers that only this machine can reach.
+    pub const INSECURE: Self = Self([0; super::seal::KEY_BYTES]);
+}
+
+/// The socket of a server that listens.
+#[derive(Resource, Debug)]
+pub struct ListeningSocket {
+    server: UdpServer,
+}
+
+impl ListeningSocket {
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// What happened at it so far.
+    #[must_use]
+    pub fn stats(&self) -> UdpStats {
+        self.server.stats()
+    }
+
+    /// Whether a client came over it, and is connected.
+    #[must_use]
+    pub fn has(&self, client: ClientId) -> bool {
+        self.server.has(client)
+    }
+
+    /// A sink, for an outbox that has more than this one.
+    #[must_use]
+    pub fn sink(&self) -> UdpServerSink {
+        self.server.sink()
+    }
+}
+
+impl ClientIntake for TransportHandle {
+    fn connect(&self, connected: Connected) -> Option<ClientId> {
+        Self::connect(self, connected).ok()
+    }
+
+    fn receive(&self, client: ClientId, message: &[u8]) {
+        // A refusal is counted where it happens, and nothing is to be done about it.
+        let _ = Self::receive(self, client, message);
+    }
+
+    fn disconnect(&self, client: ClientId, reason: DisconnectReason) {
+        Self::disconnect(self, client, reason);
+    }
+}
+
+/// Lets clients in that come to an address with a token sealed by this key, and sends them what the server has to say. The
+/// outbox gets a sink for them; clients that come another way are told by `others`, if there are any. Until the world goes, or
+/// [`stop_listening`].
+///
+/// # Errors
+/// [`ListenError`]; nothing is changed then.
+pub fn listen(
+    world: &mut World,
+    address: SocketAddr,
+    key: SecretKey,
+    settings: ListenSettings,
+    others: Option<Box<dyn Sink>>,
+) -> Result<SocketAddr, ListenError> {
+    let of_socket = |source| ListenError::Socket { address, source };
+    let socket = ServerSocket::bind(address).map_err(of_socket)?;
+    let bound = socket.address();
+    if key == SecretKey::INSECURE && !bound.ip().is_loopback() {
+        return Err(ListenError::Insecure { address });
+    }
+    let mut public = settings.public;
+    if public.is_empty() {
+        public.push(bound);
+    }
+    if public.iter().any(|public| public.ip().is_unspecified()) {
+        return Err(ListenError::Nameless { address });
+    }
+    let clients_max = u32::try_from(settings.udp.clients_max).unwrap_or(u32::MAX);
+    let gate = GateSettings {
+        clients_max,
+        requests_per_s: settings.requests_per_s,
+        ..GateSettings::new(settings.protocol, public)
+    };
+    let gate = Gate::new(gate, key)?;
+    let mut udp = settings.udp;
+    if let Some(sync) = world.get_resource::<SyncSettings>() {
+        let most_us = (f64::from(sync.in_flight_s_max) * 1e6) as u64;
+        udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(most_us);
+    }
+    let transport = world.get_resource_or_init::<TransportHandle>().clone();
+    let transport: Arc<dyn ClientIntake> = Arc::new(transport);
+    let server = UdpServer::start(socket, udp, gate, &transport).map_err(of_socket)?;
+    let mut outbox = world.get_resource_or_init::<OutboxSettings>();
+    outbox.mtu_bytes = outbox.mtu_bytes.min(WIRE_PACKET_BYTES_MAX);
+    let sink = server.sink();
+    let sink = match others {
+        Some(others) => sink.or(others),
+        None => sink,
+    };
+    world
+        .get_resource_or_init::<Outbox>()
+        .set_sink(Box::new(sink));
+    world.insert_resource(ListeningSocket { server });
+    Ok(bound)
+}
+
+/// Closes all connections once everything that the server said is through, or there was no more time for it, and gives what
+/// happened in all; `None` where nobody listens. Waits for as long as [`linger_us`](UdpSettings::linger_us) says.
+pub fn stop_listening(world: &mut World) -> Option<UdpStats> {
+    let socket = world.remove_resource::<ListeningSocket>()?;
+    if let Some(mut outbox) = world.get_resource_mut::<Outbox>() {
+        outbox.flush();
+    }
+    Some(socket.server.stop())
+}

@@ -1,0 +1,314 @@
+//! The recorder beside a run.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use bevy_ecs::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::buckets::{BUCKETS_MAX, TickBuckets};
+use super::ground::{GroundRecord, GroundWatch};
+use super::sample::{COLUMNS, ColumnKind, SAMPLE_COLUMNS, TickSample, totals};
+use super::times::{TimeBin, TimeCounts};
+use crate::scenario::script::{CueDeeds, ScenarioScript};
+
+/// The slowest ticks that are kept.
+const SLOWEST_MAX: usize = 10;
+
+/// Cues of which it is known when they ran.
+const CUES_MAX: usize = 24;
+
+/// Simulated time between two looks at where everybody is.
+const LOOK_EVERY_S: f64 = 0.5;
+
+/// A run tick by tick, as far as it was kept: what a page is drawn from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Ticks of a simulated second.
+    pub tick_hz: f64,
+    /// Ticks at the start that are in no figure of time but those of `series`.
+    pub start_up_ticks: u64,
+    /// All ticks of the record.
+    pub ticks: u64,
+    /// Ticks of each bucket of `series`; the last may have fewer.
+    pub bucket_ticks: u64,
+    /// The mean a tick of every column of [`SAMPLE_COLUMNS`], bucket by bucket.
+    pub series: BTreeMap<String, Vec<f64>>,
+    /// The median time of the ticks of a bucket, milliseconds, to a twentieth; exact for one tick.
+    pub tick_p50_ms: Vec<f64>,
+    /// The longest tick of a bucket, milliseconds.
+    pub tick_max_ms: Vec<f64>,
+    /// How many ticks took how long, those of the start left out.
+    pub tick_times: Vec<TimeBin>,
+    /// What each column came to in a tick on average, those of the start left out.
+    pub means: BTreeMap<String, f64>,
+    /// The cues of the script, in their order.
+    pub cues: Vec<CueRecord>,
+    /// Cues beyond those.
+    pub more_cues: u64,
+    /// The slowest ticks, the slowest first, those of the start left out.
+    pub slowest: Vec<SlowestTick>,
+    /// The first scenes of the run.
+    pub grounds: Vec<GroundRecord>,
+}
+
+/// A cue, and when it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CueRecord {
+    /// Where it stands: file, line and column.
+    pub place: String,
+    /// As it is written there.
+    pub text: String,
+    /// How often it ran.
+    pub ran: u64,
+    /// About how many objects in all; `None` for one that is about no objects.
+    pub about: Option<u64>,
+    /// The buckets in which it ran, and how often in each.
+    pub buckets: Vec<(usize, u32)>,
+}
+
+/// A tick that took long, and what happened in it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowestTick {
+    /// Its number.
+    pub tick: u64,
+    /// Its figures by the names of their columns.
+    pub figures: BTreeMap<String, f64>,
+    /// The cues that ran, by their places in the record.
+    pub cues: Vec<usize>,
+}
+
+/// What is told of a cue before a run.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct CueText {
+    pub place: String,
+    pub text: String,
+}
+
+/// Keeps a run.
+pub(in crate::scenario) struct Recorder {
+    tick_hz: f64,
+    look_every: u64,
+    csv: Option<Box<dyn Write>>,
+    cues: Vec<CueText>,
+    /// How often each cue had run before the tick.
+    cues_ran: Vec<u64>,
+    before: [f64; COLUMNS],
+    buckets: TickBuckets,
+    start_up_ticks: u64,
+    since_start: SinceStart,
+    grounds: GroundWatch,
+}
+
+/// What leaves out the start of a run.
+#[derive(Debug, Default)]
+struct SinceStart {
+    ticks: u64,
+    sums: Vec<f64>,
+    times: TimeCounts,
+    slowest: Vec<TickSample>,
+}
+
+impl SinceStart {
+    fn add(&mut self, sample: &TickSample) {
+        self.ticks += 1;
+        self.sums.resize(COLUMNS, 0.0);
+        for (sum, value) in self.sums.iter_mut().zip(sample.values) {
+            *sum += value;
+        }
+        self.times.add(sample.tick_ms());
+        // Of equally slow ticks the first is kept.
+        let place = (self.slowest).partition_point(|slow| slow.tick_ms() >= sample.tick_ms());
+        if place < SLOWEST_MAX {
+            self.slowest.truncate(SLOWEST_MAX - 1);
+            self.slowest
+                .insert(place.min(self.slowest.len()), sample.clone());
+        }
+    }
+}
+
+impl Recorder {
+    /// For a run whose script has these cues. With `csv`, every tick is a line there.
+    ///
+    /// # Errors
+    /// When the first line cannot be written.
+    pub fn new(
+        tick_hz: f64,
+        cues: Vec<CueText>,
+        mut csv: Option<Box<dyn Write>>,
+    ) -> io::Result<Self> {
+        if let Some(csv) = &mut csv {
+            TickSample::write_head(csv)?;
+        }
+        Ok(Self {
+            tick_hz,
+            look_every: ((LOOK_EVERY_S * tick_hz).round() as u64).max(1),
+            csv,
+            cues_ran: vec![0; cues.len()],
+            before: [0.0; COLUMNS],
+            buckets: TickBuckets::new(BUCKETS_MAX, cues.len().min(CUES_MAX)),
+            cues,
+            start_up_ticks: 0,
+            since_start: SinceStart::default(),
+            grounds: GroundWatch::default(),
+        })
+    }
+
+    /// Takes down what was before the first tick, so that it is counted in none.
+    pub fn begin(&mut self, world: &World) {
+        self.before = totals(world, 0);
+        self.grounds.look(world);
+    }
+
+    /// Takes down the tick that was just done.
+    ///
+    /// # Errors
+    /// When its line cannot be written.
+    pub fn after_tick(&mut self, world: &World, tick: u64) -> io::Result<()> {
+        let script = world.get_resource::<ScenarioScript>();
+        let deeds = script.map_or(&[][..], ScenarioScript::deeds);
+        let mut cues = Vec::new();
+        for (nth, (ran, deeds)) in self.cues_ran.iter_mut().zip(deeds).enumerate() {
+            if deeds.ran > *ran {
+                *ran = deeds.ran;
+                cues.push(nth);
+            }
+        }
+        let now = totals(world, script.map_or(0, ScenarioScript::cues_run));
+        let sample = TickSample::between(tick, &self.before, now, cues);
+        self.before = now;
+        self.buckets.add(&sample);
+        self.since_start.add(&sample);
+        if tick.is_multiple_of(self.look_every) {
+            self.grounds.look(world);
+        }
+        match &mut self.csv {
+            Some(csv) => sample.write_line(self.tick_hz, csv),
+            None => Ok(()),
+        }
+    }
+
+    /// The ticks so far were those of the start.
+    pub fn end_start_up(&mut self, ticks: u64) {
+        self.start_up_ticks = ticks;
+        self.since_start = SinceStart::default();
+    }
+
+    /// The run as it was.
+    ///
+    /// # Errors
+    /// When the last lines cannot be written.
+    pub fn finish(mut self, world: &World) -> io::Result<RunRecord> {
+        if let Some(csv) = &mut self.csv {
+            csv.flush()?;
+        }
+        let script = world.get_resource::<ScenarioScript>();
+        let deeds = script.map_or(&[][..], ScenarioScript::deeds);
+        let cues = self.cues.into_iter().zip(deeds).take(CUES_MAX).enumerate();
+        let cues = cues
+            .map(|(nth, (text, deeds))| cue_record(nth, text, deeds, &self.buckets))
+            .collect();
+        let all = self.buckets.all();
+        let mean = |column: usize| {
+            let means = all
+                .iter()
+                .map(move |bucket| bucket.sums[column] / bucket.ticks as f64);
+            means.map(rounded).collect()
+        };
+        let columns = SAMPLE_COLUMNS.iter().enumerate();
+        let SinceStart {
+            ticks: counted,
+            sums,
+            times,
+            slowest,
+        } = self.since_start;
+        let slow_tick = |sample: TickSample| SlowestTick {
+            tick: sample.tick,
+            figures: named(sample.values.iter().copied()),
+            cues: sample.cues,
+        };
+        Ok(RunRecord {
+            tick_hz: self.tick_hz,
+            start_up_ticks: self.start_up_ticks,
+            ticks: all.iter().map(|bucket| bucket.ticks).sum(),
+            bucket_ticks: self.buckets.bucket_ticks(),
+            series: columns
+                .map(|(nth, column)| (column.name.to_owned(), mean(nth)))
+                .collect(),
+            tick_p50_ms: all
+                .iter()
+                .map(|bucket| rounded(bucket.times.quantile_ms(0.5)))
+                .collect(),
+            tick_max_ms: all
+                .iter()
+                .map(|bucket| rounded(bucket.longest_ms))
+                .collect(),
+            tick_times: times.bins(),
+            means: named(sums.iter().map(|sum| sum / counted as f64)),
+            cues,
+            more_cues: (self.cues_ran.len() as u64).saturating_sub(CUES_MAX as u64),
+            slowest: slowest.into_iter().map(slow_tick).collect(),
+            grounds: self.grounds.finish(world),
+        })
+    }
+}
+
+fn cue_record(nth: usize, text: CueText, deeds: &CueDeeds, buckets: &TickBuckets) -> CueRecord {
+    let ran = |(place, count): (usize, u32)| (count > 0).then_some((place, count));
+    let counts = buckets.all().iter().map(|bucket| bucket.cues[nth]);
+    CueRecord {
+        place: text.place,
+        text: text.text,
+        ran: deeds.ran,
+        about: deeds.about,
+        buckets: counts.enumerate().filter_map(ran).collect(),
+    }
+}
+
+/// Figures by the names of their columns; times rounded, counts as they are.
+fn named(values: impl Iterator<Item = f64>) -> BTreeMap<String, f64> {
+    let columns = SAMPLE_COLUMNS.iter().zip(values);
+    columns
+        .map(|(column, value)| {
+            let value = if column.kind == ColumnKind::Time {
+                rounded(value)
+            } else {
+                (value * 1e3).round() / 1e3
+            };
+            (column.name.to_owned(), value)
+        })
+        .collect()
+}
+
+/// To a tenth of a microsecond, or a ten-thousandth of what it counts.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_ticks_are_kept_in_their_order_and_the_start_is_forgotten() {
+        let mut since = SinceStart::default();
+        for (tick, ms) in [5.0, 9.0, 1.0, 9.0, 7.0]
+            .into_iter()
+            .cycle()
+            .take(50)
+            .enumerate()
+        {
+            let mut sample = TickSample::of_time(ms, Vec::new());
+            sample.tick = tick as u64;
+            since.add(&sample);
+        }
+        let kept: Vec<(u64, f64)> = since
+            .slowest
+            .iter()
+            .map(|s| (s.tick, s.tick_ms()))
+            .collect();
+        let expected = [1, 3, 6, 8, 11, 13, 16, 18, 21, 23].map(|tick| (tick, 9.0));
+        assert_eq!(kept, expected);
+        assert_eq!((since.ticks, since.sums[0]), (50, 310.0));
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a server ends a session.
+
+/// Why nothing more is sent to a client. Its number is in *Closed*, and in captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// It logged out, or its connection ended.
+    Ended,
+    /// Its player logged in elsewhere.
+    Replaced,
+    /// More was waiting for it than may.
+    Behind,
+    /// The server stops.
+    Stopping,
+    /// The game threw it out.
+    Kicked,
+    /// Its address is banned.
+    Banned,
+    /// It did nothing for too long.
+    Idle,
+    /// It sent far more than it may.
+    Flooding,
+    /// It could not say who it is.
+    Refused,
+    /// It took too long to log in or to load.
+    Late,
+    /// There is no room for it.
+    Full,
+    /// Its session goes on over another connection.
+    Resumed,
+    /// What is kept of its player cannot be had.
+    Unavailable,
+}
+
+impl CloseReason {
+    const ALL: [Self; 13] = [
+        Self::Ended,
+        Self::Replaced,
+        Self::Behind,
+        Self::Stopping,
+        Self::Kicked,
+        Self::Banned,
+        Self::Idle,
+        Self::Flooding,
+        Self::Refused,
+        Self::Late,
+        Self::Full,
+        Self::Resumed,
+        Self::Unavailable,
+    ];
+
+    /// The reason's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Replaced => "replaced",
+            Self::Behind => "behind",
+            Self::Stopping => "stopping",
+            Self::Kicked => "kicked",
+            Self::Banned => "banned",
+            Self::Idle => "idle",
+            Self::Flooding => "flooding",
+            Self::Refused => "refused",
+            Self::Late => "late",
+            Self::Full => "full",
+            Self::Resumed => "resumed",
+            Self::Unavailable => "unavailable",
+        }
+    }
+
+    /// Its number, from 1 on.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The reason of a number.
+    #[must_use]
+    pub fn of(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_a_number_that_reads_back() {
+        let reasons = (0..=255).filter_map(CloseReason::of);
+        let numbers: Vec<u8> = reasons.map(CloseReason::number).collect();
+        assert_eq!(numbers, Vec::from_iter(1..=13));
+    }
+}

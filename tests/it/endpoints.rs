@@ -1,0 +1,196 @@
+//! What must hold for two endpoints over any link; used by the fuzzer, and by the test that replays its corpus.
+//!
+//! The input is a script, two bytes a step: what happens, and how long a message, which packet, or how much time. Packets are
+//! lost, doubled, delayed, overtaken and changed in any way; without a change everything arrives once, in its order, in the end.
+
+use crate::net::{
+    Delivery, Endpoint, EndpointSettings, PACKET_BYTES_MAX, PacketStamp, PushRefused, StreamId,
+};
+
+/// Steps of a script; what follows is not looked at.
+const STEPS_MAX: usize = 400;
+
+/// Packets under way in a direction; the oldest are lost.
+const FLYING_MAX: usize = 16;
+
+/// Flushes over a perfect link in which the rest arrives.
+const ROUNDS_MAX: usize = 400;
+
+/// What an endpoint is sent, and what came out of it.
+struct End {
+    endpoint: Endpoint,
+    /// To the other end.
+    flying: Vec<Vec<u8>>,
+    pushed: [Vec<Vec<u8>>; 4],
+    /// How much of what the other end pushed came out here.
+    came: [usize; 4],
+    unreliable: Vec<Vec<u8>>,
+}
+
+struct Script {
+    ends: [End; 2],
+    now_us: u64,
+    /// Messages so far.
+    count: u32,
+    /// A packet was changed: what comes out now may be anything.
+    is_changed: bool,
+}
+
+impl End {
+    fn new(settings: EndpointSettings) -> Self {
+        Self {
+            endpoint: Endpoint::new(settings),
+            flying: Vec::new(),
+            pushed: Default::default(),
+            came: [0; 4],
+            unreliable: Vec::new(),
+        }
+    }
+}
+
+impl Script {
+    /// A message of its own, of so many bytes at least.
+    fn message(&mut self, length: u8) -> Vec<u8> {
+        self.count += 1;
+        let mut message = self.count.to_le_bytes().to_vec();
+        // Some go over several packets.
+        let length = usize::from(length) * if length > 240 { 16 } else { 1 };
+        message.resize(4 + length, self.count as u8);
+        message
+    }
+
+    fn push(&mut self, end: usize, stream: StreamId, length: u8) {
+        let message = self.message(length);
+        match self.ends[end].endpoint.push(stream, &message) {
+            Ok(()) => self.ends[end].pushed[stream.number()].push(message),
+            Err(refused) => assert!(matches!(refused, PushRefused::Behind { .. }), "{refused}"),
+        }
+    }
+
+    fn push_unreliable(&mut self, end: usize, length: u8) {
+        let message = self.message(length);
+        let end = &mut self.ends[end];
+        match end.endpoint.push_unreliable(&message) {
+            Ok(()) => end.unreliable.push(message),
+            Err(refused) => assert!(matches!(refused, PushRefused::TooLong { .. }), "{refused}"),
+        }
+    }
+
+    fn flush(&mut self, end: usize) {
+        let End {
+            endpoint, flying, ..
+        } = &mut self.ends[end];
+        let mut packet = Vec::new();
+        let stamp = PacketStamp::default();
+        endpoint.flush(self.now_us, stamp, usize::MAX, &mut packet, |packet| {
+            assert!(packet.len() <= PACKET_BYTES_MAX);
+            if flying.len() == FLYING_MAX {
+                flying.remove(0);
+            }
+            flying.push(packet.to_vec());
+        });
+    }
+
+    /// A packet that is on its way from an end arrives at the other.
+    fn deliver(&mut self, from: usize, packet: &[u8]) {
+        let (now_us, is_changed) = (self.now_us, self.is_changed);
+        let [first, second] = &mut self.ends;
+        let (sender, receiver) = if from == 0 {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        let End { endpoint, came, .. } = receiver;
+        let taken = endpoint.receive(now_us, packet, |delivery: Delivery<'_>| {
+            if is_changed {
+                return;
+            }
+            let Some(stream) = delivery.stream else {
+                let place = sender.unreliable.iter().position(|it| it == delivery.bytes);
+                sender
+                    .unreliable
+                    .remove(place.expect("it was pushed, and did not come before"));
+                return;
+            };
+            let came = &mut came[stream.number()];
+            assert_eq!(delivery.bytes, sender.pushed[stream.number()][*came]);
+            *came += 1;
+        });
+        if !is_changed && let Err(refused) = taken {
+            assert!(!refused.is_final(), "{refused}");
+        }
+    }
+
+    fn step(&mut self, what: u8, how: u8) {
+        let end = usize::from(what & 1);
+        let flying = self.ends[end].flying.len();
+        let nth = usize::from(how) % flying.max(1);
+        match what >> 1 & 7 {
+            0 => self.push(end, StreamId::ALL[usize::from(what >> 4 & 3)], how),
+            1 => self.push_unreliable(end, how),
+            2 | 3 => {
+                self.now_us += u64::from(how) * 500;
+                self.flush(end);
+            }
+            4 | 5 if flying > 0 => {
+                // It stays under way where it is to come twice.
+                let packet = if what & 0x80 == 0 {
+                    self.ends[end].flying.remove(nth)
+                } else {
+                    self.ends[end].flying[nth].clone()
+                };
+                self.deliver(end, &packet);
+            }
+            6 if flying > 0 => drop(self.ends[end].flying.remove(nth)),
+            7 if flying > 0 && what & 0xf0 == 0xf0 => {
+                self.is_changed = true;
+                let mut packet = self.ends[end].flying.remove(nth);
+                let at = usize::from(how) % packet.len();
+                packet[at] ^= how | 1;
+                self.deliver(end, &packet);
+            }
+            _ => {}
+        }
+    }
+
+    /// From here on nothing is lost.
+    fn settle(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            self.now_us += 50_000;
+            for end in 0..2 {
+                self.flush(end);
+                for packet in std::mem::take(&mut self.ends[end].flying) {
+                    self.deliver(end, &packet);
+                }
+            }
+            let waits = |end: &End| end.endpoint.waiting_bytes() > 0;
+            if !self.ends.iter().any(waits) {
+                return;
+            }
+        }
+        panic!("something never arrived");
+    }
+}
+
+pub fn check(input: &[u8]) {
+    let settings = EndpointSettings::default();
+    let mut script = Script {
+        ends: [End::new(settings), End::new(settings.client())],
+        now_us: 1_000_000,
+        count: 0,
+        is_changed: false,
+    };
+    let (steps, _) = input.as_chunks::<2>();
+    for &[what, how] in steps.iter().take(STEPS_MAX) {
+        script.step(what, how);
+    }
+    if script.is_changed {
+        return;
+    }
+    script.settle();
+    let [first, second] = &script.ends;
+    for (sender, receiver) in [(first, second), (second, first)] {
+        let pushed = sender.pushed.each_ref().map(Vec::len);
+        assert_eq!(receiver.came, pushed);
+    }
+}

@@ -1,0 +1,200 @@
+//! Promise: a server that listens, and players in another process who lose a tenth of their packets, change their ports and start
+//! anew, hold the same at rest, and nothing that must arrive is lost or comes twice; who
+//! has no token for it is not let in; it says goodbye when it is told to stop.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Stdio};
+
+use serde_json::Value;
+
+use crate::inspected::get;
+use crate::rig::{Folder, Told, program, send_signal, throng};
+
+/// Crowds among which players come.
+const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
+    scenes: [Scene(name: "yard", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0.02)), cell_m: 20, view_cap: 60)],
+    cast: [
+        Crowd(tag: "people", kind: "player", count: 10, clients: 1, speed_m_s: 3, attributes_per_s: 4, behaviour: Wander(radius_m: 10)),
+        Crowd(tag: "folk", kind: "npc", count: 20, attributes_per_s: 3, behaviour: Wander(radius_m: 10)),
+    ])"#;
+
+/// `throng serve`, as a process.
+struct Serving {
+    process: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It has ended, unless a test failed.
+        let _ = self.process.kill();
+    }
+}
+
+impl Serving {
+    fn start(arguments: &[&str]) -> Self {
+        let mut command = program(&[&["serve"], arguments].concat());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().expect("the program starts");
+        let out = BufReader::new(process.stdout.take().expect("a pipe"));
+        Self { process, out }
+    }
+
+    /// The address at the end of its next line.
+    fn address(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("it is UTF-8");
+        let last = line.split_whitespace().next_back();
+        last.unwrap_or_else(|| panic!("it ended early")).to_owned()
+    }
+
+    /// Ctrl-C, and what it printed last.
+    fn stop(mut self) -> Value {
+        send_signal(&self.process, "-INT");
+        let status = self.process.wait().expect("the program ends");
+        assert_eq!(status.code(), Some(0), "Ctrl-C is how it ends");
+        let last = self.out.by_ref().lines().map_while(Result::ok).last();
+        serde_json::from_str(&last.expect("a report")).expect("an object")
+    }
+}
+
+#[test]
+fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_holds() {
+    let folder = Folder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let (key, store) = (folder.path("key"), folder.path("players.db"));
+    assert_eq!(throng(&["token", "--new-key", &key]).code, 0);
+    let listen = [
+        "--listen",
+        "127.0.0.1:0",
+        "--truth",
+        "127.0.0.1:0",
+        "--key",
+        &key,
+    ];
+    let kept = [&yard, "--json", "--threads", "1", "--store", &store];
+    let mut server = Serving::start(&[&listen[..], &kept].concat());
+    let (address, truth) = (server.address(), server.address());
+    let link = ["--loss", "10%", "--delay-ms", "20", "--jitter-ms", "4"];
+    let walk = [
+        "client",
+        "12",
+        "--json",
+        "--connect",
+        &address,
+        "--duration",
+        "2s",
+        "--rebinds",
+        "30",
+        "--restarts",
+        "6",
+    ];
+    let asking = ["--key", &key, "--truth", &truth];
+    let walked: Told = throng(&[&walk[..], &link, &asking].concat());
+    assert_eq!(walked.code, 0, "{} {}", walked.out, walked.err);
+    let found = walked.json();
+    assert_eq!(found["in_world"], 12, "{found}");
+    assert_eq!(found["mirrors"]["same"], 12, "{found}");
+    // Reliable packets and inputs are numbered: none was lost or came twice.
+    assert_eq!(
+        (&found["faults"], &found["unanswered"]),
+        (&0.into(), &0.into())
+    );
+    let survived = |name: &str| found[name]["survived"].as_u64();
+    assert_eq!(
+        (survived("rebinds"), survived("restarts")),
+        (Some(30), Some(6))
+    );
+    // Without the key nobody is let in, and hardly anybody is answered.
+    let other = folder.path("other");
+    assert_eq!(throng(&["token", "--new-key", &other]).code, 0);
+    let stranger = ["client", "--json", "--connect", &address, "--key", &other];
+    let refused = throng(&[&stranger[..], &["--timeout", "1s"]].concat());
+    assert_eq!((refused.code, &refused.json()["connected"]), (1, &0.into()));
+    let served = server.stop();
+    let counted = ["admitted", "left", "moved", "lost"].map(|name| served[name].as_u64());
+    assert_eq!(counted, [18, 12, 30, 0].map(Some), "{served}");
+    assert!(served["strangers"].as_u64() >= Some(5), "{served}");
+    let bytes = |name: &str| served[name].as_u64().expect("a number");
+    let (asked, answered) = (bytes("stranger_bytes_in"), bytes("answer_bytes_out"));
+    assert!((12 * 333..asked / 3).contains(&answered), "{served}");
+    // Twelve from outside and ten of the scenario's own are kept.
+    let kept = throng(&["db", "check", &store, "--json"]).json();
+    assert_eq!(kept["players"], 22, "{kept}");
+}
+
+#[test]
+fn a_server_can_be_looked_at_while_it_serves() {
+    let folder = Folder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let any = "127.0.0.1:0";
+    let looked_at = ["--listen", any, "--inspect", any, "--metrics", any];
+    let mut server = Serving::start(&[&looked_at[..], &[&yard, "--json"]].concat());
+    let (_, page, metrics) = (server.address(), server.address(), server.address());
+    let of = |url: &str| {
+        let (address, path) = url.strip_prefix("http://")?.split_once('/')?;
+        Some((address.parse().ok()?, format!("/{path}")))
+    };
+    let (address, path) = of(&metrics).expect("where metrics are");
+    let (status, text) = get(address, &path);
+    assert_eq!(status, 200, "{text}");
+    for expected in ["throng_net_clients 0", "throng_objects{class=\"npc\"} 20"] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert_eq!(get(address, "/readyz").0, 200);
+    assert_eq!(
+        of(&page).expect("where the page is").0,
+        address,
+        "one socket"
+    );
+    server.stop();
+    let quietly = [
+        "serve",
+        "--quiet",
+        "--inspect",
+        "0.0.0.0:0",
+        "--listen",
+        any,
+    ];
+    let told = throng(&quietly);
+    assert!(
+        told.code == 2 && told.err.contains("needs --inspect-token"),
+        "{}",
+        told.err
+    );
+    let told = throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
+    assert!(
+        told.code == 2 && told.err.contains("203.0.113.5:7777"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
+fn a_key_that_everybody_knows_is_for_loopback_alone() {
+    for arguments in [
+        &["serve", "--listen", "0.0.0.0:0"][..],
+        &[
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--public",
+            "203.0.113.5:7000",
+        ],
+        &["client", "--connect", "203.0.113.5:7000"],
+        &["token", "--player", "7", "--server", "203.0.113.5:7000"],
+    ] {
+        let told = throng(arguments);
+        assert_eq!(told.code, 2, "{}", told.err);
+        assert!(told.err.contains("expected --key"), "{}", told.err);
+    }
+    let told = throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
+    assert_eq!((told.code, told.out.trim().len()), (0, 4_096));
+    let told = throng(&["serve", "--truth", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
+    assert!(
+        told.code == 2 && told.err.contains("loopback"),
+        "{}",
+        told.err
+    );
+}

@@ -1,0 +1,295 @@
+//! Promise: clients over real sockets are let in by their token, lose packets and walk; at rest their mirrors hold what the
+//! server holds.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use throng::net::link::{LinkLoss, LinkModel};
+use throng::net::rambler::Rambler;
+use throng::net::{
+    ClientHandshake, ConnectToken, ConnectionEnd, EndpointSettings, ListenSettings,
+    ListeningSocket, SecretKey, TokenClaims, UdpClient, UdpStats, listen, stop_listening,
+};
+use throng::prelude::*;
+use throng::sim::clock::unix_ms;
+use throng::sync::compare_mirror;
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// How far apart ticks are in real time; the simulation's own are 50 ms.
+const TICK: Duration = Duration::from_millis(10);
+
+const SPEED_M_S: f32 = 4.0;
+
+/// Where everybody comes.
+const START: Vec2 = Vec2::splat(100.0);
+
+/// A token that only this machine could use.
+pub fn token(player: u64, server: SocketAddr) -> ConnectToken {
+    let claims = TokenClaims::new(player, vec![server], unix_ms() / 1_000);
+    ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+}
+
+/// A hall in which everybody who logs in gets a body, and clients that come there.
+struct Hall {
+    server: Server,
+    scene: Entity,
+    address: SocketAddr,
+    clients: Vec<(UdpClient, Rambler)>,
+}
+
+impl Hall {
+    fn new(shards: u32) -> Self {
+        let mut server = Server::builder()
+            .configure(move |app| {
+                app.insert_resource(OutboxSettings {
+                    shards,
+                    ..OutboxSettings::default()
+                });
+            })
+            .build();
+        let world = server.world_mut();
+        let spec = SceneSpec::new("hall", Vec2::splat(200.0));
+        let scene = open_scene(world, spec, ()).unwrap();
+        let settings = ListenSettings::default();
+        let address = listen(world, LOOPBACK, SecretKey::INSECURE, settings, None).unwrap();
+        Self {
+            server,
+            scene,
+            address,
+            clients: Vec::new(),
+        }
+    }
+
+    fn connect(&mut self, player: u64, link: LinkModel) {
+        let token = token(player, self.address);
+        let client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
+        let client = client.behind(link, player);
+        let rambler = Rambler::new(player, SPEED_M_S, 1);
+        self.clients.push((client, rambler));
+    }
+
+    /// A tick of the server and of all clients. Gives who is not connected any more.
+    fn step(&mut self) -> Vec<(u64, ConnectionEnd)> {
+        self.server.step(1);
+        let world = self.server.world_mut();
+        let mut new = world.resource_mut::<Messages<LoggedIn>>();
+        let new: Vec<LoggedIn> = new.drain().collect();
+        for LoggedIn { client, player } in new {
+            let place = (Object::in_scene(self.scene), Position(START));
+            let own = (Player, player, ControlledBy::new(client), Speed(SPEED_M_S));
+            world.spawn((own, Viewer::default(), place));
+        }
+        let mut over = Vec::new();
+        for (client, rambler) in &mut self.clients {
+            if matches!(client.connection().is_open(), Ok(true)) {
+                rambler.act(|message| client.send(message).unwrap());
+            }
+            if let Err(end) = client.update(|packet| rambler.take(packet)) {
+                over.push((rambler.player(), end));
+            }
+        }
+        for _ in 0..3 {
+            std::thread::sleep(TICK / 3);
+            for (client, rambler) in &mut self.clients {
+                let _ = client.receive(|packet| rambler.take(packet));
+            }
+        }
+        over
+    }
+
+    fn stats(&self) -> UdpStats {
+        self.server.world().resource::<ListeningSocket>().stats()
+    }
+
+    /// What is wrong with mirrors, at rest.
+    fn differences(&self) -> Vec<String> {
+        let world = self.server.world();
+        let sessions = world.resource::<Sessions>();
+        let of = |player| sessions.of(PlayerId(player));
+        let compared = self.clients.iter().filter_map(|(_, rambler)| {
+            let player = rambler.player();
+            let found = match of(player) {
+                None => Err("it has no session".to_owned()),
+                Some(client) => compare_mirror(world, client, rambler.mirror()),
+            };
+            let found = found.and(
+                rambler
+                    .fault()
+                    .map_or(Ok(()), |fault| Err(fault.to_owned())),
+            );
+            Some(format!("player {player}: {}", found.err()?))
+        });
+        compared.collect()
+    }
+}
+
+fn losing(share: f64) -> LinkModel {
+    LinkModel {
+        delay_us: 8_000,
+        jitter_us: 3_000,
+        doubled: 0.02,
+        late: 0.02,
+        late_us: 20_000,
+        ..LinkModel::losing(LinkLoss::Each(share))
+    }
+}
+
+#[test]
+fn clients_behind_bad_links_walk_and_hold_what_the_server_holds() {
+    for shards in [0, 2] {
+        let mut hall = Hall::new(shards);
+        (1..=16).for_each(|player| hall.connect(player, losing(0.1)));
+        for _ in 0..60 {
+            assert_eq!(hall.step(), []);
+        }
+        for (_, rambler) in &hall.clients {
+            let at = rambler.position().unwrap_or_default();
+            assert_ne!(at, START);
+            assert_eq!(rambler.corrections(), 0);
+        }
+        hall.clients
+            .iter_mut()
+            .for_each(|(_, rambler)| rambler.rest());
+        for _ in 0..40 {
+            assert_eq!(hall.step(), []);
+        }
+        assert_eq!(hall.differences(), [""; 0]);
+        let stats = hall.stats();
+        assert_eq!((stats.clients, stats.admitted, stats.lost), (16, 16, 0));
+        // One leaves, and the server says goodbye to the rest.
+        hall.clients[0].0.leave();
+        for _ in 0..4 {
+            hall.step();
+        }
+        assert_eq!((hall.stats().clients, hall.stats().left), (15, 1));
+        let stats = stop_listening(hall.server.world_mut()).unwrap();
+        assert_eq!((stats.clients, stats.closed), (0, 15));
+        assert!(stats.packets_lost * 20 > stats.packets_sent, "{stats:?}");
+    }
+}
+
+#[test]
+fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
+    let mut hall = Hall::new(0);
+    (1..=8).for_each(|player| hall.connect(player, losing(0.1)));
+    for round in 0..6 {
+        for _ in 0..20 {
+            assert_eq!(hall.step(), []);
+        }
+        for (client, _) in hall.clients.iter_mut().skip(round % 2).step_by(2) {
+            client.rebind().unwrap();
+        }
+    }
+    for _ in 0..20 {
+        assert_eq!(hall.step(), []);
+    }
+    let stats = hall.stats();
+    assert_eq!((stats.moved, stats.admitted, stats.lost), (24, 8, 0));
+    assert!(
+        hall.clients
+            .iter()
+            .all(|(_, rambler)| rambler.corrections() == 0)
+    );
+    // The first crashes and comes back before the server could have missed it.
+    drop(hall.clients.remove(0));
+    hall.connect(1, losing(0.1));
+    for (_, rambler) in &mut hall.clients {
+        rambler.rest();
+    }
+    for _ in 0..50 {
+        assert_eq!(hall.step(), []);
+    }
+    assert_eq!(hall.differences(), [""; 0]);
+    let sessions = hall.server.world().resource::<Sessions>();
+    assert_eq!((sessions.len(), hall.stats().admitted), (8, 9));
+}
+
+/// A request for a connection, as it is sent.
+fn request(token: ConnectToken) -> Vec<u8> {
+    let mut packet = Vec::new();
+    ClientHandshake::new(token).update(0, &mut packet);
+    packet
+}
+
+/// What strangers send: who has no token, a used one, one for another server or of another key, and bytes of any kind.
+fn strangers_packets(hall: &Hall) -> Vec<(&'static str, Vec<u8>)> {
+    let elsewhere: SocketAddr = "203.0.113.5:7000".parse().unwrap();
+    let mut forged = request(token(90, hall.address));
+    forged[500] ^= 1;
+    let mut old = request(token(91, hall.address));
+    old[22..30].copy_from_slice(&1_u64.to_le_bytes());
+    let mut numbered = vec![15, 1, 0, 0, 0, 0x15, 0xff];
+    numbered.resize(60, 0xaa);
+    let mut all = vec![
+        ("forged", forged),
+        ("expired", old),
+        ("for elsewhere", request(token(92, elsewhere))),
+        ("nothing", Vec::new()),
+        ("numbered", numbered),
+        ("long", vec![0; 4_000]),
+    ];
+    for kind in 0..16 {
+        let mut packet = vec![kind | 0x10, 7];
+        packet.resize(60 + usize::from(kind) * 80, kind);
+        all.push(("of some kind", packet));
+    }
+    all
+}
+
+#[test]
+fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
+    let mut hall = Hall::new(0);
+    (1..=4).for_each(|player| hall.connect(player, losing(0.0)));
+    for _ in 0..20 {
+        assert_eq!(hall.step(), []);
+    }
+    let answered = hall.stats();
+    let packets = strangers_packets(&hall);
+    let stranger = UdpSocket::bind(LOOPBACK).unwrap();
+    stranger.set_nonblocking(true).unwrap();
+    for _ in 0..20 {
+        for (_, packet) in &packets {
+            stranger.send_to(packet, hall.address).unwrap();
+        }
+        assert_eq!(hall.step(), []);
+    }
+    let mut buffer = [0; 2_000];
+    assert!(stranger.recv_from(&mut buffer).is_err(), "it was answered");
+    let stats = hall.stats();
+    assert_eq!(stats.answers_out, answered.answers_out);
+    assert_eq!((stats.clients, stats.moved, stats.lost), (4, 0, 0));
+    let heard = stats.strangers + stats.refused - answered.strangers - answered.refused;
+    assert!(heard >= 19 * packets.len() as u64, "{stats:?}");
+    // A token that is good, from many addresses at once: one of them is answered, with less.
+    let request = request(token(7, hall.address));
+    let thieves: Vec<UdpSocket> = (0..20)
+        .map(|_| UdpSocket::bind(LOOPBACK).unwrap())
+        .collect();
+    for _ in 0..3 {
+        for thief in &thieves {
+            thief.send_to(&request, hall.address).unwrap();
+        }
+        assert_eq!(hall.step(), []);
+    }
+    let told = thieves.iter().filter(|thief| {
+        thief.set_nonblocking(true).unwrap();
+        thief.recv_from(&mut buffer).is_ok()
+    });
+    assert_eq!(told.count(), 1);
+    let after = hall.stats();
+    let (asked, told) = (
+        after.stranger_bytes_in - stats.stranger_bytes_in,
+        after.answer_bytes_out - stats.answer_bytes_out,
+    );
+    assert!(told * 3 <= asked, "{told} bytes for {asked}");
+    for (_, rambler) in &mut hall.clients {
+        rambler.rest();
+    }
+    for _ in 0..30 {
+        assert_eq!(hall.step(), []);
+    }
+    assert_eq!(hall.differences(), [""; 0]);
+}
