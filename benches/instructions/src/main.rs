@@ -1,0 +1,203 @@
+//! The hot kernels of throng, one at a time, each the same piece of work every time: `.ci/instructions` runs them under callgrind,
+//! which counts instructions on one thread. Where times vary by a third from minute to minute, these vary by less than a
+//! hundredth, so that a kernel which got a twentieth worse is seen.
+//!
+//! `throng-instructions` lists the kernels, `throng-instructions KERNEL` sets one up and does its work once, inside [`counted`].
+//! Input is that of `throng bench` and `cargo bench`, smaller.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use throng::aoi::Sight;
+use throng::aoi::workload::{CAP, HotSpot, Walkers};
+use throng::crowd::{LOAD_WARM_UP_TICKS, add_load};
+use throng::matchmaking::workload::{Power, queued, tickets};
+use throng::matchmaking::{HeartbeatOutcome, Packing};
+use throng::nav::workload::{queries, town};
+use throng::nav::{Algorithm, NavMap, Search};
+use throng::net::workload::ConnectedCrowd;
+use throng::outbox::workload::fill;
+use throng::outbox::{Assembler, Batch, CountingSink};
+use throng::sync::workload::WalkingServer;
+use throng::sync::{SlotMasks, SyncSettings};
+use throng::testing::TestServer;
+
+/// A kernel that is set up, and gives a figure that shows that it did its work.
+type Work = Box<dyn FnMut() -> u64>;
+
+/// The kernels: a name, and how it is set up.
+const KERNELS: [(&str, fn() -> Work); 10] = [
+    ("nav_graph", || searches(Algorithm::JpsGraph)),
+    ("nav_planes", || searches(Algorithm::JpsBitPrune)),
+    ("aoi_directed", || walk(Sight::Directed)),
+    ("aoi_mutual", || walk(Sight::Mutual)),
+    ("aoi_hot_spot", hot_spot),
+    ("sync_masks", masks),
+    ("sync_tick", replicate),
+    ("outbox_packets", packets),
+    ("net_tick", datagrams),
+    ("matchmaking_heartbeat", heartbeat),
+];
+
+/// What is the whole of it.
+const TICK: (&str, fn() -> Work) = ("tick", tick);
+
+fn main() -> ExitCode {
+    let mut kernels = KERNELS.iter().chain([&TICK]);
+    let Some(name) = std::env::args().nth(1) else {
+        kernels.for_each(|(name, _)| say(name));
+        return ExitCode::SUCCESS;
+    };
+    let Some((_, set_up)) = kernels.find(|(kernel, _)| *kernel == name) else {
+        say(&format!(
+            "`{name}` is no kernel; without an argument they are listed"
+        ));
+        return ExitCode::FAILURE;
+    };
+    let done = counted(&mut set_up());
+    say(&format!("{name}: {done}"));
+    if done == 0 {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "it is for a person or a script that runs it"
+)]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+/// What callgrind counts, and it alone.
+#[inline(never)]
+fn counted(work: &mut Work) -> u64 {
+    black_box(work())
+}
+
+fn searches(algorithm: Algorithm) -> Work {
+    let map = town(512).expect("the recipe makes a map");
+    let queries = queries(&map, 64, 1);
+    let mut nav_map = NavMap::default();
+    nav_map.prepare(&map, algorithm);
+    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let mut all = move || {
+        let answers = queries.iter().map(|&query| {
+            black_box(search.find(&map, &nav_map, algorithm, query, &mut waypoints));
+            waypoints.len() as u64
+        });
+        answers.sum()
+    };
+    all();
+    Box::new(all)
+}
+
+fn walk(sight: Sight) -> Work {
+    let mut walkers = Walkers::new(2_000, 1_000.0, 0.25);
+    let mut views = walkers.views(sight, CAP);
+    let mut events = Vec::new();
+    let mut tick = move || {
+        walkers.walk();
+        walkers.locate(&mut views);
+        events.clear();
+        views.update(u32::MAX, &mut events);
+        views.link_count() as u64
+    };
+    (0..5).for_each(|_| _ = tick());
+    Box::new(move || (0..20).map(|_| tick()).sum())
+}
+
+fn hot_spot() -> Work {
+    let mut spot = HotSpot::new(1_000, 20);
+    let mut views = spot.views(Sight::Directed);
+    let mut events = Vec::new();
+    let mut tick = move || {
+        spot.walk();
+        spot.locate(&mut views);
+        events.clear();
+        views.update(1_024, &mut events);
+        views.link_count() as u64
+    };
+    (0..5).for_each(|_| _ = tick());
+    Box::new(move || (0..20).map(|_| tick()).sum())
+}
+
+fn masks() -> Work {
+    const OBJECTS: u32 = 10_000;
+    let mut masks = SlotMasks::new(1);
+    masks.grow(OBJECTS as usize);
+    Box::new(move || {
+        let mut seen = 0;
+        for round in 0..200 {
+            for object in (0..OBJECTS).step_by(100) {
+                masks.mark(object, black_box((object + round) % 64));
+            }
+            masks.drain(|_, mask| {
+                seen += mask
+                    .iter()
+                    .map(|word| u64::from(word.count_ones()))
+                    .sum::<u64>();
+                mask.fill(0);
+            });
+        }
+        seen
+    })
+}
+
+fn replicate() -> Work {
+    let mut server = WalkingServer::new(2_000, 200, 447.0, SyncSettings::default())
+        .expect("the scene holds them");
+    (0..20).for_each(|_| _ = server.step());
+    Box::new(move || {
+        (0..10).for_each(|_| _ = server.step());
+        server.stats().0.links
+    })
+}
+
+fn packets() -> Work {
+    let mut batch = Batch::default();
+    fill(&mut batch, 1, 2_000, 200, 97);
+    let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
+    Box::new(move || {
+        let lines = batch.parts.iter().flat_map(|part| part.lines());
+        let made = lines.map(|line| {
+            let told = assembler.line(batch.tick, line, &batch.shared, &mut sink);
+            told.messages
+        });
+        made.sum()
+    })
+}
+
+fn datagrams() -> Work {
+    let mut crowd = ConnectedCrowd::new(200, Some(10));
+    let mut tick = move || {
+        crowd.send();
+        crowd.answer();
+        crowd.receive()
+    };
+    (0..30).for_each(|_| _ = tick());
+    Box::new(move || (0..10).map(|_| tick()).sum())
+}
+
+fn heartbeat() -> Work {
+    const PARTIES: u32 = 2_000;
+    let tickets = tickets(PARTIES, Power::Skill);
+    let mut matcher = queued(Packing::Windows, PARTIES, &tickets).expect("the settings are valid");
+    Box::new(move || {
+        let mut beat = HeartbeatOutcome::default();
+        matcher.run(10, &mut beat);
+        beat.matches.len() as u64
+    })
+}
+
+fn tick() -> Work {
+    let mut server = TestServer::builder().build();
+    add_load(server.world_mut(), 500).expect("the load is within limits");
+    server.step(LOAD_WARM_UP_TICKS);
+    Box::new(move || {
+        server.step(20);
+        server.tick()
+    })
+}
