@@ -61,7 +61,7 @@ pub(in crate::cli) struct Film<W: Write> {
     map_px: UVec2,
     size: UVec2,
     scene: Option<Entity>,
-    ground: Ground,
+    ground: FilmGround,
     looks: Looks,
     palette: Vec<Color>,
     /// The picture that is drawn, and the last one that was written.
@@ -71,7 +71,7 @@ pub(in crate::cli) struct Film<W: Write> {
 
 /// The map of a scene, scaled to fit.
 #[derive(Default)]
-struct Ground {
+struct FilmGround {
     /// Of which scene it is, after how many edits.
     of: Option<(Entity, u64)>,
     /// The numbers of the colours of a whole picture without anybody.
@@ -121,7 +121,7 @@ impl<W: Write> Film<W> {
             map_px,
             size,
             scene,
-            ground: Ground::default(),
+            ground: FilmGround::default(),
             looks,
             palette,
             now: vec![CLEAR; pixels],
@@ -236,7 +236,7 @@ impl<W: Write> Film<W> {
     }
 }
 
-impl Ground {
+impl FilmGround {
     /// Draws the map anew if it is another one, or was edited.
     fn follow(&mut self, scene: Entity, map: &SceneMap, (room, size): (UVec2, UVec2), blank: u8) {
         if self.of == Some((scene, map.version())) {
@@ -370,6 +370,7 @@ fn append<W: Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::Scenes;
 
     #[test]
     fn a_picture_holds_no_more_than_what_differs() {
@@ -379,6 +380,40 @@ mod tests {
         (now[5 + 3], now[2 * 5 + 1]) = (2, 2);
         let (low, high) = (UVec2::new(1, 1), UVec2::new(4, 3));
         assert_eq!(differing(&last, &now, 5), (low, high));
+    }
+
+    /// A film of five seconds without a scene, stopped after two pictures.
+    fn stopped(to: impl Write) -> Result<(), Failure> {
+        let mut world = World::new();
+        world.init_resource::<Scenes>();
+        world.init_resource::<ObjectKinds>();
+        let (path, length) = (Path::new("a.png"), (100, 20.0));
+        let mut film = Film::begin(to, path, &world, "a".into(), length);
+        film.after_tick(&world, 2);
+        film.finish()
+    }
+
+    #[test]
+    fn a_film_that_is_stopped_has_all_the_pictures_that_it_said() {
+        let mut bytes = Vec::new();
+        assert!(stopped(&mut bytes).is_ok());
+        let decoder = png::Decoder::new(std::io::Cursor::new(&bytes));
+        let mut reader = decoder.read_info().unwrap();
+        assert_eq!(reader.info().animation_control.unwrap().num_frames, 51);
+        let mut picture = vec![0; reader.output_buffer_size().unwrap()];
+        for _ in 0..51 {
+            reader.next_frame(&mut picture).unwrap();
+        }
+        assert!(reader.next_frame(&mut picture).is_err());
+    }
+
+    #[test]
+    fn a_film_that_cannot_be_written_is_told_at_its_end() {
+        for room in [0, 100, 1_000] {
+            let told = stopped(&mut vec![0; room][..]).unwrap_err();
+            let told = format!("{told:?}");
+            assert!(told.contains("could not write a.png"), "{told}");
+        }
     }
 
     #[test]
