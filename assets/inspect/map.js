@@ -77,7 +77,10 @@ export class CrowdMap {
     this.came = 0;
     this.between = 100;
     this.byTeam = false;
-    this.heat = false;
+    /** What is counted by cells: "crowd" here; "links" and "nodes" by the server. */
+    this.heat = "";
+    /** @type {{side: number, columns: number, rows: number, counts: Uint32Array, most: number} | null} */
+    this.cells = null;
     this.cell = 50;
     /** @type {{name: string, class: number}[]} */
     this.kindNames = [];
@@ -90,6 +93,8 @@ export class CrowdMap {
     this.path = [];
     /** @type {number[]} */
     this.sees = [];
+    /** Two corners of a rectangle that is being drawn, in metres. @type {[[number, number], [number, number]] | null} */
+    this.box = null;
     this.calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.hasMap = false;
     this.setUp();
@@ -149,6 +154,7 @@ export class CrowdMap {
     this.count = 0;
     this.hasMap = false;
     this.isFitted = true;
+    this.cells = null;
   }
 
   /** @param {DataView} bytes a frame of the map */
@@ -202,7 +208,22 @@ export class CrowdMap {
     this.recolour();
     this.fill(0, before);
     this.fill(1, now);
-    if (this.heat) this.countCells();
+    if (this.heat === "crowd") this.countCells();
+  }
+
+  /** Shows other cells, or none. @param {string} heat */
+  setHeat(heat) {
+    this.heat = heat;
+    this.cells = null;
+    if (heat === "crowd") this.countCells();
+  }
+
+  /** @param {DataView} bytes a frame of heat */
+  setCells(bytes) {
+    if (this.heat !== ["", "links", "nodes"][bytes.getUint32(8, true)]) return;
+    const [columns, rows] = [bytes.getUint32(12, true), bytes.getUint32(16, true)];
+    const counts = new Uint32Array(bytes.buffer, 24, columns * rows);
+    this.cells = { side: bytes.getFloat32(20, true), columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 0) };
   }
 
   /** @param {number} nth @param {Float32Array | Uint8Array} values */
@@ -232,7 +253,7 @@ export class CrowdMap {
       const row = Math.min(rows - 1, Math.floor(this.now[nth * 2 + 1] * this.size[1] / this.cell));
       counts[row * columns + column] += 1;
     }
-    this.cells = { columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 1) };
+    this.cells = { side: this.cell, columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 0) };
   }
 
   /** How far the crowd is from its last frame to its newest. @param {number} time */
@@ -362,7 +383,15 @@ export class CrowdMap {
     pen.clearRect(0, 0, box.width, box.height);
     /** @param {[number, number]} at @returns {[number, number]} */
     const place = (at) => [(at[0] - this.centre[0]) * this.zoom + box.width / 2, (at[1] - this.centre[1]) * this.zoom + box.height / 2];
-    if (this.heat && this.cells) this.drawHeat(place);
+    if (this.cells) this.drawHeat(place);
+    if (this.box) {
+      const [[x0, y0], [x1, y1]] = [place(this.box[0]), place(this.box[1])];
+      pen.strokeStyle = this.accent || "";
+      pen.fillStyle = `${this.accent}33`;
+      pen.lineWidth = 1.5;
+      pen.fillRect(x0, y0, x1 - x0, y1 - y0);
+      pen.strokeRect(x0, y0, x1 - x0, y1 - y0);
+    }
     const at = this.at(this.picked);
     if (!at) return;
     const [x, y] = place(at);
@@ -412,9 +441,10 @@ export class CrowdMap {
 
   /** @param {(at: [number, number]) => [number, number]} place */
   drawHeat(place) {
-    const { columns, rows, counts, most } = /** @type {{columns: number, rows: number, counts: Uint32Array, most: number}} */ (this.cells);
+    if (!this.cells) return;
+    const { columns, rows, counts, most } = this.cells;
     const pen = this.pen;
-    const side = this.cell * this.zoom;
+    const side = this.cells.side * this.zoom;
     pen.font = "600 11px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -422,7 +452,7 @@ export class CrowdMap {
       for (let column = 0; column < columns; column += 1) {
         const count = counts[row * columns + column];
         if (!count) continue;
-        const [x, y] = place([column * this.cell, row * this.cell]);
+        const [x, y] = place([column * this.cells.side, row * this.cells.side]);
         pen.globalAlpha = 0.08 + 0.6 * Math.sqrt(count / most);
         pen.fillStyle = this.colours?.[5] || "";
         pen.fillRect(x, y, side - 1, side - 1);
@@ -430,9 +460,10 @@ export class CrowdMap {
           pen.globalAlpha = 1;
           pen.lineWidth = 3;
           pen.strokeStyle = this.panel || "";
-          pen.strokeText(String(count), x + side / 2, y + side / 2);
+          const text = count < 10_000 ? String(count) : `${Math.round(count / 1000)}k`;
+          pen.strokeText(text, x + side / 2, y + side / 2);
           pen.fillStyle = this.ink || "";
-          pen.fillText(String(count), x + side / 2, y + side / 2);
+          pen.fillText(text, x + side / 2, y + side / 2);
         }
       }
     }

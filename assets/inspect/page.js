@@ -3,7 +3,7 @@
 import { CrowdMap } from "./map.js";
 import { TickChart } from "./ticks.js";
 
-/** @typedef {{id: number, name: string, size_m: [number, number], cell_m: number, objects: number}} Scene */
+/** @typedef {{id: number, name: string, size_m: [number, number], cell_m: number, tile_m: number | null, objects: number}} Scene */
 
 /** @param {string} id @returns {any} */
 const $ = (id) => document.getElementById(id);
@@ -25,6 +25,9 @@ let socket = null;
 let pause = 500;
 /** Frames of dots that came; with the count on the page, what a test looks at. */
 let frames = 0;
+/** What the next drag or click on the map is for: "block", "free", "place", or to move and to pick. */
+let tool = "";
+let silence = 0;
 
 /** @param {string} tag @param {Record<string, any>} [with_] @param {...(Node | string)} children */
 function make(tag, with_ = {}, ...children) {
@@ -65,7 +68,76 @@ function connect() {
 function look() {
   if (socket?.readyState !== WebSocket.OPEN) return;
   const scene = map.scene < 0 ? null : map.scene;
-  socket.send(JSON.stringify({ scene, picked: map.picked, other: map.other }));
+  const heat = ["links", "nodes"].includes(map.heat) ? map.heat : null;
+  socket.send(JSON.stringify({ scene, picked: map.picked, other: map.other, waits: $("waits").open, heat }));
+}
+
+/** Asks for a cue. @param {string} text */
+function ask(text) {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ cue: text }));
+}
+
+/** The scene that is shown. */
+function here() {
+  return scenes.find(({ id }) => id === map.scene);
+}
+
+/** @param {string} chosen */
+function aim(chosen) {
+  tool = chosen === tool ? "" : chosen;
+  map.box = null;
+  press("block", tool === "block");
+  press("free", tool === "free");
+  $("over").classList.toggle("aims", tool !== "");
+  if (tool === "place") tell("Click where.", false);
+  else if (tool) tell("Drag a rectangle on the map. Esc lets go.", false);
+  else $("said").hidden = true;
+}
+
+/** @param {string} words @param {boolean} bad */
+function tell(words, bad) {
+  $("said").textContent = words;
+  $("said").className = bad ? "bad" : "";
+  $("said").hidden = false;
+  clearTimeout(silence);
+  silence = setTimeout(() => { $("said").hidden = true; }, 9000);
+}
+
+/** Runs what is written, or waits for the click that says where. @param {[number, number] | null} at */
+function runCue(at) {
+  const text = $("cue-text").value.trim();
+  if (text.includes("{at}") && !at) {
+    tool = "";
+    aim("place");
+  } else if (text) {
+    const where = at ? at.map((metres) => metres.toFixed(1)).join(", ") : "";
+    ask(text.replaceAll("{at}", where).replaceAll("{scene}", JSON.stringify(here()?.name || "")));
+    aim("");
+  }
+}
+
+/** Edits the tiles of the rectangle that was drawn. */
+function editTiles() {
+  const scene = here();
+  const box = map.box;
+  const verb = tool === "block" ? "Block" : "Free";
+  map.box = null;
+  if (!scene?.tile_m || !box) return;
+  const tile = scene.tile_m;
+  const [left, top, right, bottom] = [0, 1, 2, 3].map((side) => {
+    const axis = side % 2;
+    const most = Math.round(scene.size_m[axis] / tile);
+    const ends = [box[0][axis], box[1][axis]].map((metres) => Math.min(most, Math.max(0, metres / tile)));
+    return side < 2 ? Math.floor(Math.min(...ends)) : Math.ceil(Math.max(...ends));
+  });
+  if (right > left && bottom > top) ask(`${verb}(scene: ${JSON.stringify(scene.name)}, rect_tiles: (${left}, ${top}, ${right - left}, ${bottom - top}))`);
+}
+
+/** @param {{name: string, text: string}[] | null} proposals */
+function showCues(proposals) {
+  $("cue").hidden = proposals === null;
+  const first = make("option", { value: "" }, "Cues…");
+  $("proposals").replaceChildren(first, ...(proposals || []).map(({ name, text }) => make("option", { value: text }, name)));
 }
 
 /** @param {DataView} bytes */
@@ -80,6 +152,10 @@ function see(bytes) {
     document.body.dataset.dots = String(map.count);
     document.body.dataset.frames = String(frames);
   } else if (type === 2) map.setMap(bytes);
+  else if (type === 3) {
+    map.setCells(bytes);
+    legend();
+  }
 }
 
 /** @param {number} scene */
@@ -102,6 +178,7 @@ function hear(told) {
     slow = told.slow;
     showScenes(told.scenes);
     showSlow(slow.length);
+    showCues(told.cues);
     $("cost").dataset.version = told.version;
   } else if (told.type === "state") {
     ticks.add(told.ticks);
@@ -117,7 +194,21 @@ function hear(told) {
     map.path = told.path || [];
     map.sees = (told.sees || []).map((/** @type {number[]} */ [id]) => id);
     showPicked();
+  } else if (told.type === "waits") showWaits(told.parties);
+  else if (told.type === "cue") {
+    const text = told.text.length > 90 ? `${told.text.slice(0, 90)}…` : told.text;
+    tell(told.fault === null ? `Tick ${whole.format(told.tick)}: ${text}` : `${text}: ${told.fault}`, told.fault !== null);
   }
+}
+
+/** @param {any[]} parties */
+function showWaits(parties) {
+  const rows = parties.map(({ party, mode, size, waited_s, why }) => make("li", {},
+    make("span", { className: "ms" }, `${whole.format(waited_s)} s`),
+    make("span", {}, `party ${party}, ${size === 1 ? "alone" : `${size} players`}, ${mode}`),
+    make("span", { className: "no" }),
+    make("span", { className: "did" }, why === null ? "…" : why)));
+  $("waiting").replaceChildren(...(rows.length ? rows : [make("li", { className: "none" }, "Nobody waits.")]));
 }
 
 /** @param {Scene[]} now */
@@ -129,8 +220,8 @@ function showScenes(now) {
     if (now.some(({ id }) => String(id) === chosen)) $("scene").value = chosen;
   }
   scenes = now;
-  const here = scenes.find(({ id }) => id === map.scene);
-  if (here) map.cell = here.cell_m || 50;
+  const shown = here();
+  if (shown) map.cell = shown.cell_m || 50;
   else if (map.scene >= 0 && scenes.length) {
     pick(null);
     enter(scenes[0].id);
@@ -220,7 +311,11 @@ function legend() {
     const name = map.byTeam ? (key === 0 ? "no team" : `team ${key - 1}`) : map.kindNames[key]?.name || `kind ${key}`;
     return make("li", {}, dot, `${name} ${whole.format(count)}`);
   });
-  if (map.heat && map.cells) rows.push(make("li", {}, make("span", { className: "ramp" }), `1 to ${whole.format(map.cells.most)} a cell`));
+  if (map.cells) {
+    const what = { crowd: "objects", links: "view links", nodes: "nodes searched in the last seconds" }[map.heat];
+    const text = map.cells.most ? `1 to ${whole.format(map.cells.most)} ${what} a cell` : `no ${what}`;
+    rows.push(make("li", {}, make("span", { className: "ramp" }), text));
+  }
   $("legend").replaceChildren(...rows);
   $("legend").hidden = rows.length === 0;
 }
@@ -270,6 +365,10 @@ function showPicked() {
       make("p", {}, make("b", {}, `${sees[0] ? "Sees" : "Does not see"} ${named(other)}`), `: ${sees[1]}.${apart}`),
       make("p", {}, make("b", {}, `${seen[0] ? "Is" : "Is not"} seen by it`), `: ${seen[1]}.`)));
   }
+  if (info.waits) {
+    const { mode, waited_s, why } = info.waits;
+    parts.push(make("div", { className: "why" }, make("p", {}, make("b", {}, `Waits ${whole.format(waited_s)} s for ${mode}`), `: ${why === null ? "…" : why}.`)));
+  }
   const classes = ["players", "NPCs", "things"];
   const lists = (info.lists || []).map((/** @type {number[]} */ [found, cap], /** @type {number} */ nth) => `${found} of ${cap} ${classes[nth]}`).join(", ");
   /** @param {string} title @param {string} note @param {number[]} ids */
@@ -311,9 +410,17 @@ function press(id, on) {
 const deeds = {
   fit: () => { map.follows = false; map.fit(); },
   teams: () => { map.byTeam = !map.byTeam; press("teams", map.byTeam); map.recolour(); legend(); },
-  heat: () => { map.heat = !map.heat; press("heat", map.heat); map.countCells(); legend(); },
+  heat: () => {
+    const chosen = $("heat").value;
+    $("heat").className = chosen ? "on" : "";
+    map.setHeat(chosen);
+    legend();
+    look();
+  },
   follow: () => { map.follows = !map.follows && map.picked !== null; if (map.follows) map.isFitted = false; showPicked(); },
-  drop: () => pick(null),
+  drop: () => (tool ? aim("") : pick(null)),
+  block: () => { if (!$("cue").hidden) aim("block"); },
+  free: () => { if (!$("cue").hidden) aim("free"); },
   zoom: (/** @type {number} */ by) => { const box = $("over").getBoundingClientRect(); map.zoomBy(by, box.width / 2, box.height / 2); },
 };
 
@@ -326,6 +433,10 @@ function listen() {
     over.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, [event.offsetX, event.offsetY]);
     walked = fingers.size > 1 ? 99 : 0;
+    if (tool === "block" || tool === "free") {
+      const at = map.toMetres(event.offsetX, event.offsetY);
+      map.box = fingers.size > 1 ? null : [at, at];
+    }
     over.classList.add("moving");
   });
   over.addEventListener("pointermove", (event) => {
@@ -339,13 +450,26 @@ function listen() {
       map.zoomBy(is / Math.max(1, was), (to[0] + other[0]) / 2, (to[1] + other[1]) / 2);
       return;
     }
+    if (map.box) {
+      map.box = [map.box[0], map.toMetres(...to)];
+      return;
+    }
     walked += Math.abs(to[0] - from[0]) + Math.abs(to[1] - from[1]);
     if (walked > 4) map.move(to[0] - from[0], to[1] - from[1]);
   });
   const up = (/** @type {PointerEvent} */ event) => {
     fingers.delete(event.pointerId);
     over.classList.toggle("moving", fingers.size > 0);
+    if (map.box) {
+      if (event.type === "pointerup") editTiles();
+      map.box = null;
+      return;
+    }
     if (event.type !== "pointerup" || walked > 4 || fingers.size) return;
+    if (tool === "place") {
+      runCue(map.toMetres(event.offsetX, event.offsetY));
+      return;
+    }
     const found = map.nearest(event.offsetX, event.offsetY);
     if (event.shiftKey && map.picked !== null) pick(map.picked, found === map.picked ? null : found);
     else pick(found);
@@ -361,18 +485,29 @@ function listen() {
   $("zoom-in").onclick = () => deeds.zoom(1.5);
   $("zoom-out").onclick = () => deeds.zoom(1 / 1.5);
   $("teams").onclick = deeds.teams;
-  $("heat").onclick = deeds.heat;
+  $("heat").onchange = deeds.heat;
+  $("waits").ontoggle = look;
+  $("block").onclick = deeds.block;
+  $("free").onclick = deeds.free;
+  $("proposals").onchange = () => {
+    $("cue-text").value = $("proposals").value;
+    if ($("proposals").value.includes("{at}")) runCue(null);
+  };
+  $("cue").onsubmit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    runCue(null);
+  };
   $("follow").onclick = deeds.follow;
   $("drop").onclick = deeds.drop;
   $("help-open").onclick = () => $("help").showModal();
   /** @type {Record<string, () => void>} */
   const keys = {
-    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: deeds.heat, Escape: deeds.drop, "?": () => $("help").showModal(),
+    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free,
     "+": () => deeds.zoom(1.5), "=": () => deeds.zoom(1.5), "-": () => deeds.zoom(1 / 1.5), "]": () => step(1), "[": () => step(-1),
   };
   const arrows = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
   addEventListener("keydown", (event) => {
-    if (event.target instanceof HTMLSelectElement || event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+    if (event.target instanceof HTMLSelectElement || event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
     const arrow = arrows[/** @type {keyof typeof arrows} */ (event.key)];
     if (arrow && document.activeElement === over) {
       map.move(arrow[0], arrow[1]);

@@ -53,6 +53,7 @@ mod memory_table;
 mod mishaps;
 mod outputs;
 mod page;
+mod page_cues;
 mod path;
 mod picture;
 mod report;

@@ -7,6 +7,7 @@ use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use serde_json::json;
 
+use super::page_cues;
 use super::run::seconds;
 use super::set::Set;
 use super::store::RunStore;
@@ -54,6 +55,12 @@ pub(super) struct Serve {
     /// The token of the page, of 8 to 128 letters and digits; made anew and printed without it where one is needed
     #[arg(long, value_name = "TOKEN", requires = "inspect")]
     inspect_token: Option<String>,
+    /// Let pages run cues: edit tiles, spawn crowds, all that a script does
+    ///
+    /// Whoever reaches the page may, with its token where it has one. The run is
+    /// then not the one of its scenario and seed any more.
+    #[arg(long, requires = "inspect")]
+    inspect_cues: bool,
     /// Where metrics for Prometheus are, /healthz and /readyz; off without it
     ///
     /// They ask for no token: whoever reaches this address reads them.
@@ -123,7 +130,7 @@ impl Serve {
             self.public.clone()
         };
         let key = self.key.read(&public)?;
-        let looked_at = self.looked_at(quiet)?;
+        let looked_at = self.looked_at(&loaded, quiet)?;
         let (mut options, mut files) = (self.options(&loaded), Vec::new());
         options.configure.push(Box::new(|app| {
             app.add_plugins(InspectPlugin);
@@ -165,13 +172,19 @@ impl Serve {
         let served = serve(&mut playing, &mut visitors, truth.as_ref());
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
+        let cues = playing.cues_from_outside();
         playing.close();
         served.map_err(|error| Failure::new(error.to_string()))?;
         if self.json {
-            print(&as_json(&stats, ticks, tick_ms).to_string())?;
+            print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
         } else if !quiet {
             let lines = lines(&stats, ticks, tick_ms);
             lines.iter().try_for_each(|line| print(line))?;
+            if cues > 0 {
+                print(&format!(
+                    "cues        {cues} from pages: another run of this scenario is not the same"
+                ))?;
+            }
         }
         if is_unsaved.load(Ordering::Relaxed) {
             return Err(Failure::new("--store: not all players could be saved"));
@@ -181,7 +194,7 @@ impl Serve {
     }
 
     /// Where it is to be looked at, with a token where more than this machine could.
-    fn looked_at(&self, quiet: bool) -> Result<InspectSettings, Failure> {
+    fn looked_at(&self, loaded: &Loaded, quiet: bool) -> Result<InspectSettings, Failure> {
         let mut token = self.inspect_token.clone();
         let is_open = self.inspect.is_some_and(|page| !page.ip().is_loopback());
         if is_open && token.is_none() {
@@ -198,6 +211,7 @@ impl Serve {
             metrics: self.metrics,
             page: self.inspect,
             token,
+            cues: self.inspect_cues.then(|| page_cues::proposals(loaded)),
         })
     }
 
@@ -227,6 +241,8 @@ fn serve(
     while !is_interrupted() && playing.step()? {
         let world = playing.server().world_mut();
         visitors.welcome(world);
+        page_cues::relay(playing);
+        let world = playing.server().world_mut();
         if truth.is_some_and(|truth| truth.answer(world)) && !rests {
             rests = true;
             playing.stop_script();
@@ -352,7 +368,12 @@ fn lines(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<Strin
     ]
 }
 
-fn as_json(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> serde_json::Value {
+fn as_json(
+    stats: &UdpStats,
+    ticks: u64,
+    [mean_ms, p99_ms]: [f64; 2],
+    cues: u64,
+) -> serde_json::Value {
     json!({
         "admitted": stats.admitted,
         "left": stats.left,
@@ -375,6 +396,7 @@ fn as_json(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> serde_j
         "packets_lost": stats.packets_lost,
         "packets_sent": stats.packets_sent,
         "ticks": ticks,
+        "cues_from_pages": cues,
         "tick_ms": { "mean": mean_ms, "p99": p99_ms },
     })
 }

@@ -10,8 +10,10 @@
 //! | `exposition` | families of metrics, and Prometheus' text of them |
 //! | `ticks` | how long ticks took: by size, for a minute, and why the slow ones did |
 //! | `traffic` | what thread and tick tell each other, and what is counted of it |
+//! | `heat` | values by cells, and their bytes |
 //! | `frames` | the crowd and the map as bytes, for a page |
 //! | `why` | why a viewer sees another object, or does not |
+//! | `waiting` | why a party waits for a match |
 //! | `routes` | who may ask for what |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `plugin/` | the tick's end: what is gathered, and when |
@@ -26,8 +28,12 @@
 //!
 //! The page is plain HTML, CSS and JavaScript under `assets/inspect`, in the binary as it is written: types are said in JSDoc, nothing
 //! is built, no framework is used, and nothing is fetched from elsewhere. It is told the crowd of its scene ten times a second,
-//! as bytes; figures twice, and what there is to say of the object that it looks at five times, as JSON. A page that does not
-//! read what it is told is closed.
+//! as bytes; figures twice, and what there is to say of the object that it looks at five times, as JSON. Whose reasons to wait for a
+//! match it shows, and which heat of cells, it says: what nobody asks for is not computed. A page that does not read what it is
+//! told is closed.
+//!
+//! A page only looks, unless [`InspectSettings::cues`] says otherwise: then it may ask for something to be done. What it asks for is a
+//! text, kept in a bounded queue until whoever opened the server takes it between two ticks, and checks it.
 //!
 //! A page and its figures are for operators. A page that listens beyond this machine asks for a token; what listens on
 //! it asks that the browser's page came from there, so that no page from elsewhere can look over its shoulder. Metrics ask for no
@@ -35,22 +41,25 @@
 
 mod exposition;
 mod frames;
+mod heat;
 mod plugin;
 mod routes;
 mod server;
 mod ticks;
 mod traffic;
+mod waiting;
 mod why;
 
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
-    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
-    MEMORY_EVERY_S, open_inspector,
+    CueProposal, GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings,
+    Inspector, MEMORY_EVERY_S, PAGE_CUES_MAX, open_inspector,
 };
 pub use ticks::{
     SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,
     TimedTick,
 };
 pub use traffic::{CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX};
+pub use waiting::wait_sentence;
 pub use why::{PairRules, SightReason, sight_reason};

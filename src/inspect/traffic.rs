@@ -33,6 +33,28 @@ pub(super) struct PageLook {
     pub picked: Option<u32>,
     /// The number of another, of which is asked why the first sees it or not.
     pub other: Option<u32>,
+    /// Whether it shows the parties that wait longest for a match.
+    pub waits: bool,
+    /// The heat of cells that it shows, beside that of the dots, which it counts by itself.
+    pub heat: Option<HeatOf>,
+}
+
+/// What a page asks to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageCue {
+    /// As a script has it.
+    pub cue: String,
+}
+
+/// What is counted by cells of a scene.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum HeatOf {
+    /// How many the viewers of a cell see in all.
+    Links = 1,
+    /// Nodes that were searched for paths that begin there, those of the last seconds.
+    Nodes = 2,
 }
 
 /// What the thread asks of the tick.
@@ -44,6 +66,8 @@ pub(super) enum InspectWish {
     Opened(u64),
     /// What it wants to be shown.
     Look(u64, PageLook),
+    /// What a page wants to be done.
+    Cue(String),
     /// It is open no more.
     Closed(u64),
 }

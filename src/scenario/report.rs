@@ -75,11 +75,19 @@ pub struct Report {
     pub expectations: Vec<Judged>,
     /// How often cues ran.
     pub script_cues_run: u64,
+    /// How often cues from outside ran. If any did, another run of the scenario and seed is not the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub script_cues_from_outside: u64,
     pub script_fault_count: u64,
     /// Cues that could not do what they say: where they stand, and why, the first time.
     pub script_faults: Vec<String>,
     /// Cues that never ran, or were about nobody whenever they did, where they stand. Of a run that ended early only the latter.
     pub script_idle_cues: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Times of whole ticks at the start of a run.

@@ -17,6 +17,7 @@ use super::faults::ScriptFault;
 use super::leaks;
 use super::load::Loaded;
 use super::memory::{MemoryBefore, memory};
+use super::outside::{self, CueOutcome};
 use super::record::{CueText, Recorder};
 use super::report::{self, ObjectFigures, Report, StartUp};
 use super::schema::{Expectation, Scenario};
@@ -111,6 +112,8 @@ pub struct ScenarioRun {
     clock: Stopwatch,
     peak_objects: u64,
     client_ticks: u64,
+    /// Cues from outside that ran before the script ended.
+    ended_cues: u64,
     seed: u64,
     at_end: Vec<Box<dyn FnOnce(&mut World)>>,
 }
@@ -193,6 +196,7 @@ impl ScenarioRun {
             clock: Stopwatch::start(),
             peak_objects: 0,
             client_ticks: 0,
+            ended_cues: 0,
             seed,
             at_end: options.at_end,
             server,
@@ -283,6 +287,29 @@ impl ScenarioRun {
         Ok(true)
     }
 
+    /// Takes a cue from outside: an action as a script has it, as `Block(rect_tiles: (4, 5, 6, 7))`. It runs in the next tick,
+    /// behind the script's own cues. After that the run is not the one of its scenario and seed any more, and its report says
+    /// so. O(scenario).
+    ///
+    /// # Errors
+    /// What is wrong with it, in words; nothing happens then. Its tags, scenes and modes are the scenario's.
+    pub fn cue(&mut self, text: &str) -> Result<(), String> {
+        outside::take(self.server.world_mut(), &self.loaded.scenario, text)
+    }
+
+    /// How many cues from outside ran.
+    #[must_use]
+    pub fn cues_from_outside(&self) -> u64 {
+        let script = self.server.world().get_resource::<ScenarioScript>();
+        script.map_or(self.ended_cues, |script| script.outside.ran)
+    }
+
+    /// What came of cues from outside since the last time: of the last [`OUTSIDE_CUES_MAX`](super::OUTSIDE_CUES_MAX).
+    pub fn take_cue_outcomes(&mut self) -> Vec<CueOutcome> {
+        let script = self.server.world_mut().get_resource_mut::<ScenarioScript>();
+        script.map_or_else(Vec::new, |mut script| script.outside.take_outcomes())
+    }
+
     /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
     ///
     /// # Errors
@@ -370,6 +397,7 @@ impl ScenarioRun {
         let ticks = self.tick();
         let process = self.memory.and_then(|read| read());
         let memory = memory(self.server.world(), &self.memory_before, process);
+        let from_outside = self.cues_from_outside();
         let scenario = &self.loaded.scenario;
         let hz = scenario.tick_hz;
         let mirror_seconds = self.client_ticks as f64 / hz;
@@ -427,6 +455,7 @@ impl ScenarioRun {
             record: None,
             expectations: Vec::new(),
             script_cues_run: cues_run,
+            script_cues_from_outside: from_outside,
             script_fault_count: fault_count,
             script_faults,
             script_idle_cues,
@@ -507,6 +536,7 @@ impl ScenarioRun {
 
     /// The script runs no further, and what is watched ends: what is there stays, and goes on.
     pub fn stop_script(&mut self) {
+        self.ended_cues = self.cues_from_outside();
         let world = self.server.world_mut();
         world.remove_resource::<ScenarioScript>();
         world.resource_mut::<Watch>().end();

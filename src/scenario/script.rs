@@ -9,6 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use super::behaviours::Behaviours;
 use super::choose;
 use super::faults::{ScriptFault, ScriptFaults, foresee, hindsight};
+use super::outside::OutsideCues;
 use super::schema::{Action, Area, BehaviourSpec, Class, CueSpec, Scenario, Scope};
 use super::stage::{self, Stage};
 use super::timed_cue::{Ticks, TimedCue};
@@ -28,6 +29,7 @@ pub struct ScenarioScript {
     deeds: Vec<CueDeeds>,
     /// What could not be done, and why; the run goes on.
     faults: ScriptFaults,
+    pub(super) outside: OutsideCues,
 }
 
 /// How often a cue ran, and about how many objects in all.
@@ -85,21 +87,33 @@ pub(super) fn run_script(world: &mut World) {
             let Some(action) = script.cues[nth].due(world, tick) else {
                 continue;
             };
-            let chosen = action.who().map(|who| choose::chosen(world, who));
+            let (about, fault) = run_action(world, &action);
             let deeds = &mut script.deeds[nth];
             deeds.ran += 1;
-            if let Some(chosen) = &chosen {
-                *deeds.about.get_or_insert(0) += chosen.len() as u64;
+            if let Some(about) = about {
+                *deeds.about.get_or_insert(0) += about;
             }
-            let about = chosen.unwrap_or_default();
-            let foresight = foresee(world, &action, &about);
-            let done = perform(world, &action, &about);
             script.faults.cues_run += 1;
-            if let Some(what) = done.err().or_else(|| hindsight(world, &action, &foresight)) {
+            if let Some(what) = fault {
                 script.faults.add(Some(nth), tick, what);
             }
         }
+        while let Some((text, action)) = script.outside.next() {
+            let (_, fault) = run_action(world, &action);
+            script.outside.note(text, tick, fault);
+        }
     });
+}
+
+/// Does what an action says: about how many objects, if it is about any, and what it could not do.
+fn run_action(world: &mut World, action: &Action) -> (Option<u64>, Option<String>) {
+    let chosen = action.who().map(|who| choose::chosen(world, who));
+    let count = chosen.as_ref().map(|chosen| chosen.len() as u64);
+    let about = chosen.unwrap_or_default();
+    let foresight = foresee(world, action, &about);
+    let done = perform(world, action, &about);
+    let fault = done.err().or_else(|| hindsight(world, action, &foresight));
+    (count, fault)
 }
 
 fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), String> {

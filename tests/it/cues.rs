@@ -8,7 +8,10 @@ use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::crowd::{attribute, members, set_attribute_of};
 use throng::prelude::*;
-use throng::scenario::{BehaviourAppExt, BehaviourSite, CueParameters, Problem, ScenarioRun};
+use throng::scenario::{
+    BehaviourAppExt, BehaviourSite, CueParameters, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX,
+    Problem, ScenarioRun,
+};
 use throng::world::{SceneObjects, Scenes};
 
 use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
@@ -481,4 +484,69 @@ fn a_script_of_everything_is_the_same_on_any_number_of_threads() {
         let one = hashes(scenario_of(text), play(1));
         assert_eq!(one, hashes(scenario_of(text), play(4)));
     }
+}
+
+#[test]
+fn a_cue_from_outside_is_checked_and_runs_in_the_next_tick() {
+    let play = Play {
+        ticks: 60,
+        threads: 1,
+        ..Play::default()
+    };
+    let mut run = start(scenario_of(&field("")), play);
+    let mut plain = start(scenario_of(&field("")), play);
+    run.step().unwrap();
+    plain.step().unwrap();
+    let long = format!("Despawn(tag: \"{}\")", "x".repeat(OUTSIDE_CUE_BYTES_MAX));
+    for (wrong, part) in [
+        ("", "expected"),
+        ("((((((((((((((((", "expected"),
+        ("Blok(rect_tiles: (1, 2, 3, 4))", "`Block`"),
+        ("Block(rect: (1, 2, 3, 4))", "`rect_tiles`"),
+        ("Block(rect_tiles: (1, 2, 3, 0))", "at least one tile"),
+        ("Despawn(tag: \"peeple\")", "people"),
+        ("OpenScene(name: \"x\")", "another action"),
+        (&long, "bytes"),
+    ] {
+        let told = run.cue(wrong).unwrap_err();
+        assert!(told.contains(part), "{wrong}: {told}");
+    }
+    run.step().unwrap();
+    plain.step().unwrap();
+    let [hash, plain_hash] = [&mut run, &mut plain].map(|run| run.server().state_hash());
+    assert_eq!(hash, plain_hash, "what is refused leaves no trace");
+    let cues = [
+        "Despawn(tag: \"people\", count: 7)",
+        "Block(rect_tiles: (150, 150, 4, 5))",
+        "Despawn(tag: \"people\", count: 99)",
+    ];
+    cues.iter().for_each(|cue| run.cue(cue).unwrap());
+    assert_eq!(run.take_cue_outcomes(), [], "nothing before the tick");
+    run.step().unwrap();
+    let outcomes = run.take_cue_outcomes();
+    let told: Vec<_> = outcomes.iter().map(|told| told.text.as_str()).collect();
+    assert_eq!(told, cues);
+    let faults: Vec<bool> = outcomes.iter().map(|told| told.fault.is_some()).collect();
+    assert_eq!((faults, outcomes[0].tick), (vec![false, false, true], 3));
+    assert_eq!(positions(&mut run, "people").len(), 0);
+    let world = run.server().world();
+    let scene = world.resource::<Scenes>().iter().next().unwrap().1;
+    let tiles = world.get::<SceneMap>(scene).unwrap().tiles();
+    assert!(tiles.is_blocked(153, 154) && !tiles.is_blocked(154, 154));
+    // So many at a time and no more, and nobody has to read what came of them.
+    for _ in 0..2 {
+        for _ in 0..OUTSIDE_CUES_MAX {
+            run.cue("Free(rect_tiles: (150, 150, 4, 5))").unwrap();
+        }
+        let told = run.cue("Free(rect_tiles: (150, 150, 4, 5))").unwrap_err();
+        assert!(told.contains("wait for the next tick"), "{told}");
+        run.step().unwrap();
+    }
+    assert_eq!(run.take_cue_outcomes().len(), OUTSIDE_CUES_MAX);
+    let ran = (3 + 2 * OUTSIDE_CUES_MAX) as u64;
+    assert_eq!(run.cues_from_outside(), ran);
+    assert_eq!(run.finish().unwrap().script_cues_from_outside, ran);
+    let report = plain.finish().unwrap();
+    let report = serde_json::to_value(&report).unwrap();
+    assert_eq!(report.get("script_cues_from_outside"), None);
 }

@@ -30,7 +30,7 @@ use crate::rig::root;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server that is looked at, and where.
-fn inspected() -> (Server, SocketAddr) {
+pub(crate) fn inspected() -> (Server, SocketAddr) {
     inspected_with(30, None)
 }
 
@@ -43,10 +43,13 @@ fn inspected_with(objects: u32, token: Option<&str>) -> (Server, SocketAddr) {
         .build();
     let world = server.world_mut();
     let spec = SceneSpec {
-        max_objects: objects + 1,
+        // With room for those who come.
+        max_objects: objects + 2_000,
         ..SceneSpec::default()
     };
-    let scene = open_scene(world, spec, ()).unwrap();
+    // A wall along the right edge, with a gap at its upper end.
+    let tiles = TileMap::from_fn(200, 200, |x, y| x == 196 && y > 10).unwrap();
+    let scene = open_scene(world, spec, SceneMap::new(tiles.into(), 0.5)).unwrap();
     for nth in 0..objects {
         let at = Position(glam::vec2(
             10.0 + (nth % 80) as f32,
@@ -59,6 +62,7 @@ fn inspected_with(objects: u32, token: Option<&str>) -> (Server, SocketAddr) {
         metrics: Some(any),
         page: Some(any),
         token: token.map(str::to_owned),
+        cues: None,
     };
     let address = open_inspector(world, settings).unwrap();
     let page = address.page.unwrap();
@@ -67,7 +71,7 @@ fn inspected_with(objects: u32, token: Option<&str>) -> (Server, SocketAddr) {
 }
 
 /// Waits for what other threads do, while ticks go on, as long as a machine with other work may take; what is counted then.
-fn wait_for(server: &mut Server, what: impl Fn(&InspectStats) -> bool) -> InspectStats {
+pub(crate) fn wait_for(server: &mut Server, what: impl Fn(&InspectStats) -> bool) -> InspectStats {
     let started = Instant::now();
     loop {
         let stats = server.world().resource::<Inspector>().stats();
@@ -333,7 +337,7 @@ fn who_fills_one_address_shuts_nobody_out_of_the_other() {
     let settings = InspectSettings {
         metrics: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
         page: Some(SocketAddr::from(([127, 0, 0, 2], 0))),
-        token: None,
+        ..InspectSettings::default()
     };
     let addresses = open_inspector(server.world_mut(), settings).unwrap();
     let (metrics, page) = (addresses.metrics.unwrap(), addresses.page.unwrap());
@@ -372,11 +376,15 @@ fn only_with_a_token_is_a_page_open_to_others() {
 }
 
 /// A page, as far as the server knows it.
-struct Page(WebSocket<TcpStream>);
+pub(crate) struct Page(WebSocket<TcpStream>);
 
 impl Page {
     /// Asks to be shown what happens; the status of the answer if that is no.
-    fn open(address: SocketAddr, query: &str, origin: Option<&str>) -> Result<Self, u16> {
+    pub(crate) fn open(
+        address: SocketAddr,
+        query: &str,
+        origin: Option<&str>,
+    ) -> Result<Self, u16> {
         let stream = TcpStream::connect(address).unwrap();
         let url = format!("ws://{address}/live{query}");
         let mut request = url.into_client_request().unwrap();
@@ -395,14 +403,34 @@ impl Page {
         }
     }
 
-    fn say(&mut self, text: &str) {
+    pub(crate) fn say(&mut self, text: &str) {
         self.0.send(Message::text(text.to_owned())).unwrap();
     }
 
     /// The first message that is wanted, while ticks go on.
-    fn hear<T>(&mut self, server: &mut Server, mut wanted: impl FnMut(Message) -> Option<T>) -> T {
+    pub(crate) fn hear<T>(
+        &mut self,
+        server: &mut Server,
+        wanted: impl FnMut(Message) -> Option<T>,
+    ) -> T {
+        self.hear_while(server, |_, _| {}, wanted)
+    }
+
+    /// The same. Every hundred ticks `again` is done: news for which there was no room do not come twice.
+    pub(crate) fn hear_while<T>(
+        &mut self,
+        server: &mut Server,
+        mut again: impl FnMut(&mut Self, &mut Server),
+        mut wanted: impl FnMut(Message) -> Option<T>,
+    ) -> T {
         let started = Instant::now();
-        while started.elapsed() < PATIENCE {
+        for nth in 0_u64.. {
+            if started.elapsed() > PATIENCE {
+                break;
+            }
+            if nth.is_multiple_of(100) {
+                again(self, server);
+            }
             server.step(1);
             while let Ok(message) = self.0.read() {
                 if let Some(found) = wanted(message) {
@@ -413,8 +441,21 @@ impl Page {
         panic!("the page was not told");
     }
 
+    /// The next JSON of a type, of a server in another process; none if it takes too long.
+    pub(crate) fn told_by_itself(&mut self, of: &str) -> Option<Value> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE / 4 {
+            let text = self.0.read().ok().map(|message| message.to_string());
+            let value: Option<Value> = text.and_then(|text| serde_json::from_str(&text).ok());
+            if let Some(value) = value.filter(|value| value["type"] == of) {
+                return Some(value);
+            }
+        }
+        None
+    }
+
     /// The next JSON of a type.
-    fn told(&mut self, server: &mut Server, of: &str) -> Value {
+    pub(crate) fn told(&mut self, server: &mut Server, of: &str) -> Value {
         self.hear(server, |message| {
             let value: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
             (value["type"] == of).then_some(value)

@@ -30,6 +30,7 @@ mod match_log;
 mod memory;
 mod movingai;
 mod mutated;
+mod operators;
 mod outputs;
 mod overload;
 mod packets;

@@ -12,6 +12,34 @@ struct Pixels {
 }
 
 impl Pixels {
+    /// The pictures of a film as they are seen one after the other.
+    fn film(file: &str) -> Vec<Self> {
+        let file = std::io::BufReader::new(fs::File::open(file).unwrap());
+        let mut decoder = png::Decoder::new(file);
+        decoder.set_transformations(png::Transformations::EXPAND);
+        let mut reader = decoder.read_info().unwrap();
+        let (width, height) = (reader.info().width as usize, reader.info().height as usize);
+        let pictures = reader.info().animation_control.unwrap().num_frames;
+        let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+        let mut colors = vec![[0; 3]; width * height];
+        let next = |_| {
+            reader.next_frame(&mut bytes).unwrap();
+            let part = reader.info().frame_control.unwrap();
+            let (left, top) = (part.x_offset as usize, part.y_offset as usize);
+            let pixels = bytes.chunks(4).take((part.width * part.height) as usize);
+            for (nth, pixel) in pixels.enumerate().filter(|(_, pixel)| pixel[3] > 0) {
+                let (x, y) = (nth % part.width as usize, nth / part.width as usize);
+                colors[(top + y) * width + left + x] = [pixel[0], pixel[1], pixel[2]];
+            }
+            Self {
+                width,
+                height,
+                colors: colors.clone(),
+            }
+        };
+        (0..pictures).map(next).collect()
+    }
+
     fn read(file: &str) -> Self {
         let file = std::io::BufReader::new(fs::File::open(file).unwrap());
         let mut reader = png::Decoder::new(file).read_info().unwrap();
@@ -260,16 +288,60 @@ fn a_run_draws_its_crowd_by_kind_and_by_team() {
 }
 
 #[test]
+fn a_film_has_a_picture_every_so_often_in_which_the_crowd_moves() {
+    let folder = Folder::new();
+    let image = folder.path("fair.png");
+    let still = CROWD.replace("count: 20", "count: 20, behaviour: Idle");
+    let walking = still.replace("count: 40", "count: 40, behaviour: Wander(radius_m: 20)");
+    let scenario = folder.write("fair.ron", walking);
+    let plain = throng(&["run", &scenario, "--json", "--no-timing"]).json();
+    // 20 ticks a second: a picture every second tick, or one for every 120th part of the run.
+    for (ticks, pictures) in [(0, 1), (40, 21), (238, 120), (240, 81)] {
+        let asked = ["run", &scenario, "--json", "--no-timing", "--film", &image];
+        let told = throng(&[&asked[..], &["--ticks", &ticks.to_string()]].concat());
+        assert_eq!(told.code, 0, "{}", told.err);
+        let film = Pixels::film(&image);
+        assert_eq!(film.len(), pictures, "{ticks} ticks");
+        assert!(film[0].width == 600 && film[0].height > 640);
+    }
+    let film = Pixels::film(&image);
+    let dots = |picture: &Pixels, color| {
+        let places = (0..600 * 600).filter(|&place| picture.colors[place] == color);
+        places.collect::<Vec<_>>()
+    };
+    let mut moved = 0;
+    for pair in film.windows(2) {
+        let [before, after] = [0, 1].map(|nth| dots(&pair[nth], PLAYERS));
+        assert!((40 * 4..40 * 22).contains(&after.len()), "{}", after.len());
+        moved += usize::from(before != after);
+    }
+    assert!(moved > 60, "of 80 pictures {moved} show somebody elsewhere");
+    let clear = film.iter().map(|picture| dots(picture, NPCS).len()).min();
+    assert!(
+        clear > Some(20),
+        "those who stand still are lost: {clear:?}"
+    );
+    // The words below say when it is.
+    let words = |picture: &Pixels| picture.colors[620 * 600..].to_vec();
+    assert_ne!(words(&film[0]), words(&film[80]));
+    let told = throng(&["run", &scenario, "--json", "--no-timing", "--film", &image]);
+    assert_eq!(told.json()["state_hash"], plain["state_hash"]);
+}
+
+#[test]
 fn a_picture_that_is_none_or_takes_the_place_of_another_output_is_refused_before_the_run() {
     let folder = Folder::new();
     let scenario = folder.write("fair.ron", CROWD);
-    let image = folder.path("fair.png");
+    let (image, lost) = (folder.path("fair.png"), folder.path("absent/fair.png"));
     for (arguments, part) in [
         (
             vec!["--picture", "fair.jpg"],
             "expected an image file OUT.png, found fair.jpg",
         ),
         (vec!["--picture", &image, "--hashes", &image], "as well"),
+        (vec!["--film", &image, "--picture", &image], "as well"),
+        (vec!["--film", &scenario], "expected an image file OUT.png"),
+        (vec!["--film", &lost], "could not create"),
     ] {
         let told = throng(&[&["run", scenario.as_str()], arguments.as_slice()].concat());
         assert_eq!((told.code, told.out.as_str()), (2, ""), "{arguments:?}");

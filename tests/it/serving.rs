@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
 
-use crate::inspected::get;
+use crate::inspected::{Page, get};
 use crate::rig::{Folder, Told, program, send_signal, throng};
 
 /// Crowds among which players come.
@@ -166,6 +166,50 @@ fn a_server_can_be_looked_at_while_it_serves() {
     let told = throng(&["serve", "--inspect", "203.0.113.5:7777", "--listen", any]);
     assert!(
         told.code == 2 && told.err.contains("203.0.113.5:7777"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
+fn pages_edit_tiles_where_they_may_and_the_server_says_so_at_its_end() {
+    let folder = Folder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let any = "127.0.0.1:0";
+    let looked_at = ["--listen", any, "--inspect", any, "--inspect-cues"];
+    let mut server = Serving::start(&[&looked_at[..], &[&yard, "--json"]].concat());
+    let (_, page) = (server.address(), server.address());
+    let address = page.strip_prefix("http://").unwrap().trim_end_matches('/');
+    let mut page = Page::open(address.parse().unwrap(), "", None).unwrap();
+    let hello = page.told_by_itself("hello").expect("a greeting");
+    let proposals = hello["cues"].as_array().expect("proposals");
+    let more = proposals
+        .iter()
+        .find(|cue| cue["name"].to_string().contains("folk"));
+    let more = more.expect("more of a crowd")["text"].as_str().unwrap();
+    let more = more
+        .replace("{at}", "30.0, 30.0")
+        .replace("{scene}", "\"yard\"");
+    for (cue, is_done) in [
+        ("Block(scene: \"yard\", rect_tiles: (40, 40, 4, 4))", true),
+        ("Block(scene: \"yrad\", rect_tiles: (40, 40, 4, 4))", false),
+        (more.as_str(), true),
+    ] {
+        // On a busy machine an answer may find no room.
+        let mut answers = (0..4).filter_map(|_| {
+            page.say(&serde_json::json!({ "cue": cue }).to_string());
+            page.told_by_itself("cue")
+        });
+        let told = answers.next().expect("an answer");
+        assert_eq!(told["text"], cue);
+        assert_eq!(told["fault"].is_null(), is_done, "{told}");
+    }
+    let state = page.told_by_itself("state").expect("figures");
+    assert!(state["objects"]["npcs"].as_u64() >= Some(70), "{state}");
+    assert!(server.stop()["cues_from_pages"].as_u64() >= Some(2));
+    let told = throng(&["serve", "--inspect-cues", "--listen", any]);
+    assert!(
+        told.code == 2 && told.err.contains("--inspect "),
         "{}",
         told.err
     );

@@ -1,10 +1,13 @@
 //! The crowd of a scene on its map: where everybody stands, of which kind, on which side.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use bevy_ecs::prelude::*;
+use foldhash::fast::FixedState;
 use glam::Vec2;
+use indexmap::IndexMap;
 
 use super::{BLUE, GREEN, Legend, MapPicture, ORANGE, PURPLE, SKY, Swatch, VERMILLION, YELLOW};
 use crate::cli::Failure;
@@ -15,20 +18,20 @@ use crate::world::{
 };
 
 /// Colours of kinds or teams; when there are more of them, they come round again.
-const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW];
+pub(super) const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW];
 
 /// Blocked tiles, paler than elsewhere: the crowd is what one looks at.
-const WALLS: Color = [172, 174, 184];
+pub(super) const WALLS: Color = [172, 174, 184];
 
 /// What is on no side, where there are sides.
-const NEUTRAL: Color = [120, 120, 126];
+pub(super) const NEUTRAL: Color = [120, 120, 126];
 
 /// Teams that the legend lists.
 const TEAMS_SHOWN: usize = 10;
 
 /// Somebody in the picture.
-struct Figure {
-    at_m: Vec2,
+pub(super) struct Figure {
+    pub at_m: Vec2,
     kind: KindId,
     team: Option<TeamId>,
 }
@@ -38,20 +41,8 @@ struct Figure {
 /// # Errors
 /// When no scene is open, or the file cannot be written.
 pub(in crate::cli) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), Failure> {
-    let scenes: Vec<Entity> = world
-        .resource::<Scenes>()
-        .iter()
-        .map(|(_, scene)| scene)
-        .collect();
-    let count = |scene: &Entity| {
-        let objects = world.get::<SceneObjects>(*scene);
-        objects.map_or(0, SceneObjects::len)
-    };
-    let most = scenes.iter().map(count).max().unwrap_or_default();
-    let fullest = scenes.iter().find(|scene| count(scene) == most);
-    let Some((&scene, map)) =
-        fullest.and_then(|scene| Some((scene, world.get::<SceneMap>(*scene)?)))
-    else {
+    let found = fullest(world).and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
+    let Some((scene, map)) = found else {
         return Err(Failure::new(format!(
             "{}: no scene is open at the end, so there is nothing to draw",
             output.display()
@@ -61,16 +52,12 @@ pub(in crate::cli) fn draw_crowd(world: &World, title: &str, output: &Path) -> R
     let mut picture = MapPicture::new(map.tiles()).blocked_in(WALLS);
     let kinds = world.resource::<ObjectKinds>();
     let looks = Looks::of(&figures, kinds);
-    // Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
-    let mut in_order: Vec<&Figure> = figures.iter().collect();
-    let crowded = |figure: &&Figure| std::cmp::Reverse(looks.kinds.get(&figure.kind).copied());
-    in_order.sort_by_key(crowded);
-    for figure in in_order {
+    for figure in looks.in_order(&figures) {
         let (swatch, color) = looks.of_figure(figure, kinds);
         picture.mark(figure.at_m / map.tile_m(), swatch, color);
     }
     let size = map.size_m();
-    let of_scenes = match scenes.len() {
+    let of_scenes = match world.resource::<Scenes>().iter().count() {
         1 => String::new(),
         count => format!(", the fullest of {count} scenes"),
     };
@@ -87,8 +74,18 @@ pub(in crate::cli) fn draw_crowd(world: &World, title: &str, output: &Path) -> R
     picture.write(output, &legend)
 }
 
+/// The open scene that has the most objects, the first of those with as many.
+pub(super) fn fullest(world: &World) -> Option<Entity> {
+    let count = |scene: Entity| {
+        let objects = world.get::<SceneObjects>(scene);
+        objects.map_or(0, SceneObjects::len)
+    };
+    let scenes = world.resource::<Scenes>().iter().map(|(_, scene)| scene);
+    scenes.min_by_key(|scene| Reverse(count(*scene)))
+}
+
 /// Everybody in a scene, by their ids.
-fn figures(world: &World, scene: Entity) -> Vec<Figure> {
+pub(super) fn figures(world: &World, scene: Entity) -> Vec<Figure> {
     let objects = world.get::<SceneObjects>(scene).into_iter();
     let figure = |(_, entity)| {
         Some(Figure {
@@ -103,34 +100,66 @@ fn figures(world: &World, scene: Entity) -> Vec<Figure> {
         .collect()
 }
 
-/// How kinds and teams look: colours are those of teams, where there are any, or else of kinds; shapes those of kinds.
-struct Looks {
+/// How kinds and teams look: colours are those of teams, where there are any, or else of kinds; shapes those of kinds. They
+/// are kept in the order in which they were first counted, so that colours stay when others come.
+#[derive(Default)]
+pub(super) struct Looks {
     /// How many there are of each.
-    kinds: BTreeMap<KindId, usize>,
-    teams: BTreeMap<Option<TeamId>, usize>,
+    kinds: IndexMap<KindId, usize, FixedState>,
+    teams: IndexMap<TeamId, usize, FixedState>,
+    teamless: usize,
 }
 
 impl Looks {
     fn of(figures: &[Figure], kinds: &ObjectKinds) -> Self {
-        let (mut by_kind, mut teams) = (BTreeMap::new(), BTreeMap::new());
+        let mut looks = Self::default();
+        looks.count(figures, kinds);
+        looks
+    }
+
+    /// Before anybody was counted. The first kind of players keeps the first colour, though players may come late.
+    pub(super) fn before(kinds: &ObjectKinds) -> Self {
+        let players = (0..).zip(kinds.iter());
+        let mut players = players.filter(|(_, kind)| kind.class == KindClass::Player);
+        let players = players.next().map(|(nth, _)| (KindId(nth), 0));
+        Self {
+            kinds: players.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Counts anew, and keeps those of whom there are none any more.
+    pub(super) fn count(&mut self, figures: &[Figure], kinds: &ObjectKinds) {
+        let counts = self.kinds.values_mut().chain(self.teams.values_mut());
+        counts.for_each(|count| *count = 0);
+        self.teamless = 0;
+        let (mut by_kind, mut by_team) = (BTreeMap::new(), BTreeMap::new());
         for figure in figures
             .iter()
             .filter(|figure| kinds.get(figure.kind).is_some())
         {
             *by_kind.entry(figure.kind).or_default() += 1;
-            *teams.entry(figure.team).or_default() += 1;
+            match figure.team {
+                Some(team) => *by_team.entry(team).or_default() += 1,
+                None => self.teamless += 1,
+            }
         }
-        Self {
-            kinds: by_kind,
-            teams,
-        }
+        self.kinds.extend(by_kind);
+        self.teams.extend(by_team);
+    }
+
+    /// Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
+    pub(super) fn in_order<'a>(&self, figures: &'a [Figure]) -> Vec<&'a Figure> {
+        let mut in_order: Vec<&Figure> = figures.iter().collect();
+        in_order.sort_by_key(|figure| Reverse(self.kinds.get(&figure.kind).copied()));
+        in_order
     }
 
     fn has_teams(&self) -> bool {
-        self.teams.keys().flatten().count() > 1
+        self.teams.len() > 1
     }
 
-    fn of_figure(&self, figure: &Figure, kinds: &ObjectKinds) -> (Swatch, Color) {
+    pub(super) fn of_figure(&self, figure: &Figure, kinds: &ObjectKinds) -> (Swatch, Color) {
         let color = if self.has_teams() {
             self.team_color(figure.team)
         } else {
@@ -140,17 +169,16 @@ impl Looks {
     }
 
     fn team_color(&self, team: Option<TeamId>) -> Color {
-        let mut teams = self.teams.keys().flatten();
-        let place = teams.position(|other| Some(*other) == team);
+        let place = team.and_then(|team| self.teams.get_index_of(&team));
         place.map_or(NEUTRAL, |place| COLORS[place % COLORS.len()])
     }
 
     fn kind_color(&self, kind: KindId) -> Color {
-        let place = self.kinds.keys().position(|other| *other == kind);
+        let place = self.kinds.get_index_of(&kind);
         COLORS[place.unwrap_or_default() % COLORS.len()]
     }
 
-    fn legend(&self, kinds: &ObjectKinds) -> Vec<(Swatch, Color, String)> {
+    pub(super) fn legend(&self, kinds: &ObjectKinds) -> Vec<(Swatch, Color, String)> {
         let of_kind = |(kind, count): (&KindId, &usize)| {
             let name = kinds.get(*kind).map_or("?", |kind| kind.name.as_str());
             let color = if self.has_teams() {
@@ -160,16 +188,17 @@ impl Looks {
             };
             (shape(*kind, kinds), color, format!("{name}: {count}"))
         };
-        let mut marks: Vec<_> = self.kinds.iter().map(of_kind).collect();
+        let there = self.kinds.iter().filter(|(_, count)| **count > 0);
+        let mut marks: Vec<_> = there.map(of_kind).collect();
         if self.has_teams() {
+            if self.teamless > 0 {
+                let word = format!("no team: {}", self.teamless);
+                marks.push((Swatch::Tile, NEUTRAL, word));
+            }
             let shown = self.teams.iter().take(TEAMS_SHOWN);
             marks.extend(shown.map(|(team, count)| {
-                let name = team.map_or("no team".to_owned(), |team| format!("team {}", team.0));
-                (
-                    Swatch::Tile,
-                    self.team_color(*team),
-                    format!("{name}: {count}"),
-                )
+                let word = format!("team {}: {count}", team.0);
+                (Swatch::Tile, self.team_color(Some(*team)), word)
             }));
             if let more @ 1.. = self.teams.len().saturating_sub(TEAMS_SHOWN) {
                 marks.push((Swatch::Tile, NEUTRAL, format!("and {more} teams")));
@@ -230,5 +259,17 @@ mod tests {
             .collect();
         assert!(words.contains(&"team 4: 2".to_owned()), "{words:?}");
         assert!(words.contains(&"no team: 1".to_owned()), "{words:?}");
+    }
+
+    #[test]
+    fn colours_stay_when_others_come_and_go() {
+        let kinds = ObjectKinds::default();
+        let npc = figure(1, None);
+        let mut looks = Looks::of(&[figure(1, None)], &kinds);
+        let before = looks.of_figure(&npc, &kinds);
+        looks.count(&[figure(0, None), figure(1, None)], &kinds);
+        assert_eq!(looks.of_figure(&npc, &kinds), before);
+        looks.count(&[figure(0, None)], &kinds);
+        assert_eq!(looks.legend(&kinds).len(), 2, "of one kind, and walls");
     }
 }

@@ -8,8 +8,8 @@ use crate::cli::image::Color;
 
 /// The ground of the band.
 pub(super) const GROUND: Color = [255, 255, 255];
-const INK: Color = [30, 30, 36];
-const GREY: Color = [110, 110, 118];
+pub(super) const INK: Color = [30, 30, 36];
+pub(super) const GREY: Color = [110, 110, 118];
 
 /// The sizes of a band, in pixels, by how many pixels a letter's are wide and high.
 struct BandSizes {
@@ -27,6 +27,11 @@ impl BandSizes {
             sample: 13 * letter,
         }
     }
+}
+
+/// The height of a line of a band, in pixels, by how many pixels a letter's are wide and high.
+pub(super) const fn line_px(letter: u32) -> u32 {
+    BandSizes::of(letter).line
 }
 
 /// A mark, as it is drawn in the picture.

@@ -6,6 +6,7 @@
 //! | `legend` | the band below |
 //! | `font` | its letters |
 //! | `crowd` | the crowd of a scene on its map |
+//! | `film` | the crowd over a whole run, as an animated PNG |
 //!
 //! Colours are of the palette of Okabe and Ito ("Color Universal Design", 2008), which people with any kind of colour vision can
 //! tell apart; what matters has a shape of its own, too. Small maps are enlarged, a square of pixels a tile; on large ones lines and
@@ -14,6 +15,7 @@
 //! Cost: memory by what is drawn, not by the map.
 
 mod crowd;
+mod film;
 mod font;
 mod legend;
 mod overlay;
@@ -23,6 +25,7 @@ use std::path::Path;
 use glam::{IVec2, Vec2};
 
 pub(super) use crowd::draw_crowd;
+pub(super) use film::Film;
 pub(super) use legend::{Legend, Swatch};
 use overlay::Overlay;
 

@@ -116,6 +116,11 @@ impl Overlay {
             .extend(moved.map(|(y, x, color)| (y + down, x, color)));
     }
 
+    /// Takes the pixels out, as y, x and colour, in the order in which they were drawn.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (u32, u32, Color)> {
+        self.pixels.drain(..)
+    }
+
     /// The pixels row by row and from the left, each once: in its last colour.
     pub(super) fn into_rows(mut self) -> Vec<(u32, u32, Color)> {
         self.pixels.reverse();

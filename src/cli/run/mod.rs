@@ -9,7 +9,7 @@ mod printed;
 mod table;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use super::machine::Machine;
 use super::memory_table::{leak_lines, memory_table};
 use super::outputs::{RunFile, check_outputs, check_page, check_writable, empty, open};
 use super::page;
-use super::picture::draw_crowd;
+use super::picture::{Film, draw_crowd};
 use super::set::Set;
 use super::store::RunStore;
 use super::{
@@ -28,8 +28,8 @@ use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
 use crate::memory::process_memory;
 use crate::scenario::{
-    self, Behaviours, Expectation, Loaded, Mistake, RunOptions, Scenario, ScenarioRun as Playing,
-    TimeJudging,
+    self, Behaviours, Expectation, Loaded, Mistake, Report, RunOptions, Scenario,
+    ScenarioRun as Playing, TimeJudging,
 };
 use crate::server::Pace;
 use printed::PrintedRun;
@@ -96,6 +96,13 @@ pub(super) struct Run {
     /// Draw the crowd on its map, as it is after the last tick
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
+    /// Film the crowd on its map over the run, as an animated PNG
+    ///
+    /// At most 120 pictures evenly over the run, at most ten a second of it, and
+    /// up to 640 pixels wide: of the scene with the most objects at the beginning,
+    /// and when it is closed of another. Shown ten pictures a second.
+    #[arg(long, value_name = "FILE.png")]
+    film: Option<PathBuf>,
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
@@ -172,6 +179,12 @@ impl Run {
         self.expect_more(&mut loaded.scenario)?;
         let mut files = Vec::new();
         let mut options = self.options(&mut files)?;
+        let film = self.film.as_deref().map(open).transpose()?;
+        let film = film.map(|(file, to)| {
+            files.push(file);
+            to
+        });
+        let tick_hz = loaded.scenario.tick_hz;
         let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
@@ -182,8 +195,14 @@ impl Run {
         listen_for_interrupt();
         let all_ticks = playing.ticks();
         let machine = Machine::here(playing.threads());
-        let played = play(&mut playing, quiet);
-        // A picture that cannot be drawn is told after the report of the run.
+        let mut film = self.film.as_deref().zip(film).map(|(path, to)| {
+            let (name, ticks) = (playing.name().to_owned(), playing.ticks());
+            let world = playing.server().world();
+            Film::begin(to, path, world, name, (ticks, tick_hz))
+        });
+        let played = play(&mut playing, film.as_mut(), quiet);
+        // A film or picture that cannot be made is told after the report of the run.
+        let filmed = film.map_or(Ok(()), Film::finish);
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
             draw_crowd(playing.server().world(), &title, file)
@@ -192,26 +211,8 @@ impl Run {
         let report = playing.finish_unless(|| played.is_err() || is_interrupted());
         let report = played.and(report).map_err(|error| unwritten(&error))?;
         let printed = PrintedRun::of(&report, machine);
-        if self.json {
-            print(&printed.json()?)?;
-        } else if !quiet {
-            print(&table(&report, all_ticks))?;
-            if self.memory {
-                let objects = &report.objects;
-                let all = objects.players + objects.npcs + objects.other;
-                let per = [all, objects.players, report.views.links];
-                print(&memory_table(&report.memory, per))?;
-            }
-            if let Some(leaks) = &report.leaks {
-                print(&leak_lines(leaks))?;
-            }
-        }
-        if quiet {
-            wrong_lines(&report, all_ticks)
-                .iter()
-                .for_each(|line| print_wrong(line));
-        }
-        drawn?;
+        self.print(&report, &printed, all_ticks, quiet)?;
+        drawn.and(filmed)?;
         if let Some(file) = &self.report {
             page::write_run(file, &printed.json()?)?;
         }
@@ -225,6 +226,35 @@ impl Run {
             None if report.is_ok() => ExitStatus::Done,
             None => ExitStatus::Unmet,
         })
+    }
+
+    /// Tells what was found.
+    fn print(
+        &self,
+        report: &Report,
+        printed: &PrintedRun,
+        all_ticks: u64,
+        quiet: bool,
+    ) -> Result<(), Failure> {
+        if self.json {
+            print(&printed.json()?)?;
+        } else if !quiet {
+            print(&table(report, all_ticks))?;
+            if self.memory {
+                let objects = &report.objects;
+                let all = objects.players + objects.npcs + objects.other;
+                let per = [all, objects.players, report.views.links];
+                print(&memory_table(&report.memory, per))?;
+            }
+            if let Some(leaks) = &report.leaks {
+                print(&leak_lines(leaks))?;
+            }
+        }
+        if quiet {
+            let lines = wrong_lines(report, all_ticks);
+            lines.iter().for_each(|line| print_wrong(line));
+        }
+        Ok(())
     }
 
     /// What flags expect of a run beside its scenario.
@@ -279,13 +309,15 @@ impl Run {
             ("--capture", &self.capture),
             ("--csv", &self.csv),
             ("--picture", &self.picture),
+            ("--film", &self.film),
             ("--report", &self.report),
             ("--acknowledged", &self.store.acknowledged),
         ]
         .into_iter()
         .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
         .collect();
-        self.picture.as_deref().map_or(Ok(()), image::check_name)?;
+        let mut images = [&self.picture, &self.film].into_iter().flatten();
+        images.try_for_each(|path| image::check_name(path))?;
         let made_at_the_end = [&self.picture, &self.report].into_iter().flatten();
         check_outputs(&inputs, &outputs)?;
         self.report.as_deref().map_or(Ok(()), check_page)?;
@@ -334,9 +366,17 @@ impl Run {
 }
 
 /// Does all ticks, or as many as there is time for.
-fn play(playing: &mut Playing, quiet: bool) -> io::Result<()> {
+fn play(
+    playing: &mut Playing,
+    mut film: Option<&mut Film<BufWriter<File>>>,
+    quiet: bool,
+) -> io::Result<()> {
     let bar = progress(playing.ticks(), "tick", quiet);
     while !is_interrupted() && playing.step()? {
+        if let Some(film) = &mut film {
+            let tick = playing.tick();
+            film.after_tick(playing.server().world(), tick);
+        }
         if playing.tick().is_multiple_of(20) {
             bar.set_position(playing.tick());
         }

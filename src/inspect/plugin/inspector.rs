@@ -1,12 +1,14 @@
 //! Opening the addresses, and answering what is asked.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bevy_ecs::prelude::*;
-use bevy_time::{Fixed, Time};
+use serde::Serialize;
+use serde_json::json;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
 
@@ -27,6 +29,19 @@ pub const GATHERINGS_PER_S: u32 = 4;
 /// How many seconds lie between two looks at what each module's memory is, at least.
 pub const MEMORY_EVERY_S: u32 = 15;
 
+/// Cues of pages that wait to be taken, at most.
+pub const PAGE_CUES_MAX: usize = 16;
+
+/// What a page may propose to whoever looks at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CueProposal {
+    /// What it is called.
+    pub name: String,
+    /// What is asked for. In it `{at}` stands for the place that is clicked on, `x, y` in metres, and `{scene}` for the name of the
+    /// scene that is shown.
+    pub text: String,
+}
+
 /// Where a server is to be looked at.
 #[derive(Clone, Debug, Default)]
 pub struct InspectSettings {
@@ -36,6 +51,9 @@ pub struct InspectSettings {
     pub page: Option<SocketAddr>,
     /// What a page has to know to be shown anything: letters and digits. Needed where its address is not on loopback.
     pub token: Option<String>,
+    /// Whether pages may ask for something to be done, and what they propose; whoever opened the server does it, or does not:
+    /// [`Inspector::take_cue`].
+    pub cues: Option<Vec<CueProposal>>,
 }
 
 /// Where a server is looked at.
@@ -92,9 +110,23 @@ pub struct Inspector {
     next_memory_tick: u64,
     memory: Vec<(&'static str, usize)>,
     pages: PagesShown,
+    /// What pages have asked to be done.
+    cues: VecDeque<String>,
 }
 
 impl Inspector {
+    /// The next thing that a page asked to be done, as it was written: nothing of it was checked.
+    pub fn take_cue(&mut self) -> Option<String> {
+        self.cues.pop_front()
+    }
+
+    /// Tells all pages what came of something that one asked for: after which tick, and what is wrong if anything is.
+    pub fn tell_cue(&self, text: &str, tick: u64, fault: Option<&str>) {
+        let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
+        let told = PageNews::Text(told.to_string());
+        self.tell(InspectNews::Pages(self.pages.all(), told));
+    }
+
     /// Where it is looked at.
     #[must_use]
     pub const fn addresses(&self) -> InspectAddresses {
@@ -129,6 +161,7 @@ pub fn open_inspector(
     {
         return Err(InspectError::Open { address });
     }
+    let cues = settings.cues.clone();
     let (listeners, addresses) = bind(settings)?;
     if listeners.is_empty() {
         return Ok(addresses);
@@ -136,7 +169,8 @@ pub fn open_inspector(
     let (wish, wishes) = mpsc::channel(WISHES_MAX);
     let counters = Arc::new(InspectCounters::default());
     let status = Arc::new(InspectStatus::default());
-    let server = InspectServer::start(listeners, wish, Arc::clone(&counters), Arc::clone(&status));
+    let (counted, seen) = (Arc::clone(&counters), Arc::clone(&status));
+    let server = InspectServer::start(listeners, wish, counted, seen, cues.is_some());
     world.insert_resource(Inspector {
         addresses,
         wishes,
@@ -147,7 +181,8 @@ pub fn open_inspector(
         next_gathering_tick: 0,
         next_memory_tick: 0,
         memory: Vec::new(),
-        pages: PagesShown::default(),
+        pages: PagesShown::of(cues),
+        cues: VecDeque::new(),
     });
     Ok(addresses)
 }
@@ -160,6 +195,7 @@ fn bind(
         metrics,
         page,
         token,
+        cues: _,
     } = settings;
     let listen = |address: SocketAddr, access| {
         let open = || {
@@ -224,11 +260,16 @@ impl Inspector {
                 InspectWish::Metrics => self.wants_metrics = true,
                 InspectWish::Opened(page) => self.pages.open(page),
                 InspectWish::Look(page, look) => self.pages.look(page, look),
+                InspectWish::Cue(text) if self.cues.len() < PAGE_CUES_MAX => {
+                    self.cues.push_back(text);
+                }
+                InspectWish::Cue(text) => {
+                    self.tell_cue(&text, tick, Some("too much else was asked for; ask again"));
+                }
                 InspectWish::Closed(page) => self.pages.close(page),
             }
         }
-        let length = world.get_resource::<Time<Fixed>>().map(Time::timestep);
-        let per_s = length.map_or(20.0, |length| 1.0 / length.as_secs_f64());
+        let per_s = 1.0 / super::tick_s(world);
         if self.wants_metrics && tick >= self.next_gathering_tick {
             self.wants_metrics = false;
             self.next_gathering_tick = tick + (per_s / f64::from(GATHERINGS_PER_S)).ceil() as u64;

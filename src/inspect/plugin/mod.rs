@@ -8,20 +8,25 @@
 //! | `pages` | which page is told what, and when |
 //! | `summary` | figures of the whole server, for pages |
 //! | `picked` | one object: what it is, its way, whom it sees and why |
+//! | `waits` | who waits longest for a match, and why |
+//! | `heats` | what cells cost |
 
 mod gather;
+mod heats;
 mod inspector;
 mod note;
 mod pages;
 mod picked;
 mod summary;
+mod waits;
 
 use bevy_app::{App, FixedUpdate, Last, Plugin};
 use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
 
 pub use inspector::{
-    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
-    open_inspector,
+    CueProposal, GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector,
+    MEMORY_EVERY_S, PAGE_CUES_MAX, open_inspector,
 };
 
 use super::ticks::TickHistory;
@@ -48,4 +53,10 @@ pub(super) struct NotedTicks {
     pub history: TickHistory,
     /// The last tick that was noted.
     pub tick: u64,
+}
+
+/// The length of a tick in seconds.
+fn tick_s(world: &World) -> f64 {
+    let time = world.get_resource::<Time<Fixed>>();
+    time.map_or(0.05, |time| time.timestep().as_secs_f64())
 }

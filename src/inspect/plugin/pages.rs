@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::picked::picked;
+use super::CueProposal;
+use super::heats::HeatWatch;
+use super::picked::{picked, waiting_party};
 use super::summary::{hello, state};
+use super::waits::WaitWatch;
 use crate::inspect::frames::{Dot, dots_frame};
-use crate::inspect::traffic::{InspectStats, PageLook, PageNews};
+use crate::inspect::traffic::{HeatOf, InspectStats, PageLook, PageNews};
 use crate::map::SceneMap;
 use crate::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
 
@@ -20,6 +23,12 @@ const PICKED_PER_S: f64 = 5.0;
 
 /// How often it is told figures.
 const STATES_PER_S: f64 = 2.0;
+
+/// How often it is looked why a party waits, and how often who waits is told.
+const WAITS_PER_S: f64 = 2.0;
+
+/// How often it is told what cells cost.
+const HEATS_PER_S: f64 = 2.0;
 
 /// How often it is told an edited map.
 const MAPS_PER_S: f64 = 1.0;
@@ -34,6 +43,10 @@ pub(super) struct PagesShown {
     news_tick: u64,
     /// The dots of each scene that is looked at; kept for their room.
     dots: Vec<Vec<Dot>>,
+    waits: WaitWatch,
+    heats: HeatWatch,
+    /// What pages propose to be done, if they may ask for anything.
+    proposals: Option<Vec<CueProposal>>,
 }
 
 /// A page that is open.
@@ -53,6 +66,18 @@ type PageMail = Vec<(Vec<u64>, PageNews)>;
 type PageFigures<'a> = (&'a [(&'static str, usize)], InspectStats);
 
 impl PagesShown {
+    pub fn of(proposals: Option<Vec<CueProposal>>) -> Self {
+        Self {
+            proposals,
+            ..Self::default()
+        }
+    }
+
+    /// All that are open.
+    pub fn all(&self) -> Vec<u64> {
+        self.open.keys().copied().collect()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -103,7 +128,10 @@ impl PagesShown {
             .map(|(page, _)| *page)
             .collect();
         if !new.is_empty() {
-            mail.push((new, PageNews::Hello(hello(world, self.told_tick))));
+            mail.push((
+                new,
+                PageNews::Hello(hello(world, self.told_tick, &self.proposals)),
+            ));
         }
         let first = world
             .get_resource::<Scenes>()
@@ -123,11 +151,16 @@ impl PagesShown {
                 mail.push((self.pages_of(*scene, first), PageNews::Frame(frame)));
             }
         }
+        self.tell_heats(world, first, is_due(HEATS_PER_S), &mut mail);
+        if is_due(WAITS_PER_S) {
+            self.tell_waits(world, first, tick, &mut mail);
+        }
         if is_due(PICKED_PER_S) {
             for (&page, shown) in &self.open {
                 let scene = shown.look.scene.or(first);
                 if let (Some(scene), Some(id)) = (scene, shown.look.picked) {
-                    let text = picked(world, SceneId(scene), id, shown.look.other);
+                    let (who, waits) = ((SceneId(scene), id), (&self.waits, tick));
+                    let text = picked(world, who, shown.look.other, waits);
                     mail.push((vec![page], PageNews::Text(text)));
                 }
             }
@@ -135,7 +168,7 @@ impl PagesShown {
         if is_due(STATES_PER_S) {
             let text = state(world, self.told_tick, figures);
             self.told_tick = tick;
-            mail.push((self.open.keys().copied().collect(), PageNews::Text(text)));
+            mail.push((self.all(), PageNews::Text(text)));
         }
         mail
     }
@@ -157,6 +190,37 @@ impl PagesShown {
         let looks = |page: &PageShown| page.look.scene.or(first) == Some(scene);
         let pages = self.open.iter().filter(|(_, page)| looks(page));
         pages.map(|(&page, _)| page).collect()
+    }
+
+    /// Tells what cells cost to those who show it.
+    fn tell_heats(&mut self, world: &World, first: Option<u32>, is_due: bool, mail: &mut PageMail) {
+        let wants = |page: &PageShown| Some((page.look.scene.or(first)?, page.look.heat?));
+        let wanted: BTreeSet<(u32, HeatOf)> = self.open.values().filter_map(wants).collect();
+        self.heats.note_paths(world, &wanted);
+        for &heat in wanted.iter().filter(|_| is_due) {
+            let pages = self.open.iter();
+            let pages = pages.filter(|(_, page)| wants(page) == Some(heat));
+            let pages = pages.map(|(&page, _)| page).collect();
+            if let Some(frame) = self.heats.frame(world, heat.0, heat.1) {
+                mail.push((pages, PageNews::Frame(frame)));
+            }
+        }
+    }
+
+    /// Tells who waits longest for a match to those who show it, and looks why somebody does whom a page looks at.
+    fn tell_waits(&mut self, world: &World, first: Option<u32>, tick: u64, mail: &mut PageMail) {
+        let picked = self.open.values().filter_map(|page| {
+            let scene = SceneId(page.look.scene.or(first)?);
+            waiting_party(world, scene, page.look.picked?)
+        });
+        let picked = picked.collect();
+        let showing = self.open.iter().filter(|(_, page)| page.look.waits);
+        let showing: Vec<u64> = showing.map(|(&page, _)| page).collect();
+        self.waits.look(world, tick, picked, !showing.is_empty());
+        if !showing.is_empty() {
+            let text = self.waits.listed(world, tick);
+            mail.push((showing, PageNews::Text(text)));
+        }
     }
 
     /// Tells the map to those who have another one, an edited one not too often.

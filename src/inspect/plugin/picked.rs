@@ -4,9 +4,11 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use serde_json::{Value as Json, json};
 
+use super::waits::{WaitWatch, party_of};
 use crate::aoi::{SceneInterest, ViewRules};
 use crate::inspect::why::{PairRules, sight_reason};
 use crate::map::SceneMap;
+use crate::matchmaking::{Matchmaker, TicketParty};
 use crate::nav::Path;
 use crate::session::ControlledBy;
 use crate::sync::Attributes;
@@ -20,13 +22,28 @@ use crate::world::{
 const LISTED_MAX: usize = 512;
 
 /// All there is to say of an object; that it is gone, if it is.
-pub(super) fn picked(world: &World, scene: SceneId, id: u32, other: Option<u32>) -> String {
-    let found = find(world, scene, id).map(|(entity, of)| told(world, entity, of, other));
+pub(super) fn picked(
+    world: &World,
+    (scene, id): (SceneId, u32),
+    other: Option<u32>,
+    (waits, tick): (&WaitWatch, u64),
+) -> String {
+    let found = find(world, scene, id).map(|(entity, of)| {
+        let mut told = told(world, entity, of, other);
+        told["waits"] = waits.of(world, entity, tick);
+        told
+    });
     let mut told = found.unwrap_or_else(|| json!({ "gone": true }));
     told["type"] = "picked".into();
     told["scene"] = scene.0.into();
     told["id"] = id.into();
     told.to_string()
+}
+
+/// The party with which an object waits for a match.
+pub(super) fn waiting_party(world: &World, scene: SceneId, id: u32) -> Option<TicketParty> {
+    let matchmaker = world.get_resource::<Matchmaker>()?;
+    party_of(matchmaker, find(world, scene, id)?.0)
 }
 
 /// An object of a scene, and the scene's entity.

@@ -1,16 +1,16 @@
 //! Figures of the whole server, for pages: JSON.
 
 use bevy_ecs::prelude::*;
-use bevy_time::{Fixed, Time};
 use serde_json::{Value, json};
 
-use super::NotedTicks;
 use super::gather::{count_classes, count_states};
+use super::{CueProposal, NotedTicks};
 use crate::aoi::{AoiSettings, AoiStats, InterestSpec};
 use crate::directory::Directory;
 use crate::inbox::Inbox;
 use crate::inspect::ticks::{SlowTick, TimedTick};
 use crate::inspect::traffic::InspectStats;
+use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
 use crate::memory::process_memory;
 use crate::nav::NavStats;
@@ -25,13 +25,11 @@ use crate::world::{ObjectKinds, Scene, SceneObjects, Scenes};
 const LISTED_MAX: usize = 64;
 
 /// What a page is told once, with the ticks that were kept up to one.
-pub(super) fn hello(world: &World, told_tick: u64) -> String {
+pub(super) fn hello(world: &World, told_tick: u64, proposals: &Option<Vec<CueProposal>>) -> String {
     let kinds = world.get_resource::<ObjectKinds>().into_iter();
     let kinds = kinds.flat_map(ObjectKinds::iter);
     let kinds = kinds.map(|kind| json!({ "name": kind.name, "class": kind.class.index() }));
-    let tick_ms = world
-        .get_resource::<Time<Fixed>>()
-        .map_or(50.0, |time| time.timestep().as_secs_f64() * 1e3);
+    let tick_ms = super::tick_s(world) * 1e3;
     let history = &world.resource::<NotedTicks>().history;
     let known = history.since(0).take_while(|kept| kept.tick <= told_tick);
     let slow = history.slow().filter(|slow| slow.times.tick <= told_tick);
@@ -44,6 +42,7 @@ pub(super) fn hello(world: &World, told_tick: u64) -> String {
         "scenes": scenes(world),
         "ticks": known.map(times).collect::<Vec<_>>(),
         "slow": slow.map(explained).collect::<Vec<_>>(),
+        "cues": proposals,
     });
     hello.to_string()
 }
@@ -151,6 +150,7 @@ fn scenes(world: &World) -> Vec<Value> {
             "name": scene.name(),
             "size_m": [size_m.x, size_m.y],
             "cell_m": cell_m,
+            "tile_m": world.get::<SceneMap>(entity).map(SceneMap::tile_m),
             "objects": world.get::<SceneObjects>(entity).map_or(0, SceneObjects::len),
         }))
     });

@@ -45,12 +45,13 @@ pub(super) struct InspectServer {
 }
 
 impl InspectServer {
-    /// Starts to answer on these sockets, which do not block.
+    /// Starts to answer on these sockets, which do not block. Pages may ask for something to be done if it `takes_cues`.
     pub fn start(
         listeners: Vec<InspectedListener>,
         wishes: mpsc::Sender<InspectWish>,
         counters: Arc<InspectCounters>,
         status: Arc<InspectStatus>,
+        takes_cues: bool,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
@@ -59,6 +60,7 @@ impl InspectServer {
             wishes,
             counters,
             status,
+            takes_cues,
             stuck_s: watch::Sender::new(0),
             metrics: watch::Sender::new(Arc::new(Vec::new())),
             pages: PageLines::default(),
@@ -95,6 +97,8 @@ struct InspectShared {
     wishes: mpsc::Sender<InspectWish>,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
+    /// Whether pages may ask for something to be done.
+    takes_cues: bool,
     /// For how many seconds no tick has ended.
     stuck_s: watch::Sender<u64>,
     /// The newest numbers.

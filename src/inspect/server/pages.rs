@@ -17,7 +17,9 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::InspectShared;
 use crate::inspect::frames::map_frame;
-use crate::inspect::traffic::{InspectCounters, InspectWish, PAGES_MAX, PageLook, PageNews};
+use crate::inspect::traffic::{
+    InspectCounters, InspectWish, PAGES_MAX, PageCue, PageLook, PageNews,
+};
 
 /// News that wait for a page, at most; what is more it misses.
 const PAGE_NEWS_MAX: usize = 16;
@@ -186,9 +188,9 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Either::Left(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
             Either::Left(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                 let text = message.to_text().unwrap_or_default();
-                if let Ok(look) = serde_json::from_str::<PageLook>(text) {
+                if let Some(wish) = wish(page, text, shared.takes_cues) {
                     // A wish for which there is no room is lost; the page may ask again.
-                    let _ = shared.wishes.try_send(InspectWish::Look(page, look));
+                    let _ = shared.wishes.try_send(wish);
                 } else {
                     junk += 1;
                     InspectCounters::one(&shared.counters.junk);
@@ -205,6 +207,17 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Either::Left(_) | Either::Right(None) => return,
         }
     }
+}
+
+/// What a message of a page asks for, if it makes sense.
+fn wish(page: u64, text: &str, takes_cues: bool) -> Option<InspectWish> {
+    if let Ok(look) = serde_json::from_str::<PageLook>(text) {
+        return Some(InspectWish::Look(page, look));
+    }
+    let cue = serde_json::from_str::<PageCue>(text);
+    cue.ok()
+        .filter(|_| takes_cues)
+        .map(|asked| InspectWish::Cue(asked.cue))
 }
 
 #[cfg(test)]

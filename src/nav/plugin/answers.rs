@@ -52,6 +52,7 @@ impl Answers<'_, '_> {
                     from: waiting.from,
                     to: waiting.to,
                     length_tiles: path.length_tiles(),
+                    nodes: job.expanded,
                     class: waiting.request.class,
                 });
             }

@@ -142,6 +142,8 @@ pub struct PathFound {
     pub to: IVec2,
     /// Length of the path in tiles.
     pub length_tiles: f64,
+    /// Nodes that the search for it expanded; 0 where it was shared with a request before it.
+    pub nodes: u32,
     /// As it was asked.
     pub class: PathClass,
 }

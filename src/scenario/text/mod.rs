@@ -21,4 +21,4 @@ pub use place::{PathStep, Problem, ValuePath};
 pub use suggest::{closest, one_of};
 
 pub(super) use outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
-pub(super) use syntax::parse;
+pub(super) use syntax::{parse, parse_action};

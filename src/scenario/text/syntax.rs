@@ -11,7 +11,7 @@ use super::error::{Mistake, ScenarioError};
 use super::outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 
 use super::suggest::{closest, one_of};
-use crate::scenario::schema::Scenario;
+use crate::scenario::schema::{Action, Scenario};
 
 /// Steps down into a scenario that the reader takes at most, since each costs stack. A bracket is one to four of them, a
 /// real scenario has about forty.
@@ -33,6 +33,15 @@ pub(in crate::scenario) fn parse(file: &str, text: &str) -> Result<Scenario, Sce
         return Err(failed(outline.root_span(), message, None));
     }
     read_value(text, &outline).map_err(|wrong| failed(wrong.span, wrong.message, wrong.help))
+}
+
+/// Reads an action that stands by itself; what is wrong with it in words.
+pub(in crate::scenario) fn parse_action(text: &str) -> Result<Action, String> {
+    let outline = Outline::new(text);
+    read_value(text, &outline).map_err(|wrong| match wrong.help {
+        Some(help) => format!("{}; {help}", wrong.message),
+        None => wrong.message,
+    })
 }
 
 /// Reads a value of any type; `outline` is the text's.

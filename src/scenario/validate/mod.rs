@@ -52,7 +52,7 @@ pub(super) use problems::Problems;
 pub(super) use reach::areas_beyond;
 
 use super::behaviours::Behaviours;
-use super::schema::Scenario;
+use super::schema::{Action, Scenario};
 use super::text::{Problem, ValuePath};
 use crate::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
 use crate::world::{ObjectKinds, Visibility};
@@ -65,7 +65,7 @@ use limits::{
 };
 use queues::{check_modes, check_queues};
 use scenes::scenes;
-use script::{check_cue, check_line};
+use script::{check_action, check_cue, check_line};
 use sessions::check_sessions;
 
 /// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use, `behaviours` those that
@@ -116,6 +116,22 @@ pub fn validate_all(
         }
     }
     problems.into_vec()
+}
+
+/// Whether an action makes sense beside those of a scenario; what is wrong in words.
+pub(super) fn check_extra(
+    scenario: &Scenario,
+    action: &Action,
+    attributes: &[&str],
+    behaviours: &Behaviours,
+) -> Result<(), String> {
+    let kinds = kinds_of(scenario);
+    let names = Names::of(scenario, &kinds, attributes, behaviours);
+    let checked = check_action(&ValuePath::root(), action, &names);
+    checked.map_err(|problem| match problem.help {
+        Some(help) => format!("{}; {help}", problem.message),
+        None => problem.message,
+    })
 }
 
 /// The scenario as a whole, its kinds and its settings.

@@ -169,7 +169,11 @@ fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), Problem> {
     })
 }
 
-fn check_action(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+pub(super) fn check_action(
+    place: &ValuePath,
+    action: &Action,
+    names: &Names,
+) -> Result<(), Problem> {
     if let Some(who) = action.who() {
         check_who(place, who, names)?;
     } else if let Some(tag) = action.tag() {

@@ -1,0 +1,174 @@
+//! Promise: who looks at a running server is told why a party is not matched and what cells cost, at no change to what is simulated;
+//! a page asks for something to be done only where it may, and not for more than is taken.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use throng::inspect::{
+    CueProposal, InspectPlugin, InspectSettings, Inspector, PAGE_CUES_MAX, open_inspector,
+};
+use throng::prelude::*;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::inspected::{Page, inspected, wait_for};
+
+#[test]
+fn a_page_is_told_why_parties_wait_and_nobody_who_does_not_ask() {
+    let (mut server, address) = inspected();
+    let world = server.world_mut();
+    let mut matchmaker = Matchmaker::new(&[QueueMode::groups("duel", 1)], 20.0).unwrap();
+    // Far apart in skill, so that they wait until their limits open.
+    for nth in 0..30 {
+        let player = PlayerId(100 + u64::from(nth));
+        let mut ticket = Ticket::new(PartyId(nth), [player]);
+        (ticket.since_tick, ticket.skill) = (u64::from(30 - nth), nth as i32 * 1_000);
+        matchmaker.queue(ticket).unwrap();
+    }
+    world.insert_resource(matchmaker);
+    let of = world
+        .query::<&Object>()
+        .iter(world)
+        .next()
+        .unwrap()
+        .scene_entity();
+    let at = Position(glam::vec2(5.0, 5.0));
+    let body = (Player, PlayerId(107), Object::in_scene(of), at);
+    let body = world.spawn(body).id();
+    server.step(1);
+    let mut page = Page::open(address, "", None).unwrap();
+    page.hear(&mut server, |message| {
+        let text = message.to_text().unwrap_or_default();
+        assert!(!text.contains("waits"), "it did not ask: {text}");
+        text.contains(r#""type":"state""#).then_some(())
+    });
+    page.say(r#"{"waits":true}"#);
+    let answered = page.hear(&mut server, |message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let parties = told["parties"].as_array()?.clone();
+        let is_all = parties.iter().all(|party| party["why"].is_string());
+        is_all.then_some(parties)
+    });
+    // The longest-waiting first, and no more than are shown.
+    let numbers: Vec<_> = answered.iter().map(|party| &party["party"]).collect();
+    let expected: Vec<String> = (10..30).rev().map(|nth| nth.to_string()).collect();
+    assert_eq!(numbers, expected.iter().collect::<Vec<_>>());
+    for party in &answered {
+        let why = party["why"].as_str().unwrap();
+        assert!(why.contains("points of its skill; its limits"), "{party}");
+        assert_eq!(
+            (&party["mode"], &party["size"]),
+            (&"duel".into(), &1.into())
+        );
+    }
+    // One that is not listed, since somebody looks at its player.
+    let id = server.world().get::<Object>(body).unwrap().id().0;
+    page.say(&format!(r#"{{"picked":{id}}}"#));
+    page.hear(&mut server, |message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        let waits = &told["waits"];
+        let is_right = waits["party"] == "7" && waits["why"].as_str()?.contains("skill");
+        is_right.then_some(())
+    });
+}
+
+#[test]
+fn a_page_is_told_what_cells_cost_and_the_state_is_the_same() {
+    let (mut looked_at, address) = inspected();
+    let (mut other, _) = inspected();
+    // A viewer that asks for a way comes.
+    let come = |server: &mut Server| {
+        let world = server.world_mut();
+        let of = world
+            .query::<&Object>()
+            .iter(world)
+            .next()
+            .unwrap()
+            .scene_entity();
+        let goal = glam::vec2(99.5, 90.0);
+        let at = Position(glam::vec2(3.0, 3.0));
+        let walker = (Npc, Viewer::default(), Walker, PathRequest::to(goal));
+        world.spawn((walker, Object::in_scene(of), at));
+    };
+    let mut page = Page::open(address, "", None).unwrap();
+    page.told(&mut looked_at, "hello");
+    // Some are somewhere.
+    let values = |message: Message, of: u32| match message {
+        Message::Binary(bytes) if bytes[0] == 3 => {
+            let word = |place: &[u8]| u32::from_le_bytes(place.try_into().unwrap());
+            let words: Vec<u32> = bytes.chunks(4).map(word).collect();
+            let cells = (words[3] * words[4]) as usize;
+            assert_eq!((words[0], words.len()), (3, 6 + cells));
+            let is_it = words[2] == of && words[6..].iter().any(|&value| value > 0);
+            is_it.then(|| words[6..].to_vec())
+        }
+        _ => None,
+    };
+    page.say(r#"{"heat":"nodes"}"#);
+    let mut came = Vec::new();
+    let once_more = |_: &mut Page, server: &mut Server| {
+        came.push(server.tick());
+        come(server);
+    };
+    let nodes = page.hear_while(&mut looked_at, once_more, |message| values(message, 2));
+    assert!(nodes[0] > 0, "where the way begins: {nodes:?}");
+    page.say(r#"{"heat":"links"}"#);
+    let links = page.hear(&mut looked_at, |message| values(message, 1));
+    // Each of them sees those who were there, and all who came before it.
+    assert!(links.iter().sum::<u32>() >= 30, "{links:?}");
+    while other.tick() < looked_at.tick() {
+        if came.contains(&other.tick()) {
+            come(&mut other);
+        }
+        other.step(1);
+    }
+    assert_eq!(other.state_hash(), looked_at.state_hash());
+}
+
+#[test]
+fn pages_ask_for_something_only_where_they_may_and_not_for_more_than_is_taken() {
+    let mut server = Server::builder().plugins(InspectPlugin).build();
+    let settings = InspectSettings {
+        page: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        cues: Some(vec![CueProposal {
+            name: "close the gate".into(),
+            text: "Block(rect_tiles: (1, 2, 3, 4))".into(),
+        }]),
+        ..InspectSettings::default()
+    };
+    let address = open_inspector(server.world_mut(), settings).unwrap();
+    server.step(1);
+    let mut page = Page::open(address.page.unwrap(), "", None).unwrap();
+    let hello = page.told(&mut server, "hello");
+    assert_eq!(hello["cues"][0]["name"], "close the gate", "{hello}");
+    for nth in 0..PAGE_CUES_MAX + 1 {
+        page.say(&format!(r#"{{"cue":"{nth}"}}"#));
+    }
+    let cue_told = |message: Message| {
+        let told: Value = serde_json::from_str(message.to_text().ok()?).ok()?;
+        (told["type"] == "cue").then_some(told)
+    };
+    let more = |page: &mut Page, _: &mut Server| page.say(r#"{"cue":"more"}"#);
+    let refused = page.hear_while(&mut server, more, cue_told);
+    assert!(refused["fault"].is_string(), "{refused}");
+    let mut inspector = server.world_mut().resource_mut::<Inspector>();
+    for nth in 0..PAGE_CUES_MAX {
+        assert_eq!(inspector.take_cue(), Some(nth.to_string()));
+    }
+    let tell = |_: &mut Page, server: &mut Server| {
+        let inspector = server.world().resource::<Inspector>();
+        inspector.tell_cue("0", 7, None);
+    };
+    page.hear_while(&mut server, tell, |message| {
+        let told = cue_told(message).filter(|told| told["text"] == "0")?;
+        assert_eq!((&told["tick"], &told["fault"]), (&7.into(), &Value::Null));
+        Some(())
+    });
+
+    let (mut server, address) = inspected();
+    let mut page = Page::open(address, "", None).unwrap();
+    assert_eq!(page.told(&mut server, "hello")["cues"], Value::Null);
+    page.say(r#"{"cue":"Drain"}"#);
+    wait_for(&mut server, |stats| stats.junk == 1);
+    let mut inspector = server.world_mut().resource_mut::<Inspector>();
+    assert_eq!(inspector.take_cue(), None);
+}
