@@ -112,9 +112,11 @@ thread_local! {
     static ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Shows why the last call of this thread failed that did: nothing where none did.
-pub(crate) fn error_text<R>(show: impl FnOnce(&str) -> R) -> R {
-    ERROR.with_borrow(|text| show(text))
+/// Shows why the last call of this thread failed that did: nothing where none did, or the thread is at its end.
+pub(crate) fn error_text<R: Default>(show: impl FnOnce(&str) -> R) -> R {
+    ERROR
+        .try_with(|text| show(&text.borrow()))
+        .unwrap_or_default()
 }
 
 /// Does something for C. What panics in it ends here.
@@ -124,7 +126,8 @@ pub(crate) fn guarded(act: impl FnOnce() -> Outcome) -> ThrongStatus {
     match done.unwrap_or_else(|payload| Err(Fault::panicked(text_of(&*payload)))) {
         Ok(status) => status,
         Err(fault) => {
-            ERROR.set(fault.text);
+            // A thread that is at its end keeps none.
+            let _ = ERROR.try_with(|text| text.replace(fault.text));
             fault.status
         }
     }
