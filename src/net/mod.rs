@@ -101,6 +101,7 @@ mod udp;
 #[cfg(all(feature = "net", not(feature = "server")))]
 mod udp {
     mod client;
+    mod fragments;
     pub use client::{SocketTotals, UdpClient};
 }
 #[cfg(any(test, feature = "bench"))]

@@ -188,6 +188,12 @@ impl Client {
         self.session.own_position(self.seconds(now))
     }
 
+    /// The server's tick now, with its fraction; none before it was asked and answered.
+    #[must_use]
+    pub fn server_tick(&self, now: Instant) -> Option<f64> {
+        self.session.server_tick(self.seconds(now))
+    }
+
     /// The bytes of an object's attribute, as the game encodes it.
     #[must_use]
     pub fn attribute(&self, id: u32, attribute: u16) -> Option<&[u8]> {

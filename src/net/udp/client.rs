@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use super::fragments::forbid_fragments;
 use crate::net::client::{ClientConnection, ConnectionEnd};
 use crate::net::endpoint::{EndpointSettings, PushRefused};
 #[cfg(any(test, feature = "bench"))]
@@ -171,6 +172,7 @@ fn any_socket(server: Option<SocketAddr>) -> io::Result<UdpSocket> {
         _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
     })?;
     socket.set_nonblocking(true)?;
+    forbid_fragments(&socket);
     Ok(socket)
 }
 

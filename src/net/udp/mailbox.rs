@@ -152,6 +152,22 @@ impl Mailbox {
         result
     }
 
+    /// Puts something in, of which the thread hears by [`wake_if_filled`](Self::wake_if_filled): so it is woken once for many.
+    pub fn put_quietly<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
+        put(&mut self.lock().work)
+    }
+
+    /// Wakes the thread if it sleeps and something is there.
+    pub fn wake_if_filled(&self) {
+        let mut state = self.lock();
+        if !state.is_asleep || state.work.is_empty() {
+            return;
+        }
+        state.is_asleep = false;
+        drop(state);
+        self.filled.notify_one();
+    }
+
     /// Swaps what waits with `empty`; sleeps until there is something, but no longer than this.
     pub fn take(&self, empty: &mut ShardWork, patience: Duration) {
         let mut state = self.lock();

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
+use super::batch::ReceiveBatch;
 use super::intake::SharedIntake;
 use super::settings::UdpCounters;
 use super::shared::{RouteNews, UdpShared};
@@ -26,6 +27,9 @@ use crate::wire::ClientId;
 
 /// The longest datagram that is looked at; a longer one is none of ours.
 const DATAGRAM_BYTES_MAX: usize = PACKET_BYTES_MAX + SEALING_BYTES;
+
+/// The longest that is received: one byte more, by which one that is too long is known.
+pub(super) const RECEIVED_BYTES_MAX: usize = DATAGRAM_BYTES_MAX + NUMBERED_HEAD_BYTES + 1;
 
 /// How many buckets the addresses share that are not those of the connections whose numbers they say.
 const ELSEWHERE_BUCKETS: usize = 1_024;
@@ -79,18 +83,22 @@ impl DatagramRouter {
 
     /// Receives until the socket is closed.
     pub fn run(mut self) {
-        // One byte more, by which one that is too long is known.
-        let mut buffer = [0; DATAGRAM_BYTES_MAX + NUMBERED_HEAD_BYTES + 1];
+        let mut batch = ReceiveBatch::new();
         let mut errors_in_a_row = 0;
         let shared = self.shared.clone();
         while !shared.is_over.load(Ordering::Acquire) {
-            let received = shared.socket.recv_from(&mut buffer);
+            let received = batch.receive(&shared.socket);
             self.now_us = shared.now_us();
             self.follow_news();
             match received {
-                Ok((length, from)) => {
+                Ok(()) => {
                     errors_in_a_row = 0;
-                    self.take(&mut buffer[..length], from);
+                    for (datagram, from) in batch.datagrams() {
+                        self.take(datagram, from);
+                    }
+                    for mailbox in &shared.mailboxes {
+                        mailbox.wake_if_filled();
+                    }
                 }
                 Err(error) if is_patience(error.kind()) => {}
                 Err(error) => {
@@ -162,7 +170,7 @@ impl DatagramRouter {
             return UdpCounters::one(&counters.refused);
         }
         let max = self.shared.settings.inbound_bytes_max;
-        let is_put = self.shared.mailbox_of(client).put(|work| {
+        let is_put = self.shared.mailbox_of(client).put_quietly(|work| {
             let fits = work.inbound.bytes.len() + sealed.len() <= max;
             if fits {
                 work.inbound.push((client, from), sealed);

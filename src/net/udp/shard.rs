@@ -257,9 +257,9 @@ impl ShardWorker {
 
     fn send_all(&mut self) {
         let datagrams = &mut self.sending.datagrams;
-        for (address, place) in datagrams.places() {
-            self.shared.send(&datagrams.bytes[place], address);
-        }
+        let sealed = datagrams.places();
+        self.shared
+            .send_all(sealed.map(|(to, place)| (to, &datagrams.bytes[place])));
         datagrams.clear();
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockW
 
 use foldhash::fast::FixedState;
 
+use super::batch::send_all;
 use super::mailbox::Mailbox;
 use super::settings::{UdpCounters, UdpSettings};
 use crate::sim::clock::Stopwatch;
@@ -71,9 +72,14 @@ impl UdpShared {
 
     /// Sends a datagram, and counts it.
     pub fn send(&self, datagram: &[u8], to: SocketAddr) {
+        self.send_all(std::iter::once((to, datagram)));
+    }
+
+    /// Sends datagrams, and counts them.
+    pub fn send_all<'a>(&self, datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>) {
         let counters = &self.counters;
-        match self.socket.send_to(datagram, to) {
-            Ok(_) => {
+        send_all(&self.socket, datagrams, |to, datagram, sent| match sent {
+            Ok(()) => {
                 UdpCounters::one(&counters.datagrams_out);
                 UdpCounters::add(&counters.bytes_out, datagram.len() as u64);
             }
@@ -81,7 +87,7 @@ impl UdpShared {
                 tracing::debug!(%error, %to, "a datagram was not sent");
                 UdpCounters::one(&counters.send_errors);
             }
-        }
+        });
     }
 
     /// Who is connected. Whoever holds this sees a client either with its connection on its way to the shard, or not at all.

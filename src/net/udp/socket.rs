@@ -4,6 +4,8 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use super::fragments::forbid_fragments;
+
 /// How long the socket is waited for, before it is looked whether the receiver is to end.
 pub(super) const RECEIVE_PATIENCE: Duration = Duration::from_millis(20);
 
@@ -25,6 +27,7 @@ impl ServerSocket {
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_read_timeout(Some(RECEIVE_PATIENCE))?;
+        forbid_fragments(&socket);
         let options = socket2::SockRef::from(&socket);
         // As large as the system lets them be.
         let _ = options.set_recv_buffer_size(BUFFER_BYTES);

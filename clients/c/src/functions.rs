@@ -1,0 +1,479 @@
+//! What C calls.
+//!
+//! Pointers to one thing are references here, so that null is `None` and the compiler holds the rest to Rust's rules; only pointers with
+//! a length are taken apart by hand, in [`slice`] and [`slice_mut`].
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use throng::map::TileMap;
+use throng::wire::{CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, InputMotion, quantise};
+use throng_client::{Client, ClientMessage, ClientSettings, Walk};
+
+use crate::status::{Fault, Outcome, ThrongStatus, error_text, guarded};
+use crate::structs::{ThrongClient, ThrongEvent, ThrongObject, ThrongSettings, ThrongState};
+
+/// The number of this interface. throng_abi gives the library's: where the two differ, it must not be used by this header.
+pub const THRONG_ABI: u32 = 1;
+
+/// The number of the library's interface.
+#[unsafe(no_mangle)]
+pub const extern "C" fn throng_abi() -> u32 {
+    THRONG_ABI
+}
+
+/// Writes why the last call of this thread failed that did: UTF-8 with a 0 at its end, cut to capacity bytes in all. Gives how many
+/// bytes there are without the 0; of a null pointer or no capacity nothing more happens.
+///
+/// # Safety
+/// Of text capacity bytes can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_error(text: *mut c_char, capacity: usize) -> usize {
+    error_text(|error| {
+        // SAFETY: the caller says so.
+        let into = unsafe { slice_mut::<u8>(text.cast(), capacity, "text") };
+        if let Ok([into @ .., end]) = into {
+            let length = error.floor_char_boundary(into.len());
+            for (to, from) in into.iter_mut().zip(error.as_bytes()) {
+                to.write(*from);
+            }
+            into.get_mut(length).unwrap_or(end).write(0);
+        }
+        error.len()
+    })
+}
+
+/// A player who walks at 1.5 m/s, needs no credential and loads nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_settings(player: u64) -> ThrongSettings {
+    let settings = ClientSettings::new(player);
+    ThrongSettings {
+        player,
+        credential: std::ptr::null(),
+        credential_length: 0,
+        speed_m_s: settings.speed_m_s,
+        smooth_s: settings.smooth_s,
+        waits_for_ready: u8::from(!settings.is_ready_at_once),
+    }
+}
+
+/// Begins to connect by a token of 2,048 bytes that was not used before, which the game's login service made. Whether the server lets it in
+/// shows in throng_update. Writes a client, to be given to throng_destroy, or null where that fails.
+///
+/// # Safety
+/// Of token length bytes can be read, and of the settings' credential credential_length.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_connect(
+    token: *const u8,
+    length: usize,
+    settings: Option<&ThrongSettings>,
+    client: Option<&mut MaybeUninit<Option<Box<ThrongClient>>>>,
+) -> ThrongStatus {
+    guarded(|| {
+        let client = client.ok_or_else(|| Fault::null("client"))?;
+        client.write(None);
+        // SAFETY: the caller says so.
+        let token = unsafe { slice(token, length, "token") }?;
+        let settings = settings.ok_or_else(|| Fault::null("settings"))?;
+        let (credential, credential_length) = (settings.credential, settings.credential_length);
+        if credential_length > CREDENTIAL_BYTES_MAX {
+            return Err(Fault::argument(format!(
+                "a credential of {credential_length} bytes, expected at most {CREDENTIAL_BYTES_MAX}"
+            )));
+        }
+        // SAFETY: the caller says so.
+        let credential = unsafe { slice(credential, credential_length, "credential") }?;
+        let connected = Client::connect(
+            token,
+            ClientSettings {
+                credential: credential.to_vec(),
+                speed_m_s: not_negative("speed_m_s", settings.speed_m_s)?,
+                smooth_s: not_negative("smooth_s", settings.smooth_s)?,
+                is_ready_at_once: settings.waits_for_ready == 0,
+                ..ClientSettings::new(settings.player)
+            },
+        )?;
+        client.write(Some(Box::new(ThrongClient::new(connected))));
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Connects once more, by another token: what is known stays, and the session goes on if the server still keeps it.
+///
+/// # Safety
+/// Of token length bytes can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_reconnect(
+    client: Option<&mut ThrongClient>,
+    token: *const u8,
+    length: usize,
+) -> ThrongStatus {
+    act(client, |client| {
+        // SAFETY: the caller says so.
+        let token = unsafe { slice(token, length, "token") }?;
+        client.client.reconnect(token)?;
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Goes on from another port, as a phone does that changes its network.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_rebind(client: Option<&mut ThrongClient>) -> ThrongStatus {
+    act(client, |client| {
+        client.client.rebind()?;
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Logs out, and frees a client. Of null nothing happens.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_destroy(client: Option<Box<ThrongClient>>) {
+    guarded(|| {
+        if let Some(client) = client
+            && client.sound().is_ok()
+        {
+            client.client.leave();
+        }
+        Ok(ThrongStatus::Ok)
+    });
+}
+
+/// Takes what came, and sends what is due: to be called once a frame, with seconds of a clock that begins anywhere from 0 on and never runs
+/// backwards. Of a connection that is over it says so again and again; events that came before wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_update(client: Option<&mut ThrongClient>, now_s: f64) -> ThrongStatus {
+    act(client, |client| {
+        client.set_now(now_s)?;
+        client.client.update(client.now)?;
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Writes the oldest event that was not told, or says THRONG_STATUS_NOTHING where there is none. 65,536 wait; further ones push the oldest
+/// out.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_next_event(
+    client: Option<&mut ThrongClient>,
+    event: Option<&mut MaybeUninit<ThrongEvent>>,
+) -> ThrongStatus {
+    act(client, |client| {
+        let event = event.ok_or_else(|| Fault::null("event"))?;
+        Ok(write(event, client.next_event()))
+    })
+}
+
+/// From now on the own object stands and looks there, in 256ths of a turn: 0 is +x, 64 is +y. Of buttons each bit is one that is held
+/// down, as the game defines them.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_stand(
+    client: Option<&mut ThrongClient>,
+    heading: u8,
+    buttons: u32,
+) -> ThrongStatus {
+    walk(client, InputMotion::Stand, heading, buttons)
+}
+
+/// From now on the own object walks on in a direction, in 256ths of a turn, a step each tick.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_walk(
+    client: Option<&mut ThrongClient>,
+    direction: u8,
+    heading: u8,
+    buttons: u32,
+) -> ThrongStatus {
+    walk(client, InputMotion::Towards(direction), heading, buttons)
+}
+
+/// The own object goes to a place, in metres, where the game has moved it; the server checks that it may have come so far.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_move(
+    client: Option<&mut ThrongClient>,
+    x: f32,
+    y: f32,
+    heading: u8,
+    buttons: u32,
+) -> ThrongStatus {
+    let to = [not_negative("x", x), not_negative("y", y)];
+    let [Ok(x), Ok(y)] = to else {
+        return guarded(|| Err(Fault::argument(format!("({x}, {y}) m, expected a place"))));
+    };
+    walk(
+        client,
+        InputMotion::To(quantise([x, y].into())),
+        heading,
+        buttons,
+    )
+}
+
+/// How fast the own object walks from now on, in metres a second.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_set_speed(
+    client: Option<&mut ThrongClient>,
+    speed_m_s: f32,
+) -> ThrongStatus {
+    act(client, |client| {
+        client
+            .client
+            .set_speed(not_negative("speed_m_s", speed_m_s)?);
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// The map that the own object walks on: from now on it stops at the walls at which the server would stop it. Of each tile, of
+/// tile_m metres, a byte, row by row: 0 is free. To be called anew in each scene.
+///
+/// # Safety
+/// Of blocked width times height bytes can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_set_ground(
+    client: Option<&mut ThrongClient>,
+    blocked: *const u8,
+    width: u32,
+    height: u32,
+    tile_m: f32,
+) -> ThrongStatus {
+    act(client, |client| {
+        let tile_m = not_negative("tile_m", tile_m)?;
+        if tile_m == 0.0 {
+            return Err(Fault::argument("tile_m is 0"));
+        }
+        let length = (width as usize).checked_mul(height as usize);
+        let length = length.unwrap_or(usize::MAX);
+        // SAFETY: the caller says so.
+        let blocked = unsafe { slice(blocked, length, "blocked") }?;
+        let is_blocked = |x, y| blocked[y as usize * width as usize + x as usize] != 0;
+        let tiles = TileMap::from_fn(width, height, is_blocked);
+        let tiles = tiles.map_err(|error| Fault::argument(error.to_string()))?;
+        client.client.set_ground(Arc::new(tiles), tile_m);
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// The scene is loaded, and the player may be told of it; needed with waits_for_ready.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) -> ThrongStatus {
+    act(client, |client| {
+        client.client.ready(scene);
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Sends a message of the game's own, of the type that the server registered with this number: once and in order.
+///
+/// # Safety
+/// Of bytes length bytes can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_send(
+    client: Option<&mut ThrongClient>,
+    kind: u16,
+    bytes: *const u8,
+    length: usize,
+) -> ThrongStatus {
+    act(client, |client| {
+        // SAFETY: the caller says so.
+        let bytes = unsafe { slice(bytes, length, "bytes") }?;
+        if length > CLIENT_MESSAGE_BYTES_MAX {
+            return Err(Fault::argument(format!(
+                "a message of {length} bytes, expected at most {CLIENT_MESSAGE_BYTES_MAX} with its number"
+            )));
+        }
+        client.client.send(&ClientMessage::User { kind, bytes })?;
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Writes how the client is doing.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_state(
+    client: Option<&ThrongClient>,
+    state: Option<&mut MaybeUninit<ThrongState>>,
+) -> ThrongStatus {
+    look(client, |it| {
+        let state = state.ok_or_else(|| Fault::null("state"))?;
+        Ok(write(state, Some(it.state())))
+    })
+}
+
+/// Writes the objects in sight by ascending number, as far as capacity goes, and how many there are in all.
+///
+/// # Safety
+/// Of objects capacity can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn throng_objects(
+    client: Option<&ThrongClient>,
+    objects: *mut ThrongObject,
+    capacity: usize,
+    count: Option<&mut MaybeUninit<usize>>,
+) -> ThrongStatus {
+    look(client, |client| {
+        let count = count.ok_or_else(|| Fault::null("count"))?;
+        // SAFETY: the caller says so.
+        let objects = unsafe { slice_mut(objects, capacity, "objects") }?;
+        let ids = client.client.ids();
+        count.write(ids.len());
+        let in_sight = ids.into_iter().filter_map(|id| client.object(id));
+        for (to, object) in objects.iter_mut().zip(in_sight) {
+            to.write(object);
+        }
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+/// Writes an object in sight, or says THRONG_STATUS_NOTHING where none has this number.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_object(
+    client: Option<&ThrongClient>,
+    id: u32,
+    object: Option<&mut MaybeUninit<ThrongObject>>,
+) -> ThrongStatus {
+    look(client, |client| {
+        let object = object.ok_or_else(|| Fault::null("object"))?;
+        Ok(write(object, client.object(id)))
+    })
+}
+
+/// Writes where the bytes of an object's attribute lie and how many they are, or says THRONG_STATUS_NOTHING where it has none of this
+/// number. They lie there until the next call that may change the client: any but those that take it as const.
+#[unsafe(no_mangle)]
+pub extern "C" fn throng_attribute(
+    client: Option<&ThrongClient>,
+    id: u32,
+    attribute: u16,
+    bytes: Option<&mut MaybeUninit<*const u8>>,
+    length: Option<&mut MaybeUninit<usize>>,
+) -> ThrongStatus {
+    look(client, |client| {
+        let bytes = bytes.ok_or_else(|| Fault::null("bytes"))?;
+        let length = length.ok_or_else(|| Fault::null("length"))?;
+        let held = client.client.attribute(id, attribute);
+        length.write(held.map_or(0, <[u8]>::len));
+        bytes.write(std::ptr::null());
+        Ok(write(bytes, held.map(<[u8]>::as_ptr)))
+    })
+}
+
+fn act(
+    client: Option<&mut ThrongClient>,
+    act: impl FnOnce(&mut ThrongClient) -> Outcome,
+) -> ThrongStatus {
+    guarded(|| client.ok_or_else(|| Fault::null("client"))?.act(act))
+}
+
+fn look(
+    client: Option<&ThrongClient>,
+    look: impl FnOnce(&ThrongClient) -> Outcome,
+) -> ThrongStatus {
+    guarded(|| look(client.ok_or_else(|| Fault::null("client"))?.sound()?))
+}
+
+fn walk(
+    client: Option<&mut ThrongClient>,
+    motion: InputMotion,
+    heading: u8,
+    buttons: u32,
+) -> ThrongStatus {
+    act(client, |client| {
+        client.client.walk(Walk {
+            motion,
+            heading,
+            buttons,
+        });
+        Ok(ThrongStatus::Ok)
+    })
+}
+
+fn write<T>(to: &mut MaybeUninit<T>, value: Option<T>) -> ThrongStatus {
+    let Some(value) = value else {
+        return ThrongStatus::Nothing;
+    };
+    to.write(value);
+    ThrongStatus::Ok
+}
+
+fn not_negative(name: &str, number: f32) -> Result<f32, Fault> {
+    let is_fine = number.is_finite() && number >= 0.0;
+    let fault = || Fault::argument(format!("{name} is {number}, expected 0 or more"));
+    is_fine.then_some(number).ok_or_else(fault)
+}
+
+/// # Safety
+/// As of [`std::slice::from_raw_parts`], where it is not null and there is anything.
+unsafe fn slice<'a>(first: *const u8, length: usize, name: &str) -> Result<&'a [u8], Fault> {
+    if length == 0 {
+        return Ok(&[]);
+    }
+    check_length::<u8>(length, name)?;
+    if first.is_null() {
+        return Err(Fault::null(name));
+    }
+    // SAFETY: it is not null and not too long, and the caller says the rest.
+    Ok(unsafe { std::slice::from_raw_parts(first, length) })
+}
+
+/// # Safety
+/// As of [`std::slice::from_raw_parts_mut`], where it is not null and there is anything, but that nothing need have been written.
+unsafe fn slice_mut<'a, T>(
+    first: *mut T,
+    length: usize,
+    name: &str,
+) -> Result<&'a mut [MaybeUninit<T>], Fault> {
+    if length == 0 {
+        return Ok(&mut []);
+    }
+    check_length::<T>(length, name)?;
+    if first.is_null() {
+        return Err(Fault::null(name));
+    }
+    // SAFETY: it is not null and not too long, and the caller says the rest.
+    Ok(unsafe { std::slice::from_raw_parts_mut(first.cast(), length) })
+}
+
+/// Nothing is longer than half of what can be addressed; what says so is a negative number.
+fn check_length<T>(length: usize, name: &str) -> Result<(), Fault> {
+    let most = isize::MAX as usize / size_of::<T>();
+    if length > most {
+        return Err(Fault::argument(format!(
+            "{name} has {length}, expected at most {most}"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use throng::net::{ConnectToken, SecretKey, TokenClaims};
+
+    use super::*;
+
+    #[test]
+    fn a_client_in_which_something_panicked_is_only_destroyed() {
+        let servers = vec!["127.0.0.1:1".parse().unwrap()];
+        let claims = TokenClaims::new(7, servers, 0);
+        let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
+        let token = token.to_bytes();
+        let (settings, mut client) = (throng_settings(7), MaybeUninit::new(None));
+        // SAFETY: of the token as many bytes are there.
+        let status = unsafe {
+            throng_connect(
+                token.as_ptr(),
+                token.len(),
+                Some(&settings),
+                Some(&mut client),
+            )
+        };
+        assert_eq!(status, ThrongStatus::Ok);
+        // SAFETY: it was written before, and is again by `throng_connect`.
+        let mut client = unsafe { client.assume_init() };
+        let mut state = MaybeUninit::uninit();
+        let looked = throng_state(client.as_deref(), Some(&mut state));
+        assert_eq!(looked, ThrongStatus::Ok);
+        let panicked = act(client.as_deref_mut(), |_| panic!("of a test"));
+        assert_eq!(panicked, ThrongStatus::Panicked);
+        let looked = throng_state(client.as_deref(), Some(&mut state));
+        assert_eq!(looked, ThrongStatus::Panicked);
+        let updated = throng_update(client.as_deref_mut(), 1.0);
+        assert_eq!(updated, ThrongStatus::Panicked);
+        throng_destroy(client);
+    }
+}

@@ -1,0 +1,49 @@
+//! `throng.h` says what the library has.
+
+use std::path::Path;
+
+use throng_client::CloseReason;
+
+/// With this variable set the header is written anew in place of being compared.
+const WRITE: &str = "THRONG_WRITE_HEADER";
+
+fn written() -> String {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = cbindgen::Config::from_file(package.join("cbindgen.toml")).unwrap();
+    let builder = ["status", "structs", "functions"]
+        .iter()
+        .fold(cbindgen::Builder::new(), |builder, file| {
+            builder.with_src(package.join(format!("src/{file}.rs")))
+        });
+    let mut bytes = Vec::new();
+    let bindings = builder.with_config(config).generate().unwrap();
+    bindings.write(&mut bytes);
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_header_is_that_of_the_library() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("throng.h");
+    let written = written();
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&path, &written).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    let found = found.replace("\r\n", "\n");
+    let differs = (1..)
+        .zip(found.lines().zip(written.lines()))
+        .find(|(_, (found, written))| found != written);
+    assert!(
+        found == written,
+        "throng.h is not what src says, from {differs:?} on: run this test with {WRITE}=1"
+    );
+}
+
+#[test]
+fn the_header_names_every_reason_to_be_closed() {
+    let reasons = (0..=u8::MAX).filter_map(CloseReason::of);
+    let named = reasons.map(|reason| format!("{} {}", reason.number(), reason.name()));
+    let written = written().replace("\n   * ", " ").replace("\n  // ", " ");
+    let named = Vec::from_iter(named).join(", ");
+    assert!(written.contains(&named), "it lacks {named}");
+}
