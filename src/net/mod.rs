@@ -74,9 +74,13 @@ mod bucket;
 mod client;
 #[cfg(all(feature = "net", feature = "server"))]
 mod connection;
+#[cfg(all(feature = "net", feature = "server"))]
+mod counters;
 mod endpoint;
 #[cfg(feature = "net")]
 mod handshake;
+#[cfg(any(feature = "inspect", feature = "web"))]
+pub(crate) mod http;
 #[cfg(any(test, feature = "bench"))]
 pub mod link;
 mod mtu;
@@ -103,6 +107,8 @@ mod udp {
     mod client;
     pub use client::{SocketTotals, UdpClient};
 }
+#[cfg(feature = "web")]
+mod web;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
@@ -112,7 +118,10 @@ pub use endpoint::{
     CountersStart, Delivery, Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused,
 };
 #[cfg(feature = "net")]
-pub use handshake::{Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings};
+pub use handshake::{
+    Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings, SeenTokens,
+    TokenBearer,
+};
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
 #[cfg(all(feature = "net", feature = "server"))]
 pub use plugin::{ListenError, ListenSettings, ListeningSocket, listen, stop_listening};
@@ -131,3 +140,8 @@ pub use token::{
 pub use udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
 #[cfg(feature = "net")]
 pub use udp::{SocketTotals, UdpClient};
+#[cfg(feature = "web")]
+pub use web::{
+    ListeningWeb, WebServer, WebServerSink, WebSettings, WebSocketListener, WebStats, listen_web,
+    stop_listening_web,
+};

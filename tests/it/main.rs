@@ -8,6 +8,7 @@ mod audiences;
 mod battles;
 mod behaviours;
 mod bench_command;
+mod browsers;
 mod circles;
 mod conserved;
 mod cues;
