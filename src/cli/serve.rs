@@ -48,6 +48,8 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
     /// Where browsers come, over WebSockets; with the port 0 on any that is free
+    ///
+    /// A page there walks in. Without --key it lets itself in as a guest; with it, it is opened with ?token=…&player=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
     /// An address by which clients know this server; may be repeated
@@ -150,7 +152,7 @@ impl Serve {
         outputs::empty(&files)?;
         let world = playing.server().world_mut();
         let mut visitors = Visitors::new(world)?;
-        let listening = self.listen(world, addresses, key)?;
+        let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
         let truth = self.truth.map(TruthTeller::listen).transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| Failure::new(error.to_string()))?;
@@ -160,7 +162,7 @@ impl Serve {
                 print(&format!("listening on {address}"))?;
             }
             if let Some(address) = listening.web {
-                print(&format!("browsers come to ws://{address}/play"))?;
+                print(&format!("walk in it on http://{address}/"))?;
             }
             if let Some(truth) = &truth {
                 print(&format!("the truth is told on {}", truth.address))?;
@@ -208,6 +210,7 @@ impl Serve {
         world: &mut World,
         at: ListenAddresses,
         key: SecretKey,
+        speed_m_s: f32,
     ) -> Result<ListenAddresses, Failure> {
         let mut settings = ListenSettings {
             public: self.public.clone(),
@@ -215,6 +218,8 @@ impl Serve {
         };
         settings.udp.clients_max = self.clients_max as usize;
         settings.web.clients_max = self.clients_max as usize;
+        settings.web.has_page = true;
+        settings.web.guest_speed_m_s = Some(speed_m_s);
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
         if [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;

@@ -407,28 +407,23 @@ fn junk_ends_its_own_connection_and_no_other() {
     // Messages that make no sense are the session's to judge, and what is no request the server's.
     polite.say(&[200, 1, 2, 3]);
     for (request, status) in [
-        ("GET /play HTTP/1.1\r\nHost: x\r\n\r\n", "400"),
+        ("GET /play HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (
             "POST /play HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
-            "405",
+            405,
         ),
-        ("GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "404"),
-        ("\u{1}\u{2}\u{3}\r\n\r\n", "400"),
+        ("GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("\u{1}\u{2}\u{3}\r\n\r\n", 400),
     ] {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer.split(' ').nth(1), Some(status), "{request:?}");
+        assert_eq!(ask(address, request).0, status, "{request:?}");
     }
     hall.until("the polite one is told", |_| {
         let mut told = 0;
         polite.hear(|_| told += 1);
         told > 0
     });
-    let stats = hall.stats();
-    assert_eq!((stats.clients, stats.lost, stats.refused), (1, 0, 4));
+    hall.until("all are counted", |hall| hall.stats().refused == 4);
+    assert_eq!((hall.stats().clients, hall.stats().lost), (1, 0));
 }
 
 /// Half the head of a request.
@@ -555,4 +550,79 @@ fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
         sessions.of(PlayerId(1)).is_some()
     });
     assert_eq!(hall.stats().messages_in, 1);
+}
+
+/// The status and the body of an answer.
+fn ask(address: SocketAddr, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    (status.parse().unwrap_or(0), body.to_owned())
+}
+
+#[test]
+fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
+    let mut hall = Hall::new(0, |settings| {
+        settings.web.has_page = true;
+        settings.web.guest_speed_m_s = Some(SPEED_M_S);
+    });
+    let address = hall.address;
+    let get = |path: &str| ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    for path in ["/", "/page.css", "/demo/page.js", "/src/index.js"] {
+        assert_eq!(get(path).0, 200, "{path}");
+    }
+    assert_eq!(get("/src/other.js").0, 404);
+    let post = |address: SocketAddr, path: &str, fields: &str| {
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n{fields}\r\n");
+        ask(address, &head)
+    };
+    let host = format!("Host: {address}\r\n");
+    let (status, body) = post(
+        address,
+        "/token",
+        &format!("{host}Origin: http://{address}\r\n"),
+    );
+    assert_eq!(status, 200, "{body}");
+    let told: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(told["speed_m_s"], f64::from(SPEED_M_S));
+    let player: u64 = told["player"].as_str().unwrap().parse().unwrap();
+    let digits = told["token"].as_str().unwrap();
+    let bytes = (0..digits.len()).step_by(2);
+    let bytes: Result<Vec<u8>, _> = bytes
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16))
+        .collect();
+    let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
+    let _client = WebClient::connect(address, request(&token));
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    // Another for the same guest, none for a player of the game's own, and none for who is not of here.
+    let again = format!("/token?player={player}");
+    assert_eq!(post(address, &again, &host).0, 200);
+    for (path, fields) in [
+        ("/token?player=7", &*host),
+        ("/token?player=x", &host),
+        ("/token", "Host: rebound.example\r\n"),
+        ("/token", &format!("{host}Origin: https://example.org\r\n")),
+    ] {
+        assert_eq!(post(address, path, fields).0, 403, "{path} {fields}");
+    }
+    let settings = ListenSettings {
+        web: WebSettings {
+            guest_speed_m_s: Some(SPEED_M_S),
+            ..WebSettings::default()
+        },
+        ..ListenSettings::default()
+    };
+    let key = SecretKey::random().unwrap();
+    let world = hall.server.world_mut();
+    let closed = listen_web(world, LOOPBACK, key, &settings, None).unwrap();
+    assert_eq!(
+        post(closed, "/token", &format!("Host: {closed}\r\n")).0,
+        403
+    );
+    let head = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_eq!(ask(closed, head).0, 404, "no page was asked for");
 }

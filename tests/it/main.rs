@@ -51,6 +51,7 @@ mod tidy;
 mod usage;
 mod verdicts;
 mod views;
+mod web_vectors;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
 use throng::{net, sync, wire};

@@ -172,6 +172,28 @@ fn a_server_can_be_looked_at_while_it_serves() {
 }
 
 #[test]
+fn browsers_find_a_page_that_walks_in() {
+    let folder = Folder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let mut server = Serving::start(&["--web", "127.0.0.1:0", &yard, "--json"]);
+    let page = server.address();
+    let address = page
+        .strip_prefix("http://")
+        .and_then(|url| url.strip_suffix('/'));
+    let address = address.expect("where the page is").parse().unwrap();
+    let (status, text) = get(address, "/");
+    assert!(status == 200 && text.contains("page.js"), "{status} {text}");
+    let served = server.stop();
+    assert_eq!(served["web"]["answered"], 1, "{served}");
+    let told = throng(&["serve", "--web", "0.0.0.0:0"]);
+    assert!(
+        told.code == 2 && told.err.contains("expected --key"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
 fn a_key_that_everybody_knows_is_for_loopback_alone() {
     for arguments in [
         &["serve", "--listen", "0.0.0.0:0"][..],

@@ -20,7 +20,7 @@ const text = new TextEncoder();
 
 /** Each message, as bytes. */
 export const clientMessage = {
-  login: (player: bigint, credential = new Uint8Array()) => of(1).varint(player).raw(credential).finish(),
+  login: (player: bigint, credential: Uint8Array = new Uint8Array()) => of(1).varint(player).raw(credential).finish(),
   logout: () => of(2).finish(),
   move: (to: Vec, heading: number) => position(of(3), to).byte(heading).finish(),
   face: (heading: number) => of(4).byte(heading).finish(),

@@ -95,6 +95,7 @@ class ServerClock {
 
   get best(): { roundTripS: number; tickAtZero: number } | null {
     const shorter = (a: { roundTripS: number }, b: { roundTripS: number }) => a.roundTripS - b.roundTripS;
+    // Of equally short ones the newest.
     return this.samples.toReversed().toSorted(shorter)[0] ?? null;
   }
 }

@@ -12,7 +12,10 @@ use crate::net::seal::{
     NUMBERS_BEFORE_CONNECTION, NoRandomness, SealRefused, SealedKind, SealedLine, SealingKey,
     SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
 };
-use crate::net::token::{PRIVATE_BYTES, PrivateToken, TokenError, USER_DATA_BYTES};
+use crate::net::token::{
+    ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
+    USER_DATA_BYTES,
+};
 
 /// How many buckets the addresses share.
 const BUCKETS: usize = 1_024;
@@ -244,6 +247,20 @@ impl Gate {
             timeout_s,
             user_data,
         })
+    }
+
+    /// A token that this gate takes, within half a minute.
+    ///
+    /// # Errors
+    /// [`TokenError`] where the system has no randomness.
+    pub fn issue(&self, client: u64, unix_s: u64) -> Result<ConnectToken, TokenError> {
+        let mut servers = self.settings.addresses.clone();
+        servers.truncate(TOKEN_ADDRESSES_MAX);
+        let claims = TokenClaims {
+            protocol: self.settings.protocol,
+            ..TokenClaims::new(client, servers, unix_s)
+        };
+        ConnectToken::issue(&claims, &self.private_key)
     }
 
     /// Whether a request has a token that is genuine, for here, and in time, of one who does not ask too often.

@@ -12,6 +12,7 @@
 //! | `shared`, `sink` | what tick and thread have in common; the server's way out |
 //! | `requests` | a connection: what is asked for |
 //! | `play` | a client's WebSocket |
+//! | `page` | a page that walks in |
 //! | `plugin` | a server's world that listens |
 //!
 //! A WebSocket loses nothing and keeps the order, so packets of the server and messages of the client travel as they are; the
@@ -29,6 +30,7 @@
 //! Cost: for a client and tick a copy of its packets and a system call.
 
 mod line;
+mod page;
 mod play;
 mod plugin;
 mod requests;

@@ -64,6 +64,9 @@ pub fn listen_web(
     let listener = WebSocketListener::bind(address).map_err(of_socket)?;
     let bound = listener.address();
     let mut web = settings.web;
+    if key != SecretKey::INSECURE {
+        web.guest_speed_m_s = None;
+    }
     let gate = gate(settings, (address, bound), key, web.clients_max)?;
     web.unread_us_max = web.unread_us_max.min(in_flight_us_max(world));
     let transport = world.get_resource_or_init::<TransportHandle>().clone();

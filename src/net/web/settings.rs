@@ -4,12 +4,17 @@ use crate::net::counters::counters;
 use crate::wire::MESSAGE_BYTES_MAX;
 
 /// Limits of the connections over WebSockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebSettings {
     /// Clients that are connected at a time; more are closed at once.
     pub clients_max: usize,
     /// Whether clients have anything to load before they can be told of a scene, and say *Ready*.
     pub loads: bool,
+    /// Whether there is a page at `/` that walks in.
+    pub has_page: bool,
+    /// Whether who asks for a token at `POST /token` gets one, as a guest whose object walks so fast, in metres a second. Only where
+    /// everybody knows the key anyway, and so on loopback alone.
+    pub guest_speed_m_s: Option<f32>,
     /// Connections that have not shown a token yet; who comes beyond is closed unheard.
     pub strangers_max: usize,
     /// The same of one address, of IPv6 a network of 64 bits.
@@ -37,6 +42,8 @@ impl Default for WebSettings {
         Self {
             clients_max: 10_000,
             loads: true,
+            has_page: false,
+            guest_speed_m_s: None,
             strangers_max: 1_024,
             strangers_of_address_max: 64,
             patience_us: 5_000_000,
