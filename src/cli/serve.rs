@@ -21,6 +21,7 @@ use crate::crowd::{
 };
 use crate::directory::{Directory, PlayerLoaded};
 use crate::inspect::{InspectPlugin, InspectSettings, open_inspector};
+use crate::map::SceneMap;
 use crate::net::{
     ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
     listen, listen_web, stop_listening, stop_listening_web,
@@ -31,7 +32,7 @@ use crate::server::Pace;
 use crate::session::{LoggedIn, Sessions, control};
 use crate::sim::{SimTick, TickTimings};
 use crate::wire::ClientId;
-use crate::world::{KindClass, ObjectKinds, PlayerId};
+use crate::world::{KindClass, ObjectKinds, PlayerId, Scenes};
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -229,11 +230,16 @@ impl Serve {
         let mut others: Box<dyn Sink> = world.resource::<SyntheticClients>().sink();
         let mut bound = ListenAddresses::default();
         if let Some(address) = at.web {
-            let key = key.clone();
             let address = listen_web(world, address, key, &settings, Some(others));
             bound.web = Some(address.map_err(failed)?);
             let synthetic = world.resource::<SyntheticClients>().sink();
-            others = Box::new(world.resource::<ListeningWeb>().sink().or(synthetic));
+            let web = world.resource::<ListeningWeb>();
+            for (scene, entity) in world.resource::<Scenes>().iter() {
+                if let Some(map) = world.get::<SceneMap>(entity) {
+                    web.set_map(scene.0, map.tiles(), map.tile_m());
+                }
+            }
+            others = Box::new(web.sink().or(synthetic));
         }
         if let Some(address) = at.udp {
             let address = listen(world, address, key, settings, Some(others));

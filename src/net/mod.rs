@@ -162,5 +162,5 @@ pub use udp::{SocketTotals, UdpClient};
 #[cfg(feature = "web")]
 pub use web::{
     ListeningWeb, WebServer, WebServerSink, WebSettings, WebSocketListener, WebStats, listen_web,
-    stop_listening_web,
+    map_bytes, stop_listening_web,
 };

@@ -183,8 +183,10 @@ fn browsers_find_a_page_that_walks_in() {
     let address = address.expect("where the page is").parse().unwrap();
     let (status, text) = get(address, "/");
     assert!(status == 200 && text.contains("page.js"), "{status} {text}");
+    assert_eq!(get(address, "/map?scene=99").0, 404);
+    assert_eq!(get(address, "/map?scene=0").0, 200);
     let served = server.stop();
-    assert_eq!(served["web"]["answered"], 1, "{served}");
+    assert_eq!(served["web"]["answered"], 2, "{served}");
     let told = throng(&["serve", "--web", "0.0.0.0:0"]);
     assert!(
         told.code == 2 && told.err.contains("expected --key"),

@@ -7,8 +7,9 @@ use glam::Vec2;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
-use throng::movement::{PlayerStep, direction_of, step_m};
-use throng::net::{ClientHandshake, ConnectToken};
+use throng::map::TileMap;
+use throng::movement::{Ground, PlayerStep, direction_of, step_m};
+use throng::net::{ClientHandshake, ConnectToken, map_bytes};
 use throng::sync::{Mirror, Predictor};
 use throng::wire::{
     Channel, ChannelState, ClientInput, ClientMessage, Hello, InputMotion, Motion, PacketHeader,
@@ -511,6 +512,37 @@ fn predicted() -> Vec<Value> {
     steps
 }
 
+/// Walls, as the page is given them, and steps between them.
+fn walked() -> Vec<Value> {
+    let mut random = Pcg64Mcg::seed_from_u64(23);
+    let tiles = TileMap::from_fn(43, 30, |_, _| random.next_u32() % 5 == 0).expect("a map");
+    let (tile_m, step_m) = (0.5, 0.4);
+    let size_m = Vec2::new(21.5, 15.0);
+    let step = PlayerStep {
+        ground: Some(Ground {
+            tiles: &tiles,
+            tile_m,
+        }),
+        size_m,
+        step_m,
+    };
+    let mut steps = vec![
+        json!({ "map": hex(&map_bytes(&tiles, tile_m)), "stepM": step_m, "size": size_m.to_array() }),
+    ];
+    let mut below = |most: u32| random.next_u32() % most;
+    while steps.len() < 400 {
+        // Some begin at corners and borders of tiles, and in walls.
+        let grain = [64.0, 2.0][below(2) as usize];
+        let [x, y] = [22 * 64, 16 * 64].map(|most| below(most) as f32 / 64.0);
+        let from = (Vec2::new(x, y) * grain).floor() / grain;
+        let direction = below(256) as u8;
+        let from = from.min(size_m);
+        let to = step.towards(from, direction);
+        steps.push(json!([from.x, from.y, direction, to.x, to.y]));
+    }
+    steps
+}
+
 /// A value a line, so that a change is seen where it is.
 fn listed(values: &[Value]) -> String {
     let lines: Vec<String> = values.iter().map(Value::to_string).collect();
@@ -540,6 +572,7 @@ fn the_vectors_beside_the_client_are_those_of_this_library() {
         ("said.json", listed(&said)),
         ("predicted.json", listed(&predicted())),
         ("directions.json", listed(&directions)),
+        ("walked.json", listed(&walked())),
         ("token.json", listed(&[shown()])),
     ];
     let fresh = root().join("target/web-vectors");

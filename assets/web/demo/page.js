@@ -1,4 +1,4 @@
-import { Connection, Session } from "../src/index.js";
+import { Connection, Session, TileGround } from "../src/index.js";
 const SHOWN_M = 64;
 const PAUSE_MS = 1000;
 const PLAYER_KIND = 0;
@@ -52,11 +52,19 @@ const held = new Set();
 let pointer = null;
 let session = null;
 let connection = null;
+let walls = null;
 let corrections = 0;
 let colors = {};
 function readColors() {
     const style = getComputedStyle(document.documentElement);
-    colors = Object.fromEntries(["ground", "trod", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+    colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+}
+async function askForWalls(scene) {
+    const answer = await fetch(`/map?scene=${scene}`);
+    if (answer.ok && session?.mirror.scene === scene) {
+        walls = TileGround.read(new Uint8Array(await answer.arrayBuffer()));
+        session.isFree = walls.isFree;
+    }
 }
 async function join(guest) {
     const pass = await askForPass(guest).catch(() => "the server is not there");
@@ -72,6 +80,9 @@ async function join(guest) {
             message: (message) => {
                 if (message.kind === "scene") {
                     trodden.reset(message.size);
+                    session.isFree = undefined;
+                    walls = null;
+                    setTimeout(() => void askForWalls(message.scene));
                 }
                 else if (message.kind === "welcome") {
                     say(`player ${message.player}`, "on");
@@ -155,9 +166,30 @@ function drawGround(size, center, scale, width, height) {
             }
         }
     }
+    if (walls !== null) {
+        drawWalls(walls, left, top, scale, width, height);
+    }
     context.strokeStyle = colors["edge"];
     context.lineWidth = 2;
     context.strokeRect(-left * scale, -top * scale, size.x * scale, size.y * scale);
+}
+function drawWalls(on, left, top, scale, width, height) {
+    const side = on.tileM * scale;
+    context.fillStyle = colors["wall"];
+    for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && (y * on.tileM - top) * scale < height; y += 1) {
+        let from = null;
+        const end = Math.min(on.width, Math.ceil((left + width / scale) / on.tileM));
+        for (let x = Math.max(Math.floor(left / on.tileM), 0); x <= end; x += 1) {
+            const isWall = x < end && on.isBlocked(x, y);
+            if (isWall) {
+                from ??= x;
+            }
+            else if (from !== null) {
+                context.fillRect((from * on.tileM - left) * scale, (y * on.tileM - top) * scale, (x - from) * side, side + 0.5);
+                from = null;
+            }
+        }
+    }
 }
 function draw() {
     const ratio = devicePixelRatio;

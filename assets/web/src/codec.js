@@ -33,6 +33,9 @@ export class Reader {
     u16() {
         return this.view.getUint16(this.skip(2), true);
     }
+    u32() {
+        return this.view.getUint32(this.skip(4), true);
+    }
     i16() {
         return this.view.getInt16(this.skip(2), true);
     }

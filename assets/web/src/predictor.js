@@ -22,7 +22,7 @@ export function directionOf(direction) {
 const clamp = (value, most) => Math.min(Math.max(value, 0), Math.max(most, 0));
 const isSame = (a, b) => a.x === b.x && a.y === b.y;
 const distance = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
-function towards(on, from, direction) {
+export function towards(on, from, direction) {
     const unit = directionOf(direction);
     const way = { x: f32(unit.x * on.stepM), y: f32(unit.y * on.stepM) };
     const [alongX, alongY] = [{ x: way.x, y: 0 }, { x: 0, y: way.y }];

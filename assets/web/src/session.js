@@ -67,6 +67,7 @@ export class Session {
     mirror = new Mirror();
     predictor = new Predictor();
     closed = null;
+    isFree;
     shown;
     clock = new ServerClock();
     motion = { kind: "stand" };
@@ -178,8 +179,7 @@ export class Session {
     }
     ground() {
         const { mirror, settings } = this;
-        const ground = { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS) };
-        return settings.isFree === undefined ? ground : { ...ground, isFree: settings.isFree };
+        return { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS), isFree: this.isFree };
     }
     sinceS(nowS) {
         return Math.max(nowS - this.heardS, 0);

@@ -1,6 +1,6 @@
 // The page at `/`: joins, draws what is in sight, and walks.
 
-import { Connection, Session } from "../src/index.js";
+import { Connection, Session, TileGround } from "../src/index.js";
 import type { Vec } from "../src/index.js";
 
 /** Which player comes in, by which token, and how fast the server lets it walk. */
@@ -75,12 +75,22 @@ const held = new Set<string>();
 let pointer: Vec | null = null;
 let session: Session | null = null;
 let connection: Connection | null = null;
+let walls: TileGround | null = null;
 let corrections = 0;
 let colors: Record<string, string> = {};
 
 function readColors(): void {
   const style = getComputedStyle(document.documentElement);
-  colors = Object.fromEntries(["ground", "trod", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+  colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+}
+
+/** Walls of the scene, where the server gives them to the page: as they were when it began. */
+async function askForWalls(scene: number): Promise<void> {
+  const answer = await fetch(`/map?scene=${scene}`);
+  if (answer.ok && session?.mirror.scene === scene) {
+    walls = TileGround.read(new Uint8Array(await answer.arrayBuffer()));
+    session.isFree = walls.isFree;
+  }
 }
 
 /** Comes in, and again when the line is lost. */
@@ -100,6 +110,9 @@ async function join(guest: bigint | null): Promise<void> {
         message: (message) => {
           if (message.kind === "scene") {
             trodden.reset(message.size);
+            session!.isFree = undefined;
+            walls = null;
+            setTimeout(() => void askForWalls(message.scene));
           } else if (message.kind === "welcome") {
             say(`player ${message.player}`, "on");
           } else if (message.kind === "queued") {
@@ -182,9 +195,31 @@ function drawGround(size: Vec, center: Vec, scale: number, width: number, height
       }
     }
   }
+  if (walls !== null) {
+    drawWalls(walls, left, top, scale, width, height);
+  }
   context.strokeStyle = colors["edge"]!;
   context.lineWidth = 2;
   context.strokeRect(-left * scale, -top * scale, size.x * scale, size.y * scale);
+}
+
+function drawWalls(on: TileGround, left: number, top: number, scale: number, width: number, height: number): void {
+  const side = on.tileM * scale;
+  context.fillStyle = colors["wall"]!;
+  for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && (y * on.tileM - top) * scale < height; y += 1) {
+    // A row's walls side by side are one rectangle.
+    let from: number | null = null;
+    const end = Math.min(on.width, Math.ceil((left + width / scale) / on.tileM));
+    for (let x = Math.max(Math.floor(left / on.tileM), 0); x <= end; x += 1) {
+      const isWall = x < end && on.isBlocked(x, y);
+      if (isWall) {
+        from ??= x;
+      } else if (from !== null) {
+        context.fillRect((from * on.tileM - left) * scale, (y * on.tileM - top) * scale, (x - from) * side, side + 0.5);
+        from = null;
+      }
+    }
+  }
 }
 
 function draw(): void {

@@ -45,6 +45,10 @@ export class Reader {
     return this.view.getUint16(this.skip(2), true);
   }
 
+  u32(): number {
+    return this.view.getUint32(this.skip(4), true);
+  }
+
   i16(): number {
     return this.view.getInt16(this.skip(2), true);
   }

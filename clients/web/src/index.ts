@@ -4,6 +4,7 @@ export { WireError } from "./codec.js";
 export { clientMessage, connectRequest } from "./client_message.js";
 export type { ClientInput, InputMotion } from "./client_message.js";
 export { Connection } from "./connection.js";
+export { TileGround } from "./ground.js";
 export { Mirror } from "./mirror.js";
 export type { MirrorObject, MirrorRemote, OwnPosition } from "./mirror.js";
 export { Predictor, directionOf } from "./predictor.js";

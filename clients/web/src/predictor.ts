@@ -15,7 +15,7 @@ const SAME_PLACE_M = 1 / 64;
 const f32 = Math.fround;
 
 /** What the own object walks on: how large it is, how far a step leads, and which ways are free; all are where nothing says so. */
-export type Ground = { size: Vec; stepM: number; isFree?: (from: Vec, to: Vec) => boolean };
+export type Ground = { size: Vec; stepM: number; isFree?: ((from: Vec, to: Vec) => boolean) | undefined };
 
 /** The server had the object elsewhere than it was walked: after which input, how far, and from where it seemed to be now to where it is. */
 export type Correction = { input: number; offM: number; jump: Vec };
@@ -45,7 +45,7 @@ const isSame = (a: Vec, b: Vec) => a.x === b.x && a.y === b.y;
 const distance = (a: Vec, b: Vec) => Math.hypot(a.x - b.x, a.y - b.y);
 
 /** Where a step in a direction leads: along what is in the way where that is free, and nowhere where nothing is. */
-function towards(on: Ground, from: Vec, direction: number): Vec {
+export function towards(on: Ground, from: Vec, direction: number): Vec {
   const unit = directionOf(direction);
   const way = { x: f32(unit.x * on.stepM), y: f32(unit.y * on.stepM) };
   const [alongX, alongY] = [{ x: way.x, y: 0 }, { x: 0, y: way.y }];

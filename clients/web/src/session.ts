@@ -13,8 +13,6 @@ export type SessionSettings = {
   credential?: Uint8Array;
   /** How fast its own object walks, as the server has it, in metres a second. */
   speedMS: number;
-  /** Which ways are free on its map, if it has it. */
-  isFree?: Ground["isFree"];
   /** In what time what is shown goes over to what is known, down to a third. */
   smoothS?: number;
   /** How often the server is asked for its time. */
@@ -105,6 +103,8 @@ export class Session {
   readonly predictor = new Predictor();
   /** Why the server ended it, if it did. */
   closed: number | null = null;
+  /** Which ways are free on the map of the scene that it is in, if it has it: then it stops at the same walls as at the server. */
+  isFree: Ground["isFree"];
   private readonly shown: Smoothing;
   private readonly clock = new ServerClock();
   private motion: InputMotion = { kind: "stand" };
@@ -234,8 +234,7 @@ export class Session {
 
   private ground(): Ground {
     const { mirror, settings } = this;
-    const ground: Ground = { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS) };
-    return settings.isFree === undefined ? ground : { ...ground, isFree: settings.isFree };
+    return { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS), isFree: this.isFree };
   }
 
   private sinceS(nowS: number): number {

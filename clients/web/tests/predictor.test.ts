@@ -5,8 +5,9 @@ import { test } from "node:test";
 
 import type { InputMotion } from "../src/client_message.js";
 import { Writer } from "../src/codec.js";
+import { TileGround } from "../src/ground.js";
 import { Mirror } from "../src/mirror.js";
-import { Predictor, directionOf } from "../src/predictor.js";
+import { Predictor, directionOf, towards } from "../src/predictor.js";
 import type { Ground } from "../src/predictor.js";
 import { Session } from "../src/session.js";
 import { bytesOf, vectors } from "./vectors.js";
@@ -44,6 +45,20 @@ test("inputs lead where the library's lead, and corrections are followed", () =>
     }
   }
   assert.equal(corrections, 1);
+});
+
+test("steps between walls lead where the library's lead", () => {
+  const [head, ...steps] = vectors<unknown>("walked") as [{ map: string; stepM: number; size: [number, number] }, ...number[][]];
+  const [x, y] = head.size;
+  const { isFree } = TileGround.read(bytesOf(head.map));
+  const ground: Ground = { size: { x, y }, stepM: Math.fround(head.stepM), isFree };
+  let stopped = 0;
+  for (const [fromX, fromY, direction, toX, toY] of steps) {
+    const to = towards(ground, { x: fromX!, y: fromY! }, direction!);
+    assert.deepEqual([to.x, to.y], [toX, toY], `from ${fromX}, ${fromY} to ${direction}`);
+    stopped += to.x === fromX || to.y === fromY ? 1 : 0;
+  }
+  assert(stopped > 50 && stopped < 350, `${stopped} are stopped, or slide along`);
 });
 
 test("a way that is not free is slid along, or not gone", () => {

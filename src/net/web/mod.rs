@@ -45,6 +45,7 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+pub use page::map_bytes;
 pub use plugin::{ListeningWeb, listen_web, stop_listening_web};
 pub use settings::{WebSettings, WebStats};
 pub use sink::WebServerSink;
@@ -52,6 +53,7 @@ pub use sink::WebServerSink;
 use super::handshake::{Gate, network_of};
 use super::udp::SharedIntake;
 use crate::inbox::DisconnectReason;
+use crate::map::TileMap;
 use crate::wire::ClientId;
 use settings::WebCounters;
 use shared::{StrangerPlace, WebShared};
@@ -146,6 +148,12 @@ impl WebServer {
     #[must_use]
     pub fn sink(&self) -> WebServerSink {
         WebServerSink::new(self.shared.clone())
+    }
+
+    /// Gives the page at `/` the walls of a scene, as they are now; what is edited later it does not hear of.
+    pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
+        let bytes = map_bytes(tiles, tile_m);
+        self.shared.maps().insert(scene, bytes.into());
     }
 
     /// What happened so far.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use bevy_ecs::prelude::*;
 
 use super::{WebServer, WebServerSink, WebSocketListener, WebStats};
+use crate::map::TileMap;
 use crate::net::plugin::{ListenError, ListenSettings, gate, in_flight_us_max};
 use crate::net::seal::SecretKey;
 use crate::net::udp::SharedIntake;
@@ -23,6 +24,11 @@ impl ListeningWeb {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
+    }
+
+    /// Gives the page at `/` the walls of a scene, as they are now; what is edited later it does not hear of. O(tiles).
+    pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
+        self.server.set_map(scene, tiles, tile_m);
     }
 
     /// What happened at it so far.

@@ -87,6 +87,13 @@ fn respond(
             }
             Err(word) => refuse(StatusCode::FORBIDDEN, word),
         },
+        (&Method::GET, "/map") => match map_of(&request, shared) {
+            Some(bytes) => {
+                WebCounters::one(&counters.answered);
+                typed_answer(StatusCode::OK, "application/octet-stream", bytes)
+            }
+            None => refuse(StatusCode::NOT_FOUND, "there is no such map\n"),
+        },
         (method, path) => match page_file(path).filter(|_| shared.settings.has_page) {
             Some((what, text)) if is_read => {
                 WebCounters::one(&counters.answered);
@@ -97,6 +104,12 @@ fn respond(
             None => refuse(StatusCode::NOT_FOUND, "there is no such page\n"),
         },
     }
+}
+
+/// The walls of the scene that is asked for.
+fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<Bytes> {
+    let scene = request.uri().query()?.strip_prefix("scene=")?;
+    shared.maps().get(&scene.parse().ok()?).cloned()
 }
 
 /// A token for a guest, or for the one who had such a number before and says it.

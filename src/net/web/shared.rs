@@ -1,10 +1,11 @@
 //! What the tick and the thread of the WebSockets have in common.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use foldhash::fast::FixedState;
+use hyper::body::Bytes;
 use tokio::sync::Notify;
 
 use super::line::WebLine;
@@ -32,6 +33,8 @@ pub(super) struct WebShared {
     clock: Stopwatch,
     lines: RwLock<WebLines>,
     touched: Mutex<Vec<Arc<WebLine>>>,
+    /// The walls of scenes, for the page.
+    maps: Mutex<BTreeMap<u32, Bytes>>,
     /// Connections that have not shown a token: of all, and by the network that they come from.
     strangers: Mutex<(usize, HashMap<(bool, u64), u32>)>,
 }
@@ -49,6 +52,7 @@ impl WebShared {
             clock: Stopwatch::start(),
             lines: RwLock::default(),
             touched: Mutex::default(),
+            maps: Mutex::default(),
             strangers: Mutex::default(),
         }
     }
@@ -82,6 +86,10 @@ impl WebShared {
     /// The lines that were touched since the last time.
     pub fn take_touched(&self, into: &mut Vec<Arc<WebLine>>) {
         std::mem::swap(&mut *self.touched(), into);
+    }
+
+    pub fn maps(&self) -> MutexGuard<'_, BTreeMap<u32, Bytes>> {
+        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn touched(&self) -> MutexGuard<'_, Vec<Arc<WebLine>>> {
