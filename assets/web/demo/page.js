@@ -174,9 +174,10 @@ function drawGround(size, center, scale, width, height) {
     context.strokeRect(-left * scale, -top * scale, size.x * scale, size.y * scale);
 }
 function drawWalls(on, left, top, scale, width, height) {
-    const side = on.tileM * scale;
+    const acrossX = (x) => Math.round((x * on.tileM - left) * scale);
+    const acrossY = (y) => Math.round((y * on.tileM - top) * scale);
     context.fillStyle = colors["wall"];
-    for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && (y * on.tileM - top) * scale < height; y += 1) {
+    for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && acrossY(y) < height; y += 1) {
         let from = null;
         const end = Math.min(on.width, Math.ceil((left + width / scale) / on.tileM));
         for (let x = Math.max(Math.floor(left / on.tileM), 0); x <= end; x += 1) {
@@ -185,7 +186,7 @@ function drawWalls(on, left, top, scale, width, height) {
                 from ??= x;
             }
             else if (from !== null) {
-                context.fillRect((from * on.tileM - left) * scale, (y * on.tileM - top) * scale, (x - from) * side, side + 0.5);
+                context.fillRect(acrossX(from), acrossY(y), acrossX(x) - acrossX(from), acrossY(y + 1) - acrossY(y));
                 from = null;
             }
         }

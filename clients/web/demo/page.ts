@@ -204,9 +204,11 @@ function drawGround(size: Vec, center: Vec, scale: number, width: number, height
 }
 
 function drawWalls(on: TileGround, left: number, top: number, scale: number, width: number, height: number): void {
-  const side = on.tileM * scale;
+  // To whole pixels, so that no seams show between rows.
+  const acrossX = (x: number) => Math.round((x * on.tileM - left) * scale);
+  const acrossY = (y: number) => Math.round((y * on.tileM - top) * scale);
   context.fillStyle = colors["wall"]!;
-  for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && (y * on.tileM - top) * scale < height; y += 1) {
+  for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && acrossY(y) < height; y += 1) {
     // A row's walls side by side are one rectangle.
     let from: number | null = null;
     const end = Math.min(on.width, Math.ceil((left + width / scale) / on.tileM));
@@ -215,7 +217,7 @@ function drawWalls(on: TileGround, left: number, top: number, scale: number, wid
       if (isWall) {
         from ??= x;
       } else if (from !== null) {
-        context.fillRect((from * on.tileM - left) * scale, (y * on.tileM - top) * scale, (x - from) * side, side + 0.5);
+        context.fillRect(acrossX(from), acrossY(y), acrossX(x) - acrossX(from), acrossY(y + 1) - acrossY(y));
         from = null;
       }
     }
