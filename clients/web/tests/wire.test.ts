@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { clientMessage, connectRequest } from "../src/client_message.js";
-import { isNewer, widen } from "../src/codec.js";
+import { WireError, Writer, isNewer, widen } from "../src/codec.js";
 import { Mirror } from "../src/mirror.js";
 import type { ServerMessage } from "../src/server_message.js";
 import { bytesOf, hexOf, nameOf, stateOf, vectors } from "./vectors.js";
@@ -49,6 +49,26 @@ test("a packet with other bytes is an error where it is one, and means the same 
     }
     assert.deepEqual(found, state, packet);
   }
+});
+
+test("a part that does not follow the one before it is an error, unless the epoch is another", () => {
+  const packets = vectors<Step>("packets").map(({ packet }) => bytesOf(packet));
+  const parts = packets.filter((packet) => packet[0] === 0 && packet[8] === 8);
+  const [first, , third] = parts as [Uint8Array, Uint8Array, Uint8Array];
+  const before = packets.slice(0, packets.indexOf(first) + 1);
+  const begun = () => {
+    const mirror = new Mirror();
+    before.forEach((packet) => mirror.receive(packet));
+    return mirror;
+  };
+  // As if it were the second.
+  const early = third.slice();
+  early.set(parts[1]!.subarray(2, 4), 2);
+  assert.throws(() => begun().receive(early), WireError);
+  const header = new Writer().byte(0).byte(1).raw(early.subarray(2, 8)).finish();
+  assert.throws(() => begun().receive(header), WireError);
+  header[1] = 2;
+  begun().receive(header);
 });
 
 /** Vectors mark what JSON has no word for. */
