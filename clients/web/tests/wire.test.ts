@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { clientMessage, connectRequest } from "../src/client_message.js";
-import { WireError, Writer, isNewer, widen } from "../src/codec.js";
+import { Reader, WireError, Writer, isNewer, widen } from "../src/codec.js";
 import { Mirror } from "../src/mirror.js";
 import type { ServerMessage } from "../src/server_message.js";
 import { bytesOf, hexOf, nameOf, stateOf, vectors } from "./vectors.js";
@@ -99,6 +99,14 @@ test("the first frame is cut out of a token", () => {
     assert.equal(hexOf(connectRequest(bytesOf(token))), request);
   }
   assert.throws(() => connectRequest(new Uint8Array(2047)), RangeError);
+});
+
+test("a varint has as many bytes as its bits need at most", () => {
+  const of = (bytes: number, last: number) => new Reader(Uint8Array.from([...Array<number>(bytes - 1).fill(0x80), last]));
+  assert.deepEqual([of(5, 0).varint(), of(10, 1).varint64(), of(3, 1).varint(16)], [0, 1n << 63n, 1 << 14]);
+  for (const read of [() => of(6, 0).varint(), () => of(5, 16).varint(), () => of(11, 0).varint64(), () => of(10, 2).varint64(), () => of(3, 4).varint(16)]) {
+    assert.throws(read, WireError);
+  }
 });
 
 test("numbers of sixteen bits go round", () => {
