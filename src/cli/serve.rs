@@ -22,13 +22,18 @@ use crate::crowd::{
 };
 use crate::directory::{Directory, PlayerLoaded};
 use crate::inspect::{InspectPlugin, InspectSettings, open_inspector};
-use crate::net::{ListenSettings, ListeningSocket, SecretKey, UdpStats, listen, stop_listening};
+use crate::map::SceneMap;
+use crate::net::{
+    ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
+    listen, listen_web, stop_listening, stop_listening_web,
+};
+use crate::outbox::Sink;
 use crate::scenario::{self, Behaviours, Loaded, RunOptions, ScenarioRun};
 use crate::server::Pace;
 use crate::session::{LoggedIn, Sessions, control};
 use crate::sim::{SimTick, TickTimings};
 use crate::wire::ClientId;
-use crate::world::{KindClass, ObjectKinds, PlayerId};
+use crate::world::{KindClass, ObjectKinds, PlayerId, Scenes};
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -39,9 +44,16 @@ pub(super) struct Serve {
     scenario: String,
     #[command(flatten)]
     set: Set,
-    /// Where to listen; with the port 0 on any that is free
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7000")]
-    listen: SocketAddr,
+    /// Where to listen on UDP; with the port 0 on any that is free
+    ///
+    /// On 127.0.0.1:7000 where neither this nor --web says otherwise.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where browsers come, over WebSockets; with the port 0 on any that is free
+    ///
+    /// A page there walks in. Without --key it lets itself in as a guest; with it, it is opened with ?token=…&player=….
+    #[arg(long, value_name = "ADDR:PORT")]
+    web: Option<SocketAddr>,
     /// An address by which clients know this server; may be repeated
     ///
     /// Tokens name one of these. Needed where it listens on all addresses of the machine.
@@ -93,6 +105,7 @@ pub(super) struct Serve {
 const EXAMPLES: &str = "Examples:
   throng serve town
   throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 --key server.key
+  throng serve town --web 127.0.0.1:8000
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%
 
@@ -102,6 +115,9 @@ those of the scenario's first crowd of players. Its expectations are not judged.
 Ctrl-C lets nobody in any more, saves and says goodbye; the second one ends at
 once. A tick that takes longer than it may is told of in the log, at most one a
 second.";
+
+/// Where it listens when nothing is said.
+const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
 
 /// Requests a second from one address, where it is this machine's own.
 const REQUESTS_OF_LOOPBACK_PER_S: u32 = 4_096;
@@ -124,8 +140,12 @@ impl Serve {
             errors.for_each(|error| printer.error(&error));
             return Ok(ExitStatus::Bad);
         }
+        let addresses = self.addresses();
         let public = if self.public.is_empty() {
-            vec![self.listen]
+            [addresses.udp, addresses.web]
+                .into_iter()
+                .flatten()
+                .collect()
         } else {
             self.public.clone()
         };
@@ -140,23 +160,18 @@ impl Serve {
         outputs::empty(&files)?;
         let world = playing.server().world_mut();
         let mut visitors = Visitors::new(world)?;
-        let others = world.resource::<SyntheticClients>().sink();
-        let mut settings = ListenSettings {
-            public: self.public.clone(),
-            ..ListenSettings::default()
-        };
-        settings.udp.clients_max = self.clients_max as usize;
-        if self.listen.ip().is_loopback() {
-            settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
-        }
-        let address = listen(world, self.listen, key, settings, Some(others));
-        let address = address.map_err(|error| Failure::new(error.to_string()))?;
+        let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
         let truth = self.truth.map(TruthTeller::listen).transpose()?;
         let looks = open_inspector(world, looked_at.clone())
             .map_err(|error| Failure::new(error.to_string()))?;
         listen_for_interrupt();
         if !quiet {
-            print(&format!("listening on {address}"))?;
+            if let Some(address) = listening.udp {
+                print(&format!("listening on {address}"))?;
+            }
+            if let Some(address) = listening.web {
+                print(&format!("walk in it on http://{address}/"))?;
+            }
             if let Some(truth) = &truth {
                 print(&format!("the truth is told on {}", truth.address))?;
             }
@@ -191,6 +206,59 @@ impl Serve {
         }
         // To be stopped is how it ends.
         Ok(ExitStatus::Done)
+    }
+
+    /// Where it is to listen.
+    fn addresses(&self) -> ListenAddresses {
+        let udp = match (self.listen, self.web) {
+            (None, None) => Some(SocketAddr::from(LISTEN_DEFAULT)),
+            (listen, _) => listen,
+        };
+        let web = self.web;
+        ListenAddresses { udp, web }
+    }
+
+    /// Listens, and gives where.
+    fn listen(
+        &self,
+        world: &mut World,
+        at: ListenAddresses,
+        key: SecretKey,
+        speed_m_s: f32,
+    ) -> Result<ListenAddresses, Failure> {
+        let mut settings = ListenSettings {
+            public: self.public.clone(),
+            ..ListenSettings::default()
+        };
+        settings.udp.clients_max = self.clients_max as usize;
+        settings.web.clients_max = self.clients_max as usize;
+        settings.web.has_page = true;
+        settings.web.guest_speed_m_s = Some(speed_m_s);
+        let is_here = |address: &SocketAddr| address.ip().is_loopback();
+        if [at.udp, at.web].iter().flatten().all(is_here) {
+            settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
+            settings.web.strangers_of_address_max = u32::MAX;
+        }
+        let failed = |error: ListenError| Failure::new(error.to_string());
+        let mut others: Box<dyn Sink> = world.resource::<SyntheticClients>().sink();
+        let mut bound = ListenAddresses::default();
+        if let Some(address) = at.web {
+            let address = listen_web(world, address, key, &settings, Some(others));
+            bound.web = Some(address.map_err(failed)?);
+            let synthetic = world.resource::<SyntheticClients>().sink();
+            let web = world.resource::<ListeningWeb>();
+            for (scene, entity) in world.resource::<Scenes>().iter() {
+                if let Some(map) = world.get::<SceneMap>(entity) {
+                    web.set_map(scene.0, map.tiles(), map.tile_m());
+                }
+            }
+            others = Box::new(web.sink().or(synthetic));
+        }
+        if let Some(address) = at.udp {
+            let address = listen(world, address, key, settings, Some(others));
+            bound.udp = Some(address.map_err(failed)?);
+        }
+        Ok(bound)
     }
 
     /// Where it is to be looked at, with a token where more than this machine could.
@@ -231,6 +299,20 @@ impl Serve {
     }
 }
 
+/// Where it listens, in each way.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListenAddresses {
+    udp: Option<SocketAddr>,
+    web: Option<SocketAddr>,
+}
+
+/// What happened in each way in which it listened.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListenStats {
+    udp: Option<UdpStats>,
+    web: Option<WebStats>,
+}
+
 /// Does ticks until there are no more, or it is told to stop.
 fn serve(
     playing: &mut ScenarioRun,
@@ -255,8 +337,8 @@ fn serve(
     Ok(())
 }
 
-/// Says goodbye to everybody, and closes the socket once they heard it.
-fn close(playing: &mut ScenarioRun) -> UdpStats {
+/// Says goodbye to everybody, and closes the sockets once they heard it.
+fn close(playing: &mut ScenarioRun) -> ListenStats {
     let server = playing.server();
     server.set_pace(Pace::AsFastAsPossible);
     server.world_mut().resource_mut::<Sessions>().drain();
@@ -266,7 +348,11 @@ fn close(playing: &mut ScenarioRun) -> UdpStats {
             break;
         }
     }
-    stop_listening(server.world_mut()).unwrap_or_default()
+    let world = server.world_mut();
+    ListenStats {
+        udp: stop_listening(world),
+        web: stop_listening_web(world),
+    }
 }
 
 /// Ticks that were done, and mean and 99th percentile of their times.
@@ -318,7 +404,10 @@ impl Visitors {
             new = records.map(|new| (new.client, new.record.player)).collect();
         }
         for (client, player) in new {
-            let is_visitor = world.resource::<ListeningSocket>().has(client);
+            let udp = world.get_resource::<ListeningSocket>();
+            let web = world.get_resource::<ListeningWeb>();
+            let is_visitor =
+                udp.is_some_and(|udp| udp.has(client)) || web.is_some_and(|web| web.has(client));
             if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
                 continue;
             }
@@ -335,7 +424,21 @@ impl Visitors {
     }
 }
 
-fn lines(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
+fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(udp) = &stats.udp {
+        lines.extend(udp_lines(udp));
+    }
+    if let Some(web) = &stats.web {
+        lines.extend(web_lines(web));
+    }
+    lines.push(format!(
+        "ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"
+    ));
+    lines
+}
+
+fn udp_lines(stats: &UdpStats) -> [String; 4] {
     let UdpStats {
         admitted,
         left,
@@ -348,7 +451,7 @@ fn lines(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<Strin
         ..
     } = stats;
     let gone = left + lost + closed + behind;
-    vec![
+    [
         format!(
             "clients     {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind"
         ),
@@ -364,16 +467,50 @@ fn lines(stats: &UdpStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<Strin
             "lost        {} of {} packets",
             stats.packets_lost, stats.packets_sent
         ),
-        format!("ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"),
+    ]
+}
+
+fn web_lines(stats: &WebStats) -> [String; 3] {
+    let WebStats {
+        admitted,
+        left,
+        lost,
+        closed,
+        behind,
+        broken,
+        ..
+    } = stats;
+    let gone = left + lost + closed + behind + broken;
+    [
+        format!(
+            "browsers    {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken"
+        ),
+        format!(
+            "frames      {} in, {} kB; {} out, {} kB; {} dropped",
+            stats.messages_in,
+            stats.bytes_in / 1_000,
+            stats.packets_out,
+            stats.bytes_out / 1_000,
+            stats.dropped
+        ),
+        format!(
+            "refused     {} tokens, {} requests, {} late, {} too many",
+            stats.denied,
+            stats.refused,
+            stats.late,
+            stats.crowded + stats.full
+        ),
     ]
 }
 
 fn as_json(
-    stats: &UdpStats,
+    stats: &ListenStats,
     ticks: u64,
     [mean_ms, p99_ms]: [f64; 2],
     cues: u64,
 ) -> serde_json::Value {
+    let web = stats.web;
+    let stats = stats.udp.unwrap_or_default();
     json!({
         "admitted": stats.admitted,
         "left": stats.left,
@@ -395,8 +532,33 @@ fn as_json(
         "dropped": stats.inbound_dropped + stats.outbound_dropped,
         "packets_lost": stats.packets_lost,
         "packets_sent": stats.packets_sent,
+        "web": web.map(|web| web_json(&web)),
         "ticks": ticks,
         "cues_from_pages": cues,
         "tick_ms": { "mean": mean_ms, "p99": p99_ms },
+    })
+}
+
+fn web_json(stats: &WebStats) -> serde_json::Value {
+    json!({
+        "accepted": stats.accepted,
+        "crowded": stats.crowded,
+        "answered": stats.answered,
+        "refused": stats.refused,
+        "late": stats.late,
+        "denied": stats.denied,
+        "full": stats.full,
+        "admitted": stats.admitted,
+        "left": stats.left,
+        "lost": stats.lost,
+        "closed": stats.closed,
+        "behind": stats.behind,
+        "broken": stats.broken,
+        "messages_in": stats.messages_in,
+        "bytes_in": stats.bytes_in,
+        "packets_out": stats.packets_out,
+        "bytes_out": stats.bytes_out,
+        "throttled": stats.throttled,
+        "dropped": stats.dropped,
     })
 }

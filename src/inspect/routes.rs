@@ -1,6 +1,6 @@
 //! Who may ask for what.
 
-use std::net::IpAddr;
+use crate::net::http::{is_foreign, is_loopback};
 
 /// What an address answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,9 +85,8 @@ impl InspectAccess {
 
     /// Whether a page may be shown what happens.
     fn admit(&self, head: RequestHead) -> Result<(), RouteDenied> {
-        // A page of another site runs in the operator's browser and can reach what that reaches; its origin betrays it.
-        let origin = head.origin.and_then(|origin| origin.split_once("://"));
-        if head.origin.is_some() && origin.map(|(_, host)| host) != head.host {
+        // A page of another site runs in the operator's browser and can reach what that reaches.
+        if is_foreign(head.host, head.origin) {
             return Err(RouteDenied::Foreign);
         }
         match &self.token {
@@ -106,16 +105,6 @@ impl InspectAccess {
         }
         Ok(())
     }
-}
-
-/// Whether a `Host` names this machine's loopback.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let address: Option<IpAddr> = name.parse().ok();
-    name == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
 /// Compares in a time that does not depend on where they differ.

@@ -21,7 +21,10 @@
 //! | `connection`, `client` | a connection at the server's end, and at the client's: sealing and endpoint together |
 //! | `path` | a client that speaks from another address than before |
 //! | `udp` | sockets and threads |
+//! | `http` | what servers of HTTP have in common |
+//! | `counters` | what threads count |
 //! | `plugin` | a server's world that listens |
+//! | `web` | WebSockets: their thread, and a page that walks in |
 //! | `rambler` | a synthetic player at the far end of a connection |
 //! | `link`, `workload` | a simulated link, and two endpoints over it, to test and measure with |
 //!
@@ -39,7 +42,7 @@
 //! the buffers have been. `throng bench net`.
 //!
 //! # Packets
-//! They travel inside what seals them, in datagrams or in frames of a WebSocket, the same in both directions. All integers are
+//! They travel inside what seals them, in datagrams, the same in both directions. All integers are
 //! little endian; a *length* is a varint as of [`wire`](crate::wire). *a* is newer than *b* when (a − b) modulo 65,536 is 1 to
 //! 32,767.
 //!
@@ -67,6 +70,22 @@
 //! A packet that was received before, or is older than the bitmap reaches, is dropped. An answer is any packet; who has
 //! nothing to say answers a packet that wants it with one that is empty and wants none. Every packet counts as received as a
 //! whole or not at all.
+//!
+//! # WebSockets
+//! A WebSocket (RFC 6455) loses nothing, keeps the order and says where a message ends, so nothing of the above is in it: no seal, no
+//! pieces, no acknowledgements. It is opened at `/play`, and has binary messages alone; any other, or one of the client that is longer than
+//! 1,078 bytes, ends the connection.
+//!
+//! | message | what |
+//! |---|---|
+//! | the client's first | a request as in netcode 1.02, 1,078 bytes: 0, then of the connect token (2,048 bytes) the bytes 0–20 (version and protocol) and 29–1,084 (expiry, nonce, what is sealed). The keys at the token's end stay with the client |
+//! | each later one of the client | a message as of [`wire`](crate::wire), the first of them *Login* or *Resume* |
+//! | each of the server | a packet as of [`wire`](crate::wire), of either channel, with its header. Reliable ones come in the order of their sequence; unreliable ones are left out where too much waits |
+//!
+//! To the first message there is no answer but packets, or the end. The server pings, and a client answers as RFC 6455 says: who does not
+//! within about two seconds of a ping is lost. The connection ends with the code 1000 where the server is done with the client, which the
+//! last packet (*Closed*) gives the reason of; 1008 where the token is good for nothing or a message made no sense; 1013 where there
+//! is no room. A client that leaves closes; one whose connection ends otherwise may connect with another token and *Resume*.
 
 mod acks;
 mod bucket;
@@ -74,9 +93,13 @@ mod bucket;
 mod client;
 #[cfg(all(feature = "net", feature = "server"))]
 mod connection;
+#[cfg(all(feature = "net", feature = "server"))]
+mod counters;
 mod endpoint;
 #[cfg(feature = "net")]
 mod handshake;
+#[cfg(any(feature = "inspect", feature = "web"))]
+pub(crate) mod http;
 #[cfg(any(test, feature = "bench"))]
 pub mod link;
 mod mtu;
@@ -104,6 +127,8 @@ mod udp {
     mod fragments;
     pub use client::{SocketTotals, UdpClient};
 }
+#[cfg(feature = "web")]
+mod web;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
@@ -113,7 +138,10 @@ pub use endpoint::{
     CountersStart, Delivery, Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused,
 };
 #[cfg(feature = "net")]
-pub use handshake::{Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings};
+pub use handshake::{
+    Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings, SeenTokens,
+    TokenBearer,
+};
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
 #[cfg(all(feature = "net", feature = "server"))]
 pub use plugin::{ListenError, ListenSettings, ListeningSocket, listen, stop_listening};
@@ -132,3 +160,8 @@ pub use token::{
 pub use udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
 #[cfg(feature = "net")]
 pub use udp::{SocketTotals, UdpClient};
+#[cfg(feature = "web")]
+pub use web::{
+    ListeningWeb, WebServer, WebServerSink, WebSettings, WebSocketListener, WebStats, listen_web,
+    map_bytes, stop_listening_web,
+};

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use bevy_ecs::prelude::*;
 use thiserror::Error;
 
-use super::handshake::{Gate, GateSettings};
+use super::handshake::{Gate, GateSettings, SeenTokens};
 use super::seal::{NoRandomness, SecretKey};
 use super::token::PROTOCOL_ID;
 use super::udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
+#[cfg(feature = "web")]
+use super::web::WebSettings;
 use crate::inbox::{Connected, DisconnectReason};
 use crate::outbox::{Outbox, OutboxSettings, Sink};
 use crate::session::TransportHandle;
@@ -29,8 +31,13 @@ pub struct ListenSettings {
     pub public: Vec<SocketAddr>,
     /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause; more are not heard.
     pub requests_per_s: u32,
+    /// Tokens that were used. A server that listens in several ways has the same for all, so that each lets in once.
+    pub seen: SeenTokens,
     /// Limits.
     pub udp: UdpSettings,
+    /// Limits of clients over WebSockets.
+    #[cfg(feature = "web")]
+    pub web: WebSettings,
 }
 
 impl Default for ListenSettings {
@@ -39,7 +46,10 @@ impl Default for ListenSettings {
             protocol: PROTOCOL_ID,
             public: Vec::new(),
             requests_per_s: 32,
+            seen: SeenTokens::default(),
             udp: UdpSettings::default(),
+            #[cfg(feature = "web")]
+            web: WebSettings::default(),
         }
     }
 }
@@ -145,28 +155,9 @@ pub fn listen(
     let of_socket = |source| ListenError::Socket { address, source };
     let socket = ServerSocket::bind(address).map_err(of_socket)?;
     let bound = socket.address();
-    if key == SecretKey::INSECURE && !bound.ip().is_loopback() {
-        return Err(ListenError::Insecure { address });
-    }
-    let mut public = settings.public;
-    if public.is_empty() {
-        public.push(bound);
-    }
-    if public.iter().any(|public| public.ip().is_unspecified()) {
-        return Err(ListenError::Nameless { address });
-    }
-    let clients_max = u32::try_from(settings.udp.clients_max).unwrap_or(u32::MAX);
-    let gate = GateSettings {
-        clients_max,
-        requests_per_s: settings.requests_per_s,
-        ..GateSettings::new(settings.protocol, public)
-    };
-    let gate = Gate::new(gate, key)?;
+    let gate = gate(&settings, (address, bound), key, settings.udp.clients_max)?;
     let mut udp = settings.udp;
-    if let Some(sync) = world.get_resource::<SyncSettings>() {
-        let most_us = (f64::from(sync.in_flight_s_max) * 1e6) as u64;
-        udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(most_us);
-    }
+    udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(in_flight_us_max(world));
     let transport = world.get_resource_or_init::<TransportHandle>().clone();
     let transport: Arc<dyn ClientIntake> = Arc::new(transport);
     let server = UdpServer::start(socket, udp, gate, &transport).map_err(of_socket)?;
@@ -182,6 +173,41 @@ pub fn listen(
         .set_sink(Box::new(sink));
     world.insert_resource(ListeningSocket { server });
     Ok(bound)
+}
+
+/// A gate for an address that was asked for, and became the other.
+pub(super) fn gate(
+    settings: &ListenSettings,
+    (address, bound): (SocketAddr, SocketAddr),
+    key: SecretKey,
+    clients_max: usize,
+) -> Result<Gate, ListenError> {
+    if key == SecretKey::INSECURE && !bound.ip().is_loopback() {
+        return Err(ListenError::Insecure { address });
+    }
+    let mut public = settings.public.clone();
+    if public.is_empty() {
+        public.push(bound);
+    }
+    if public.iter().any(|public| public.ip().is_unspecified()) {
+        return Err(ListenError::Nameless { address });
+    }
+    let gate = GateSettings {
+        clients_max: u32::try_from(clients_max).unwrap_or(u32::MAX),
+        requests_per_s: settings.requests_per_s,
+        seen: settings.seen.clone(),
+        ..GateSettings::new(settings.protocol, public)
+    };
+    Ok(Gate::new(gate, key)?)
+}
+
+/// How long what was said reliably is kept, in microseconds: a connection over which it does not come through within that is lost.
+pub(super) fn in_flight_us_max(world: &World) -> u64 {
+    world
+        .get_resource::<SyncSettings>()
+        .map_or(u64::MAX, |sync| {
+            (f64::from(sync.in_flight_s_max) * 1e6) as u64
+        })
 }
 
 /// Closes all connections once everything that the server said is through, or there was no more time for it, and gives what

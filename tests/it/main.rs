@@ -8,6 +8,7 @@ mod audiences;
 mod battles;
 mod behaviours;
 mod bench_command;
+mod browsers;
 mod circles;
 mod conserved;
 mod cues;
@@ -51,6 +52,7 @@ mod tidy;
 mod usage;
 mod verdicts;
 mod views;
+mod web_vectors;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
 use throng::{net, sync, wire};

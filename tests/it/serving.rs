@@ -216,6 +216,30 @@ fn pages_edit_tiles_where_they_may_and_the_server_says_so_at_its_end() {
 }
 
 #[test]
+fn browsers_find_a_page_that_walks_in() {
+    let folder = Folder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let mut server = Serving::start(&["--web", "127.0.0.1:0", &yard, "--json"]);
+    let page = server.address();
+    let address = page
+        .strip_prefix("http://")
+        .and_then(|url| url.strip_suffix('/'));
+    let address = address.expect("where the page is").parse().unwrap();
+    let (status, text) = get(address, "/");
+    assert!(status == 200 && text.contains("page.js"), "{status} {text}");
+    assert_eq!(get(address, "/map?scene=99").0, 404);
+    assert_eq!(get(address, "/map?scene=0").0, 200);
+    let served = server.stop();
+    assert_eq!(served["web"]["answered"], 2, "{served}");
+    let told = throng(&["serve", "--web", "0.0.0.0:0"]);
+    assert!(
+        told.code == 2 && told.err.contains("expected --key"),
+        "{}",
+        told.err
+    );
+}
+
+#[test]
 fn a_key_that_everybody_knows_is_for_loopback_alone() {
     for arguments in [
         &["serve", "--listen", "0.0.0.0:0"][..],

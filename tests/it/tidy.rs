@@ -72,10 +72,11 @@ const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "cli/"];
 
 /// Where files may be opened.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "map/io.rs",
     "memory/os.rs",
     "net/udp/",
+    "net/web/",
     "outbox/",
     "directory/sqlite/",
     "inspect/server/",

@@ -15,6 +15,8 @@ use crate::matchmaking::Matchmaker;
 use crate::memory::process_memory;
 use crate::nav::NavStats;
 use crate::net::ListeningSocket;
+#[cfg(feature = "web")]
+use crate::net::ListeningWeb;
 use crate::outbox::OutboxStats;
 use crate::session::{SessionStats, Sessions};
 use crate::sim::{Overload, SimSystems, SimTick};
@@ -99,6 +101,11 @@ pub(super) fn state(
     if let Some(socket) = world.get_resource::<ListeningSocket>() {
         let stats = socket.stats();
         state["net"] = json!({ "clients": stats.clients, "bytes_in": stats.bytes_in, "bytes_out": stats.bytes_out });
+    }
+    #[cfg(feature = "web")]
+    if let Some(web) = world.get_resource::<ListeningWeb>() {
+        let stats = web.stats();
+        state["web"] = json!({ "clients": stats.clients, "bytes_in": stats.bytes_in, "bytes_out": stats.bytes_out });
     }
     if let Some(overload) = world.get_resource::<Overload>() {
         state["overload"] = json!({

@@ -7,21 +7,16 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
-    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use hyper::header::{ALLOW, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::{InspectShared, STUCK_S, pages};
 use crate::inspect::exposition::exposition;
 use crate::inspect::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
 use crate::inspect::traffic::{InspectCounters, InspectWish};
+use crate::net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
 
 /// How long a request may take to come.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
@@ -44,8 +39,6 @@ const FILES: [(&str, &str); PAGE_PATHS.len()] = [
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-
-type Answer = Response<Full<Bytes>>;
 
 /// Reads a request and answers it.
 pub(super) async fn answer(
@@ -95,7 +88,7 @@ async fn respond(
         InspectRoute::Ready => ready(shared),
         InspectRoute::Page(place) => {
             let (what, text) = FILES[place];
-            typed(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
+            typed_answer(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
         }
         InspectRoute::Live => live(&mut request, shared),
     };
@@ -118,7 +111,7 @@ fn deny(denied: RouteDenied) -> Answer {
         ),
         RouteDenied::Foreign => (StatusCode::FORBIDDEN, "expected a page of this server\n"),
     };
-    let mut answer = text(status, word.to_owned());
+    let mut answer = text_answer(status, word.to_owned());
     if denied == RouteDenied::Method {
         let allowed = HeaderValue::from_static("GET, HEAD");
         answer.headers_mut().insert(ALLOW, allowed);
@@ -126,65 +119,23 @@ fn deny(denied: RouteDenied) -> Answer {
     answer
 }
 
-fn text(status: StatusCode, text: String) -> Answer {
-    typed(status, "text/plain; charset=utf-8", text.into())
-}
-
-fn typed(status: StatusCode, what: &'static str, body: Bytes) -> Answer {
-    let mut answer = Response::new(Full::new(body));
-    *answer.status_mut() = status;
-    for (name, value) in [
-        (CONTENT_TYPE, what),
-        (CACHE_CONTROL, "no-store"),
-        // One request a connection: it is bounded so.
-        (CONNECTION, "close"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (
-            CONTENT_SECURITY_POLICY,
-            "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
-        ),
-    ] {
-        answer
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
-    }
-    answer
-}
-
 /// Goes on as a WebSocket.
 fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> Answer {
-    let fields = request.headers();
-    let has = |name, wanted: &str| {
-        let value = fields.get(name).and_then(|value| value.to_str().ok());
-        let mut words = value.unwrap_or_default().split(',');
-        words.any(|word| word.trim().eq_ignore_ascii_case(wanted))
-    };
-    let is_upgrade = has(UPGRADE, "websocket") && has(SEC_WEBSOCKET_VERSION, "13");
-    let key = fields.get(SEC_WEBSOCKET_KEY).filter(|_| is_upgrade);
-    let Some(key) = key.map(|key| derive_accept_key(key.as_bytes())) else {
-        return text(
+    let Some(key) = websocket_key(request) else {
+        return text_answer(
             StatusCode::BAD_REQUEST,
             "expected a WebSocket, version 13\n".into(),
         );
     };
-    let (Some(line), Ok(key)) = (shared.pages.open(), HeaderValue::from_str(&key)) else {
+    let Some(line) = shared.pages.open() else {
         InspectCounters::one(&shared.counters.refused);
-        return text(
+        return text_answer(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many pages are open\n".into(),
         );
     };
-    let upgrade = hyper::upgrade::on(request);
+    let (upgrade, answer) = websocket_answer(request, key);
     tokio::spawn(pages::show(upgrade, line, shared.clone()));
-    let mut answer = Response::new(Full::default());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    for (name, value) in [
-        (UPGRADE, HeaderValue::from_static("websocket")),
-        (CONNECTION, HeaderValue::from_static("Upgrade")),
-        (SEC_WEBSOCKET_ACCEPT, key),
-    ] {
-        answer.headers_mut().insert(name, value);
-    }
     answer
 }
 
@@ -196,13 +147,13 @@ async fn metrics(shared: &InspectShared) -> Answer {
     let _ = tokio::time::timeout(TICK_PATIENCE, newest.changed()).await;
     let families = newest.borrow().clone();
     if families.is_empty() {
-        return text(
+        return text_answer(
             StatusCode::SERVICE_UNAVAILABLE,
             "no tick is done yet\n".into(),
         );
     }
     let text = exposition(families.iter());
-    typed(
+    typed_answer(
         StatusCode::OK,
         "text/plain; version=0.0.4; charset=utf-8",
         text.into(),
@@ -214,9 +165,9 @@ fn health(shared: &InspectShared) -> Answer {
     let stuck_s = *shared.stuck_s.borrow();
     if stuck_s >= STUCK_S && shared.status.tick.load(Ordering::Relaxed) > 0 {
         let word = format!("stuck: no tick for {stuck_s} s\n");
-        return text(StatusCode::SERVICE_UNAVAILABLE, word);
+        return text_answer(StatusCode::SERVICE_UNAVAILABLE, word);
     }
-    text(StatusCode::OK, "ok\n".into())
+    text_answer(StatusCode::OK, "ok\n".into())
 }
 
 /// Whether players may come.
@@ -226,7 +177,7 @@ fn ready(shared: &InspectShared) -> Answer {
     } else if shared.status.tick.load(Ordering::Relaxed) == 0 {
         "starting: no tick is done yet\n"
     } else {
-        return text(StatusCode::OK, "ready\n".into());
+        return text_answer(StatusCode::OK, "ready\n".into());
     };
-    text(StatusCode::SERVICE_UNAVAILABLE, word.into())
+    text_answer(StatusCode::SERVICE_UNAVAILABLE, word.into())
 }

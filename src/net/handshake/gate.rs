@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use super::{CHALLENGE_BYTES, REQUEST_BYTES};
+use super::seen::SeenTokens;
+use super::{CHALLENGE_BYTES, REQUEST_BYTES, network_of};
 use crate::net::seal::{
     NUMBERS_BEFORE_CONNECTION, NoRandomness, SealRefused, SealedKind, SealedLine, SealingKey,
     SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
 };
-use crate::net::token::{PRIVATE_BYTES, PrivateToken, TokenError, USER_DATA_BYTES};
+use crate::net::token::{
+    ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
+    USER_DATA_BYTES,
+};
 
 /// How many buckets the addresses share.
 const BUCKETS: usize = 1_024;
@@ -29,6 +33,8 @@ pub struct GateSettings {
     pub half_open_us_max: u64,
     /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
     pub tokens_max: usize,
+    /// Where they are remembered. Gates that share it let each token in once between them.
+    pub seen: SeenTokens,
     /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
     /// Clients that the answers speak of.
@@ -38,13 +44,14 @@ pub struct GateSettings {
 impl GateSettings {
     /// For a server at these addresses, with the default limits.
     #[must_use]
-    pub const fn new(protocol: u64, addresses: Vec<SocketAddr>) -> Self {
+    pub fn new(protocol: u64, addresses: Vec<SocketAddr>) -> Self {
         Self {
             protocol,
             addresses,
             half_open_max: 1_024,
             half_open_us_max: 5_000_000,
             tokens_max: 65_536,
+            seen: SeenTokens::default(),
             requests_per_s: 32,
             clients_max: 10_000,
         }
@@ -123,12 +130,22 @@ struct HalfOpen {
     since_us: u64,
 }
 
-/// A token that was seen.
-#[derive(Clone, Copy, Debug)]
-struct SeenToken {
-    address: SocketAddr,
+/// Who has a token, as it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBearer {
+    /// Who it is.
+    pub client: u64,
+    /// After so long without a sign of life the connection is over, in seconds; below 0 never.
+    pub timeout_s: i32,
+    /// What whoever issued the token said.
+    pub user_data: [u8; USER_DATA_BYTES],
+}
+
+/// A token that is genuine, for here and in time.
+struct CheckedToken {
+    private: PrivateToken,
+    mac: [u8; TAG_BYTES],
     expires_s: u64,
-    is_spent: bool,
 }
 
 /// The server's end, for all addresses that have no connection.
@@ -141,7 +158,7 @@ pub struct Gate {
     /// The number of the next packet before a connection.
     next: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
-    seen: BTreeMap<[u8; TAG_BYTES], SeenToken>,
+    seen: SeenTokens,
     /// Thousandths of requests that each bucket has, and when it was filled.
     buckets: Vec<(u32, u64)>,
     hasher: RandomState,
@@ -160,7 +177,7 @@ impl Gate {
             challenges: 0,
             next: NUMBERS_BEFORE_CONNECTION,
             half_open: BTreeMap::new(),
-            seen: BTreeMap::new(),
+            seen: settings.seen.clone(),
             buckets: vec![(full, 0); BUCKETS],
             hasher: RandomState::new(),
             settings,
@@ -201,13 +218,58 @@ impl Gate {
         self.admit(from, packet, is_full, answer)
     }
 
-    fn challenge(
+    /// Lets a client in by its request alone, changing it: over a line on which what is sent reaches nobody but who is at its other end, as
+    /// TCP is.
+    ///
+    /// # Errors
+    /// [`GateRefused`].
+    pub fn admit_at_once(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        request: &mut [u8],
+    ) -> Result<TokenBearer, GateRefused> {
+        let found = request.len();
+        if found != REQUEST_BYTES || request[0] != 0 {
+            return Err(GateRefused::Stranger { found });
+        }
+        let token = self.check((now_us, unix_s), from, request)?;
+        self.remember(unix_s, &token, from)?;
+        self.seen.spend(&token.mac);
+        let PrivateToken {
+            client,
+            timeout_s,
+            user_data,
+            ..
+        } = token.private;
+        Ok(TokenBearer {
+            client,
+            timeout_s,
+            user_data,
+        })
+    }
+
+    /// A token that this gate takes, within half a minute.
+    ///
+    /// # Errors
+    /// [`TokenError`] where the system has no randomness.
+    pub fn issue(&self, client: u64, unix_s: u64) -> Result<ConnectToken, TokenError> {
+        let mut servers = self.settings.addresses.clone();
+        servers.truncate(TOKEN_ADDRESSES_MAX);
+        let claims = TokenClaims {
+            protocol: self.settings.protocol,
+            ..TokenClaims::new(client, servers, unix_s)
+        };
+        ConnectToken::issue(&claims, &self.private_key)
+    }
+
+    /// Whether a request has a token that is genuine, for here, and in time, of one who does not ask too often.
+    fn check(
         &mut self,
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
         packet: &mut [u8],
-        answer: &mut Vec<u8>,
-    ) -> Result<(), GateRefused> {
+    ) -> Result<CheckedToken, GateRefused> {
         let (head, private) = packet.split_at_mut(REQUEST_BYTES - PRIVATE_BYTES);
         let number = |at: usize| {
             let bytes = head[at..].first_chunk();
@@ -227,29 +289,53 @@ impl Gate {
         nonce.copy_from_slice(&head[30..54]);
         mac.copy_from_slice(&private[PRIVATE_BYTES - TAG_BYTES..]);
         let bound_to = (self.settings.protocol, expires_s);
-        let token = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
+        let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
         let is_here = |server| self.settings.addresses.contains(server);
-        if !token.servers.iter().any(is_here) {
+        if !private.servers.iter().any(is_here) {
             return Err(GateRefused::Elsewhere);
         }
-        let seen = self.seen.get(&mac);
-        if seen.is_some_and(|seen| seen.is_spent || seen.address != from) {
-            return Err(GateRefused::Used);
-        }
+        Ok(CheckedToken {
+            private,
+            mac,
+            expires_s,
+        })
+    }
+
+    /// Takes note of a token that nobody else has.
+    fn remember(
+        &self,
+        unix_s: u64,
+        token: &CheckedToken,
+        from: SocketAddr,
+    ) -> Result<(), GateRefused> {
+        let most = self.settings.tokens_max;
+        self.seen
+            .remember(token.mac, from, (unix_s, token.expires_s), most)
+    }
+
+    fn challenge(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        packet: &mut [u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<(), GateRefused> {
+        let token = self.check((now_us, unix_s), from, packet)?;
         self.make_room(now_us, from)?;
-        self.remember(unix_s, mac, from, expires_s)?;
-        self.write_challenge(&token, answer);
+        self.remember(unix_s, &token, from)?;
+        let CheckedToken { private, mac, .. } = token;
+        self.write_challenge(&private, answer);
         debug_assert!(
             answer.len() <= REQUEST_BYTES,
             "no more goes out than came in"
         );
         let half_open = HalfOpen {
             mac,
-            client: token.client,
-            timeout_s: token.timeout_s,
-            receiving: SealingKey::new(&token.to_server),
-            to_server: token.to_server,
-            to_client: token.to_client,
+            client: private.client,
+            timeout_s: private.timeout_s,
+            receiving: SealingKey::new(&private.to_server),
+            to_server: private.to_server,
+            to_client: private.to_client,
             since_us: now_us,
         };
         self.half_open.insert(from, half_open);
@@ -258,11 +344,7 @@ impl Gate {
 
     /// Takes a request out of the bucket of an address.
     fn take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
-        let network = match from.ip() {
-            IpAddr::V4(ip) => u64::from(ip.to_bits()),
-            IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64,
-        };
-        let at = self.hasher.hash_one((from.is_ipv4(), network)) as usize % BUCKETS;
+        let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
         let (tokens, filled_us) = &mut self.buckets[at];
         let rate = u64::from(self.settings.requests_per_s);
         // Thousandths, so a request a second is one a millisecond.
@@ -292,30 +374,6 @@ impl Gate {
         } else {
             Err(GateRefused::Crowded { waiting })
         }
-    }
-
-    /// Takes note of a token.
-    fn remember(
-        &mut self,
-        unix_s: u64,
-        mac: [u8; TAG_BYTES],
-        address: SocketAddr,
-        expires_s: u64,
-    ) -> Result<(), GateRefused> {
-        if self.seen.len() >= self.settings.tokens_max && !self.seen.contains_key(&mac) {
-            self.seen.retain(|_, seen| seen.expires_s > unix_s);
-            let waiting = self.seen.len();
-            if waiting >= self.settings.tokens_max {
-                return Err(GateRefused::Crowded { waiting });
-            }
-        }
-        let token = SeenToken {
-            address,
-            expires_s,
-            is_spent: false,
-        };
-        self.seen.insert(mac, token);
-        Ok(())
     }
 
     fn write_challenge(&mut self, token: &PrivateToken, answer: &mut Vec<u8>) {
@@ -382,8 +440,8 @@ impl Gate {
             self.seal_before(&key, SealedKind::Denied, &[], answer);
             return Ok(None);
         }
-        if let Some(token) = self.seen.get_mut(&half_open.mac) {
-            token.is_spent = true;
+        if !self.seen.spend(&half_open.mac) {
+            return Err(GateRefused::Used);
         }
         let mut line = SealedLine::new(protocol, &half_open.to_client, &half_open.to_server);
         let mut welcome = [0; 8];

@@ -10,6 +10,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `gate` | the server's part |
+//! | `seen` | tokens that were seen |
 //! | `client` | the client's |
 //!
 //! Invariants: until an address is proven, what is sent there is less than what came from it; who has no token takes a look at
@@ -20,16 +21,28 @@
 
 mod client;
 mod gate;
+mod seen;
 #[cfg(test)]
 mod tests;
 
 pub use client::{ClientHandshake, ConnectFailed};
-pub use gate::{Admitted, Gate, GateRefused, GateSettings};
+pub use gate::{Admitted, Gate, GateRefused, GateSettings, TokenBearer};
+pub use seen::SeenTokens;
+
+use std::net::IpAddr;
 
 use super::token::PRIVATE_BYTES;
 
 /// Bytes of a request.
-const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + PRIVATE_BYTES;
+pub(super) const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + PRIVATE_BYTES;
 
 /// Bytes of a challenge, sealed.
 const CHALLENGE_BYTES: usize = 300;
+
+/// What is counted as one address: of IPv6 a network of 64 bits, since who has any has all of that.
+pub(super) fn network_of(ip: IpAddr) -> (bool, u64) {
+    match ip {
+        IpAddr::V4(ip) => (true, u64::from(ip.to_bits())),
+        IpAddr::V6(ip) => (false, (ip.to_bits() >> 64) as u64),
+    }
+}

@@ -19,4 +19,4 @@ pub trait ClientIntake: Send + Sync {
 }
 
 /// The same, for several threads.
-pub(super) type SharedIntake = Arc<dyn ClientIntake>;
+pub(in crate::net) type SharedIntake = Arc<dyn ClientIntake>;

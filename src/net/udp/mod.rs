@@ -43,6 +43,8 @@ use std::thread::{self, JoinHandle};
 
 pub use client::{SocketTotals, UdpClient};
 pub use intake::ClientIntake;
+#[cfg(feature = "web")]
+pub(super) use intake::SharedIntake;
 pub use settings::{UdpSettings, UdpStats};
 pub use sink::UdpServerSink;
 pub use socket::ServerSocket;

@@ -1,8 +1,7 @@
 //! Limits of a server's sockets, and what is counted there.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::net::connection::ConnectionLimits;
+use crate::net::counters::counters;
 use crate::net::endpoint::EndpointSettings;
 
 /// Limits of the connections over one socket.
@@ -59,31 +58,11 @@ impl UdpSettings {
     }
 }
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What happened at a socket so far.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct UdpStats {
-            $($(#[$doc])* pub $name: u64,)*
-        }
-
-        /// The same, as its threads count it.
-        #[derive(Debug, Default)]
-        pub(super) struct UdpCounters {
-            $(pub $name: AtomicU64,)*
-        }
-
-        impl UdpCounters {
-            pub fn read(&self) -> UdpStats {
-                UdpStats {
-                    $($name: self.$name.load(Ordering::Relaxed),)*
-                }
-            }
-        }
-    };
-}
-
 counters! {
+    /// What happened at a socket so far.
+    UdpStats,
+    /// The same, as its threads count it.
+    UdpCounters:
     /// Clients that are connected.
     clients,
     /// Datagrams that came, from anybody.
@@ -132,14 +111,4 @@ counters! {
     packets_lost,
     /// Packets that were sent to clients, of connections that are over.
     packets_sent,
-}
-
-impl UdpCounters {
-    pub fn add(counter: &AtomicU64, count: u64) {
-        counter.fetch_add(count, Ordering::Relaxed);
-    }
-
-    pub fn one(counter: &AtomicU64) {
-        Self::add(counter, 1);
-    }
 }

@@ -14,6 +14,8 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 pub(super) use players::count_states;
+#[cfg(feature = "web")]
+use players::of_web;
 use players::{of_directory, of_inbox, of_matchmaking, of_net, of_outbox, of_sessions, of_sync};
 
 use super::NotedTicks;
@@ -55,6 +57,8 @@ pub(super) fn gather(world: &mut World, inspected: InspectStats) -> Families {
     of_sync(world, &mut families);
     of_outbox(world, &mut families);
     of_net(world, &mut families);
+    #[cfg(feature = "web")]
+    of_web(world, &mut families);
     of_matchmaking(world, &mut families);
     of_instances(world, &mut families);
     of_directory(world, &mut families);

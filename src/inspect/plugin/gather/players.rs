@@ -9,6 +9,8 @@ use crate::inbox::Inbox;
 use crate::inspect::exposition::{MetricFamily, MetricType};
 use crate::matchmaking::Matchmaker;
 use crate::net::ListeningSocket;
+#[cfg(feature = "web")]
+use crate::net::ListeningWeb;
 use crate::outbox::{Outbox, OutboxStats};
 use crate::session::{SessionState, SessionStats, Sessions};
 use crate::sync::SyncStats;
@@ -302,6 +304,66 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
             "Datagrams that the system did not take.",
         )
         .value(stats.send_errors as f64),
+    ]);
+}
+
+#[cfg(feature = "web")]
+pub(super) fn of_web(world: &World, families: &mut Families) {
+    let Some(web) = world.get_resource::<ListeningWeb>() else {
+        return;
+    };
+    let stats = web.stats();
+    families.extend([
+        gauge(
+            "throng_web_clients",
+            "Clients that are connected over WebSockets.",
+        )
+        .value(stats.clients as f64),
+        counter(
+            "throng_web_frames_total",
+            "Messages from clients, and packets for them.",
+        )
+        .by(
+            "direction",
+            each([("in", stats.messages_in), ("out", stats.packets_out)]),
+        ),
+        counter("throng_web_bytes_total", "Their bytes.").by(
+            "direction",
+            each([("in", stats.bytes_in), ("out", stats.bytes_out)]),
+        ),
+        counter(
+            "throng_web_admitted_total",
+            "Clients that were let in by their token.",
+        )
+        .value(stats.admitted as f64),
+        counter(
+            "throng_web_refused_total",
+            "Connections that became no client's.",
+        )
+        .by(
+            "reason",
+            each([
+                ("crowded", stats.crowded),
+                ("request", stats.refused),
+                ("late", stats.late),
+                ("token", stats.denied),
+                ("full", stats.full),
+            ]),
+        ),
+        counter(
+            "throng_web_connections_ended_total",
+            "Connections of clients that ended.",
+        )
+        .by(
+            "reason",
+            each([
+                ("left", stats.left),
+                ("lost", stats.lost),
+                ("closed", stats.closed),
+                ("behind", stats.behind),
+                ("broken", stats.broken),
+            ]),
+        ),
     ]);
 }
 

@@ -1,0 +1,264 @@
+import { Connection, Session, TileGround } from "../src/index.js";
+const SHOWN_M = 64;
+const PAUSE_MS = 1000;
+const PLAYER_KIND = 0;
+const CLOSED = ["", "it ended", "you came in elsewhere", "this line was too slow", "the server stops", "you were put out", "you are banned",
+    "nothing was heard of you", "too much was said", "nobody knows you", "too late", "it is full", "you came back elsewhere", "you cannot be loaded"];
+const KEYS = {
+    ArrowLeft: { x: -1, y: 0 }, KeyA: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, KeyD: { x: 1, y: 0 },
+    ArrowUp: { x: 0, y: -1 }, KeyW: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 }, KeyS: { x: 0, y: 1 },
+};
+const byId = (id) => document.getElementById(id);
+const canvas = byId("view");
+const context = canvas.getContext("2d");
+const nowS = () => performance.now() / 1000;
+const bytesOf = (hex) => Uint8Array.from(hex.match(/../g) ?? [], (digits) => parseInt(digits, 16));
+function say(text, state = "") {
+    const line = byId("line");
+    if (line.textContent !== text) {
+        line.textContent = text;
+    }
+    line.className = state;
+}
+async function askForPass(guest) {
+    const given = new URLSearchParams(location.search);
+    const token = given.get("token");
+    if (token !== null && guest === null) {
+        return { player: BigInt(given.get("player") ?? "0"), token: bytesOf(token), speedMS: Number(given.get("speed") ?? "1.5") };
+    }
+    const answer = await fetch(guest === null ? "/token" : `/token?player=${guest}`, { method: "POST" });
+    if (!answer.ok) {
+        return "a token is needed: open this page with ?token=…&player=…";
+    }
+    const told = (await answer.json());
+    return { player: BigInt(told.player), token: bytesOf(told.token), speedMS: told.speed_m_s };
+}
+class Trodden {
+    cells = new Uint8Array();
+    width = 0;
+    reset(size) {
+        this.width = Math.ceil(size.x) + 1;
+        this.cells = new Uint8Array(Math.min(this.width * (Math.ceil(size.y) + 1), 1 << 24));
+    }
+    tread({ x, y }) {
+        this.cells[Math.floor(y) * this.width + Math.floor(x)] = 1;
+    }
+    has(x, y) {
+        return x >= 0 && x < this.width && this.cells[y * this.width + x] === 1;
+    }
+}
+const trodden = new Trodden();
+const held = new Set();
+let pointer = null;
+let session = null;
+let connection = null;
+let walls = null;
+let corrections = 0;
+let colors = {};
+function readColors() {
+    const style = getComputedStyle(document.documentElement);
+    colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+}
+async function askForWalls(scene) {
+    const answer = await fetch(`/map?scene=${scene}`);
+    if (answer.ok && session?.mirror.scene === scene) {
+        walls = TileGround.read(new Uint8Array(await answer.arrayBuffer()));
+        session.isFree = walls.isFree;
+    }
+}
+async function join(guest) {
+    const pass = await askForPass(guest).catch(() => "the server is not there");
+    if (typeof pass === "string") {
+        say(pass, "off");
+        if (guest !== null) {
+            setTimeout(() => void join(guest), PAUSE_MS);
+        }
+        return;
+    }
+    if (session === null) {
+        session = new Session({ player: pass.player, speedMS: pass.speedMS }, {
+            message: (message) => {
+                if (message.kind === "scene") {
+                    trodden.reset(message.size);
+                    session.isFree = undefined;
+                    walls = null;
+                    setTimeout(() => void askForWalls(message.scene));
+                }
+                else if (message.kind === "welcome") {
+                    say(`player ${message.player}`, "on");
+                }
+                else if (message.kind === "queued") {
+                    say(`in line, place ${message.place}`);
+                }
+            },
+            corrected: () => (corrections += 1),
+        });
+    }
+    else {
+        session.reconnect();
+    }
+    const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
+    connection = new Connection(url, pass.token, session, (code) => over(code, pass.player));
+}
+function over(code, player) {
+    const fault = connection?.fault;
+    connection = null;
+    if (session?.closed != null) {
+        say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
+    }
+    else if (fault != null) {
+        say(`what came was not understood: ${String(fault)}`, "off");
+    }
+    else if (code === 1008) {
+        say("the token is good for nothing: each lets in once, and for half a minute", "off");
+    }
+    else if (new URLSearchParams(location.search).has("token")) {
+        say("the line is lost; a new token is needed", "off");
+    }
+    else {
+        say(code === 1013 ? "it is full; trying again" : "the line is lost; coming back", "off");
+        setTimeout(() => void join(player), PAUSE_MS);
+    }
+}
+function steer() {
+    if (session === null) {
+        return;
+    }
+    let way = { x: 0, y: 0 };
+    for (const key of held) {
+        way = { x: way.x + KEYS[key].x, y: way.y + KEYS[key].y };
+    }
+    if (pointer !== null) {
+        way = { x: pointer.x - canvas.clientWidth / 2, y: pointer.y - canvas.clientHeight / 2 };
+        way = Math.hypot(way.x, way.y) < 12 ? { x: 0, y: 0 } : way;
+    }
+    if (way.x === 0 && way.y === 0) {
+        session.walk({ kind: "stand" }, heading);
+    }
+    else {
+        heading = Math.round((Math.atan2(way.y, way.x) / (2 * Math.PI)) * 256) & 255;
+        session.walk({ kind: "towards", direction: heading }, heading);
+        byId("hint").hidden = true;
+    }
+}
+let heading = 0;
+function dot(at, radius, direction, color) {
+    const angle = (direction / 256) * 2 * Math.PI;
+    context.fillStyle = context.strokeStyle = color;
+    context.beginPath();
+    context.arc(at.x, at.y, radius, 0, 2 * Math.PI);
+    context.fill();
+    context.lineWidth = radius / 2;
+    context.beginPath();
+    context.moveTo(at.x, at.y);
+    context.lineTo(at.x + Math.cos(angle) * radius * 1.9, at.y + Math.sin(angle) * radius * 1.9);
+    context.stroke();
+}
+function drawGround(size, center, scale, width, height) {
+    const [left, top] = [center.x - width / 2 / scale, center.y - height / 2 / scale];
+    context.fillStyle = colors["ground"];
+    context.fillRect(-left * scale, -top * scale, size.x * scale, size.y * scale);
+    context.fillStyle = colors["trod"];
+    for (let y = Math.floor(top); y <= top + height / scale; y += 1) {
+        for (let x = Math.floor(left); x <= left + width / scale; x += 1) {
+            if (trodden.has(x, y)) {
+                context.fillRect((x - left) * scale, (y - top) * scale, scale + 0.5, scale + 0.5);
+            }
+        }
+    }
+    if (walls !== null) {
+        drawWalls(walls, left, top, scale, width, height);
+    }
+    context.strokeStyle = colors["edge"];
+    context.lineWidth = 2;
+    context.strokeRect(-left * scale, -top * scale, size.x * scale, size.y * scale);
+}
+function drawWalls(on, left, top, scale, width, height) {
+    const acrossX = (x) => Math.round((x * on.tileM - left) * scale);
+    const acrossY = (y) => Math.round((y * on.tileM - top) * scale);
+    context.fillStyle = colors["wall"];
+    for (let y = Math.max(Math.floor(top / on.tileM), 0); y < on.height && acrossY(y) < height; y += 1) {
+        let from = null;
+        const end = Math.min(on.width, Math.ceil((left + width / scale) / on.tileM));
+        for (let x = Math.max(Math.floor(left / on.tileM), 0); x <= end; x += 1) {
+            const isWall = x < end && on.isBlocked(x, y);
+            if (isWall) {
+                from ??= x;
+            }
+            else if (from !== null) {
+                context.fillRect(acrossX(from), acrossY(y), acrossX(x) - acrossX(from), acrossY(y + 1) - acrossY(y));
+                from = null;
+            }
+        }
+    }
+}
+function draw() {
+    const ratio = devicePixelRatio;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+        [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+    }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    const time = nowS();
+    const own = session?.ownPosition(time) ?? null;
+    if (session === null || own === null) {
+        return;
+    }
+    const { mirror } = session;
+    const scale = Math.min(width, height) / SHOWN_M;
+    drawGround(mirror.size, own, scale, width, height);
+    const radius = Math.max(scale * 0.45, 3);
+    for (const [id, object] of mirror.objects) {
+        const at = session.position(id, time);
+        if (at === null) {
+            continue;
+        }
+        trodden.tread(at);
+        if (mirror.own?.id !== id) {
+            const place = { x: width / 2 + (at.x - own.x) * scale, y: height / 2 + (at.y - own.y) * scale };
+            dot(place, radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]);
+        }
+    }
+    dot({ x: width / 2, y: height / 2 }, radius * 1.25, heading, colors["own"]);
+}
+function tellFigures() {
+    const trip = session?.roundTripS ?? null;
+    const own = session?.ownPosition(nowS()) ?? null;
+    byId("sight").textContent = own === null ? "–" : `${session.mirror.objects.size - 1}`;
+    byId("trip").textContent = trip === null ? "–" : `${Math.round(trip * 1000)} ms`;
+    byId("place").textContent = own === null ? "–" : `${own.x.toFixed(0)}, ${own.y.toFixed(0)} m`;
+    byId("corrected").textContent = `${corrections}`;
+}
+function frame() {
+    steer();
+    connection?.update();
+    draw();
+    requestAnimationFrame(frame);
+}
+addEventListener("keydown", (event) => {
+    if (event.code in KEYS && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        held.add(event.code);
+        event.preventDefault();
+    }
+});
+addEventListener("keyup", ({ code }) => held.delete(code));
+addEventListener("blur", () => held.clear());
+const point = (event) => {
+    const frame = canvas.getBoundingClientRect();
+    pointer = { x: event.clientX - frame.left, y: event.clientY - frame.top };
+};
+canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    point(event);
+});
+canvas.addEventListener("pointermove", (event) => pointer !== null && point(event));
+for (const end of ["pointerup", "pointercancel"]) {
+    canvas.addEventListener(end, () => (pointer = null));
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
+readColors();
+setInterval(tellFigures, 250);
+setInterval(() => document.hidden && connection?.update(), 250);
+void join(null);
+frame();

@@ -1,0 +1,245 @@
+import { clientMessage } from "./client_message.js";
+import { Mirror } from "./mirror.js";
+import { Predictor } from "./predictor.js";
+const JUMP_M = 3;
+const CATCH_UP_TICKS_MAX = 4;
+const CLOCK_SAMPLES = 16;
+class Smoothing {
+    smoothS;
+    offsets = new Map();
+    constructor(smoothS) {
+        this.smoothS = smoothS;
+    }
+    offset(id, nowS) {
+        const offset = this.offsets.get(id);
+        if (offset === undefined) {
+            return { x: 0, y: 0 };
+        }
+        const left = Math.exp(-Math.max(nowS - offset.sinceS, 0) / this.smoothS);
+        return { x: offset.way.x * left, y: offset.way.y * left };
+    }
+    follow(id, shown, known, nowS) {
+        const way = { x: shown.x - known.x, y: shown.y - known.y };
+        if (this.smoothS > 0 && Math.hypot(way.x, way.y) < JUMP_M) {
+            this.offsets.set(id, { way, sinceS: nowS });
+        }
+        else {
+            this.offsets.delete(id);
+        }
+    }
+    forget(id) {
+        this.offsets.delete(id);
+    }
+    clear() {
+        this.offsets.clear();
+    }
+}
+class ServerClock {
+    number = 0;
+    asked = new Map();
+    samples = [];
+    ask(nowS) {
+        this.number = (this.number + 1) % 2 ** 32;
+        this.asked.set(this.number, nowS);
+        this.asked.delete(this.number - CLOCK_SAMPLES);
+        return this.number;
+    }
+    answer(number, tick, tickS, nowS) {
+        const askedS = this.asked.get(number);
+        if (askedS === undefined || !(nowS >= askedS)) {
+            return;
+        }
+        this.asked.delete(number);
+        const roundTripS = nowS - askedS;
+        this.samples.push({ roundTripS, tickAtZero: tick - (askedS + roundTripS / 2) / tickS });
+        if (this.samples.length > CLOCK_SAMPLES) {
+            this.samples.shift();
+        }
+    }
+    get best() {
+        const shorter = (a, b) => a.roundTripS - b.roundTripS;
+        return this.samples.toReversed().toSorted(shorter)[0] ?? null;
+    }
+}
+export class Session {
+    settings;
+    events;
+    mirror = new Mirror();
+    predictor = new Predictor();
+    closed = null;
+    isFree;
+    shown;
+    clock = new ServerClock();
+    motion = { kind: "stand" };
+    heading = 0;
+    buttons = 0;
+    heardS = 0;
+    nextInputS = null;
+    nextPingS = 0;
+    ownBefore = null;
+    token = null;
+    isGreeted = false;
+    ready = null;
+    constructor(settings, events = {}) {
+        this.settings = settings;
+        this.events = events;
+        this.shown = new Smoothing(settings.smoothS ?? 0.1);
+    }
+    take(packet, nowS) {
+        const { mirror } = this;
+        const tickBefore = mirror.tick;
+        const moved = new Map();
+        const ownShown = this.ownPosition(nowS);
+        try {
+            mirror.receive(packet, (message) => {
+                if (message.kind === "motion") {
+                    const at = this.shownAt(message.id, nowS);
+                    if (at !== null) {
+                        moved.set(message.id, at);
+                    }
+                }
+                this.heed(message, nowS);
+            });
+        }
+        finally {
+            if (mirror.tick > tickBefore) {
+                this.heardS = nowS;
+            }
+            for (const [id, was] of moved) {
+                const known = mirror.positionAfter(id, this.sinceS(nowS));
+                if (known !== null) {
+                    this.shown.follow(id, was, known, nowS);
+                }
+            }
+        }
+        if (this.nextInputS === null && mirror.tickS > 0) {
+            this.nextInputS = nowS;
+        }
+        this.followOwn(ownShown, nowS);
+    }
+    act(nowS, say) {
+        const { mirror, settings } = this;
+        if (!this.isGreeted) {
+            this.isGreeted = true;
+            const { player, credential } = settings;
+            say(this.token === null ? clientMessage.login(player, credential) : clientMessage.resume(player, this.token, mirror.received));
+        }
+        if (this.ready !== null) {
+            say(clientMessage.ready(this.ready));
+            this.ready = null;
+        }
+        if (this.nextInputS === null) {
+            return;
+        }
+        if (nowS >= this.nextPingS) {
+            this.nextPingS = nowS + (settings.pingEveryS ?? 1);
+            say(clientMessage.ping(this.clock.ask(nowS)));
+        }
+        if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * mirror.tickS) {
+            this.nextInputS = nowS;
+        }
+        const clientTick = Math.floor(this.serverTick(nowS) ?? mirror.tick) & 0xffff;
+        while (nowS >= this.nextInputS) {
+            this.nextInputS += mirror.tickS;
+            const before = this.predictor.position;
+            const { motion, heading, buttons } = this;
+            const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
+            if (input !== null) {
+                this.ownBefore = before;
+                say(clientMessage.input(input));
+            }
+        }
+    }
+    walk(motion, heading, buttons = 0) {
+        [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
+    }
+    reconnect() {
+        this.mirror.reconnect();
+        this.isGreeted = false;
+    }
+    position(id, nowS) {
+        return this.mirror.own?.id === id ? this.ownPosition(nowS) : this.shownAt(id, nowS);
+    }
+    ownPosition(nowS) {
+        const to = this.predictor.position;
+        if (to === null || this.mirror.own === null) {
+            return null;
+        }
+        const from = this.ownBefore ?? to;
+        const left = Math.min(Math.max(((this.nextInputS ?? nowS) - nowS) / Math.max(this.mirror.tickS, 1e-6), 0), 1);
+        const offset = this.shown.offset(this.mirror.own.id, nowS);
+        return { x: to.x + (from.x - to.x) * left + offset.x, y: to.y + (from.y - to.y) * left + offset.y };
+    }
+    serverTick(nowS) {
+        const best = this.clock.best;
+        return best === null ? null : best.tickAtZero + nowS / this.mirror.tickS;
+    }
+    get roundTripS() {
+        return this.clock.best?.roundTripS ?? null;
+    }
+    ground() {
+        const { mirror, settings } = this;
+        return { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS), isFree: this.isFree };
+    }
+    sinceS(nowS) {
+        return Math.max(nowS - this.heardS, 0);
+    }
+    shownAt(id, nowS) {
+        const known = this.mirror.positionAfter(id, this.sinceS(nowS));
+        const offset = this.shown.offset(id, nowS);
+        return known === null ? null : { x: known.x + offset.x, y: known.y + offset.y };
+    }
+    heed(message, nowS) {
+        this.events.message?.(message);
+        switch (message.kind) {
+            case "scene":
+                this.shown.clear();
+                break;
+            case "despawn":
+                this.shown.forget(message.id);
+                break;
+            case "pong":
+                this.clock.answer(message.number, message.tick, this.mirror.tickS, nowS);
+                break;
+            default:
+                this.heedNotice(message);
+        }
+    }
+    heedNotice(message) {
+        switch (message.kind) {
+            case "welcome":
+                this.token = message.token;
+                break;
+            case "loading":
+                this.ready = message.scene;
+                break;
+            case "notResumed":
+                this.token = null;
+                this.isGreeted = false;
+                break;
+            case "continued":
+                if (!message.keeps) {
+                    this.shown.clear();
+                }
+                break;
+            case "closed":
+                this.closed = message.reason;
+                break;
+            default:
+        }
+    }
+    followOwn(shown, nowS) {
+        const correction = this.predictor.follow(this.ground(), this.mirror);
+        const [own, place] = [this.mirror.own, this.predictor.position];
+        if (own === null || place === null) {
+            this.ownBefore = null;
+        }
+        else if (correction !== null) {
+            this.ownBefore = place;
+            if (shown !== null) {
+                this.shown.follow(own.id, shown, place, nowS);
+            }
+            this.events.corrected?.(correction);
+        }
+    }
+}

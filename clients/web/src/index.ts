@@ -1,0 +1,15 @@
+// A client of throng for browsers.
+
+export { WireError } from "./codec.js";
+export { clientMessage, connectRequest } from "./client_message.js";
+export type { ClientInput, InputMotion } from "./client_message.js";
+export { Connection } from "./connection.js";
+export { TileGround } from "./ground.js";
+export { Mirror } from "./mirror.js";
+export type { MirrorObject, MirrorRemote, OwnPosition } from "./mirror.js";
+export { Predictor, directionOf } from "./predictor.js";
+export type { Correction, Ground } from "./predictor.js";
+export { PROTOCOL_VERSION } from "./server_message.js";
+export type { Attribute, Motion, Notice, ServerMessage, Vec } from "./server_message.js";
+export { Session } from "./session.js";
+export type { SessionEvents, SessionSettings } from "./session.js";

@@ -1,0 +1,165 @@
+// The own object, ahead of the server: inputs are walked at once, and again from wherever the server says it stands. All sums are
+// rounded to 32 bits after each step, as the server's are, so that both ends hold the same numbers.
+
+import { isNewer } from "./codec.js";
+import type { ClientInput, InputMotion } from "./client_message.js";
+import type { Mirror } from "./mirror.js";
+import type { Vec } from "./server_message.js";
+
+/** Inputs that are kept until the server has handled them, at most. */
+export const UNHANDLED_MAX = 64;
+
+/** How far what is told exactly may be from what is told in 64ths of a metre, where both mean the same place. */
+const SAME_PLACE_M = 1 / 64;
+
+const f32 = Math.fround;
+
+/** What the own object walks on: how large it is, how far a step leads, and which ways are free; all are where nothing says so. */
+export type Ground = { size: Vec; stepM: number; isFree?: ((from: Vec, to: Vec) => boolean) | undefined };
+
+/** The server had the object elsewhere than it was walked: after which input, how far, and from where it seemed to be now to where it is. */
+export type Correction = { input: number; offM: number; jump: Vec };
+
+/** The unit vector of a direction, in 256ths of a turn: the nearest numbers of 32 bits. */
+export function directionOf(direction: number): Vec {
+  // An eighth of a turn is enough; the rest mirrors it, to the last bit.
+  const inQuarter = direction % 64;
+  const near = inQuarter <= 32 ? inQuarter : 64 - inQuarter;
+  const angle = (near * Math.PI) / 128;
+  const [cosine, sine] = [f32(Math.cos(angle)), f32(Math.sin(angle))];
+  const [x, y] = inQuarter <= 32 ? [cosine, sine] : [sine, cosine];
+  switch (Math.floor(direction / 64) % 4) {
+    case 0:
+      return { x, y };
+    case 1:
+      return { x: -y, y: x };
+    case 2:
+      return { x: -x, y: -y };
+    default:
+      return { x: y, y: -x };
+  }
+}
+
+const clamp = (value: number, most: number) => Math.min(Math.max(value, 0), Math.max(most, 0));
+const isSame = (a: Vec, b: Vec) => a.x === b.x && a.y === b.y;
+const distance = (a: Vec, b: Vec) => Math.hypot(a.x - b.x, a.y - b.y);
+
+/** Where a step in a direction leads: along what is in the way where that is free, and nowhere where nothing is. */
+export function towards(on: Ground, from: Vec, direction: number): Vec {
+  const unit = directionOf(direction);
+  const way = { x: f32(unit.x * on.stepM), y: f32(unit.y * on.stepM) };
+  const [alongX, alongY] = [{ x: way.x, y: 0 }, { x: 0, y: way.y }];
+  const ways = Math.abs(way.x) >= Math.abs(way.y) ? [way, alongX, alongY] : [way, alongY, alongX];
+  const ends = ways.map(({ x, y }) => ({ x: clamp(f32(from.x + x), on.size.x), y: clamp(f32(from.y + y), on.size.y) }));
+  const { isFree } = on;
+  return (isFree === undefined ? ends[0] : ends.find((end) => isFree(from, end))) ?? from;
+}
+
+function walk(on: Ground, from: Vec, motion: InputMotion): Vec {
+  switch (motion.kind) {
+    case "stand":
+      return from;
+    case "to":
+      return on.isFree === undefined || on.isFree(from, motion.to) ? motion.to : from;
+    case "towards":
+      return towards(on, from, motion.direction);
+  }
+}
+
+/** Where the own object is, as far as its inputs go. */
+export class Predictor {
+  private own: string | null = null;
+  private confirmed: Vec = { x: 0, y: 0 };
+  private confirmedTick: number | null = null;
+  private unhandled: { input: ClientInput; to: Vec }[] = [];
+  private seq = 0;
+  private hasActed = false;
+
+  /** Numbers an input and walks it at once; what is given is to be sent. Null while there is nothing to walk, or too much is unanswered. */
+  act(on: Ground, input: Omit<ClientInput, "seq">): ClientInput | null {
+    if (this.own === null || this.unhandled.length >= UNHANDLED_MAX) {
+      return null;
+    }
+    this.seq = (this.seq + 1) & 0xffff;
+    const numbered = { ...input, seq: this.seq };
+    this.unhandled.push({ input: numbered, to: walk(on, this.place(), input.motion) });
+    this.hasActed = true;
+    return numbered;
+  }
+
+  /** Takes what the mirror was told last; to be called after each packet. */
+  follow(on: Ground, mirror: Mirror): Correction | null {
+    if (mirror.own === null || mirror.scene === null) {
+      [this.own, this.confirmedTick, this.unhandled, this.hasActed] = [null, null, [], false];
+      return null;
+    }
+    const { id, generation } = mirror.own;
+    const own = `${mirror.scene}/${id}/${generation}`;
+    if (own !== this.own) {
+      this.own = own;
+      this.hasActed = this.unhandled.length > 0;
+      this.confirmedTick = null;
+      this.begin(on, id, mirror);
+      return null;
+    }
+    if (!this.hasActed) {
+      this.begin(on, id, mirror);
+      return null;
+    }
+    const told = mirror.ownPosition;
+    if (told === null || (this.confirmedTick !== null && told.tick <= this.confirmedTick)) {
+      return null;
+    }
+    return this.confirm(on, told.tick, told.input, told.position);
+  }
+
+  /** Where it is with all inputs so far; null without an object. */
+  get position(): Vec | null {
+    return this.own === null ? null : this.place();
+  }
+
+  /** How many inputs the server is not known to have handled. */
+  get unanswered(): number {
+    return this.unhandled.length;
+  }
+
+  private begin(on: Ground, id: number, mirror: Mirror): void {
+    const exact = mirror.ownPosition;
+    const shown = mirror.positionAfter(id, 0);
+    const isExact = exact !== null && (shown === null || distance(shown, exact.position) <= SAME_PLACE_M);
+    const at = isExact ? exact.position : shown;
+    if (at !== null) {
+      this.confirmed = { x: f32(at.x), y: f32(at.y) };
+    }
+    this.confirmedTick = exact?.tick ?? null;
+    this.walkAnew(on);
+  }
+
+  private confirm(on: Ground, tick: number, input: number, position: Vec): Correction | null {
+    const before = this.place();
+    for (let first = this.unhandled[0]; first !== undefined && !isNewer(first.input.seq, input); first = this.unhandled[0]) {
+      this.confirmed = first.to;
+      this.unhandled.shift();
+    }
+    const walked = this.confirmed;
+    this.confirmed = position;
+    this.confirmedTick = tick;
+    if (isSame(walked, position)) {
+      return null;
+    }
+    this.walkAnew(on);
+    const place = this.place();
+    return { input, offM: distance(walked, position), jump: { x: place.x - before.x, y: place.y - before.y } };
+  }
+
+  private walkAnew(on: Ground): void {
+    let at = this.confirmed;
+    for (const step of this.unhandled) {
+      step.to = at = walk(on, at, step.input.motion);
+    }
+  }
+
+  private place(): Vec {
+    return this.unhandled.at(-1)?.to ?? this.confirmed;
+  }
+}

@@ -1,0 +1,305 @@
+// A session as the player's end has it: packets and a time in, messages out. No sockets, no clock.
+
+import { clientMessage } from "./client_message.js";
+import type { InputMotion } from "./client_message.js";
+import { Mirror } from "./mirror.js";
+import { Predictor } from "./predictor.js";
+import type { Correction, Ground } from "./predictor.js";
+import type { Notice, ServerMessage, Vec } from "./server_message.js";
+
+/** How a client is. Times are in seconds. */
+export type SessionSettings = {
+  player: bigint;
+  credential?: Uint8Array;
+  /** How fast its own object walks, as the server has it, in metres a second. */
+  speedMS: number;
+  /** In what time what is shown goes over to what is known, down to a third. */
+  smoothS?: number;
+  /** How often the server is asked for its time. */
+  pingEveryS?: number;
+};
+
+/** What a game is told as it comes, besides messages. */
+export type SessionEvents = {
+  message?: (message: ServerMessage) => void;
+  corrected?: (correction: Correction) => void;
+};
+
+/** Further than that, in metres, nobody goes in a moment: it is shown there at once. */
+const JUMP_M = 3;
+/** Inputs that are made up for when a frame came late. */
+const CATCH_UP_TICKS_MAX = 4;
+/** Answers about the time that are kept. */
+const CLOCK_SAMPLES = 16;
+
+/** How far things are shown from where they are: the way between the two dies away. */
+class Smoothing {
+  private readonly offsets = new Map<number, { way: Vec; sinceS: number }>();
+  constructor(private readonly smoothS: number) {}
+
+  offset(id: number, nowS: number): Vec {
+    const offset = this.offsets.get(id);
+    if (offset === undefined) {
+      return { x: 0, y: 0 };
+    }
+    const left = Math.exp(-Math.max(nowS - offset.sinceS, 0) / this.smoothS);
+    return { x: offset.way.x * left, y: offset.way.y * left };
+  }
+
+  /** Something is known to be elsewhere from now on than it was shown. */
+  follow(id: number, shown: Vec, known: Vec, nowS: number): void {
+    const way = { x: shown.x - known.x, y: shown.y - known.y };
+    if (this.smoothS > 0 && Math.hypot(way.x, way.y) < JUMP_M) {
+      this.offsets.set(id, { way, sinceS: nowS });
+    } else {
+      this.offsets.delete(id);
+    }
+  }
+
+  forget(id: number): void {
+    this.offsets.delete(id);
+  }
+
+  clear(): void {
+    this.offsets.clear();
+  }
+}
+
+/** Which tick it is at the server: the answer with the shortest round trip is taken to have left in its middle. */
+class ServerClock {
+  private number = 0;
+  private readonly asked = new Map<number, number>();
+  private readonly samples: { roundTripS: number; tickAtZero: number }[] = [];
+
+  ask(nowS: number): number {
+    this.number = (this.number + 1) % 2 ** 32;
+    this.asked.set(this.number, nowS);
+    this.asked.delete(this.number - CLOCK_SAMPLES);
+    return this.number;
+  }
+
+  answer(number: number, tick: number, tickS: number, nowS: number): void {
+    const askedS = this.asked.get(number);
+    if (askedS === undefined || !(nowS >= askedS)) {
+      return;
+    }
+    this.asked.delete(number);
+    const roundTripS = nowS - askedS;
+    this.samples.push({ roundTripS, tickAtZero: tick - (askedS + roundTripS / 2) / tickS });
+    if (this.samples.length > CLOCK_SAMPLES) {
+      this.samples.shift();
+    }
+  }
+
+  get best(): { roundTripS: number; tickAtZero: number } | null {
+    const shorter = (a: { roundTripS: number }, b: { roundTripS: number }) => a.roundTripS - b.roundTripS;
+    // Of equally short ones the newest.
+    return this.samples.toReversed().toSorted(shorter)[0] ?? null;
+  }
+}
+
+export class Session {
+  readonly mirror = new Mirror();
+  readonly predictor = new Predictor();
+  /** Why the server ended it, if it did. */
+  closed: number | null = null;
+  /** Which ways are free on the map of the scene that it is in, if it has it: then it stops at the same walls as at the server. */
+  isFree: Ground["isFree"];
+  private readonly shown: Smoothing;
+  private readonly clock = new ServerClock();
+  private motion: InputMotion = { kind: "stand" };
+  private heading = 0;
+  private buttons = 0;
+  private heardS = 0;
+  private nextInputS: number | null = null;
+  private nextPingS = 0;
+  private ownBefore: Vec | null = null;
+  private token: Uint8Array | null = null;
+  private isGreeted = false;
+  private ready: number | null = null;
+
+  constructor(
+    readonly settings: SessionSettings,
+    private readonly events: SessionEvents = {},
+  ) {
+    this.shown = new Smoothing(settings.smoothS ?? 0.1);
+  }
+
+  /** Takes a packet that came now, by a clock that never runs backwards. Throws where it does not fit: the connection is of no use then. */
+  take(packet: Uint8Array, nowS: number): void {
+    const { mirror } = this;
+    const tickBefore = mirror.tick;
+    const moved = new Map<number, Vec>();
+    const ownShown = this.ownPosition(nowS);
+    try {
+      mirror.receive(packet, (message) => {
+        if (message.kind === "motion") {
+          const at = this.shownAt(message.id, nowS);
+          if (at !== null) {
+            moved.set(message.id, at);
+          }
+        }
+        this.heed(message, nowS);
+      });
+    } finally {
+      if (mirror.tick > tickBefore) {
+        this.heardS = nowS;
+      }
+      for (const [id, was] of moved) {
+        const known = mirror.positionAfter(id, this.sinceS(nowS));
+        if (known !== null) {
+          this.shown.follow(id, was, known, nowS);
+        }
+      }
+    }
+    if (this.nextInputS === null && mirror.tickS > 0) {
+      this.nextInputS = nowS;
+    }
+    this.followOwn(ownShown, nowS);
+  }
+
+  /** Says what is due by now: who it is, that it is ready, an input for each tick, a question for the time. To be called once a frame. */
+  act(nowS: number, say: (message: Uint8Array) => void): void {
+    const { mirror, settings } = this;
+    if (!this.isGreeted) {
+      this.isGreeted = true;
+      const { player, credential } = settings;
+      say(this.token === null ? clientMessage.login(player, credential) : clientMessage.resume(player, this.token, mirror.received));
+    }
+    if (this.ready !== null) {
+      say(clientMessage.ready(this.ready));
+      this.ready = null;
+    }
+    if (this.nextInputS === null) {
+      return;
+    }
+    if (nowS >= this.nextPingS) {
+      this.nextPingS = nowS + (settings.pingEveryS ?? 1);
+      say(clientMessage.ping(this.clock.ask(nowS)));
+    }
+    if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * mirror.tickS) {
+      this.nextInputS = nowS;
+    }
+    const clientTick = Math.floor(this.serverTick(nowS) ?? mirror.tick) & 0xffff;
+    while (nowS >= this.nextInputS) {
+      this.nextInputS += mirror.tickS;
+      const before = this.predictor.position;
+      const { motion, heading, buttons } = this;
+      const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
+      if (input !== null) {
+        this.ownBefore = before;
+        say(clientMessage.input(input));
+      }
+    }
+  }
+
+  /** What the hands say from now on, until they say otherwise. */
+  walk(motion: InputMotion, heading: number, buttons = 0): void {
+    [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
+  }
+
+  /** Another connection takes the place of the one before: the session is to go on over it. */
+  reconnect(): void {
+    this.mirror.reconnect();
+    this.isGreeted = false;
+  }
+
+  /** Where an object is shown now, in metres: the own one as its inputs lead. */
+  position(id: number, nowS: number): Vec | null {
+    return this.mirror.own?.id === id ? this.ownPosition(nowS) : this.shownAt(id, nowS);
+  }
+
+  /** Where the own object is shown now: between its last input and the one before, by what has passed of a tick. */
+  ownPosition(nowS: number): Vec | null {
+    const to = this.predictor.position;
+    if (to === null || this.mirror.own === null) {
+      return null;
+    }
+    const from = this.ownBefore ?? to;
+    const left = Math.min(Math.max(((this.nextInputS ?? nowS) - nowS) / Math.max(this.mirror.tickS, 1e-6), 0), 1);
+    const offset = this.shown.offset(this.mirror.own.id, nowS);
+    return { x: to.x + (from.x - to.x) * left + offset.x, y: to.y + (from.y - to.y) * left + offset.y };
+  }
+
+  /** The server's tick now, with its fraction; null before it was asked and answered. */
+  serverTick(nowS: number): number | null {
+    const best = this.clock.best;
+    return best === null ? null : best.tickAtZero + nowS / this.mirror.tickS;
+  }
+
+  /** The shortest round trip of the last answers; null before the first. */
+  get roundTripS(): number | null {
+    return this.clock.best?.roundTripS ?? null;
+  }
+
+  private ground(): Ground {
+    const { mirror, settings } = this;
+    return { size: mirror.size, stepM: Math.fround(Math.fround(settings.speedMS) * mirror.tickS), isFree: this.isFree };
+  }
+
+  private sinceS(nowS: number): number {
+    return Math.max(nowS - this.heardS, 0);
+  }
+
+  private shownAt(id: number, nowS: number): Vec | null {
+    const known = this.mirror.positionAfter(id, this.sinceS(nowS));
+    const offset = this.shown.offset(id, nowS);
+    return known === null ? null : { x: known.x + offset.x, y: known.y + offset.y };
+  }
+
+  private heed(message: ServerMessage, nowS: number): void {
+    this.events.message?.(message);
+    switch (message.kind) {
+      case "scene":
+        this.shown.clear();
+        break;
+      case "despawn":
+        this.shown.forget(message.id);
+        break;
+      case "pong":
+        this.clock.answer(message.number, message.tick, this.mirror.tickS, nowS);
+        break;
+      default:
+        this.heedNotice(message);
+    }
+  }
+
+  private heedNotice(message: ServerMessage | Notice): void {
+    switch (message.kind) {
+      case "welcome":
+        this.token = message.token;
+        break;
+      case "loading":
+        this.ready = message.scene;
+        break;
+      case "notResumed":
+        this.token = null;
+        this.isGreeted = false;
+        break;
+      case "continued":
+        if (!message.keeps) {
+          this.shown.clear();
+        }
+        break;
+      case "closed":
+        this.closed = message.reason;
+        break;
+      default:
+    }
+  }
+
+  /** The own object, by what the server says now. */
+  private followOwn(shown: Vec | null, nowS: number): void {
+    const correction = this.predictor.follow(this.ground(), this.mirror);
+    const [own, place] = [this.mirror.own, this.predictor.position];
+    if (own === null || place === null) {
+      this.ownBefore = null;
+    } else if (correction !== null) {
+      this.ownBefore = place;
+      if (shown !== null) {
+        this.shown.follow(own.id, shown, place, nowS);
+      }
+      this.events.corrected?.(correction);
+    }
+  }
+}

@@ -1,0 +1,91 @@
+//! What servers of HTTP have in common here.
+
+use std::net::IpAddr;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
+    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Request, Response, StatusCode};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+/// What is answered.
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// A text.
+pub(crate) fn text_answer(status: StatusCode, text: String) -> Answer {
+    typed_answer(status, "text/plain; charset=utf-8", text.into())
+}
+
+/// A body of this type. A browser keeps none of it, and loads nothing for it from elsewhere.
+pub(crate) fn typed_answer(status: StatusCode, what: &'static str, body: Bytes) -> Answer {
+    let mut answer = Response::new(Full::new(body));
+    *answer.status_mut() = status;
+    for (name, value) in [
+        (CONTENT_TYPE, what),
+        (CACHE_CONTROL, "no-store"),
+        // One request a connection: it is bounded so.
+        (CONNECTION, "close"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+        ),
+    ] {
+        answer
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+/// The key to say in the answer to a request that is to go on as a WebSocket; none where it is not, or of another version than 13.
+pub(crate) fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> {
+    let fields = request.headers();
+    let has = |name, wanted: &str| {
+        let value = fields.get(name).and_then(|value| value.to_str().ok());
+        let mut words = value.unwrap_or_default().split(',');
+        words.any(|word| word.trim().eq_ignore_ascii_case(wanted))
+    };
+    let is_upgrade = has(UPGRADE, "websocket") && has(SEC_WEBSOCKET_VERSION, "13");
+    let key = fields.get(SEC_WEBSOCKET_KEY).filter(|_| is_upgrade)?;
+    HeaderValue::from_str(&derive_accept_key(key.as_bytes())).ok()
+}
+
+/// A request goes on as a WebSocket once this is answered.
+pub(crate) fn websocket_answer(
+    request: &mut Request<Incoming>,
+    key: HeaderValue,
+) -> (OnUpgrade, Answer) {
+    let upgrade = hyper::upgrade::on(request);
+    let mut answer = Response::new(Full::default());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    for (name, value) in [
+        (UPGRADE, HeaderValue::from_static("websocket")),
+        (CONNECTION, HeaderValue::from_static("Upgrade")),
+        (SEC_WEBSOCKET_ACCEPT, key),
+    ] {
+        answer.headers_mut().insert(name, value);
+    }
+    (upgrade, answer)
+}
+
+/// Whether a `Host` names this machine's loopback.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address: Option<IpAddr> = name.parse().ok();
+    name == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+/// Whether a page of another site asks: its origin betrays it.
+pub(crate) fn is_foreign(host: Option<&str>, origin: Option<&str>) -> bool {
+    let of_page = origin.and_then(|origin| origin.split_once("://"));
+    origin.is_some() && of_page.map(|(_, host)| host) != host
+}

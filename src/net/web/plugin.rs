@@ -1,0 +1,101 @@
+//! A server's world to which browsers come.
+
+use std::net::SocketAddr;
+
+use bevy_ecs::prelude::*;
+
+use super::{WebServer, WebServerSink, WebSocketListener, WebStats};
+use crate::map::TileMap;
+use crate::net::plugin::{ListenError, ListenSettings, gate, in_flight_us_max};
+use crate::net::seal::SecretKey;
+use crate::net::udp::SharedIntake;
+use crate::outbox::{Outbox, Sink};
+use crate::session::TransportHandle;
+use crate::wire::ClientId;
+
+/// The address at which a server has browsers come.
+#[derive(Resource, Debug)]
+pub struct ListeningWeb {
+    server: WebServer,
+}
+
+impl ListeningWeb {
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Gives the page at `/` the walls of a scene, as they are now; what is edited later it does not hear of. O(tiles).
+    pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
+        self.server.set_map(scene, tiles, tile_m);
+    }
+
+    /// What happened at it so far.
+    #[must_use]
+    pub fn stats(&self) -> WebStats {
+        self.server.stats()
+    }
+
+    /// Whether a client came over it, and is connected.
+    #[must_use]
+    pub fn has(&self, client: ClientId) -> bool {
+        self.server.has(client)
+    }
+
+    /// A sink, for an outbox that has more than this one.
+    #[must_use]
+    pub fn sink(&self) -> WebServerSink {
+        self.server.sink()
+    }
+}
+
+/// Lets clients in that come to `ws://ADDRESS/play` with a token sealed by this key, and sends them what the server has to say. The
+/// outbox gets a sink for them; clients that come another way are told by `others`, if there are any. Until the world goes, or
+/// [`stop_listening_web`].
+///
+/// A server that listens on UDP, too, does this first, and gives a [`sink`](ListeningWeb::sink) of it to
+/// [`listen`](crate::net::listen) as `others`.
+///
+/// # Errors
+/// [`ListenError`]; nothing is changed then.
+pub fn listen_web(
+    world: &mut World,
+    address: SocketAddr,
+    key: SecretKey,
+    settings: &ListenSettings,
+    others: Option<Box<dyn Sink>>,
+) -> Result<SocketAddr, ListenError> {
+    let of_socket = |source| ListenError::Socket { address, source };
+    let listener = WebSocketListener::bind(address).map_err(of_socket)?;
+    let bound = listener.address();
+    let mut web = settings.web;
+    if key != SecretKey::INSECURE {
+        web.guest_speed_m_s = None;
+    }
+    let gate = gate(settings, (address, bound), key, web.clients_max)?;
+    web.unread_us_max = web.unread_us_max.min(in_flight_us_max(world));
+    let transport = world.get_resource_or_init::<TransportHandle>().clone();
+    let transport: SharedIntake = std::sync::Arc::new(transport);
+    let server = WebServer::start(listener, web, gate, &transport).map_err(of_socket)?;
+    let sink = server.sink();
+    let sink = match others {
+        Some(others) => sink.or(others),
+        None => sink,
+    };
+    world
+        .get_resource_or_init::<Outbox>()
+        .set_sink(Box::new(sink));
+    world.insert_resource(ListeningWeb { server });
+    Ok(bound)
+}
+
+/// Closes all connections once everything that the server said is written, or there was no more time for it, and gives what
+/// happened in all; `None` where nobody listens. Waits for as long as [`linger_us`](super::WebSettings::linger_us) says.
+pub fn stop_listening_web(world: &mut World) -> Option<WebStats> {
+    let web = world.remove_resource::<ListeningWeb>()?;
+    if let Some(mut outbox) = world.get_resource_mut::<Outbox>() {
+        outbox.flush();
+    }
+    Some(web.server.stop())
+}

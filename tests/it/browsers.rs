@@ -1,0 +1,628 @@
+//! Promise: clients over WebSockets, as browsers have them, are let in by their token, walk, and hold what the server holds; a line that
+//! is lost is taken up again; nobody who sends junk, says nothing, never reads, or comes in crowds, delays a tick or gets in.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use throng::net::rambler::Rambler;
+use throng::net::{
+    ConnectToken, EndpointSettings, ListenSettings, ListeningWeb, SecretKey, TokenClaims,
+    UdpClient, WebSettings, WebStats, listen, listen_web, stop_listening_web,
+};
+use throng::prelude::*;
+use throng::sim::clock::unix_ms;
+use throng::sync::{Mirror, compare_mirror};
+use throng::wire::{ClientMessage, CloseReason, SessionNotice};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
+
+use crate::sockets::token;
+
+/// How long a test waits for other threads: much longer than any needs, since machines have other work, too.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+const SPEED_M_S: f32 = 4.0;
+
+const START: Vec2 = Vec2::splat(100.0);
+
+/// What a client says first: of its token what is sealed, and what that is bound to.
+fn request(token: &ConnectToken) -> Vec<u8> {
+    let token = token.to_bytes();
+    [&[0], &token[..21], &token[29..1_085]].concat()
+}
+
+/// A client with a WebSocket.
+struct WebClient {
+    socket: WebSocket<TcpStream>,
+    /// Why it is over, as the server said.
+    end: Option<Option<CloseCode>>,
+}
+
+impl WebClient {
+    /// Connects and shows what may be a token.
+    fn connect(server: SocketAddr, request: Vec<u8>) -> Self {
+        let mut client = Self::open(server);
+        client.say(&request);
+        client
+    }
+
+    /// Connects and says nothing.
+    fn open(server: SocketAddr) -> Self {
+        Self::try_open(server).expect("there is room for it")
+    }
+
+    /// The same, unless there is no room.
+    fn try_open(server: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(server).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, _) = tungstenite::client(format!("ws://{server}/play"), stream).ok()?;
+        socket.get_ref().set_nonblocking(true).unwrap();
+        Some(Self { socket, end: None })
+    }
+
+    fn say(&mut self, message: &[u8]) {
+        let message = Message::Binary(message.to_vec().into());
+        match self.socket.send(message) {
+            Ok(()) => {}
+            // It goes out with the next.
+            Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => assert!(self.end.is_some(), "{error}"),
+        }
+    }
+
+    /// Takes what is there.
+    fn hear(&mut self, mut take: impl FnMut(&[u8])) {
+        while self.end.is_none() {
+            match self.socket.read() {
+                Ok(Message::Binary(packet)) => take(&packet),
+                Ok(Message::Close(frame)) => {
+                    self.end = Some(frame.map(|frame| frame.code));
+                    // The answer, for which the server waits.
+                    let _ = self.socket.flush();
+                }
+                Ok(_) => {}
+                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.end = Some(None),
+            }
+        }
+    }
+}
+
+/// A hall to which browsers come, and in which everybody who logs in gets a body.
+struct Hall {
+    server: Server,
+    scene: Entity,
+    address: SocketAddr,
+}
+
+impl Hall {
+    fn new(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Self {
+        let mut server = Server::builder()
+            .configure(move |app| {
+                app.insert_resource(OutboxSettings {
+                    shards,
+                    ..OutboxSettings::default()
+                });
+                // Nobody is lost because this machine has other work.
+                app.insert_resource(SyncSettings {
+                    in_flight_s_max: 300.0,
+                    ..SyncSettings::default()
+                });
+            })
+            .build();
+        let world = server.world_mut();
+        let spec = SceneSpec::new("hall", Vec2::splat(200.0));
+        let scene = open_scene(world, spec, ()).unwrap();
+        let mut settings = ListenSettings::default();
+        settings.web.unread_us_max = 300_000_000;
+        settings.web.patience_us = 100_000_000;
+        settings.web.linger_us = 20_000_000;
+        configure(&mut settings);
+        let key = SecretKey::INSECURE;
+        let address = listen_web(world, LOOPBACK, key, &settings, None).unwrap();
+        Self {
+            server,
+            scene,
+            address,
+        }
+    }
+
+    fn step(&mut self) {
+        self.server.step(1);
+        let world = self.server.world_mut();
+        let mut new = world.resource_mut::<Messages<LoggedIn>>();
+        let new: Vec<LoggedIn> = new.drain().collect();
+        for LoggedIn { client, player } in new {
+            let place = (Object::in_scene(self.scene), Position(START));
+            let own = (Player, player, ControlledBy::new(client), Speed(SPEED_M_S));
+            world.spawn((own, Viewer::default(), place));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+
+    /// Does ticks until something is so.
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let started = Instant::now();
+        while !is_so(self) {
+            assert!(started.elapsed() < PATIENCE, "{what}: {:?}", self.stats());
+            self.step();
+        }
+    }
+
+    fn stats(&self) -> WebStats {
+        self.server.world().resource::<ListeningWeb>().stats()
+    }
+
+    /// What is wrong with a mirror.
+    fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
+        let world = self.server.world();
+        let client = world.resource::<Sessions>().of(PlayerId(player));
+        compare_mirror(world, client.ok_or("it has no session")?, mirror)
+    }
+
+    /// How a connection ends that begins with this.
+    fn end_of(&mut self, request: Vec<u8>) -> Option<CloseCode> {
+        let mut client = WebClient::connect(self.address, request);
+        self.until("it is over", |_| {
+            client.hear(|packet| panic!("{packet:?}"));
+            client.end.is_some()
+        });
+        client.end.flatten()
+    }
+}
+
+#[test]
+fn clients_walk_and_hold_what_the_server_holds() {
+    for shards in [0, 2] {
+        let mut hall = Hall::new(shards, |_| ());
+        let mut clients: Vec<(WebClient, Rambler)> = (1..=12)
+            .map(|player| {
+                let token = token(player, hall.address);
+                let client = WebClient::connect(hall.address, request(&token));
+                (client, Rambler::new(player, SPEED_M_S, 1))
+            })
+            .collect();
+        let mut walk = |hall: &mut Hall| {
+            hall.step();
+            for (client, rambler) in &mut clients {
+                client.hear(|packet| rambler.take(packet));
+                rambler.act(|message| client.say(message));
+            }
+        };
+        for _ in 0..30 {
+            walk(&mut hall);
+        }
+        hall.until("they all walked", |hall| {
+            walk(hall);
+            let stats = hall.stats();
+            stats.messages_in > 12 * 40
+        });
+        for (_, rambler) in &mut clients {
+            assert_ne!(rambler.position().unwrap_or(START), START);
+            assert_eq!((rambler.corrections(), rambler.fault()), (0, None));
+            rambler.rest();
+        }
+        hall.until("they hold the same", |hall| {
+            for (client, rambler) in &mut clients {
+                client.hear(|packet| rambler.take(packet));
+            }
+            let is_same = |(_, rambler): &(_, Rambler)| {
+                let same = hall.difference(rambler.player(), rambler.mirror());
+                same.is_ok() && rambler.unanswered() == 0
+            };
+            clients.iter().all(is_same)
+        });
+        let stats = hall.stats();
+        assert_eq!((stats.clients, stats.admitted, stats.lost), (12, 12, 0));
+        assert!(
+            stats.bytes_in > 0 && stats.packets_out > 12 * 30,
+            "{stats:?}"
+        );
+        // One leaves; the server says goodbye to the rest, who hear why.
+        clients[0].0.socket.close(None).unwrap();
+        hall.until("one left", |hall| hall.stats().left == 1);
+        hall.server.world_mut().resource_mut::<Sessions>().drain();
+        hall.until("they are told that it is over", |hall| {
+            for (client, rambler) in &mut clients[1..] {
+                client.hear(|packet| rambler.take(packet));
+            }
+            hall.stats().clients == 0
+        });
+        for (client, rambler) in &clients[1..] {
+            assert_eq!(client.end, Some(Some(CloseCode::Normal)));
+            assert_eq!(rambler.closed(), Some(CloseReason::Stopping.number()));
+        }
+        let stats = stop_listening_web(hall.server.world_mut()).unwrap();
+        assert_eq!((stats.closed, stats.behind, stats.broken), (11, 0, 0));
+    }
+}
+
+/// A client that does nothing but listen, and says when it is ready.
+struct Listener {
+    client: WebClient,
+    mirror: Mirror,
+    notices: Vec<SessionNotice>,
+}
+
+impl Listener {
+    fn hear(&mut self) {
+        let mirror = &mut self.mirror;
+        self.client.hear(|packet| mirror.receive(packet).unwrap());
+        for notice in self.mirror.take_notices() {
+            if let SessionNotice::Loading { scene, .. } = notice {
+                self.client.say(&ClientMessage::Ready { scene }.to_bytes());
+            }
+            self.notices.push(notice);
+        }
+    }
+}
+
+#[test]
+fn a_line_that_is_lost_is_taken_up_again() {
+    let mut hall = Hall::new(0, |_| ());
+    let address = hall.address;
+    let connect = || WebClient::connect(address, request(&token(1, address)));
+    let mut listener = Listener {
+        client: connect(),
+        mirror: Mirror::default(),
+        notices: Vec::new(),
+    };
+    listener.client.say(&ClientMessage::login(1).to_bytes());
+    hall.until("it is in", |hall| {
+        listener.hear();
+        listener.mirror.own().is_some() && hall.difference(1, &listener.mirror).is_ok()
+    });
+    let token = listener.notices.iter().find_map(|notice| match notice {
+        SessionNotice::Welcome { token, .. } => Some(*token),
+        _ => None,
+    });
+    // Without a goodbye.
+    drop(std::mem::replace(&mut listener.client, connect()));
+    hall.until("it is lost", |hall| hall.stats().lost == 1);
+    listener.mirror.reconnect();
+    let resume = ClientMessage::Resume {
+        player: 1,
+        token: token.expect("a token"),
+        received: Some(listener.mirror.received()),
+    };
+    listener.client.say(&resume.to_bytes());
+    let own = listener.mirror.own();
+    hall.until("it goes on", |hall| {
+        listener.hear();
+        let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Continued { .. });
+        listener.notices.iter().any(is_on) && hall.difference(1, &listener.mirror).is_ok()
+    });
+    assert_eq!(listener.mirror.own(), own, "it has the body that it had");
+    assert_eq!(hall.stats().admitted, 2);
+}
+
+#[test]
+fn a_token_lets_in_once_and_here_and_in_time_whichever_way_it_comes() {
+    let mut hall = Hall::new(0, |_| ());
+    let address = hall.address;
+    let issue = |claims: TokenClaims, key: &SecretKey| {
+        let token = ConnectToken::issue(&claims, key).unwrap();
+        request(&token)
+    };
+    let now_s = unix_ms() / 1_000;
+    let good = TokenClaims::new(1, vec![address], now_s);
+    let old = TokenClaims {
+        created_s: now_s - 100,
+        expires_s: now_s - 50,
+        ..good.clone()
+    };
+    let elsewhere = TokenClaims::new(1, vec!["203.0.113.5:7000".parse().unwrap()], now_s);
+    let mut forged = issue(good.clone(), &SecretKey::INSECURE);
+    forged[500] ^= 1;
+    for refused in [
+        issue(good.clone(), &SecretKey::random().unwrap()),
+        issue(old, &SecretKey::INSECURE),
+        issue(elsewhere, &SecretKey::INSECURE),
+        forged,
+        Vec::new(),
+        vec![0; 1_000],
+    ] {
+        assert_eq!(hall.end_of(refused), Some(CloseCode::Policy));
+    }
+    let request = issue(good, &SecretKey::INSECURE);
+    let _first = WebClient::connect(address, request.clone());
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    assert_eq!(hall.end_of(request), Some(CloseCode::Policy));
+    let stats = hall.stats();
+    assert_eq!((stats.denied, stats.admitted, stats.clients), (7, 1, 1));
+}
+
+#[test]
+fn a_token_that_was_used_on_udp_is_none_for_a_browser() {
+    let public: SocketAddr = "203.0.113.5:7000".parse().unwrap();
+    let mut seen = None;
+    let mut hall = Hall::new(0, |settings| {
+        settings.public = vec![public];
+        seen = Some(settings.seen.clone());
+    });
+    let settings = ListenSettings {
+        seen: seen.unwrap(),
+        ..ListenSettings::default()
+    };
+    let world = hall.server.world_mut();
+    let sink = Box::new(world.resource::<ListeningWeb>().sink());
+    let udp = listen(world, LOOPBACK, SecretKey::INSECURE, settings, Some(sink)).unwrap();
+    let issue = |player| {
+        let claims = TokenClaims::new(player, vec![udp, public], unix_ms() / 1_000);
+        ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap()
+    };
+    let (token, other) = (issue(7), issue(8));
+    let mut client = UdpClient::connect(token.clone(), EndpointSettings::default()).unwrap();
+    hall.until("it is let in", |_| {
+        let _ = client.update(|_| ());
+        let _ = client.receive(|_| ());
+        matches!(client.connection().is_open(), Ok(true))
+    });
+    assert_eq!(hall.end_of(request(&token)), Some(CloseCode::Policy));
+    // The other one is as good here as there, and both are told by one outbox.
+    let mut client = WebClient::connect(hall.address, request(&other));
+    client.say(&ClientMessage::login(8).to_bytes());
+    hall.until("it is told", |_| {
+        let mut told = 0;
+        client.hear(|_| told += 1);
+        told > 0
+    });
+}
+
+#[test]
+fn junk_ends_its_own_connection_and_no_other() {
+    let mut hall = Hall::new(0, |settings| settings.web.linger_us = 1_000_000);
+    let address = hall.address;
+    let enter = |player| WebClient::connect(address, request(&token(player, address)));
+    let mut polite = enter(1);
+    polite.say(&ClientMessage::login(1).to_bytes());
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    // The head of a frame that says it has a gigabyte, masked as a client's frames are: it is not waited for.
+    let long = [0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
+    let unmasked = [0x82, 0x03, 7, 7, 7];
+    let text = [0x81, 0x82, 0, 0, 0, 0, b'h', b'i'];
+    let reserved = [0xf3, 0x80, 0, 0, 0, 0];
+    for (nth, junk) in [&long[..], &unmasked, &text, &reserved].iter().enumerate() {
+        let mut client = enter(10 + nth as u64);
+        hall.until("it is let in", |hall| {
+            hall.stats().admitted == 2 + nth as u64
+        });
+        client.socket.get_mut().write_all(junk).unwrap();
+        hall.until("it is over", |hall| {
+            client.hear(|_| ());
+            hall.stats().broken == 1 + nth as u64
+        });
+        hall.until("it is told so", |_| {
+            client.hear(|_| ());
+            client.end.is_some()
+        });
+    }
+    // Messages that make no sense are the session's to judge, and what is no request the server's.
+    polite.say(&[200, 1, 2, 3]);
+    for (request, status) in [
+        ("GET /play HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (
+            "POST /play HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+            405,
+        ),
+        ("GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("\u{1}\u{2}\u{3}\r\n\r\n", 400),
+    ] {
+        assert_eq!(ask(address, request).0, status, "{request:?}");
+    }
+    hall.until("the polite one is told", |_| {
+        let mut told = 0;
+        polite.hear(|_| told += 1);
+        told > 0
+    });
+    hall.until("all are counted", |hall| hall.stats().refused == 4);
+    assert_eq!((hall.stats().clients, hall.stats().lost), (1, 0));
+}
+
+/// Half the head of a request.
+fn half_a_request(server: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // Who finds no room is closed, maybe before that.
+    let _ = stream.write_all(b"GET /play HTTP/1.1\r\nHo");
+    stream
+}
+
+#[test]
+fn who_says_nothing_is_not_waited_for() {
+    let mut hall = Hall::new(0, |settings| settings.web.patience_us = 1_000_000);
+    let address = hall.address;
+    let mut silent = None;
+    for _ in 0..100 {
+        silent = silent.or_else(|| WebClient::try_open(address));
+    }
+    let mut silent = silent.expect("one of a hundred is in time");
+    let strangers = [(); 3].map(|()| half_a_request(address));
+    hall.until("they are late", |hall| {
+        silent.hear(|_| ());
+        hall.stats().late >= 4 && silent.end.is_some()
+    });
+    for mut stream in strangers {
+        let mut rest = Vec::new();
+        let end = stream.read_to_end(&mut rest);
+        let is_reset = |error: std::io::Error| error.kind() == ErrorKind::ConnectionReset;
+        assert!(end.is_ok() || end.is_err_and(is_reset));
+    }
+}
+
+#[test]
+fn strangers_have_so_much_room_and_give_it_back() {
+    let mut hall = Hall::new(0, |settings| {
+        settings.web = WebSettings {
+            strangers_max: 15,
+            ..settings.web
+        };
+    });
+    let address = hall.address;
+    let strangers = [(); 30].map(|()| half_a_request(address));
+    hall.until("half of them have no room", |hall| {
+        (hall.stats().accepted, hall.stats().crowded) == (15, 15)
+    });
+    drop(strangers);
+    let mut client = None;
+    hall.until("there is room again", |_| {
+        client = client.take().or_else(|| WebClient::try_open(address));
+        client.is_some()
+    });
+    client.unwrap().say(&request(&token(1, address)));
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    // So many of one address, while others would still have room.
+    let mut hall = Hall::new(0, |settings| settings.web.strangers_of_address_max = 4);
+    let _strangers = [(); 9].map(|()| half_a_request(hall.address));
+    hall.until("more than half have no room", |hall| {
+        (hall.stats().accepted, hall.stats().crowded) == (4, 5)
+    });
+}
+
+#[test]
+fn of_many_as_many_are_let_in_as_may() {
+    let mut hall = Hall::new(0, |settings| {
+        settings.web.clients_max = 40;
+        settings.requests_per_s = 1_000;
+    });
+    let mut clients: Vec<WebClient> = (1..=60)
+        .map(|player| {
+            let mut client =
+                WebClient::connect(hall.address, request(&token(player, hall.address)));
+            client.say(&ClientMessage::login(player).to_bytes());
+            client
+        })
+        .collect();
+    hall.until("they are let in or not", |hall| {
+        clients.iter_mut().for_each(|client| client.hear(|_| ()));
+        hall.stats().admitted + hall.stats().full == 60
+    });
+    hall.until("those who are not are told so", |_| {
+        clients.iter_mut().for_each(|client| client.hear(|_| ()));
+        let again = Some(Some(CloseCode::Again));
+        clients.iter().filter(|client| client.end == again).count() == 20
+    });
+    assert_eq!(hall.stats().clients, 40);
+    drop(clients);
+    hall.until("all are gone", |hall| hall.stats().clients == 0);
+}
+
+#[test]
+fn who_never_reads_is_lost_and_nobody_waits_for_it() {
+    let mut hall = Hall::new(0, |settings| settings.web.unread_us_max = 1_500_000);
+    let token = request(&token(1, hall.address));
+    let mut client = WebClient::connect(hall.address, token);
+    client.say(&ClientMessage::login(1).to_bytes());
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is lost", |hall| hall.stats().lost == 1);
+    assert_eq!(hall.stats().clients, 0);
+    // What it is told of a session that goes on waits for it there, and not at the socket.
+    let sessions = hall.server.world().resource::<Sessions>();
+    assert_eq!(sessions.len(), 1);
+}
+
+#[test]
+fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
+    let mut hall = Hall::new(0, |_| ());
+    let mut client = WebClient::connect(hall.address, request(&token(1, hall.address)));
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    let WebClient { socket, .. } = client;
+    // A login in two frames, by hand: 1, then the player.
+    let stream = socket.into_inner();
+    let mut socket = &stream;
+    socket.write_all(&[0x02, 0x81, 0, 0, 0, 0, 1]).unwrap();
+    socket.write_all(&[0x89, 0x80, 0, 0, 0, 0]).unwrap();
+    socket.write_all(&[0x80, 0x81, 0, 0, 0, 0, 1]).unwrap();
+    let config = Some(WebSocketConfig::default());
+    let socket = WebSocket::from_raw_socket(stream, Role::Client, config);
+    client = WebClient { socket, end: None };
+    let mut mirror = Mirror::default();
+    hall.until("it is in", |hall| {
+        client.hear(|packet| mirror.receive(packet).unwrap());
+        let sessions = hall.server.world().resource::<Sessions>();
+        sessions.of(PlayerId(1)).is_some()
+    });
+    assert_eq!(hall.stats().messages_in, 1);
+}
+
+/// The status and the body of an answer.
+fn ask(address: SocketAddr, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    (status.parse().unwrap_or(0), body.to_owned())
+}
+
+#[test]
+fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
+    let mut hall = Hall::new(0, |settings| {
+        settings.web.has_page = true;
+        settings.web.guest_speed_m_s = Some(SPEED_M_S);
+    });
+    let address = hall.address;
+    let get = |path: &str| ask(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    for path in ["/", "/page.css", "/demo/page.js", "/src/index.js"] {
+        assert_eq!(get(path).0, 200, "{path}");
+    }
+    assert_eq!(get("/src/other.js").0, 404);
+    let post = |address: SocketAddr, path: &str, fields: &str| {
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Length: 0\r\n{fields}\r\n");
+        ask(address, &head)
+    };
+    let host = format!("Host: {address}\r\n");
+    let (status, body) = post(
+        address,
+        "/token",
+        &format!("{host}Origin: http://{address}\r\n"),
+    );
+    assert_eq!(status, 200, "{body}");
+    let told: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(told["speed_m_s"], f64::from(SPEED_M_S));
+    let player: u64 = told["player"].as_str().unwrap().parse().unwrap();
+    let digits = told["token"].as_str().unwrap();
+    let bytes = (0..digits.len()).step_by(2);
+    let bytes: Result<Vec<u8>, _> = bytes
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16))
+        .collect();
+    let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
+    let _client = WebClient::connect(address, request(&token));
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    // Another for the same guest, none for a player of the game's own, and none for who is not of here.
+    let again = format!("/token?player={player}");
+    assert_eq!(post(address, &again, &host).0, 200);
+    for (path, fields) in [
+        ("/token?player=7", &*host),
+        ("/token?player=x", &host),
+        ("/token", "Host: rebound.example\r\n"),
+        ("/token", &format!("{host}Origin: https://example.org\r\n")),
+    ] {
+        assert_eq!(post(address, path, fields).0, 403, "{path} {fields}");
+    }
+    let settings = ListenSettings {
+        web: WebSettings {
+            guest_speed_m_s: Some(SPEED_M_S),
+            ..WebSettings::default()
+        },
+        ..ListenSettings::default()
+    };
+    let key = SecretKey::random().unwrap();
+    let world = hall.server.world_mut();
+    let closed = listen_web(world, LOOPBACK, key, &settings, None).unwrap();
+    assert_eq!(
+        post(closed, "/token", &format!("Host: {closed}\r\n")).0,
+        403
+    );
+    let head = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    assert_eq!(ask(closed, head).0, 404, "no page was asked for");
+}

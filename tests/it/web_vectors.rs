@@ -1,0 +1,593 @@
+//! Promise: the client for browsers is checked against bytes of this library: what the vectors beside it say is what the mirror, the
+//! predictor and the encoders here make of them.
+
+use std::fs;
+
+use glam::Vec2;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use throng::map::TileMap;
+use throng::movement::{Ground, PlayerStep, direction_of, step_m};
+use throng::net::{ClientHandshake, ConnectToken, map_bytes};
+use throng::sync::{Mirror, Predictor};
+use throng::wire::{
+    Channel, ChannelState, ClientInput, ClientMessage, Hello, InputMotion, Motion, PacketHeader,
+    PacketWriter, PositionQuantum, RemoteId, ResumeToken, SayScope, SessionNotice, write_announce,
+    write_attribute, write_delta_head, write_despawn, write_forget, write_motion, write_own,
+    write_own_position, write_remote_delta_head, write_remote_head, write_removed_attribute,
+    write_scene, write_snapshot_head,
+};
+
+use crate::rig::root;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A server that says what it is told to say, in packets of at most 500 bytes.
+#[derive(Default)]
+struct Speaker {
+    header: PacketHeader,
+    reliable: ChannelState,
+    unreliable: ChannelState,
+    steps: Vec<Value>,
+    mirror: Mirror,
+}
+
+impl Speaker {
+    /// Packets of one message, or of several that stay together.
+    fn packets(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) -> Vec<Vec<u8>> {
+        let (mut messages, mut packets) = (Vec::new(), Vec::new());
+        write(&mut messages);
+        let state = match channel {
+            Channel::Reliable => &mut self.reliable,
+            Channel::Unreliable => &mut self.unreliable,
+        };
+        let header = PacketHeader {
+            channel,
+            ..self.header
+        };
+        PacketWriter::new(500).write(header, state, [&messages[..]], |packet| {
+            packets.push(packet.to_vec());
+        });
+        packets
+    }
+
+    fn say_on(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
+        for packet in self.packets(channel, write) {
+            self.take(&packet);
+        }
+    }
+
+    fn say(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.say_on(Channel::Reliable, write);
+    }
+
+    fn notify(&mut self, notice: SessionNotice) {
+        self.say(|bytes| notice.write(bytes));
+    }
+
+    /// The mirror takes a packet, and a step says what it knows then.
+    fn take(&mut self, packet: &[u8]) {
+        let fault = self.mirror.receive(packet).err();
+        assert!(fault.is_none(), "{fault:?}");
+        let notices: Vec<String> = self.mirror.take_notices().iter().map(name_of).collect();
+        let state = state_of(&self.mirror);
+        self.steps
+            .push(json!({ "packet": hex(packet), "notices": notices, "state": state }));
+    }
+}
+
+fn name_of(notice: &SessionNotice) -> String {
+    match *notice {
+        SessionNotice::Queued { place } => format!("queued {place}"),
+        SessionNotice::Welcome { player, token } => format!("welcome {player} {}", hex(&token.0)),
+        SessionNotice::Loading { scene, size } => format!("loading {scene} {}", size.metres()),
+        SessionNotice::Closed { reason } => format!("closed {reason}"),
+        SessionNotice::Pong { number, tick } => format!("pong {number} {tick}"),
+        SessionNotice::NotResumed => "notResumed".to_owned(),
+        SessionNotice::Continued { keeps } => format!("continued {keeps}"),
+        SessionNotice::TimeRate { percent } => format!("timeRate {percent}"),
+    }
+}
+
+fn values(attributes: &[(u16, Vec<u8>)]) -> Value {
+    let values = attributes.iter().map(|(id, value)| json!([id, hex(value)]));
+    values.collect()
+}
+
+/// All that a mirror knows.
+fn state_of(mirror: &Mirror) -> Value {
+    let object = |id: u32| {
+        let object = mirror.object(id).expect("its number was told");
+        let Motion {
+            position, velocity, ..
+        } = object.motion;
+        let at = mirror.position_after(id, 0.25).expect("it is known");
+        json!({
+            "id": id, "generation": object.generation, "kind": object.kind, "tick": object.motion_tick,
+            "units": [position.x, position.y], "velocity": velocity, "heading": object.motion.heading,
+            "floor": object.motion.floor, "isJump": object.motion.discontinuity,
+            "later": at.to_array(), "attributes": values(&object.attributes),
+        })
+    };
+    let remote = |(of, remote): (RemoteId, &throng::sync::MirrorRemote)| {
+        json!({
+            "scene": of.scene, "id": of.id, "generation": of.generation,
+            "kind": remote.kind, "attributes": values(&remote.attributes),
+        })
+    };
+    let own_position = mirror
+        .own_position()
+        .map(|own| json!([own.tick, own.input, own.position.x, own.position.y]));
+    json!({
+        "scene": mirror.scene(), "size": mirror.size_m().to_array(), "own": mirror.own().map(|own| json!([own.0, own.1])),
+        "ownPosition": own_position, "tick": mirror.tick(), "tickS": mirror.tick_s(),
+        "timePercent": mirror.time_percent(), "input": mirror.input(), "received": mirror.received(),
+        "packets": mirror.packets(), "ignored": mirror.ignored(), "announces": mirror.announces(),
+        "objects": mirror.ids().into_iter().map(object).collect::<Value>(),
+        "remotes": mirror.remotes().map(remote).collect::<Value>(),
+    })
+}
+
+fn moving(at: u8, x: f32, velocity: Vec2) -> Motion {
+    Motion::of(at, Vec2::new(x, 30.25), velocity, 77, 0)
+}
+
+/// A client comes into a scene and sees others there.
+fn arrive(speaker: &mut Speaker) {
+    let tick = u64::from(u16::MAX) * 3 + 1;
+    speaker.header.tick = tick as u16;
+    let hello = Hello {
+        client: 300,
+        tick_millihertz: 20_000,
+        tick,
+        mtu_bytes: 500,
+    };
+    speaker.say(|bytes| hello.write(bytes));
+    speaker.notify(SessionNotice::Queued { place: 128 });
+    let token = ResumeToken(std::array::from_fn(|nth| nth as u8 * 16));
+    let player = u64::MAX - 5;
+    speaker.notify(SessionNotice::Welcome { player, token });
+    let size = PositionQuantum { x: 6_400, y: 3_201 };
+    speaker.notify(SessionNotice::Loading { scene: 7, size });
+    speaker.header.epoch = 1;
+    let tick = speaker.header.tick as u8;
+    speaker.say(|bytes| {
+        write_scene(bytes, 7, size.metres());
+        write_own(bytes, 200, 3);
+        write_snapshot_head(bytes, 200, 3, 2, moving(tick, 10.0, Vec2::ZERO), 2);
+        write_attribute(bytes, 0, &[]);
+        write_attribute(bytes, 300, b"own");
+        write_own_position(bytes, Vec2::new(10.003, 30.249));
+        let walks = Motion {
+            floor: 4,
+            ..moving(tick, 60.5, Vec2::new(1.5, -2.25))
+        };
+        write_snapshot_head(bytes, 1, 0, 65_535, walks, 0);
+    });
+}
+
+/// What happens while a client is in a scene, over the end of the tick's sixteen bits.
+fn live(speaker: &mut Speaker) {
+    for nth in 0..6_u16 {
+        speaker.header.tick = speaker.header.tick.wrapping_add(nth * 7);
+        speaker.header.input = nth;
+        let tick = speaker.header.tick as u8;
+        speaker.say_on(Channel::Unreliable, |bytes| {
+            let walks = Motion {
+                discontinuity: nth == 3,
+                ..moving(tick, 60.0 - f32::from(nth), Vec2::new(-100.0, 0.004))
+            };
+            write_motion(bytes, 1, 0, walks);
+            // One that came late, and one of an object that is not known.
+            let late = tick.wrapping_sub(200);
+            write_motion(bytes, 200, 3, moving(late, 1.0, Vec2::X));
+            write_motion(bytes, 99, 0, moving(tick, 1.0, Vec2::X));
+            write_own_position(bytes, Vec2::new(10.1 + f32::from(nth), 30.3));
+        });
+    }
+    speaker.say(|bytes| {
+        write_delta_head(bytes, 200, 3, 3);
+        write_attribute(bytes, 5, &[1; 255]);
+        write_removed_attribute(bytes, 300);
+        write_removed_attribute(bytes, 301);
+        write_announce(bytes, Some((1, 0)), b"well met");
+    });
+    let of = RemoteId {
+        scene: 9,
+        id: 4,
+        generation: 1,
+    };
+    speaker.say(|bytes| {
+        write_remote_head(bytes, of, 3, 1);
+        write_attribute(bytes, 1, b"far");
+        let scene = RemoteId {
+            scene: 7,
+            id: 0,
+            generation: 0,
+        };
+        write_remote_head(bytes, scene, 0, 1);
+        write_attribute(bytes, 0, &[2]);
+        write_remote_delta_head(bytes, of, 2);
+        write_attribute(bytes, 2, b"new");
+        write_removed_attribute(bytes, 1);
+    });
+    // Cut into parts, and a packet of another channel between them.
+    let mut parts = speaker.packets(Channel::Reliable, |bytes| {
+        write_announce(bytes, None, &[b'x'; 1_200]);
+    });
+    assert!(parts.len() > 2);
+    let between = speaker.packets(Channel::Unreliable, |bytes| {
+        write_announce(bytes, None, b"meanwhile");
+    });
+    parts.splice(1..1, between);
+    for packet in parts {
+        speaker.take(&packet);
+    }
+    speaker.notify(SessionNotice::TimeRate { percent: 50 });
+    speaker.notify(SessionNotice::Pong {
+        number: 70_000,
+        tick: 1 << 40,
+    });
+    speaker.say(|bytes| {
+        write_forget(bytes, of);
+        write_despawn(bytes, 1, 0);
+    });
+}
+
+/// A client comes back, goes elsewhere, loses its object and is done with.
+fn leave(speaker: &mut Speaker) {
+    speaker.header.epoch = 2;
+    speaker.notify(SessionNotice::NotResumed);
+    speaker.notify(SessionNotice::Continued { keeps: true });
+    speaker.say(|bytes| write_despawn(bytes, 200, 3));
+    let of_old = speaker.packets(Channel::Unreliable, |bytes| {
+        write_motion(bytes, 5, 0, Motion::default());
+    });
+    speaker.header.epoch = 3;
+    let tick = speaker.header.tick as u8;
+    speaker.say(|bytes| {
+        write_scene(bytes, 8, Vec2::splat(20.0));
+        write_own(bytes, 5, 0);
+        write_snapshot_head(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
+    });
+    speaker.take(&of_old[0]);
+    speaker.notify(SessionNotice::Continued { keeps: false });
+    speaker.notify(SessionNotice::Closed { reason: 4 });
+}
+
+/// Packets with bytes that were changed: whether they fit, and if so what is known then.
+fn changed(before: &[Value]) -> Vec<Value> {
+    let mut random = Pcg64Mcg::seed_from_u64(16);
+    let mut below = |most: usize| random.next_u32() as usize % most;
+    let packets: Vec<Vec<u8>> = before
+        .iter()
+        .map(|step| {
+            let digits = step["packet"].as_str().expect("hexadecimal digits");
+            let bytes = (0..digits.len()).step_by(2);
+            bytes
+                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits"))
+                .collect()
+        })
+        .collect();
+    let mut steps = Vec::new();
+    while steps.len() < 400 {
+        let nth = below(packets.len());
+        let mut mirror = Mirror::default();
+        for packet in &packets[..nth] {
+            mirror.receive(packet).expect("it fitted before");
+        }
+        let mut packet = packets[nth].clone();
+        for _ in 0..=below(2) {
+            let at = below(packet.len());
+            packet[at] = [packet[at] ^ (1 << below(8)), 0, 0xff, below(32) as u8][below(4)];
+        }
+        packet.truncate(packet.len() - [0, 0, 0, below(packet.len())][below(4)]);
+        if packet.len() > 200 {
+            continue;
+        }
+        let fits = mirror.receive(&packet).is_ok();
+        let state = fits.then(|| {
+            json!([
+                mirror.scene(),
+                mirror.tick(),
+                mirror.received(),
+                mirror.ids(),
+                mirror.ignored()
+            ])
+        });
+        steps.push(json!({ "after": nth, "packet": hex(&packet), "state": state }));
+    }
+    let fitting = steps.iter().filter(|step| !step["state"].is_null()).count();
+    assert!((40..360).contains(&fitting), "{fitting} fit");
+    steps
+}
+
+/// Notes a message of a client: a name, what it is given, its bytes.
+fn note(said: &mut Vec<Value>, name: &str, given: Value, message: ClientMessage) {
+    said.push(json!([name, given, hex(&message.to_bytes())]));
+}
+
+fn bytes(bytes: &[u8]) -> Value {
+    json!({ "hex": hex(bytes) })
+}
+
+/// Messages about the session, and those of games.
+fn said_of_sessions(said: &mut Vec<Value>) {
+    let token = ResumeToken([9; 16]);
+    let big = |number: u64| json!({ "big": number.to_string() });
+    let mut say = |name: &str, given, message: ClientMessage| note(said, name, given, message);
+    let credential = b"open";
+    let player = u64::MAX;
+    say(
+        "login",
+        json!([big(player), bytes(credential)]),
+        ClientMessage::Login { player, credential },
+    );
+    say("login", json!([big(1)]), ClientMessage::login(1));
+    say("logout", json!([]), ClientMessage::Logout);
+    for received in [None, Some(u32::MAX)] {
+        let resume = ClientMessage::Resume {
+            player: 300,
+            token,
+            received,
+        };
+        say(
+            "resume",
+            json!([big(300), bytes(&token.0), received]),
+            resume,
+        );
+    }
+    say("ready", json!([128]), ClientMessage::Ready { scene: 128 });
+    say(
+        "ping",
+        json!([4_000_000_000_u32]),
+        ClientMessage::Ping {
+            number: 4_000_000_000,
+        },
+    );
+    say(
+        "viewCap",
+        json!([60_000]),
+        ClientMessage::ViewCap { players: 60_000 },
+    );
+    say(
+        "interact",
+        json!([5, 6, 700]),
+        ClientMessage::Interact {
+            id: 5,
+            generation: 6,
+            verb: 700,
+        },
+    );
+    say("queueFor", json!([2]), ClientMessage::QueueFor { mode: 2 });
+    say("cancelQueue", json!([]), ClientMessage::CancelQueue);
+    say(
+        "answerMatch",
+        json!([true]),
+        ClientMessage::AnswerMatch { accept: true },
+    );
+    let (scope, text) = (SayScope::Party, "grüß dich ✓");
+    say("say", json!([2, text]), ClientMessage::Say { scope, text });
+    say(
+        "user",
+        json!([500, bytes(b"own")]),
+        ClientMessage::User {
+            kind: 500,
+            bytes: b"own",
+        },
+    );
+}
+
+/// Messages by which a player moves.
+fn said_of_motion(said: &mut Vec<Value>) {
+    let at = PositionQuantum { x: 6_401, y: 3 };
+    let place = json!({ "x": 100.012, "y": 0.054 });
+    let mut say = |name: &str, given, message: ClientMessage| note(said, name, given, message);
+    say(
+        "move",
+        json!([place, 200]),
+        ClientMessage::Move {
+            to: at,
+            heading: 200,
+        },
+    );
+    say("face", json!([255]), ClientMessage::Face { heading: 255 });
+    for (motion, told) in [
+        (InputMotion::Stand, json!({ "kind": "stand" })),
+        (InputMotion::To(at), json!({ "kind": "to", "to": place })),
+        (
+            InputMotion::Towards(129),
+            json!({ "kind": "towards", "direction": 129 }),
+        ),
+    ] {
+        let input = ClientInput {
+            seq: 0xfffe,
+            client_tick: 258,
+            motion,
+            heading: 7,
+            buttons: 1 << 31,
+        };
+        let given = json!([{ "seq": 0xfffe, "clientTick": 258, "motion": told, "heading": 7, "buttons": 1_u32 << 31 }]);
+        say("input", given, ClientMessage::Input(input));
+    }
+    say("moveTo", json!([place]), ClientMessage::MoveTo { to: at });
+    say(
+        "moveTo",
+        json!([{ "x": -3.0, "y": 1e12 }]),
+        ClientMessage::MoveTo {
+            to: PositionQuantum { x: 0, y: u32::MAX },
+        },
+    );
+    say("stop", json!([]), ClientMessage::Stop);
+}
+
+/// A connect token of bytes that are easy to tell apart, and the first frame that it makes.
+fn shown() -> Value {
+    let mut token: Vec<u8> = b"NETCODE 1.02\0".to_vec();
+    for number in [3_u64, 100, 200] {
+        token.extend(number.to_le_bytes());
+    }
+    token.extend((0..24 + 1_024).map(|nth| (nth % 251) as u8));
+    token.extend(10_i32.to_le_bytes());
+    token.extend([1, 0, 0, 0, 1, 127, 0, 0, 1, 0x40, 0x1f]);
+    token.resize(2_048, 0xab);
+    let mut request = Vec::new();
+    let read = ConnectToken::from_bytes(&token).expect("a token");
+    ClientHandshake::new(read).update(0, &mut request);
+    json!({ "token": hex(&token), "request": hex(&request) })
+}
+
+/// A client walks ahead of a server that agrees, until it does not.
+fn predicted() -> Vec<Value> {
+    let mut speaker = Speaker::default();
+    arrive(&mut speaker);
+    let mut predictor = Predictor::default();
+    let step = PlayerStep {
+        ground: None,
+        size_m: speaker.mirror.size_m(),
+        step_m: step_m(3.0, speaker.mirror.tick_s()),
+    };
+    let mut steps: Vec<Value> = speaker
+        .steps
+        .drain(..)
+        .map(|step| json!({ "packet": step["packet"] }))
+        .collect();
+    predictor.follow(&step, &speaker.mirror);
+    let mut places = vec![Vec2::ZERO];
+    for nth in 0..90_u16 {
+        let direction = (nth * 5 % 256) as u8;
+        let motion = match nth % 30 {
+            11 => InputMotion::Stand,
+            23 => InputMotion::To(PositionQuantum {
+                x: 5 * 64 + u32::from(nth),
+                y: 60,
+            }),
+            _ => InputMotion::Towards(direction),
+        };
+        let told = match motion {
+            InputMotion::Stand => json!({ "kind": "stand" }),
+            InputMotion::To(to) => {
+                json!({ "kind": "to", "to": { "x": to.metres().x, "y": to.metres().y } })
+            }
+            InputMotion::Towards(direction) => json!({ "kind": "towards", "direction": direction }),
+        };
+        let input = ClientInput {
+            motion,
+            ..ClientInput::default()
+        };
+        let input = predictor.act(&step, input).expect("few are unanswered");
+        let at = predictor.position().expect("it has an object");
+        places.push(at);
+        steps.push(json!({ "act": told, "seq": input.seq, "at": at.to_array() }));
+        speaker.header.tick = speaker.header.tick.wrapping_add(1);
+        if nth % 3 == 2 && nth > 4 {
+            // The server is some inputs behind, and once disagrees.
+            let handled = nth - 3;
+            speaker.header.input = handled;
+            let apart = if nth == 44 {
+                Vec2::new(0.5, -0.25)
+            } else {
+                Vec2::ZERO
+            };
+            let told = places[usize::from(handled)] + apart;
+            for packet in
+                speaker.packets(Channel::Unreliable, |bytes| write_own_position(bytes, told))
+            {
+                speaker.mirror.receive(&packet).expect("it fits");
+                let corrected = predictor.follow(&step, &speaker.mirror);
+                let at = predictor.position().expect("it has an object");
+                if corrected.is_some() {
+                    let later = usize::from(handled)..places.len();
+                    let moved = predictor.unhandled().map(|(_, to)| to);
+                    places.splice(later, std::iter::once(told).chain(moved));
+                }
+                let off = corrected.map(|corrected| corrected.off_m);
+                steps.push(json!({ "packet": hex(&packet), "off": off, "at": at.to_array() }));
+            }
+        }
+    }
+    steps
+}
+
+/// Walls, as the page is given them, and steps between them.
+fn walked() -> Vec<Value> {
+    let mut random = Pcg64Mcg::seed_from_u64(23);
+    let tiles = TileMap::from_fn(43, 30, |_, _| random.next_u32() % 5 == 0).expect("a map");
+    let (tile_m, step_m) = (0.5, 0.4);
+    let size_m = Vec2::new(21.5, 15.0);
+    let step = PlayerStep {
+        ground: Some(Ground {
+            tiles: &tiles,
+            tile_m,
+        }),
+        size_m,
+        step_m,
+    };
+    let mut steps = vec![
+        json!({ "map": hex(&map_bytes(&tiles, tile_m)), "stepM": step_m, "size": size_m.to_array() }),
+    ];
+    let mut below = |most: u32| random.next_u32() % most;
+    while steps.len() < 400 {
+        // Some begin at corners and borders of tiles, and in walls.
+        let grain = [64.0, 2.0][below(2) as usize];
+        let [x, y] = [22 * 64, 16 * 64].map(|most| below(most) as f32 / 64.0);
+        let from = (Vec2::new(x, y) * grain).floor() / grain;
+        let direction = below(256) as u8;
+        let from = from.min(size_m);
+        let to = step.towards(from, direction);
+        steps.push(json!([from.x, from.y, direction, to.x, to.y]));
+    }
+    steps
+}
+
+/// A value a line, so that a change is seen where it is.
+fn listed(values: &[Value]) -> String {
+    let lines: Vec<String> = values.iter().map(Value::to_string).collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+#[test]
+fn the_vectors_beside_the_client_are_those_of_this_library() {
+    let folder = root().join("clients/web/tests/vectors");
+    if !folder.is_dir() {
+        // The package that is published comes without the client.
+        return;
+    }
+    let mut speaker = Speaker::default();
+    arrive(&mut speaker);
+    live(&mut speaker);
+    leave(&mut speaker);
+    let directions: Vec<Value> = (0..=255)
+        .map(|nth| json!(direction_of(nth).to_array()))
+        .collect();
+    let mut said = Vec::new();
+    said_of_sessions(&mut said);
+    said_of_motion(&mut said);
+    let made = [
+        ("packets.json", listed(&speaker.steps)),
+        ("changed.json", listed(&changed(&speaker.steps))),
+        ("said.json", listed(&said)),
+        ("predicted.json", listed(&predicted())),
+        ("directions.json", listed(&directions)),
+        ("walked.json", listed(&walked())),
+        ("token.json", listed(&[shown()])),
+    ];
+    let fresh = root().join("target/web-vectors");
+    fs::create_dir_all(&fresh).unwrap();
+    let mut stale = Vec::new();
+    for (name, text) in made {
+        if fs::read_to_string(folder.join(name)).ok().as_deref() != Some(&text) {
+            fs::write(fresh.join(name), text).unwrap();
+            stale.push(name);
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "{stale:?} of {} are stale; if that is meant, the new ones are in {}",
+        folder.display(),
+        fresh.display()
+    );
+}
