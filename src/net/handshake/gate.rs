@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use super::seen::SeenTokens;
+use super::seen::{SeenRefused, SeenTokens};
 use super::{CHALLENGE_BYTES, REQUEST_BYTES, network_of};
 use crate::net::seal::{
     NUMBERS_BEFORE_CONNECTION, NoRandomness, SealRefused, SealedKind, SealedLine, SealingKey,
@@ -309,8 +309,12 @@ impl Gate {
         from: SocketAddr,
     ) -> Result<(), GateRefused> {
         let most = self.settings.tokens_max;
-        self.seen
-            .remember(token.mac, from, (unix_s, token.expires_s), most)
+        let times = (unix_s, token.expires_s);
+        let remembered = self.seen.remember(token.mac, from, times, most);
+        remembered.map_err(|refused| match refused {
+            SeenRefused::Used => GateRefused::Used,
+            SeenRefused::Crowded { waiting } => GateRefused::Crowded { waiting },
+        })
     }
 
     fn challenge(

@@ -4,12 +4,20 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::gate::GateRefused;
 use crate::net::seal::TAG_BYTES;
 
 /// The tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct SeenTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
+
+/// Why a token lets nobody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SeenRefused {
+    /// It did already, or another address has it.
+    Used,
+    /// More are remembered than may be.
+    Crowded { waiting: usize },
+}
 
 #[derive(Clone, Copy, Debug)]
 struct SeenToken {
@@ -39,17 +47,17 @@ impl SeenTokens {
         address: SocketAddr,
         (unix_s, expires_s): (u64, u64),
         most: usize,
-    ) -> Result<(), GateRefused> {
+    ) -> Result<(), SeenRefused> {
         let mut seen = self.lock();
         let before = seen.get(&mac);
         if before.is_some_and(|before| before.is_spent || before.address != address) {
-            return Err(GateRefused::Used);
+            return Err(SeenRefused::Used);
         }
         if seen.len() >= most && before.is_none() {
             seen.retain(|_, seen| seen.expires_s > unix_s);
             let waiting = seen.len();
             if waiting >= most {
-                return Err(GateRefused::Crowded { waiting });
+                return Err(SeenRefused::Crowded { waiting });
             }
         }
         let token = SeenToken {
