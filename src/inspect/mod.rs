@@ -53,13 +53,13 @@ mod why;
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
-    CueProposal, GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings,
-    Inspector, MEMORY_EVERY_S, PAGE_CUES_MAX, open_inspector,
+    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
+    MEMORY_EVERY_S, PAGE_CUES_MAX, open_inspector,
 };
 pub use ticks::{
     SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,
     TimedTick,
 };
-pub use traffic::{CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX};
+pub use traffic::{CONNECTION_S_MAX, CONNECTIONS_MAX, CueProposal, InspectStats, PAGES_MAX};
 pub use waiting::wait_sentence;
 pub use why::{PairRules, SightReason, sight_reason};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::exposition::MetricFamily;
 use crate::map::TileMap;
@@ -45,6 +45,16 @@ pub(super) struct PageLook {
 pub(super) struct PageCue {
     /// As a script has it.
     pub cue: String,
+}
+
+/// What a page may propose to whoever looks at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CueProposal {
+    /// What it is called.
+    pub name: String,
+    /// What is asked for. In it `{at}` stands for the place that is clicked on, `x, y` in metres, and `{scene}` for the name of the
+    /// scene that is shown.
+    pub text: String,
 }
 
 /// What is counted by cells of a scene.

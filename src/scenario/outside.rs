@@ -5,11 +5,8 @@
 
 use std::collections::VecDeque;
 
-use bevy_ecs::prelude::*;
-
 use super::behaviours::Behaviours;
 use super::schema::{Action, Scenario};
-use super::script::ScenarioScript;
 use super::text::parse_action;
 use super::validate::check_extra;
 use crate::crowd::ATTRIBUTE_NAMES;
@@ -41,6 +38,17 @@ pub(super) struct OutsideCues {
 }
 
 impl OutsideCues {
+    /// Lets an action run in the next tick that was [read](read_cue) from a text; what is wrong if it cannot wait for that.
+    pub fn ask(&mut self, text: &str, action: Action) -> Result<(), String> {
+        if self.waiting.len() >= OUTSIDE_CUES_MAX {
+            return Err(format!(
+                "{OUTSIDE_CUES_MAX} cues wait for the next tick already"
+            ));
+        }
+        self.waiting.push_back((text.to_owned(), action));
+        Ok(())
+    }
+
     /// The next to run in this tick.
     pub fn next(&mut self) -> Option<(String, Action)> {
         self.waiting.pop_front()
@@ -62,8 +70,12 @@ impl OutsideCues {
     }
 }
 
-/// Reads and checks an action, which runs in the next tick; what is wrong with it.
-pub(super) fn take(world: &mut World, scenario: &Scenario, text: &str) -> Result<(), String> {
+/// Reads and checks an action; what is wrong with it.
+pub(super) fn read_cue(
+    behaviours: &Behaviours,
+    scenario: &Scenario,
+    text: &str,
+) -> Result<Action, String> {
     if text.len() > OUTSIDE_CUE_BYTES_MAX {
         let bytes = text.len();
         return Err(format!(
@@ -76,17 +88,6 @@ pub(super) fn take(world: &mut World, scenario: &Scenario, text: &str) -> Result
             "expected another action: a scene that is opened may name a file, which only a scenario may".into(),
         );
     }
-    let behaviours = world.resource::<Behaviours>().clone();
-    check_extra(scenario, &action, ATTRIBUTE_NAMES, &behaviours)?;
-    let Some(mut script) = world.get_resource_mut::<ScenarioScript>() else {
-        return Err("the script has ended".into());
-    };
-    let waiting = &mut script.outside.waiting;
-    if waiting.len() >= OUTSIDE_CUES_MAX {
-        return Err(format!(
-            "{OUTSIDE_CUES_MAX} cues wait for the next tick already"
-        ));
-    }
-    waiting.push_back((text.to_owned(), action));
-    Ok(())
+    check_extra(scenario, &action, ATTRIBUTE_NAMES, behaviours)?;
+    Ok(action)
 }

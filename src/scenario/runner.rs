@@ -17,7 +17,7 @@ use super::faults::ScriptFault;
 use super::leaks;
 use super::load::Loaded;
 use super::memory::{MemoryBefore, memory};
-use super::outside::{self, CueOutcome};
+use super::outside::{CueOutcome, read_cue};
 use super::record::{CueText, Recorder};
 use super::report::{self, ObjectFigures, Report, StartUp};
 use super::schema::{Expectation, Scenario};
@@ -294,7 +294,12 @@ impl ScenarioRun {
     /// # Errors
     /// What is wrong with it, in words; nothing happens then. Its tags, scenes and modes are the scenario's.
     pub fn cue(&mut self, text: &str) -> Result<(), String> {
-        outside::take(self.server.world_mut(), &self.loaded.scenario, text)
+        let world = self.server.world_mut();
+        let behaviours = world.resource::<Behaviours>();
+        let action = read_cue(behaviours, &self.loaded.scenario, text)?;
+        let script = world.get_resource_mut::<ScenarioScript>();
+        let mut script = script.ok_or("the script has ended")?;
+        script.outside.ask(text, action)
     }
 
     /// How many cues from outside ran.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bevy_ecs::prelude::*;
-use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
@@ -17,7 +16,8 @@ use super::{NotedTicks, gather};
 use crate::inspect::routes::InspectAccess;
 use crate::inspect::server::{InspectServer, InspectedListener};
 use crate::inspect::traffic::{
-    InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PageNews, WISHES_MAX,
+    CueProposal, InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PageNews,
+    WISHES_MAX,
 };
 use crate::memory::memory_by_module;
 use crate::session::Sessions;
@@ -31,16 +31,6 @@ pub const MEMORY_EVERY_S: u32 = 15;
 
 /// Cues of pages that wait to be taken, at most.
 pub const PAGE_CUES_MAX: usize = 16;
-
-/// What a page may propose to whoever looks at it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CueProposal {
-    /// What it is called.
-    pub name: String,
-    /// What is asked for. In it `{at}` stands for the place that is clicked on, `x, y` in metres, and `{scene}` for the name of the
-    /// scene that is shown.
-    pub text: String,
-}
 
 /// Where a server is to be looked at.
 #[derive(Clone, Debug, Default)]

@@ -25,8 +25,8 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 pub use inspector::{
-    CueProposal, GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector,
-    MEMORY_EVERY_S, PAGE_CUES_MAX, open_inspector,
+    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
+    PAGE_CUES_MAX, open_inspector,
 };
 
 use super::ticks::TickHistory;

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use super::CueProposal;
 use super::heats::HeatWatch;
 use super::picked::{picked, waiting_party};
 use super::summary::{hello, state};
 use super::waits::WaitWatch;
 use crate::inspect::frames::{Dot, dots_frame};
-use crate::inspect::traffic::{HeatOf, InspectStats, PageLook, PageNews};
+use crate::inspect::traffic::{CueProposal, HeatOf, InspectStats, PageLook, PageNews};
 use crate::map::SceneMap;
 use crate::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
 

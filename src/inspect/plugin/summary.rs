@@ -3,13 +3,13 @@
 use bevy_ecs::prelude::*;
 use serde_json::{Value, json};
 
+use super::NotedTicks;
 use super::gather::{count_classes, count_states};
-use super::{CueProposal, NotedTicks};
 use crate::aoi::{AoiSettings, AoiStats, InterestSpec};
 use crate::directory::Directory;
 use crate::inbox::Inbox;
 use crate::inspect::ticks::{SlowTick, TimedTick};
-use crate::inspect::traffic::InspectStats;
+use crate::inspect::traffic::{CueProposal, InspectStats};
 use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
 use crate::memory::process_memory;

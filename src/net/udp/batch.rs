@@ -11,7 +11,15 @@ use one_a_call::{Headers, receive, send};
 #[cfg(target_os = "linux")]
 use many_a_call::{Headers, receive, send};
 
-use super::router::RECEIVED_BYTES_MAX;
+use crate::net::packet::PACKET_BYTES_MAX;
+use crate::net::path::NUMBERED_HEAD_BYTES;
+use crate::net::seal::SEALING_BYTES;
+
+/// The longest datagram that is looked at; a longer one is none of ours.
+pub(super) const DATAGRAM_BYTES_MAX: usize = PACKET_BYTES_MAX + SEALING_BYTES;
+
+/// The longest that is received: one byte more, by which one that is too long is known.
+const RECEIVED_BYTES_MAX: usize = DATAGRAM_BYTES_MAX + NUMBERED_HEAD_BYTES + 1;
 
 /// Datagrams that a call takes or gives at most: with as many the calls themselves no longer show beside what they do.
 const DATAGRAMS_MAX: usize = 64;

@@ -12,24 +12,17 @@ use std::sync::atomic::Ordering;
 
 use foldhash::quality::RandomState;
 
-use super::batch::ReceiveBatch;
+use super::batch::{DATAGRAM_BYTES_MAX, ReceiveBatch};
 use super::intake::SharedIntake;
 use super::settings::UdpCounters;
 use super::shared::{RouteNews, UdpShared};
 use super::socket::RECEIVE_PATIENCE;
 use crate::inbox::Connected;
 use crate::net::handshake::{Admitted, Gate};
-use crate::net::packet::PACKET_BYTES_MAX;
-use crate::net::path::{NUMBERED_HEAD_BYTES, read_numbered};
-use crate::net::seal::{SEALING_BYTES, SealedKind};
+use crate::net::path::read_numbered;
+use crate::net::seal::SealedKind;
 use crate::sim::clock::unix_ms;
 use crate::wire::ClientId;
-
-/// The longest datagram that is looked at; a longer one is none of ours.
-const DATAGRAM_BYTES_MAX: usize = PACKET_BYTES_MAX + SEALING_BYTES;
-
-/// The longest that is received: one byte more, by which one that is too long is known.
-pub(super) const RECEIVED_BYTES_MAX: usize = DATAGRAM_BYTES_MAX + NUMBERED_HEAD_BYTES + 1;
 
 /// How many buckets the addresses share that are not those of the connections whose numbers they say.
 const ELSEWHERE_BUCKETS: usize = 1_024;

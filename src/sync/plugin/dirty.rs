@@ -90,8 +90,7 @@ impl DirtyMasks {
     }
 
     /// Whom [`save_now`](Self::save_now) named, with what of the attributes that are kept clients were not told or the store was not asked for.
-    /// It is asked again when their turn comes: a value that is what clients hold by then is no change to them, and is one to
-    /// the store.
+    /// It is asked again when their turn comes, as in [`drain_unsaved`](Self::drain_unsaved).
     pub(super) fn take_hastened(
         &mut self,
         persistent: AttributeSet,
@@ -117,13 +116,25 @@ impl DirtyMasks {
     }
 
     /// Shows every object of which something changed with what that is. What `take` leaves in the mask stays.
-    pub(super) fn drain(&mut self, take: impl FnMut(Entity, &mut [u64])) {
-        drain(&mut self.masks, &self.bearers, take);
+    pub(super) fn drain(&mut self, mut take: impl FnMut(Entity, &mut [u64])) {
+        drain(&mut self.masks, &self.bearers, |entity, _, mask| {
+            take(entity, mask)
+        });
     }
 
-    /// The same for what is to be stored.
-    pub(super) fn drain_unsaved(&mut self, take: impl FnMut(Entity, &mut [u64])) {
-        drain(&mut self.unsaved, &self.bearers, take);
+    /// Shows every object of which something is to be stored with what that is. Where `take` says that the store is asked for it,
+    /// only that stays of which clients were not told: a value that is what clients hold by then is no change to them, and is
+    /// one to the store.
+    pub(super) fn drain_unsaved(&mut self, mut take: impl FnMut(Entity, &mut [u64]) -> bool) {
+        let (masks, unsaved) = (&self.masks, &mut self.unsaved);
+        drain(unsaved, &self.bearers, |entity, slot, mask| {
+            if take(entity, mask) {
+                let untold = masks.of(slot).iter();
+                mask.iter_mut()
+                    .zip(untold)
+                    .for_each(|(mask, word)| *mask &= word);
+            }
+        });
     }
 
     /// What of an object clients were not told or the store was not asked to keep.
@@ -188,10 +199,10 @@ fn union<const N: usize>(all: [&SlotMasks; N], slot: MaskSlot) -> AttributeSet {
 fn drain(
     masks: &mut SlotMasks,
     bearers: &[Option<Entity>],
-    mut take: impl FnMut(Entity, &mut [u64]),
+    mut take: impl FnMut(Entity, u32, &mut [u64]),
 ) {
     masks.drain(|slot, mask| match bearers[slot as usize] {
-        Some(entity) => take(entity, mask),
+        Some(entity) => take(entity, slot, mask),
         None => mask.fill(0),
     });
 }

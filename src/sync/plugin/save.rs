@@ -84,14 +84,15 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
         masks.drain_unsaved(|entity, mask| {
             let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
                 mask.fill(0);
-                return;
+                return false;
             };
-            if (tick + u64::from(object.id.0)).is_multiple_of(every) {
+            let is_due = (tick + u64::from(object.id.0)).is_multiple_of(every);
+            if is_due {
                 let mut set = [0; ATTRIBUTE_WORDS];
                 set[..mask.len()].copy_from_slice(mask);
-                mask.fill(0);
                 due.push((object, entity, set));
             }
+            is_due
         });
         let persistent = *world.resource::<Attributes>().persistent();
         masks.take_hastened(persistent, |entity, set| {

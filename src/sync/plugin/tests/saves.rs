@@ -1,6 +1,7 @@
 //! What a store is asked to keep.
 
 use bevy_ecs::message::Messages;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -52,5 +53,55 @@ fn what_is_to_be_stored_is_asked_for_until_it_is_also_of_who_is_gone() {
         rig.app
             .world_mut()
             .write_message(SaveFailed(last.remove(0)));
+    }
+}
+
+/// What a game does with one player before a tick: a new amount of gold, whether the store has to have it in this tick, whether
+/// the store takes what it is asked for.
+fn days() -> impl Strategy<Value = Vec<(Option<u32>, bool, bool)>> {
+    let gold = prop::option::weighted(0.4, 0..3_u32);
+    let day = (gold, prop::bool::weighted(0.3), prop::bool::weighted(0.9));
+    prop::collection::vec(day, 1..50)
+}
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    #[test]
+    fn who_is_saved_now_is_stored_as_it_is_whatever_clients_were_told(
+        days in days(), save_every_ticks in 1..8_u32
+    ) {
+        let mut rig = Rig::new(2);
+        rig.app.insert_resource(SyncSettings { save_every_ticks, ..SyncSettings::default() });
+        let player = rig.players[3];
+        let slot = *rig.app.world().get::<MaskSlot>(player).unwrap();
+        let mut stored = None;
+        // All is stored in the end, without being hastened.
+        let rest = vec![(None, false, true); 20];
+        let last = days.len() + rest.len() - 1;
+        for (nth, (gold, is_hastened, is_taken)) in days.into_iter().chain(rest).enumerate() {
+            let world = rig.app.world_mut();
+            if let Some(gold) = gold {
+                world.get_mut::<Gold>(player).unwrap().0 = gold;
+            }
+            if is_hastened {
+                world.resource_mut::<DirtyMasks>().save_now(slot);
+            }
+            rig.app.update();
+            for request in requests(&mut rig) {
+                if request.entity != player {
+                    continue;
+                }
+                if is_taken {
+                    stored = Some(request.values[0].1[0]);
+                } else {
+                    rig.app.world_mut().write_message(SaveFailed(request));
+                }
+            }
+            let now = rig.app.world().get::<Gold>(player).unwrap().0 as u8;
+            if is_taken && (is_hastened || nth == last) {
+                prop_assert_eq!(stored, Some(now), "tick {}", nth);
+            }
+        }
     }
 }
