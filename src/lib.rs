@@ -16,11 +16,13 @@
 //! | `crowd` | synthetic players and NPCs, as a load |
 //! | `scenario` | scenarios in RON: load, check, play, report; with `crowd` |
 //! | `png` | maps in PNG files |
+//! | `trace` | a span for each set, system and schedule, through `tracing` |
 //! | `bench` | what the systems are measured with and beside |
 //! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
 //! | `cli` | the program, with all of the above |
+//! | `tracy` | the program, seen by Tracy |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |

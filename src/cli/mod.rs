@@ -64,6 +64,7 @@ mod set;
 mod store;
 mod terminal;
 mod token;
+mod trace;
 mod truth;
 
 use std::process::ExitCode;
@@ -71,8 +72,12 @@ use std::process::ExitCode;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
 use failure::no_color;
 pub use failure::{Failure, Printer};
@@ -117,7 +122,7 @@ struct Output {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Play a scenario; this is what happens without a subcommand
-    Run(run::Run),
+    Run(Box<run::Run>),
     /// Measure systems, and the whole tick, under synthetic load
     Bench(bench::Bench),
     /// Show what a run or a bench found as a page, or two of them side by side
@@ -179,9 +184,9 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => error.exit(),
     };
-    install_log(arguments.output, printer.is_colored());
+    install_log(arguments.output);
     let outcome = match arguments.command {
-        Some(Command::Run(run)) => run.run(arguments.output.quiet),
+        Some(Command::Run(run)) => run.run(arguments.output),
         Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
         Some(Command::Report(report)) => report.run(),
         Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
@@ -194,7 +199,7 @@ pub fn main() -> ExitCode {
         Some(Command::Scenario(scenarios)) => scenarios.run(),
         Some(Command::Completions(completions)) => completions.run(Arguments::command()),
         Some(Command::Man(man)) => man.run(Arguments::command()),
-        None => run::Run::town().run(arguments.output.quiet),
+        None => run::Run::town().run(arguments.output),
     };
     match outcome {
         Ok(outcome) => outcome.into(),
@@ -253,8 +258,17 @@ fn whole_number(text: &str) -> Result<u64, String> {
         .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
+/// Whoever reads along: the log, and Tracy in a program that is built for it.
+fn install_log(output: Output) {
+    let subscriber = tracing_subscriber::registry().with(log_layer(output));
+    #[cfg(feature = "tracy")]
+    let subscriber = subscriber.with(tracing_tracy::TracyLayer::default());
+    // A log that is there already, as in a test, stays.
+    let _ = subscriber.try_init();
+}
+
 /// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.
-fn install_log(output: Output, color: bool) {
+fn log_layer<S: Subscriber + for<'span> LookupSpan<'span>>(output: Output) -> impl Layer<S> {
     let level = match (output.quiet, output.verbose) {
         (true, _) => LevelFilter::ERROR,
         (false, 0) => LevelFilter::WARN,
@@ -265,13 +279,11 @@ fn install_log(output: Output, color: bool) {
     let filter = EnvFilter::builder()
         .with_default_directive(level.into())
         .from_env_lossy();
-    // A log that is there already, as in a test, stays.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(color)
+        .with_ansi(Printer::for_stderr().is_colored())
         .without_time()
-        .try_init();
+        .with_filter(filter)
 }
 
 #[cfg(test)]

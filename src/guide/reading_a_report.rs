@@ -37,6 +37,9 @@
 //! Look first at the slowest ticks. A set that took many times its median beside a count that is many times its mean names the
 //! cause; where nothing that is counted was unusual, play it again: other work of the machine hits another tick then.
 //!
+//! Which system of the set it was, `--trace FILE.json` tells: what each took in each of the first 1,000 ticks, for
+//! <https://ui.perfetto.dev>.
+//!
 //! `throng report A.json B.json` sets two runs side by side, the largest move first. With the same state hash what was
 //! simulated is the same, and only times can differ.
 //!

@@ -15,6 +15,7 @@
 //! | `random` | seeded streams of random numbers by name |
 //! | `hash` | the state hash, open to embedders |
 //! | `timing` | what each set took |
+//! | `trace` | spans of sets, for profilers |
 //! | `overload` | what is given up when ticks take too long, and in which order |
 //! | `governor` | the same in the tick: what a tick cost, and what it may |
 //!
@@ -29,6 +30,8 @@ mod random;
 mod schedule;
 mod spread;
 mod timing;
+#[cfg(feature = "trace")]
+mod trace;
 mod workers;
 
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.

@@ -207,6 +207,8 @@ pub fn install(app: &mut App) {
         .hash_part("random", |world, hasher| {
             world.resource::<RandomStreams>().hash(hasher)
         });
+    #[cfg(feature = "trace")]
+    super::trace::install(app, &SimSystems::ALL.map(|set| (set, set.name())));
     governor::install(app);
 }
 

@@ -140,3 +140,50 @@ fn a_byte_order_mark_is_accepted() {
     let told = throng(&["check", &folder.write("w.ron", format!("\u{feff}{wrong}"))]);
     assert!(told.err.contains("w.ron:1:10"), "{}", told.err);
 }
+
+#[test]
+fn a_trace_has_every_set_of_every_tick_and_within_it_its_systems_and_changes_nothing() {
+    let folder = Folder::new();
+    let scenario = folder.write("my.ron", SMALL);
+    let (trace, plain, traced) = (
+        folder.path("trace.json"),
+        folder.path("plain"),
+        folder.path("traced"),
+    );
+    let run = ["run", &scenario, "--quiet", "--ticks", "1003", "--hashes"];
+    for more in [&[&plain[..]][..], &[&traced, "--trace", &trace]] {
+        let told = throng(&[&run[..], more].concat());
+        assert_eq!((told.code, told.err.as_str()), (0, ""));
+    }
+    assert_eq!(fs::read(&plain).unwrap(), fs::read(&traced).unwrap());
+    let events: Vec<serde_json::Value> =
+        serde_json::from_slice(&fs::read(&trace).unwrap()).unwrap();
+    let mut threads: BTreeMap<u64, Vec<(&str, &str)>> = BTreeMap::new();
+    let (mut sets, mut systems) = (BTreeMap::<&str, u32>::new(), BTreeMap::new());
+    for event in &events {
+        let text = |key: &str| event[key].as_str().unwrap();
+        let open = threads.entry(event["tid"].as_u64().unwrap()).or_default();
+        match text("ph") {
+            "B" => {
+                let set = open.iter().rev().find(|(kind, _)| *kind == "set");
+                if text("cat") == "set" {
+                    *sets.entry(text("name")).or_default() += 1;
+                } else if let (Some((_, set)), "system") = (set, text("cat")) {
+                    systems.insert(text("name"), *set);
+                }
+                open.push((text("cat"), text("name")));
+            }
+            "E" => assert_eq!(open.pop(), Some((text("cat"), text("name")))),
+            other => assert!(["M", "i"].contains(&other), "{event}"),
+        }
+    }
+    assert!(threads.values().all(Vec::is_empty), "{threads:?}");
+    assert_eq!(sets.len(), 11);
+    assert!(sets.values().all(|&ticks| ticks == 1_000), "{sets:?}");
+    for (system, set) in [
+        ("throng::sync::plugin::collect::collect", "replicate"),
+        ("throng::outbox::plugin::send", "send"),
+    ] {
+        assert_eq!(systems.get(system), Some(&set), "{systems:#?}");
+    }
+}

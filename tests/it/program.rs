@@ -611,7 +611,7 @@ fn what_cannot_be_written_is_an_error_that_says_so() {
         assert!(told.err.contains(&nowhere), "{flag}: {}", told.err);
     }
     if cfg!(target_os = "linux") {
-        for flag in ["--events", "--hashes"] {
+        for flag in ["--events", "--hashes", "--trace"] {
             let told = throng(&[
                 "run",
                 &scenario,

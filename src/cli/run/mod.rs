@@ -20,9 +20,10 @@ use super::page;
 use super::picture::{Film, draw_crowd};
 use super::set::Set;
 use super::store::RunStore;
+use super::trace::RunTrace;
 use super::{
-    ExitStatus, Failure, Printer, cores, image, interrupted, is_interrupted, listen_for_interrupt,
-    print, print_wrong, progress, whole_number,
+    ExitStatus, Failure, Output, Printer, cores, image, interrupted, is_interrupted,
+    listen_for_interrupt, print, print_wrong, progress, whole_number,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
 use crate::map;
@@ -103,6 +104,11 @@ pub(super) struct Run {
     /// and when it is closed of another. Shown ten pictures a second.
     #[arg(long, value_name = "FILE.png")]
     film: Option<PathBuf>,
+    /// Trace what every set and system took in the first 1,000 ticks
+    ///
+    /// For Perfetto, <https://ui.perfetto.dev>, and Chrome's about:tracing.
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
@@ -161,7 +167,8 @@ impl Run {
     }
 
     /// Plays, prints and judges.
-    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self, output: Output) -> Result<ExitStatus, Failure> {
+        let quiet = output.quiet;
         let printer = Printer::for_stderr();
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
         if let Some(duration_s) = self.duration {
@@ -186,6 +193,10 @@ impl Run {
         });
         let tick_hz = loaded.scenario.tick_hz;
         let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
+        let trace = self.trace.as_deref();
+        let mut trace = trace
+            .map(|path| RunTrace::begin(path, output))
+            .transpose()?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
             return Ok(ExitStatus::Bad);
@@ -200,9 +211,10 @@ impl Run {
             let world = playing.server().world();
             Film::begin(to, path, world, name, (ticks, tick_hz))
         });
-        let played = play(&mut playing, film.as_mut(), quiet);
-        // A film or picture that cannot be made is told after the report of the run.
+        let played = play(&mut playing, (film.as_mut(), trace.as_mut()), quiet);
+        // A film, trace or picture that cannot be made is told after the report of the run.
         let filmed = film.map_or(Ok(()), Film::finish);
+        let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
         let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
             let title = format!("{}, tick {}", playing.name(), playing.tick());
             draw_crowd(playing.server().world(), &title, file)
@@ -212,7 +224,7 @@ impl Run {
         let report = played.and(report).map_err(|error| unwritten(&error))?;
         let printed = PrintedRun::of(&report, machine);
         self.print(&report, &printed, all_ticks, quiet)?;
-        drawn.and(filmed)?;
+        drawn.and(filmed).and(traced)?;
         if let Some(file) = &self.report {
             page::write_run(file, &printed.json()?)?;
         }
@@ -310,6 +322,7 @@ impl Run {
             ("--csv", &self.csv),
             ("--picture", &self.picture),
             ("--film", &self.film),
+            ("--trace", &self.trace),
             ("--report", &self.report),
             ("--acknowledged", &self.store.acknowledged),
         ]
@@ -368,7 +381,7 @@ impl Run {
 /// Does all ticks, or as many as there is time for.
 fn play(
     playing: &mut Playing,
-    mut film: Option<&mut Film<BufWriter<File>>>,
+    (mut film, mut trace): (Option<&mut Film<BufWriter<File>>>, Option<&mut RunTrace>),
     quiet: bool,
 ) -> io::Result<()> {
     let bar = progress(playing.ticks(), "tick", quiet);
@@ -376,6 +389,9 @@ fn play(
         if let Some(film) = &mut film {
             let tick = playing.tick();
             film.after_tick(playing.server().world(), tick);
+        }
+        if let Some(trace) = &mut trace {
+            trace.after_tick(playing.tick());
         }
         if playing.tick().is_multiple_of(20) {
             bar.set_position(playing.tick());

@@ -1,0 +1,145 @@
+//! `--trace`: what every set and system of the first ticks took, as a file that Perfetto and Chrome show.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Metadata, Subscriber};
+use tracing_chrome::{ChromeLayerBuilder, EventOrSpan, FlushGuard};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+use super::outputs::{empty, open};
+use super::{Failure, Output, log_layer};
+
+/// Ticks that are traced: what they make is bounded, and as much as a viewer shows with ease.
+pub(super) const TRACE_TICKS_MAX: u64 = 1_000;
+
+/// A trace on its way to its file. Outlives what it is of: spans are closed with the app that has them, and the subscriber that
+/// made them must be this thread's still.
+pub(super) struct RunTrace {
+    /// Until the file ends.
+    file: Option<FlushGuard>,
+    fault: Arc<OnceLock<io::Error>>,
+    path: String,
+    _subscriber: DefaultGuard,
+}
+
+impl RunTrace {
+    /// Begins one of what this thread does from now on: before the app is built, whose systems have their spans from then.
+    pub fn begin(path: &Path, output: Output) -> Result<Self, Failure> {
+        let (file, _) = open(path)?;
+        empty(std::slice::from_ref(&file))?;
+        let fault = Arc::default();
+        let writer = FaultyFile {
+            file,
+            fault: Arc::clone(&fault),
+        };
+        let (spans, ending) = ChromeLayerBuilder::new()
+            .writer(writer)
+            .include_locations(false)
+            .name_fn(Box::new(|shown| match shown {
+                EventOrSpan::Event(event) => event.metadata().name().to_owned(),
+                EventOrSpan::Span(span) => match span.extensions().get::<SpanName>() {
+                    Some(SpanName(name)) => name.clone(),
+                    None => span.name().to_owned(),
+                },
+            }))
+            .category_fn(Box::new(|shown| match shown {
+                EventOrSpan::Event(_) => "log".to_owned(),
+                EventOrSpan::Span(span) => span.name().to_owned(),
+            }))
+            .build();
+        let subscriber = tracing_subscriber::registry()
+            .with(SpanNames)
+            .with(spans.with_filter(filter_fn(is_shown)))
+            .with(log_layer(output));
+        Ok(Self {
+            file: Some(ending),
+            fault,
+            path: path.display().to_string(),
+            _subscriber: tracing::subscriber::set_default(subscriber),
+        })
+    }
+
+    /// Ends the file with the last tick that is traced.
+    pub fn after_tick(&mut self, tick: u64) {
+        if tick >= TRACE_TICKS_MAX {
+            self.file = None;
+        }
+    }
+
+    /// Ends the file, and tells what could not be written.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        self.file = None;
+        let error = self.fault.get();
+        error.map_or(Ok(()), |error| {
+            let path = &self.path;
+            Err(Failure::new(format!("could not write `{path}`: {error}")))
+        })
+    }
+}
+
+/// What a trace shows: sets, systems and schedules, and the log; no look at whether a system is to run.
+fn is_shown(of: &Metadata) -> bool {
+    *of.level() <= LevelFilter::INFO && of.name() != "check_conditions"
+}
+
+/// A file of which the first error is kept, and to which nothing is written after it.
+struct FaultyFile {
+    file: File,
+    fault: Arc<OnceLock<io::Error>>,
+}
+
+impl Write for FaultyFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.fault.get().is_none()
+            && let Err(error) = self.file.write_all(bytes)
+        {
+            // Whoever writes to it would panic of an error.
+            let _ = self.fault.set(error);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The field `name` of a span, which tells one system or set from another.
+struct SpanName(String);
+
+/// Keeps the names of spans.
+struct SpanNames;
+
+impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for SpanNames {
+    fn on_new_span(&self, attributes: &Attributes, id: &Id, context: Context<S>) {
+        let mut name = NameVisitor(None);
+        attributes.record(&mut name);
+        if let (Some(name), Some(span)) = (name.0, context.span(id)) {
+            span.extensions_mut().insert(SpanName(name));
+        }
+    }
+}
+
+struct NameVisitor(Option<String>);
+
+impl Visit for NameVisitor {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "name" {
+            self.0 = Some(value.to_owned());
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}

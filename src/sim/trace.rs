@@ -1,0 +1,47 @@
+//! A span for each set of a tick, with the feature `trace`, which also asks Bevy for its own: one for each system and schedule.
+//! Whatever subscriber the process has takes them; without one each costs a look at a flag.
+//!
+//! A set's span is entered by a system before it and left by one behind it, on the thread that runs the tick: in a schedule that an
+//! embedder has run by many threads at once spans of sets mean nothing.
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use tracing::subscriber::{NoSubscriber, with_default};
+use tracing::{Span, info_span};
+
+/// The span of the set that runs.
+#[derive(Resource)]
+struct SetSpan(Span);
+
+/// Has each of the sets of the tick, which are in their order and have names, make a span.
+pub(super) fn install<S: SystemSet + Copy>(app: &mut App, sets: &[(S, &'static str)]) {
+    app.insert_resource(SetSpan(Span::none()));
+    // Bevy makes the span of a system when it is added, for whatever subscriber there is then. Those of the two systems around a set
+    // would cross the set's own.
+    with_default(NoSubscriber::default(), || {
+        for (nth, &(set, name)) in sets.iter().enumerate() {
+            let enter = move |mut running: ResMut<SetSpan>| {
+                running.0 = info_span!("set", name);
+                running.0.with_subscriber(|(id, to)| to.enter(id));
+            };
+            // What has the world between two sets may be in a span or in none.
+            let enter = enter.before(set).ambiguous_with_all();
+            match nth.checked_sub(1) {
+                Some(before) => app.add_systems(FixedUpdate, enter.after(LeftSet(before))),
+                None => app.add_systems(FixedUpdate, enter),
+            };
+            let leave = |mut running: ResMut<SetSpan>| {
+                running.0.with_subscriber(|(id, to)| to.exit(id));
+                running.0 = Span::none();
+            };
+            app.add_systems(
+                FixedUpdate,
+                leave.after(set).in_set(LeftSet(nth)).ambiguous_with_all(),
+            );
+        }
+    });
+}
+
+/// Holds what leaves the span of the set in this place.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct LeftSet(usize);
