@@ -21,12 +21,13 @@
 //! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
-//! | `cli` | the program, with all of the above |
+//! | `web` | clients in browsers, over WebSockets; with `net` |
+//! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
+//! | `cli` | the program, with all of the above but `postgres` |
 //! | `tracy` | the program, seen by Tracy |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
-//! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
 //!
 //! ```
 //! use throng::prelude::*;
