@@ -190,8 +190,9 @@ impl BatchPart {
         span.len()
     }
 
+    /// Writes a message of this client only, which is on no channel yet.
     #[inline]
-    fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
+    pub fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.bytes.len();
         write(&mut self.bytes);
         debug_assert!(self.bytes.len() >= start, "a message only appends");

@@ -6,7 +6,7 @@
 //! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
 //! announcements ───────────────────────────────────────────────────┘
 //! ```
-//! A *link* is an object that the client knows: 16 bytes, beside the view list and in no order. An object that came into
+//! A *link* is an object that the client knows: 20 bytes, beside the view list and in no order. An object that came into
 //! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
 //!
 //! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
@@ -16,7 +16,10 @@
 
 mod away;
 mod digest;
+mod links;
 mod memory;
+
+pub use links::{Link, Links};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -36,24 +39,6 @@ use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::CloseReason;
 use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
-
-/// An object that a client knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Its number.
-    pub id: u32,
-    /// Its generation.
-    pub generation: u32,
-    /// The number of the motion news that were sent.
-    motion: u16,
-    /// When they were, modulo 65,536 ticks.
-    sent: u16,
-    tier: Tier,
-    /// What of it is told.
-    pub variant: Variant,
-    /// How much it matters, in the order of the view list's classes.
-    class: u8,
-}
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +68,7 @@ pub struct ClientState {
     /// The object that it knows to control: scene, id, generation.
     pub own: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
-    pub links: Vec<Link>,
+    pub links: Links,
     /// The objects that it sees and does not know yet.
     pub waiting: Vec<ViewedAs>,
     /// Those that are told this tick.
@@ -96,6 +81,8 @@ pub struct ClientState {
     pub announced: Vec<PlacedAnnounce>,
     /// Announcements about objects that it is to be told of first.
     held: Vec<Held>,
+    /// Up to this tick every link is looked at: it may lack a motion of which the turn went by.
+    every_link_until: u64,
     /// Bytes that it may be sent; negative when overdrawn.
     pub credit: i64,
     /// It begins anew with the next line.
@@ -163,7 +150,7 @@ pub struct Surroundings<'a, R, C> {
 #[derive(Clone, Debug, Default)]
 pub struct FillScratch {
     order: Vec<(Reverse<u8>, u32, ViewedAs)>,
-    /// Places of links of which a motion is to be told.
+    /// Places of links of which there are news, and then of those of which a motion is to be told.
     behind: Vec<u32>,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
     pub receivers: Vec<u32>,
@@ -177,13 +164,14 @@ impl ClientState {
             client,
             epoch: 0,
             own: None,
-            links: Vec::new(),
+            links: Links::default(),
             waiting: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
             remotes: Remotes::default(),
             announced: Vec::new(),
             held: Vec::new(),
+            every_link_until: 0,
             credit: 0,
             begins: false,
             told_own: None,
@@ -236,7 +224,6 @@ impl ClientState {
             generation: own.2,
             motion: 0,
             sent: 0,
-            tier: Tier::default(),
             variant,
             class: u8::MAX,
         });
@@ -279,8 +266,9 @@ impl ClientState {
         }
         // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
         let same = |generation| now.filter(|now| now.generation == generation);
-        if let Some(place) = self.links.iter().position(|link| link.id == id) {
-            let link = &mut self.links[place];
+        if let Some(place) = self.links.position(id)
+            && let Some(link) = self.links.get_mut(place)
+        {
             if let Some(now) = same(link.generation) {
                 link.class = link.class.max(now.class);
                 return;
@@ -333,6 +321,12 @@ impl ClientState {
         }
         let count = self.waiting.len().min(room as usize);
         self.entering.extend(self.waiting.drain(..count));
+    }
+
+    /// Asks for the memory that [`fill`](Self::fill) begins with: there is more of it than caches hold, and each client's lies elsewhere.
+    pub fn prefetch(&self) {
+        self.links.prefetch();
+        self.kept.prefetch_end();
     }
 
     /// Puts this tick's line together. O(links), a few nanoseconds for each of which nothing is new.
@@ -433,7 +427,6 @@ impl ClientState {
                 generation: waiting.generation,
                 motion: base.news,
                 sent: around.tick as u16,
-                tier: Tier::default(),
                 variant,
                 class: waiting.class,
             });
@@ -463,10 +456,24 @@ impl ClientState {
         } = *around;
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_affiliation = scene.news(own).has(LinkNews::AFFILIATION);
-        let behind = &mut scratch.behind;
-        behind.resize(behind.len().max(known), 0);
+        if allowance.update_doublings > 0 {
+            self.every_link_until = tick + Tier::TICKS_MAX;
+        }
+        let all = own_affiliation || tick <= self.every_link_until;
+        let places = &mut scratch.behind;
+        let count = self.links.find_news(known, scene, all, places);
+        debug_assert!(
+            self.links
+                .are_behind_among(&places[..count], known, scene, tick),
+            "a motion of which the turn has come was not found"
+        );
         let (mut spent, mut behind_count) = (0, 0);
-        for (place, link) in self.links[..known].iter_mut().enumerate() {
+        for nth in 0..count {
+            let place = places[nth] as usize;
+            let tier = self.links.tier(place);
+            let Some(link) = self.links.get_mut(place) else {
+                continue;
+            };
             let news = scene.news(link.id);
             if news.has(LinkNews::AFFILIATION) || own_affiliation {
                 let variant = (around.relation)(link.id);
@@ -491,13 +498,12 @@ impl ClientState {
                 self.announced.extend(scene.announcements.of(link.id));
             }
             // Written always and counted if due: which it is no branch could foresee.
-            behind[behind_count] = place as u32;
+            places[behind_count] = place as u32;
             let doublings = allowance.update_doublings * u8::from(link.id != own);
-            let tier = link.tier.doubled(doublings);
-            let is_due = (news.motion != link.motion) & tier.is_due(tick, link.id);
-            behind_count += usize::from(is_due);
+            let is_due = tier.doubled(doublings).is_due(tick, link.id);
+            behind_count += usize::from((news.motion != link.motion) & is_due);
         }
-        for link in &self.links[known..] {
+        for link in self.links.iter().skip(known) {
             if scene.news(link.id).has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
@@ -524,33 +530,42 @@ impl ClientState {
         let room = (self.credit - spent as i64) / MOTION_BYTES;
         if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {
-                let link = &self.links[place as usize];
-                let waited = u64::from((tick as u16).wrapping_sub(link.sent));
-                (Reverse(waited * (u64::from(link.class) + 1)), place)
+                let key = self.links.get(place as usize).map(|link| {
+                    let waited = u64::from((tick as u16).wrapping_sub(link.sent));
+                    waited * (u64::from(link.class) + 1)
+                });
+                (Reverse(key), place)
             });
         }
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
         for &place in &*behind {
-            let link = &mut self.links[place as usize];
+            let Some(link) = self.links.get_mut(place as usize) else {
+                continue;
+            };
             let base = &scene.bases[link.id as usize];
             let affordable = spent as i64 <= self.credit;
             if !affordable && !base.is_reliable() {
                 counters.postponed += 1;
+                self.every_link_until = tick + Tier::TICKS_MAX;
                 continue;
             }
-            let write = |to: &mut Vec<u8>| scene.write_motion(link.id, to);
-            let bytes = if base.is_reliable() {
-                part.write_reliable(write)
+            let span = scene.motions.get(link.id);
+            let span =
+                span.unwrap_or_else(|| part.write_own(|bytes| scene.write_motion(link.id, bytes)));
+            if base.is_reliable() {
+                part.reliable(span);
             } else {
-                part.write_unreliable(write)
-            };
+                part.unreliable(span);
+            }
+            let bytes = span.len();
             counters.motions.one(bytes);
             spent += bytes;
             (link.motion, link.sent) = (base.news, tick as u16);
             if let Some(own) = own_position {
                 let distance = base.seen().distance_squared(own);
-                link.tier = Tier::of(distance, allowance.near_m, link.class);
+                let tier = Tier::of(distance, allowance.near_m, link.class);
+                self.links.set_tier(place as usize, tier);
             }
         }
         spent - spent_before
@@ -652,7 +667,7 @@ impl ClientState {
     /// The snapshot of its own object with which a client begins that has to, if the object is there.
     fn greeting<R, C>(&self, around: &Surroundings<R, C>) -> Option<MessageSpan> {
         let (_, id, _) = self.own.filter(|_| self.begins)?;
-        let variant = usize::from(self.links.first()?.variant.0);
+        let variant = usize::from(self.links.get(0)?.variant.0);
         around.records.bases.get(id as usize)?;
         around.records.snapshots.get(variant)?.get(id)
     }
@@ -665,7 +680,7 @@ impl ClientState {
         around: &Surroundings<R, C>,
         snapshot: MessageSpan,
     ) -> usize {
-        let (Some((scene, id, generation)), Some(link)) = (self.own, self.links.first_mut()) else {
+        let (Some((scene, id, generation)), Some(link)) = (self.own, self.links.get_mut(0)) else {
             return 0;
         };
         let bytes = part.write_reliable(|bytes| {

@@ -15,6 +15,8 @@
 
 use std::collections::VecDeque;
 
+use prefetch_index::prefetch_index;
+
 use crate::memory::MemoryUse;
 use crate::wire::{HELLO, ServerMessage, SessionNotice};
 
@@ -173,6 +175,13 @@ impl KeptMessages {
         if self.lost_at.is_none() {
             self.lost_at = Some(self.end);
         }
+    }
+
+    /// Asks for the memory that the next message comes to.
+    pub fn prefetch_end(&self) {
+        let (first, second) = self.log.as_slices();
+        let end = if second.is_empty() { first } else { second };
+        prefetch_index(end, end.len());
     }
 
     /// Keeps a message of this tick, or several that stay together.

@@ -170,6 +170,18 @@ fn repeat_at(repeats: u8, doublings: u8) -> Option<u64> {
 pub struct Tier(u8);
 
 impl Tier {
+    /// How many there are.
+    pub const COUNT: u8 = 4;
+
+    /// The most ticks between turns, as long as they are not [doubled](Self::doubled).
+    pub const TICKS_MAX: u64 = 1 << (Self::COUNT - 1);
+
+    /// The tier of a [number](Self::number).
+    #[must_use]
+    pub const fn numbered(number: u8) -> Self {
+        Self(number)
+    }
+
     /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `near_m` on, and
     /// once more frequent where the view list has it in a higher class than strangers.
     #[must_use]
@@ -185,6 +197,12 @@ impl Tier {
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
+    }
+
+    /// The ticks between turns.
+    #[must_use]
+    pub const fn ticks(self) -> u64 {
+        1 << self.0
     }
 
     /// The tier whose turns come half as often, so many times over.

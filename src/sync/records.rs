@@ -1,12 +1,14 @@
 //! What a scene has to tell this tick: encoded once, sent to whoever needs it.
 
+use std::collections::VecDeque;
+
 use fixedbitset::FixedBitSet;
 
 use super::announce::Announcements;
 use super::membership::Memberships;
-use super::motion::{MotionBase, Moving, Reckoning};
+use super::motion::{MotionBase, Moving, Reckoning, Tier};
 use crate::memory::{MemoryUse, each};
-use crate::outbox::MessageSpan;
+use crate::outbox::{Batch, MessageSpan};
 use crate::wire::write_motion;
 
 /// A message an object, each written once a tick into the bytes that all clients share.
@@ -66,6 +68,14 @@ impl LinkNews {
     pub const ANNOUNCED: u16 = 1 << 2;
     /// Its team, party, guild or place in another audience is another than in the last tick.
     pub const AFFILIATION: u16 = 1 << 3;
+    /// What concerns whoever sees it, whatever the tier.
+    pub const OF_SEEN: u16 = Self::DELTA | Self::ANNOUNCED | Self::AFFILIATION;
+
+    /// There were news of its motion since this tier's last turn, and it is its turn.
+    #[inline]
+    pub const fn turn(tier: Tier) -> u16 {
+        1 << 8 << tier.number()
+    }
 
     /// Whether there is this of it.
     #[inline]
@@ -89,6 +99,10 @@ pub struct SceneRecords {
     pub bases: Vec<MotionBase>,
     /// The message of each base, encoded when it is made.
     encoded: Vec<Encoded>,
+    /// Those of late, where all clients have them; others are written for each.
+    pub motions: Records,
+    /// When there were news of the motion of which object, oldest first, as far back as the rarest tier waits.
+    recent: VecDeque<(u64, u32)>,
     /// The motion in hand.
     writing: Vec<u8>,
     /// Objects that come into somebody's sight, by variant.
@@ -120,6 +134,7 @@ impl SceneRecords {
             self.news[id as usize].besides = 0;
         }
         self.announcements.clear();
+        self.motions.clear();
         let all = [
             &mut self.snapshots,
             &mut self.deltas,
@@ -193,7 +208,36 @@ impl SceneRecords {
         self.writing.clear();
         write_motion(&mut self.writing, id, generation, motion);
         self.encoded[place].set(&self.writing);
+        self.recent.push_back((tick, id));
         true
+    }
+
+    /// Says of which motions it is whose turn, and puts these among what all clients share, if enough clients are here that it
+    /// pays.
+    pub fn take_turns(&mut self, tick: u64, clients: usize, batch: &mut Batch) {
+        let old = |&(at, _): &(u64, u32)| at + Tier::TICKS_MAX <= tick;
+        let old = self.recent.iter().take_while(|of| old(of)).count();
+        self.recent.drain(..old);
+        let is_shared = self.recent.len() <= clients * MOTIONS_A_CLIENT;
+        for &(at, id) in &self.recent {
+            let tiers = (0..Tier::COUNT).map(Tier::numbered);
+            let turns = tiers
+                .filter(|tier| tier.is_due(tick, id) && tick - at < tier.ticks())
+                .fold(0, |turns, tier| turns | LinkNews::turn(tier));
+            if turns == 0 {
+                continue;
+            }
+            let news = &mut self.news[id as usize];
+            if news.besides == 0 {
+                self.changed.push(id);
+            }
+            news.besides |= turns;
+            if is_shared && self.motions.get(id).is_none() {
+                let encoded = &self.encoded[id as usize];
+                let span = batch.share(|bytes| encoded.append(bytes));
+                self.motions.set(id, span);
+            }
+        }
     }
 
     /// Takes over who an object belongs to, and gives what was before.
@@ -241,14 +285,12 @@ impl SceneRecords {
     /// Appends the motion of an object as a message.
     #[inline]
     pub fn write_motion(&self, id: u32, bytes: &mut Vec<u8>) {
-        let encoded = &self.encoded[id as usize];
-        let length = usize::from(encoded.length);
-        // A copy of a fixed length is a few instructions where one of any length is a call: what is too much is cut off.
-        let end = bytes.len() + length;
-        bytes.extend_from_slice(&encoded.bytes);
-        bytes.truncate(end);
+        self.encoded[id as usize].append(bytes);
     }
 }
+
+/// How many motions a client is told in a tick, about: where more are shared for each, most are shared for nobody.
+const MOTIONS_A_CLIENT: usize = 16;
 
 /// The longest *Motion*: kind, id and generation, tick and flags, position, heading, velocity, floor.
 const MOTION_BYTES_MAX: usize = 1 + 5 + 5 + 2 + 10 + 1 + 4 + 1;
@@ -266,6 +308,14 @@ impl Encoded {
         let length = bytes.len().min(MOTION_BYTES_MAX);
         self.bytes[..length].copy_from_slice(&bytes[..length]);
         self.length = length as u8;
+    }
+
+    #[inline]
+    fn append(&self, bytes: &mut Vec<u8>) {
+        // A copy of a fixed length is a few instructions where one of any length is a call: what is too much is cut off.
+        let end = bytes.len() + usize::from(self.length);
+        bytes.extend_from_slice(&self.bytes);
+        bytes.truncate(end);
     }
 }
 
@@ -291,6 +341,8 @@ impl MemoryUse for SceneRecords {
             + self.news.heap_bytes()
             + self.bases.heap_bytes()
             + self.encoded.heap_bytes()
+            + self.motions.heap_bytes()
+            + self.recent.heap_bytes()
             + self.writing.heap_bytes()
             + self.public.heap_bytes()
             + self.announcements.heap_bytes()

@@ -23,6 +23,9 @@ use crate::sync::records::{SceneRecords, Variant};
 use crate::wire::{ClientId, Hello, tick_millihertz};
 use crate::world::{ObjectId, Scene, SceneId, SceneObjects};
 
+/// How many clients before its turn a client's memory is asked for.
+const PREFETCHED_AHEAD: usize = 2;
+
 /// Each client's line: what of all that it is sent.
 pub(super) fn write_lines(
     mut replicator: ResMut<Replicator>,
@@ -76,8 +79,11 @@ pub(super) fn write_lines(
     };
     let seats = &*seats;
     pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
-        for (state, seat) in clients.iter_mut().zip(&seats[first..]) {
-            write_line(state, seat, &news, worker);
+        for nth in 0..clients.len() {
+            if let Some(ahead) = clients.get(nth + PREFETCHED_AHEAD) {
+                ahead.prefetch();
+            }
+            write_line(&mut clients[nth], &seats[first + nth], &news, worker);
         }
     });
     // Chunks are consecutive, so their parts are too; those who are gone follow them.

@@ -1,15 +1,18 @@
 //! How objects move, as clients reckon it.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::replicator::Replicator;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
+use crate::outbox::Outbox;
 use crate::sim::{Overload, SimTick};
 use crate::sync::motion::{Moving, Reckoning};
 use crate::world::{
-    Floor, Heading, Object, ObjectRef, Position, SceneChanged, Teleported, Velocity,
+    Floor, Heading, Object, ObjectRef, Position, SceneChanged, SceneId, Teleported, Velocity,
 };
 
 type MotionRow = (
@@ -31,9 +34,10 @@ pub(super) fn moving_of(
     }
 }
 
-/// What is known of every object's motion follows where it is.
+/// What is known of every object's motion follows where it is, and what many clients are to be told of it is shared.
 pub(super) fn record_motions(
     mut replicator: ResMut<Replicator>,
+    mut outbox: ResMut<Outbox>,
     objects: Query<(&Object, MotionRow)>,
     mut teleported: MessageReader<Teleported>,
     mut changed_scene: MessageReader<SceneChanged>,
@@ -61,5 +65,14 @@ pub(super) fn record_motions(
             ..moving_of(walking)
         };
         stats.bases += u64::from(records.follow(id, generation, now, tick.0, reckoning));
+    }
+    let mut receivers: BTreeMap<SceneId, usize> = BTreeMap::new();
+    let scenes = replicator.seats.iter().filter_map(|seat| seat.own);
+    for own in scenes {
+        *receivers.entry(own.scene()).or_default() += 1;
+    }
+    for (scene, records) in &mut replicator.scenes {
+        let receivers = receivers.get(scene).copied().unwrap_or(0);
+        records.take_turns(tick.0, receivers, outbox.batch_mut());
     }
 }
