@@ -52,10 +52,13 @@ pub(super) fn beside(
     times.map(with_first).map(named).collect()
 }
 
-/// Of those, what tells how much faster the whole tick and its sets are.
+/// Of those, what tells how much faster the whole tick is.
 pub(super) fn speed_ups(rows: &[BenchRow]) -> Vec<BenchRow> {
-    let is_mean = |row: &&BenchRow| row.reference.is_some() && row.case.contains(" mean/");
-    rows.iter().filter(is_mean).cloned().collect()
+    let is_whole_tick = |row: &&BenchRow| {
+        let case = &row.case;
+        row.reference.is_some() && (case.contains("tick mean/") || case.contains("tick p99/"))
+    };
+    rows.iter().filter(is_whole_tick).cloned().collect()
 }
 
 #[cfg(test)]

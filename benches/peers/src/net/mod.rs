@@ -6,8 +6,8 @@
 //!                └─▶ ends of many clients, packets straight to the other ends ─▶ counted, processor time ───────┘
 //! ```
 //! *Town* is that of `throng bench net`: ticks of 33 ms, in each 150 bytes of unreliable messages down and 12 up, in about every second
-//! an ordered message of 32 bytes down. Time is simulated: no clock is looked at, and a run comes out the same every time (but for
-//! `quinn-proto`, whose handshake is random). Of a link two transports meet the same losses: in bursts by the time of sending, else
+//! an ordered message of 32 bytes down. Time is simulated: a clock gives no more than a zero, and a run comes out the same every
+//! time (but for `quinn-proto`, whose handshake is random). Of a link two transports meet the same losses: in bursts by the time of sending, else
 //! by that and by how many datagrams of the same moment went before. Asserted of every transport: each ordered message comes once and
 //! in its order, an unreliable one once or never; of throng, that its figures are those of the workload of its own bench.
 //!
@@ -27,13 +27,12 @@
 //! - Each is set as it is by default. `renet` repeats after 300 ms, whatever the link; beside that stand 150 ms, at which nothing that
 //!   arrives is repeated on this link, as it would be a tick earlier, and every tick until acknowledged. Nothing sets when
 //!   `aeronet_transport` repeats, and little when `quinn-proto` does: to be acknowledged at once gained it 1 ms of a p99, for 6 % more bytes.
-//! - `quinn-proto` holds back what exceeds its congestion window (throng a budget of bytes, the others nothing), looks for a longer MTU
-//!   and takes the address of a client that moves; throng does the latter two. `renet`'s and `aeronet_transport`'s connections are used
-//!   without what finds them: the table of `renet`'s server, the entities and systems of `aeronet`. `quinn-proto`'s find of a
-//!   connection by its number is in its times.
+//! - `quinn-proto` holds back what exceeds its congestion window, throng and `renet` a budget of bytes, which is never used up here; throng
+//!   and `quinn-proto` look for a longer MTU. `renet`'s and `aeronet_transport`'s connections are used without what finds them: the table of
+//!   `renet`'s server, the entities and systems of `aeronet`. How `quinn-proto` finds a connection by its number is in its times.
 //! - Messages of `quinn-proto` have their length in a byte on a stream, which is ours; it has streams of bytes only.
 //! - Memory is what the allocator has lent to the servers' ends when the crowd has spoken for 200 ticks: with what waits to be
-//!   acknowledged, without what is shared by all clients. Counting takes 3 ns of an allocation.
+//!   acknowledged, and with the tables of `quinn-proto`'s endpoint. Counting takes 3 ns of an allocation.
 
 mod aeronet;
 mod crowd;
@@ -93,11 +92,11 @@ const RENETS: [Renet; 3] = [
         resend_ms: 300,
     },
     Renet {
-        name: "renet 2.0, repeating after 150 ms",
+        name: "renet 2.0, 150 ms",
         resend_ms: 150,
     },
     Renet {
-        name: "renet 2.0, repeating every tick",
+        name: "renet 2.0, each tick",
         resend_ms: 30,
     },
 ];
@@ -113,14 +112,16 @@ pub fn measure() -> Result<Vec<Row>, Box<dyn Error>> {
         let ours = town(&Ours, model, TICKS, SEED);
         let own_bench = workload::town(EndpointSettings::default(), model, TICKS, SEED);
         assert_eq!(ours.figures, own_bench, "{loss}: as throng's own bench");
+        let mut peers = Vec::new();
         let mut beside = |name: &'static str, theirs: &Town| {
-            rows.extend(town_rows(loss, &ours, name, theirs, once_bytes));
+            peers.push(town_rows(loss, &ours, name, theirs, once_bytes).into_iter());
         };
         for renet in &RENETS {
             beside(renet.name(), &town(renet, model, TICKS, SEED));
         }
         beside(Aeronet.name(), &town(&Aeronet, model, TICKS, SEED));
         beside(quinn.name(), &town(&quinn, model, TICKS, SEED));
+        rows.extend(figure_by_figure(peers));
     }
     for (loss, lost) in [
         ("no loss", CrowdLoss(None)),
@@ -133,20 +134,28 @@ pub fn measure() -> Result<Vec<Row>, Box<dyn Error>> {
             (RENETS[0].name(), &crowd(&RENETS[0], CLIENTS, lost)),
             (Aeronet.name(), &crowd(&Aeronet, CLIENTS, lost)),
         ];
-        for (name, theirs) in theirs {
-            let rows_of = crowd_rows(loss, &ours, name, theirs, "throng without sealing");
-            rows.extend(rows_of.into_iter().map(aiming));
-        }
+        let unsealed = theirs.map(|(name, theirs)| {
+            let rows = crowd_rows(loss, &ours, name, theirs, "throng without sealing");
+            rows.into_iter().map(aiming).collect::<Vec<_>>().into_iter()
+        });
         let theirs = crowd(&quinn, CLIENTS, lost);
-        rows.extend(crowd_rows(
-            loss,
-            &sealed,
-            quinn.name(),
-            &theirs,
-            "both with sealing",
-        ));
+        let with_sealing = crowd_rows(loss, &sealed, quinn.name(), &theirs, "both with sealing");
+        let peers = unsealed.into_iter().chain([with_sealing.into_iter()]);
+        rows.extend(figure_by_figure(peers.collect()));
     }
     Ok(rows)
+}
+
+/// The first row of each peer, then the second of each, and so on.
+fn figure_by_figure(mut peers: Vec<std::vec::IntoIter<Row>>) -> Vec<Row> {
+    let rounds = peers.first().map_or(0, ExactSizeIterator::len);
+    let round = |_| {
+        peers
+            .iter_mut()
+            .filter_map(Iterator::next)
+            .collect::<Vec<_>>()
+    };
+    (0..rounds).flat_map(round).collect()
 }
 
 /// Throng's town beside another's.
