@@ -477,10 +477,11 @@ impl Bench {
         }
         let mut rows = thread_sweep::beside(None, first, of_first.clone());
         for count in others.iter().copied() {
+            let of_count = bench(count).measure(&self.players)?;
+            // A run that was stopped has other figures.
             if is_interrupted() {
                 break;
             }
-            let of_count = bench(count).measure(&self.players)?;
             rows.extend(thread_sweep::beside(
                 Some((first, &of_first)),
                 count,

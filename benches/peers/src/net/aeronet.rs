@@ -23,7 +23,7 @@ impl Transport for Aeronet {
     type End = AeronetEnd;
 
     fn name(&self) -> &'static str {
-        "aeronet_transport 0.22"
+        "aeronet_transport"
     }
 
     fn datagram_bytes(&self) -> u64 {
