@@ -118,7 +118,7 @@ fn connection(
             };
             scratch.clear();
             let accepted = endpoint.accept(incoming, heard_at, &mut scratch, None);
-            let accepted = accepted.ok().expect("a client that is accepted");
+            let accepted = accepted.expect("a client that is accepted");
             server_end = Some(end(server, client_address, accepted));
         }
         for packet in server_end.iter_mut().flat_map(|end| end.sent(heard_at)) {
