@@ -1,7 +1,9 @@
 //! A link that delays, loses, doubles and reorders packets, the same ones for the same seed.
 //!
 //! What is lost is drawn for each packet, or in bursts: a link in two states (Gilbert and Elliott) of exponential lengths, in one of
-//! which everything is lost. Times are microseconds, as of an [`Endpoint`](super::Endpoint).
+//! which everything is lost. What becomes of a packet hangs on the seed, on the moment at which it is sent and on how many were sent
+//! before it in that moment, so that all who speak over links of one seed meet the same losses, however much each of them says.
+//! Times are microseconds, as of an [`Endpoint`](super::Endpoint).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,7 +64,9 @@ impl LinkModel {
 #[derive(Clone, Debug)]
 pub struct SimulatedLink {
     model: LinkModel,
-    random: Pcg64Mcg,
+    seed: u64,
+    /// When the newest packet was sent, and how many before it at the same time.
+    newest: (u64, u64),
     /// By the time of arrival and the order of sending.
     flying: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     /// Buffers of packets that arrived.
@@ -71,6 +75,8 @@ pub struct SimulatedLink {
     pub packets: u64,
     /// Bytes of those.
     pub bytes: u64,
+    /// Of the lengths of bursts.
+    random: Pcg64Mcg,
     is_in_burst: bool,
     changes_at_us: f64,
 }
@@ -81,11 +87,13 @@ impl SimulatedLink {
     pub fn new(model: LinkModel, seed: u64) -> Self {
         Self {
             model,
-            random: Pcg64Mcg::seed_from_u64(seed),
+            seed,
+            newest: (u64::MAX, 0),
             flying: BinaryHeap::new(),
             spare: Vec::new(),
             packets: 0,
             bytes: 0,
+            random: Pcg64Mcg::seed_from_u64(seed),
             is_in_burst: false,
             changes_at_us: 0.0,
         }
@@ -100,16 +108,31 @@ impl SimulatedLink {
     pub fn send(&mut self, now_us: u64, packet: &[u8]) {
         self.packets += 1;
         self.bytes += packet.len() as u64;
-        if self.loses(now_us) || packet.len() > self.model.bytes_max {
+        let mut random = self.draws_of(now_us);
+        if self.loses(now_us, &mut random) || packet.len() > self.model.bytes_max {
             return;
         }
-        self.carry(now_us, packet);
-        if self.model.doubled > 0.0 && self.random.random_bool(self.model.doubled) {
-            self.carry(now_us, packet);
+        self.carry(now_us, packet, &mut random);
+        if self.model.doubled > 0.0 && random.random_bool(self.model.doubled) {
+            self.carry(now_us, packet, &mut random);
         }
     }
 
-    fn carry(&mut self, now_us: u64, packet: &[u8]) {
+    /// What is drawn for the next packet of this moment.
+    fn draws_of(&mut self, now_us: u64) -> Pcg64Mcg {
+        let before = if self.newest.0 == now_us {
+            self.newest.1 + 1
+        } else {
+            0
+        };
+        self.newest = (now_us, before);
+        // Odd multipliers, so that no two moments are the same one.
+        let moment = now_us.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = before.wrapping_mul(0xd1b5_4a32_d192_ed03);
+        Pcg64Mcg::seed_from_u64(self.seed ^ moment ^ place)
+    }
+
+    fn carry(&mut self, now_us: u64, packet: &[u8], random: &mut Pcg64Mcg) {
         let LinkModel {
             delay_us,
             jitter_us,
@@ -117,9 +140,9 @@ impl SimulatedLink {
             late_us,
             ..
         } = self.model;
-        let mut at_us = now_us + delay_us + self.random.random_range(0..=jitter_us);
-        if late > 0.0 && self.random.random_bool(late) {
-            at_us += self.random.random_range(0..=late_us);
+        let mut at_us = now_us + delay_us + random.random_range(0..=jitter_us);
+        if late > 0.0 && random.random_bool(late) {
+            at_us += random.random_range(0..=late_us);
         }
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -127,9 +150,9 @@ impl SimulatedLink {
         self.flying.push(Reverse((at_us, self.packets, bytes)));
     }
 
-    fn loses(&mut self, now_us: u64) -> bool {
+    fn loses(&mut self, now_us: u64, random: &mut Pcg64Mcg) -> bool {
         match self.model.loss {
-            LinkLoss::Each(share) => share > 0.0 && self.random.random_bool(share.min(1.0)),
+            LinkLoss::Each(share) => share > 0.0 && random.random_bool(share.min(1.0)),
             LinkLoss::Bursts { share, mean_us } => {
                 while now_us as f64 >= self.changes_at_us {
                     self.is_in_burst = !self.is_in_burst;
@@ -146,13 +169,15 @@ impl SimulatedLink {
         }
     }
 
+    /// When the next packet arrives.
+    #[must_use]
+    pub fn next_us(&self) -> Option<u64> {
+        self.flying.peek().map(|Reverse((at_us, ..))| *at_us)
+    }
+
     /// Hands over the next packet that arrived by now, and when it did; whether there was one.
     pub fn take(&mut self, now_us: u64, receive: impl FnOnce(u64, &[u8])) -> bool {
-        if self
-            .flying
-            .peek()
-            .is_none_or(|Reverse((at_us, ..))| *at_us > now_us)
-        {
+        if self.next_us().is_none_or(|at_us| at_us > now_us) {
             return false;
         }
         let Some(Reverse((at_us, _, packet))) = self.flying.pop() else {
@@ -190,5 +215,31 @@ mod tests {
             mean_us: 50_000.0,
         });
         assert!((0.08..0.12).contains(&lost) && in_a_row > 0.4, "{lost}");
+    }
+
+    #[test]
+    fn who_says_more_meets_the_same_losses() {
+        for loss in [
+            LinkLoss::Each(0.3),
+            LinkLoss::Bursts {
+                share: 0.3,
+                mean_us: 50_000.0,
+            },
+        ] {
+            let arrivals = |packets: u8| {
+                let mut link = SimulatedLink::new(LinkModel::losing(loss), 1);
+                for tick in 0..1_000 {
+                    (0..packets).for_each(|nth| link.send(tick * 33_000, &[nth]));
+                }
+                let mut first = Vec::new();
+                while link.take(u64::MAX, |at_us, packet| {
+                    if packet == [0] {
+                        first.push(at_us);
+                    }
+                }) {}
+                first
+            };
+            assert_eq!(arrivals(1), arrivals(3));
+        }
     }
 }

@@ -39,7 +39,7 @@
 //! see to.
 //!
 //! Cost: O(bytes), and O(chunks that are not acknowledged) a packet; no allocation after warm-up, but for messages longer than
-//! the buffers have been. `throng bench net`.
+//! the buffers have been. `throng bench net`; beside other transports over the same links, `net` of `benches/peers`.
 //!
 //! # Packets
 //! They travel inside what seals them, in datagrams, the same in both directions. All integers are

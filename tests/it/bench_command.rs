@@ -137,6 +137,10 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
             "--threads does nothing for `outbox`",
         ),
         (
+            vec!["tick", "--threads", "1,2"],
+            "several numbers of --threads are for `tick` with --players",
+        ),
+        (
             vec!["outbox", "--baseline", "none.json"],
             "could not read --baseline none.json",
         ),
@@ -161,6 +165,11 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
             vec!["outbox", "--report", "now.html", "--peers", &broken],
             "expected the rows that benches/peers prints",
         ),
+        (
+            vec!["outbox", "--readme", &rows],
+            "--readme does nothing for `outbox`: it is for `nav`",
+        ),
+        (vec!["nav", "--readme", &rows], "expected the lines `<!--"),
         (vec!["otubox"], "a similar value exists: 'outbox'"),
         (vec!["tick", "--players", "0"], "--players"),
     ] {

@@ -4,6 +4,7 @@
 //! ```text
 //! THRONG_MOVINGAI=FOLDER cargo run --release --manifest-path benches/peers/Cargo.toml
 //! cargo run --release --ignore-rust-version --features replicon --manifest-path benches/peers/Cargo.toml -- sync
+//! cargo run --release --features net --manifest-path benches/peers/Cargo.toml -- net
 //! ```
 //! Names of systems after `--` choose among them; without any, all are measured.
 //!
@@ -22,10 +23,15 @@
 //!
 //! `sync`: replication of a walking crowd beside `bevy_replicon` 0.45; what is equal and what is not says its module. It
 //! needs the feature `replicon`, which is off by default: that crate depends on an umbrella crate which declares rustc 1.97.1.
+//!
+//! `net`: the transport beside `renet` 2.0, `aeronet_transport` 0.22 and `quinn-proto` 0.11, over the same simulated links; what is equal
+//! and what is not says its module. It needs the feature `net`, which is off by default since it counts allocations.
 
 mod directory;
-#[cfg(feature = "replicon")]
+#[cfg(any(feature = "net", feature = "replicon"))]
 mod heap;
+#[cfg(feature = "net")]
+mod net;
 mod peer;
 mod pool;
 #[cfg(feature = "replicon")]
@@ -64,14 +70,17 @@ const ROUNDS: usize = 3;
 struct Row {
     system: &'static str,
     case: String,
+    /// What the figure is, where the case does not say it all.
+    about: String,
     /// Throng's mean.
     value: f64,
     unit: &'static str,
     reference: &'static str,
     /// The peer's mean.
     reference_value: f64,
-    /// The peer's by throng's.
-    ratio: f64,
+    more_is_better: bool,
+    /// The peer's by throng's, or the other way round where more is better: above 1, throng is better. Nothing beside 0.
+    ratio: Option<f64>,
     target: Option<String>,
     meets: Option<bool>,
 }
@@ -88,13 +97,54 @@ impl Row {
         Self {
             system,
             case,
+            about: String::new(),
             value,
             unit,
             reference,
             reference_value,
-            ratio: reference_value / value,
+            more_is_better: false,
+            ratio: (value > 0.0).then_some(reference_value / value),
             target: None,
             meets: None,
+        }
+    }
+}
+
+#[cfg(feature = "net")]
+impl Row {
+    /// A value of which more is better.
+    fn more_is_better(self) -> Self {
+        let ratio = (self.reference_value > 0.0).then_some(self.value / self.reference_value);
+        Self {
+            more_is_better: true,
+            ratio,
+            ..self
+        }
+    }
+
+    /// With a sentence that says what the figure is.
+    fn about(self, about: impl Into<String>) -> Self {
+        Self {
+            about: about.into(),
+            ..self
+        }
+    }
+
+    /// With the aim of at most so much for throng.
+    fn aiming_below(self, most: f64) -> Self {
+        Self {
+            target: Some(format!("<= {most} {}", self.unit)),
+            meets: Some(self.value <= most),
+            ..self
+        }
+    }
+
+    /// With the aim of at least so much for throng.
+    fn aiming_above(self, least: f64) -> Self {
+        Self {
+            target: Some(format!(">= {least} {}", self.unit)),
+            meets: Some(self.value >= least),
+            ..self
         }
     }
 }
@@ -105,6 +155,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut systems = vec!["nav", "directory", "pool"];
     if cfg!(feature = "replicon") {
         systems.push("sync");
+    }
+    if cfg!(feature = "net") {
+        systems.push("net");
     }
     if let Some(name) = chosen.iter().find(|name| !systems.contains(&name.as_str())) {
         return Err(format!("expected systems of {systems:?}, found {name:?}").into());
@@ -122,6 +175,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     #[cfg(feature = "replicon")]
     if is_chosen("sync") {
         rows.extend(sync::measure());
+    }
+    #[cfg(feature = "net")]
+    if is_chosen("net") {
+        rows.extend(net::measure()?);
     }
     let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
     println!("[{}]", lines?.join(",\n "));
@@ -227,7 +284,7 @@ fn compare(
     );
     Row {
         target: ratio_min.map(|least| format!("at least {least} times as fast")),
-        meets: ratio_min.map(|least| row.ratio >= least),
+        meets: ratio_min.map(|least| row.ratio.is_some_and(|ratio| ratio >= least)),
         ..row
     }
 }

@@ -7,11 +7,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `net`, `outbox`, `session`, `sync` | the rows of a system |
-//! | `tick`, `crowd_search` | the whole tick under a crowd; the search for the largest |
+//! | `tick`, `crowd_search`, `thread_sweep` | the whole tick under a crowd; the search for the largest; several numbers of threads |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `growth` | how figures grow with sizes, and the exponents of it |
 //! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
 //! | `baseline` | figures of an earlier run |
+//! | `readme` | the table in the README |
 //!
 //! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
 //! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from
@@ -31,10 +32,12 @@ mod nav;
 mod net;
 mod outbox;
 pub(super) mod page;
+mod readme;
 pub(super) mod rows;
 mod session;
 mod sync;
 mod table;
+mod thread_sweep;
 mod tick;
 
 use std::io::Write as _;
@@ -70,9 +73,9 @@ pub(super) struct Bench {
     /// Crowds for `tick`, in place of a search for the largest
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = players())]
     players: Vec<u32>,
-    /// Threads for `nav`, `aoi` and `tick`; all cores by default
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    /// Threads for `nav`, `aoi` and `tick`, all cores by default; several (1,2,4) for `tick` with --players
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Vec<u16>,
     /// Judge targets, too: exit code 1 when one is missed
     #[arg(long)]
     judge: bool,
@@ -88,6 +91,9 @@ pub(super) struct Bench {
     /// Show the rows that benches/peers printed on the page, too
     #[arg(long, value_name = "FILE.json", requires = "report")]
     peers: Option<PathBuf>,
+    /// Write the table of searches of `nav` between the marks of this file
+    #[arg(long, value_name = "FILE.md")]
+    readme: Option<PathBuf>,
 }
 
 /// Rows that differ or miss their target, of which each is named at the end.
@@ -96,6 +102,7 @@ const BROKEN_MAX: usize = 8;
 const EXAMPLES: &str = "Examples:
   throng bench nav matchmaking --quick
   throng bench tick --players 2000,10000
+  throng bench tick --players 10000 --threads 1,2,4
   throng bench --json > before.json
   throng bench --baseline before.json --report now.html
 
@@ -123,6 +130,9 @@ process, its map and the clients included, less what it had at the start.
 With --players each crowd is also measured all in one square of 100 m, as far
 as a minute and a half goes (20 s with --quick). Three sizes or more give the
 exponents by which each set grows: 1 is in proportion, 2 with the square.
+With several --threads all crowds are played on each number of them, and times
+stand beside those of the first: a ratio of 2 is twice as fast. What was sent
+and seen is compared. Other systems take the largest number.
 Without --players it searches the largest crowd whose p99 tick stays under
 50 ms, tries both sides of the edge again, and tells a range.
 
@@ -229,7 +239,11 @@ impl Bench {
             .transpose()?;
         let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
         listen_for_interrupt();
-        let threads = self.threads.map_or_else(cores, usize::from);
+        let threads = self
+            .threads
+            .iter()
+            .max()
+            .map_or_else(cores, |most| usize::from(*most));
         // Those that measure without an app are spread over the same pools as those with one.
         pools(threads).create_default_pools();
         let machine = Machine::here(threads);
@@ -272,6 +286,9 @@ impl Bench {
         if findings.interrupted.is_some() {
             return Ok(interrupted());
         }
+        if let Some(file) = &self.readme {
+            readme::write(file, &findings)?;
+        }
         let is_broken = findings.rows.iter().any(BenchRow::is_broken);
         Ok(if is_broken {
             ExitStatus::Unmet
@@ -311,14 +328,23 @@ impl Bench {
         if !self.players.is_empty() && !systems.contains(&System::Tick) {
             return idle("--players", "`tick`");
         }
-        if self.threads.is_some() && !systems.iter().any(|system| system.is_threaded()) {
+        if !self.threads.is_empty() && !systems.iter().any(|system| system.is_threaded()) {
             return idle("--threads", "`nav`, `aoi` and `tick`");
+        }
+        if self.readme.is_some() && !systems.contains(&System::Nav) {
+            return idle("--readme", "`nav`");
+        }
+        if self.threads.len() > 1 && self.players.is_empty() {
+            return Err(Failure::new(
+                "several numbers of --threads are for `tick` with --players",
+            ));
         }
         Ok(())
     }
 
-    /// Checks that the page ends in .html, is not written over the baseline, and can be written.
+    /// Checks that the README has its marks, and that the page ends in .html, is not written over the baseline, and can be written.
     fn check_files(&self) -> Result<(), Failure> {
+        self.readme.as_deref().map_or(Ok(()), readme::check)?;
         let Some(path) = self.report.as_deref() else {
             return Ok(());
         };
@@ -425,15 +451,48 @@ impl Bench {
             System::Sync => sync::measure(self.quick),
             System::Directory => directory::measure(self.quick),
             System::Load => load::measure(self.quick),
-            System::Tick => tick::TickBench {
-                threads,
-                quick: self.quick,
-                quiet,
-                tables: !self.json && !quiet,
-                judge: self.judge,
-            }
-            .measure(&self.players),
+            System::Tick => self.measure_ticks(threads, quiet),
         }
+    }
+
+    /// The tick on each number of threads.
+    fn measure_ticks(&self, threads: usize, quiet: bool) -> Result<Vec<BenchRow>, Failure> {
+        let bench = |threads| tick::TickBench {
+            threads,
+            quick: self.quick,
+            quiet,
+            tables: !self.json && !quiet,
+            judge: self.judge,
+        };
+        let mut counts: Vec<usize> = self.threads.iter().copied().map(usize::from).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let [first, others @ ..] = &counts[..] else {
+            return bench(threads).measure(&self.players);
+        };
+        let first = *first;
+        let of_first = bench(first).measure(&self.players)?;
+        if others.is_empty() {
+            return Ok(of_first);
+        }
+        let mut rows = thread_sweep::beside(None, first, of_first.clone());
+        for count in others.iter().copied() {
+            let of_count = bench(count).measure(&self.players)?;
+            // A run that was stopped has other figures.
+            if is_interrupted() {
+                break;
+            }
+            rows.extend(thread_sweep::beside(
+                Some((first, &of_first)),
+                count,
+                of_count,
+            ));
+        }
+        let speed_ups = thread_sweep::speed_ups(&rows);
+        if !self.json && !quiet && !speed_ups.is_empty() {
+            print(&format!("\n{}", table::table(&speed_ups, broken_text)))?;
+        }
+        Ok(rows)
     }
 }
 

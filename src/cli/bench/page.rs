@@ -115,10 +115,11 @@ fn beside(id: &str, heading: &str, rows: &[BenchRow]) -> String {
             .map_or_else(String::new, |ratio| format!("{} ×", number(ratio)));
         Some(vec![
             format!(
-                "<b>{}</b> {}<small>{}</small>",
+                "<b>{}</b> {}<small>{}</small>{}",
                 text(&row.system),
                 text(&row.case),
-                text(&row.about)
+                text(&row.about),
+                verdicts(row)
             ),
             format!(
                 "{}{}",
@@ -265,6 +266,22 @@ fn all_rows(rows: &[BenchRow]) -> String {
     )
 }
 
+/// What was compared and aimed at, and whether it holds.
+fn verdicts(row: &BenchRow) -> String {
+    let mut words = String::new();
+    for (told, holds) in [(&row.compared, row.agrees), (&row.target, row.meets)] {
+        if let (Some(told), Some(holds)) = (told, holds) {
+            let (class, word) = if holds {
+                ("good", "holds")
+            } else {
+                ("bad", "does not hold")
+            };
+            words += &format!("<small class=\"{class}\">{word}: {}</small>", text(told));
+        }
+    }
+    words
+}
+
 fn row_cells(row: &BenchRow) -> Vec<String> {
     let optional = |value: Option<String>| value.unwrap_or_default();
     let unit = text(&row.unit);
@@ -273,17 +290,12 @@ fn row_cells(row: &BenchRow) -> Vec<String> {
         .map(|spread| format!("{} to {}", number(spread.min), number(spread.max)));
     let beside = row.reference.as_ref().zip(row.reference_value);
     let beside = beside.map(|(name, value)| format!("{}: {} {unit}", text(name), number(value)));
-    let mut name = format!("{}<small>{}</small>", text(&row.case), text(&row.about));
-    for (told, holds) in [(&row.compared, row.agrees), (&row.target, row.meets)] {
-        if let (Some(told), Some(holds)) = (told, holds) {
-            let (class, word) = if holds {
-                ("good", "holds")
-            } else {
-                ("bad", "does not hold")
-            };
-            name += &format!("<small class=\"{class}\">{word}: {}</small>", text(told));
-        }
-    }
+    let name = format!(
+        "{}<small>{}</small>{}",
+        text(&row.case),
+        text(&row.about),
+        verdicts(row)
+    );
     vec![
         name,
         format!("{} {unit}", number(row.value)),
@@ -329,6 +341,7 @@ mod tests {
         let json = serde_json::to_string(&findings).unwrap();
         let findings: BenchFindings = serde_json::from_str(&json).unwrap();
         let peer = BenchRow::new("nav", "maze", 1.0, "us").beside("pathfinding", 3.0);
+        let peer = peer.aiming("4 times as fast", false);
         let page = page(&findings, &[peer]);
         assert_eq!(is_well_formed(&page), Ok(()));
         for expected in [
@@ -340,6 +353,7 @@ mod tests {
             "1.50 us, now 33 % more",
             "load &gt; 1",
             "does not hold: the lengths",
+            "does not hold: 4 times as fast",
             "<span>pathfinding</span>",
             "exponent 1.00: in proportion",
         ] {

@@ -1,0 +1,246 @@
+//! Throng's transport beside `renet`, `aeronet_transport` and `quinn-proto`, all on the same simulated links, on one thread.
+//!
+//! ```text
+//!                ┌─▶ end ─▶ datagrams ─▶ link: 55 to 59 ms, losses by seed and moment ─▶ end ─▶ compared, timed ─┐
+//! town, crowd ───┤                                                                                              ├─▶ rows
+//!                └─▶ ends of many clients, packets straight to the other ends ─▶ counted, processor time ───────┘
+//! ```
+//! *Town* is that of `throng bench net`: ticks of 33 ms, in each 150 bytes of unreliable messages down and 12 up, in about every second
+//! an ordered message of 32 bytes down. Time is simulated: a clock gives no more than a zero, and a run comes out the same every
+//! time (but for `quinn-proto`, whose handshake is random). Of a link two transports meet the same losses: in bursts by the time of sending, else
+//! by that and by how many datagrams of the same moment went before. Asserted of every transport: each ordered message comes once and
+//! in its order, an unreliable one once or never; of throng, that its figures are those of the workload of its own bench.
+//!
+//! *Crowd* is that of `throng bench net`, too: 20 unreliable and 2 ordered messages of 12 bytes down a client and tick, one unreliable
+//! up, no link between. Timed in processor time of the thread is what the server does: all that is said to all clients until it is
+//! packets, and taking what the clients sent three ticks ago. Compared before: what is not lost comes.
+//!
+//! Equal: the messages, when they are said, the links, when a message counts as delivered (as soon as its packet is handed over; nobody
+//! waits for a frame), the heads of IP and UDP (28 bytes a datagram), tags of 16 bytes that seal each.
+//!
+//! Not the same:
+//! - Sealing. `quinn-proto` cannot be had without it: its bytes and times have TLS in them, so it is set beside throng with its sealing
+//!   too. The bytes of throng, `renet` and `aeronet_transport` have 20 a datagram for it, as netcode has it; their times have none.
+//!   (`renet` is sealed like that; what carries `aeronet_transport` does it, and may take more.)
+//! - When ends speak. Throng, `renet` and `aeronet_transport` speak once a tick, the client in the middle of the server's. `quinn-proto`
+//!   acknowledges and repeats when it is time to, as its driver makes it do, and its acknowledgements are datagrams of their own then.
+//! - Each is set as it is by default. `renet` repeats after 300 ms, whatever the link; beside that stand 150 ms, at which nothing that
+//!   arrives is repeated on this link, as it would be a tick earlier, and every tick until acknowledged. Nothing sets when
+//!   `aeronet_transport` repeats, and little when `quinn-proto` does: to be acknowledged at once gained it 1 ms of a p99, for 6 % more bytes.
+//! - `quinn-proto` holds back what exceeds its congestion window, throng and `renet` a budget of bytes, which is never used up here; throng
+//!   and `quinn-proto` look for a longer MTU. `renet`'s and `aeronet_transport`'s connections are used without what finds them: the table of
+//!   `renet`'s server, the entities and systems of `aeronet`. How `quinn-proto` finds a connection by its number is in its times.
+//! - Messages of `quinn-proto` have their length in a byte on a stream, which is ours; it has streams of bytes only.
+//! - Memory is what the allocator has lent to the servers' ends when the crowd has spoken for 200 ticks: with what waits to be
+//!   acknowledged, and with the tables of `quinn-proto`'s endpoint. Counting takes 3 ns of an allocation.
+
+mod aeronet;
+mod crowd;
+mod end;
+mod ours;
+mod quinn;
+mod renet;
+mod town;
+
+use std::error::Error;
+
+use throng::net::EndpointSettings;
+use throng::net::link::{LinkLoss, LinkModel};
+use throng::net::workload::{self, TICK_US};
+
+use crate::Row;
+use aeronet::Aeronet;
+use crowd::{Cost, CrowdLoss, crowd};
+use end::Transport;
+use ours::{Ours, OursSealed};
+use quinn::Quinn;
+use renet::Renet;
+use town::{Town, town};
+
+const SYSTEM: &str = "net";
+
+/// The draws of all links.
+const SEED: u64 = 12_345;
+
+const TICKS: u64 = 100_000;
+
+/// How many clients a crowd has.
+const CLIENTS: usize = 500;
+
+const TICK_MS: f64 = TICK_US as f64 / 1e3;
+
+/// One way, its jitter and a tick and a half, in milliseconds.
+const SOON_MS: f64 = 55.0 + 4.0 + 1.5 * TICK_MS;
+
+/// What a link loses, by name.
+const LOSSES: [(&str, LinkLoss); 4] = [
+    ("no loss", LinkLoss::Each(0.0)),
+    ("5 % lost", LinkLoss::Each(0.05)),
+    ("10 % lost", LinkLoss::Each(0.1)),
+    (
+        "10 % in bursts",
+        LinkLoss::Bursts {
+            share: 0.1,
+            mean_us: 50_000.0,
+        },
+    ),
+];
+
+const RENETS: [Renet; 3] = [
+    Renet {
+        name: "renet 2.0",
+        resend_ms: 300,
+    },
+    Renet {
+        name: "renet 2.0, 150 ms",
+        resend_ms: 150,
+    },
+    Renet {
+        name: "renet 2.0, each tick",
+        resend_ms: 30,
+    },
+];
+
+pub fn measure() -> Result<Vec<Row>, Box<dyn Error>> {
+    let quinn = Quinn::new()?;
+    let lossless = LinkModel::losing(LinkLoss::Each(0.0));
+    let assured = EndpointSettings::default().assured();
+    let once_bytes = workload::town(assured, lossless, TICKS, SEED).down_bytes;
+    let mut rows = Vec::new();
+    for (loss, link) in LOSSES {
+        let model = LinkModel::losing(link);
+        let ours = town(&Ours, model, TICKS, SEED);
+        let own_bench = workload::town(EndpointSettings::default(), model, TICKS, SEED);
+        assert_eq!(ours.figures, own_bench, "{loss}: as throng's own bench");
+        let mut peers = Vec::new();
+        let mut beside = |name: &'static str, theirs: &Town| {
+            peers.push(town_rows(loss, &ours, name, theirs, once_bytes).into_iter());
+        };
+        for renet in &RENETS {
+            beside(renet.name(), &town(renet, model, TICKS, SEED));
+        }
+        beside(Aeronet.name(), &town(&Aeronet, model, TICKS, SEED));
+        beside(quinn.name(), &town(&quinn, model, TICKS, SEED));
+        rows.extend(figure_by_figure(peers));
+    }
+    for (loss, lost) in [
+        ("no loss", CrowdLoss(None)),
+        ("10 % lost", CrowdLoss(Some(10))),
+    ] {
+        let ours = crowd(&Ours, CLIENTS, lost);
+        let sealed = crowd(&OursSealed, CLIENTS, lost);
+        let theirs = [
+            (OursSealed.name(), &sealed),
+            (RENETS[0].name(), &crowd(&RENETS[0], CLIENTS, lost)),
+            (Aeronet.name(), &crowd(&Aeronet, CLIENTS, lost)),
+        ];
+        let unsealed = theirs.map(|(name, theirs)| {
+            let rows = crowd_rows(loss, &ours, name, theirs, "throng without sealing");
+            rows.into_iter().map(aiming).collect::<Vec<_>>().into_iter()
+        });
+        let theirs = crowd(&quinn, CLIENTS, lost);
+        let with_sealing = crowd_rows(loss, &sealed, quinn.name(), &theirs, "both with sealing");
+        let peers = unsealed.into_iter().chain([with_sealing.into_iter()]);
+        rows.extend(figure_by_figure(peers.collect()));
+    }
+    Ok(rows)
+}
+
+/// The first row of each peer, then the second of each, and so on.
+fn figure_by_figure(mut peers: Vec<std::vec::IntoIter<Row>>) -> Vec<Row> {
+    let rounds = peers.first().map_or(0, ExactSizeIterator::len);
+    let round = |_| {
+        peers
+            .iter_mut()
+            .filter_map(Iterator::next)
+            .collect::<Vec<_>>()
+    };
+    (0..rounds).flat_map(round).collect()
+}
+
+/// Throng's town beside another's.
+fn town_rows(
+    loss: &str,
+    ours: &Town,
+    name: &'static str,
+    theirs: &Town,
+    once_bytes: f64,
+) -> Vec<Row> {
+    let row = |case: &str, of: &dyn Fn(&Town) -> f64, unit| {
+        let case = format!("{loss}: {case}, {name}");
+        Row::beside(SYSTEM, case, [of(ours), of(theirs)], unit, name)
+    };
+    let quantile = |case, share| {
+        row(case, &|town| town.figures.quantile_ms(share), "ms")
+            .about("From the push of an ordered message to its delivery.")
+    };
+    let soon = row(
+        "soon",
+        &|town| town.figures.share_within(SOON_MS) * 100.0,
+        "%",
+    )
+    .more_is_better()
+    .about(format!(
+        "Ordered messages that come within one way, its jitter and a tick and a half, {SOON_MS} ms."
+    ));
+    let bytes = row("bytes", &|town| town.figures.down_bytes, "B").about(format!(
+        "Down a tick, with IP, UDP and sealing, in {:.2} datagrams beside {:.2}; up it is {:.0} beside {:.0}. Each byte once is {once_bytes:.0}.",
+        ours.down_packets, theirs.down_packets, ours.figures.up_bytes, theirs.figures.up_bytes
+    ));
+    let unreliable = row("unreliable", &|town| town.unreliable_came * 100.0, "%")
+        .more_is_better()
+        .about("Unreliable messages that come.");
+    let (p50, p99, p999) = (
+        quantile("p50", 0.5),
+        quantile("p99", 0.99),
+        quantile("p99.9", 0.999),
+    );
+    let (soon, p99, p999, bytes) = match loss {
+        "5 % lost" => (soon, p99.aiming_below(SOON_MS), p999, bytes),
+        "10 % lost" => (
+            soon.aiming_above(98.8),
+            p99,
+            p999.aiming_below(55.0 + 3.5 * TICK_MS),
+            bytes.aiming_below((1.25 * once_bytes).round()),
+        ),
+        "10 % in bursts" => (soon, p99.aiming_below(200.0), p999, bytes),
+        _ => (soon, p99, p999, bytes),
+    };
+    vec![soon, p50, p99, p999, bytes, unreliable]
+}
+
+/// What a client costs throng, beside what it costs another.
+fn crowd_rows(loss: &str, ours: &Cost, name: &'static str, theirs: &Cost, what: &str) -> Vec<Row> {
+    let row = |case: &str, values, unit| {
+        let case = format!("{loss}: {case}, {name}");
+        Row::beside(SYSTEM, case, values, unit, name)
+    };
+    let packets = format!(
+        "in {:.2} datagrams beside {:.2}",
+        ours.packets, theirs.packets
+    );
+    vec![
+        row("send", [ours.send_ns, theirs.send_ns], "ns").about(format!(
+            "To say 22 messages to a client and make its packets, {packets}; {what}."
+        )),
+        row("receive", [ours.receive_ns, theirs.receive_ns], "ns")
+            .about(format!("To take a client's packets of a tick; {what}.")),
+        row(
+            "allocations",
+            [ours.allocations, theirs.allocations],
+            "calls",
+        )
+        .about("Of both, a client and tick."),
+        row("memory", [ours.bytes, theirs.bytes], "B")
+            .about("What the allocator has lent for the server's end of a client."),
+    ]
+}
+
+/// With what throng's core aims at.
+fn aiming(row: Row) -> Row {
+    match row.unit {
+        "ns" => row.aiming_below(1_000.0),
+        "calls" => row.aiming_below(0.0),
+        _ => row.aiming_below(12_000.0),
+    }
+}

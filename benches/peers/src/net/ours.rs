@@ -1,0 +1,170 @@
+//! Throng's transport: the core, and the core with the sealing of its sockets.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use throng::net::{
+    ClientHandshake, Endpoint, EndpointSettings, Gate, GateSettings, PacketStamp, SealedKind,
+    SealedLine, SecretKey, StreamId,
+};
+
+use super::end::{End, NETCODE_DATAGRAM_BYTES, Transport};
+
+/// The core as it is set by default.
+pub struct Ours;
+
+impl Transport for Ours {
+    type End = OurEnd;
+
+    fn name(&self) -> &'static str {
+        "throng"
+    }
+
+    fn datagram_bytes(&self) -> u64 {
+        NETCODE_DATAGRAM_BYTES
+    }
+
+    fn connect(&self, connections: usize) -> (Vec<OurEnd>, Vec<OurEnd>) {
+        let settings = EndpointSettings::default();
+        let ends = |settings| {
+            let ends = (0..connections).map(|_| OurEnd(Endpoint::new(settings)));
+            ends.collect()
+        };
+        (ends(settings), ends(settings.client()))
+    }
+}
+
+pub struct OurEnd(Endpoint);
+
+impl End for OurEnd {
+    fn push_unreliable(&mut self, _: u64, message: &[u8]) {
+        // What is refused shows in what comes.
+        let _ = self.0.push_unreliable(message);
+    }
+
+    fn push_ordered(&mut self, _: u64, message: &[u8]) {
+        let _ = self.0.push(StreamId::World, message);
+    }
+
+    fn flush(&mut self, now_us: u64, scratch: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
+        let stamp = PacketStamp::default();
+        self.0
+            .flush(now_us, stamp, usize::MAX, scratch, |packet| send(packet));
+    }
+
+    fn receive(
+        &mut self,
+        now_us: u64,
+        datagram: &[u8],
+        _: &mut Vec<u8>,
+        mut deliver: impl FnMut(bool, &[u8]),
+    ) {
+        // What comes late is dropped, as it should be.
+        let _ = self.0.receive(now_us, datagram, |delivery| {
+            deliver(delivery.stream.is_some(), delivery.bytes);
+        });
+    }
+}
+
+/// The core with every packet sealed and opened.
+pub struct OursSealed;
+
+impl Transport for OursSealed {
+    type End = SealedEnd;
+
+    fn name(&self) -> &'static str {
+        "throng, sealed"
+    }
+
+    fn datagram_bytes(&self) -> u64 {
+        28
+    }
+
+    fn connect(&self, connections: usize) -> (Vec<SealedEnd>, Vec<SealedEnd>) {
+        let address = "127.0.0.1:7000".parse().expect("an address");
+        let settings = GateSettings::new(1, vec![address]);
+        let mut gate = Gate::new(settings, SecretKey([5; 32])).expect("randomness");
+        let (servers, clients) = Ours.connect(connections);
+        let shared = Rc::new(RefCell::new(Vec::new()));
+        let (mut sealed_servers, mut sealed_clients) = (Vec::new(), Vec::new());
+        for (nth, (server, client)) in servers.into_iter().zip(clients).enumerate() {
+            let (at_server, at_client) = lines(&mut gate, nth as u64);
+            let end = |end, line| SealedEnd {
+                end,
+                line,
+                sealed: Rc::clone(&shared),
+            };
+            sealed_servers.push(end(server, at_server));
+            sealed_clients.push(end(client, at_client));
+        }
+        (sealed_servers, sealed_clients)
+    }
+}
+
+/// The sealing of a connection at both ends, by token and handshake.
+fn lines(gate: &mut Gate, client: u64) -> (SealedLine, SealedLine) {
+    let token = gate.issue(client, 0).expect("a token");
+    let mut handshake = ClientHandshake::new(token);
+    let from = ([10, 0, 0, 1], 1_024 + client as u16).into();
+    let (mut packet, mut answer) = (Vec::new(), Vec::new());
+    for step in 0..20 {
+        // Clients come one after the other: requests are limited by the second.
+        let (client_us, now_us) = (step * 500_000, client * 10_000_000 + step * 500_000);
+        handshake.update(client_us, &mut packet);
+        if packet.is_empty() {
+            continue;
+        }
+        let admitted = gate
+            .receive((now_us, 1), from, &mut packet, false, &mut answer)
+            .expect("a client with a token");
+        handshake
+            .receive(client_us, &mut answer)
+            .expect("an answer");
+        if let Some(admitted) = admitted {
+            let line = handshake.into_line().expect("a client that is in");
+            return (admitted.line, line);
+        }
+    }
+    panic!("a client with a token was not let in");
+}
+
+pub struct SealedEnd {
+    end: OurEnd,
+    line: SealedLine,
+    /// One buffer for all ends.
+    sealed: Rc<RefCell<Vec<u8>>>,
+}
+
+impl End for SealedEnd {
+    fn push_unreliable(&mut self, now_us: u64, message: &[u8]) {
+        self.end.push_unreliable(now_us, message);
+    }
+
+    fn push_ordered(&mut self, now_us: u64, message: &[u8]) {
+        self.end.push_ordered(now_us, message);
+    }
+
+    fn flush(&mut self, now_us: u64, scratch: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
+        let Self { end, line, sealed } = self;
+        let mut sealed = sealed.borrow_mut();
+        end.flush(now_us, scratch, |packet| {
+            line.seal(SealedKind::Payload, packet, &mut sealed);
+            send(&sealed);
+        });
+    }
+
+    fn receive(
+        &mut self,
+        now_us: u64,
+        datagram: &[u8],
+        scratch: &mut Vec<u8>,
+        deliver: impl FnMut(bool, &[u8]),
+    ) {
+        let mut sealed = self.sealed.borrow_mut();
+        sealed.clear();
+        sealed.extend_from_slice(datagram);
+        if let Ok((SealedKind::Payload, packet)) = self.line.open(&mut sealed) {
+            self.end.receive(now_us, packet, scratch, deliver);
+        }
+    }
+}

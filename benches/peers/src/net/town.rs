@@ -1,0 +1,194 @@
+//! The messages of a town over a link that loses packets, on simulated time: when they come, and what they take.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng::net::link::{LinkModel, SimulatedLink};
+use throng::net::workload::{TICK_US, TownFigures};
+
+use super::end::{End, Transport};
+
+/// How long what is under way at the end has to arrive, in ticks.
+const SETTLING_TICKS: u64 = 600;
+
+/// What came of a town.
+pub struct Town {
+    /// As throng's own bench has them.
+    pub figures: TownFigures,
+    /// The share of the unreliable messages that came.
+    pub unreliable_came: f64,
+    /// Datagrams down a tick.
+    pub down_packets: f64,
+}
+
+/// One end, and the link away from it.
+struct Side<E> {
+    end: E,
+    link: SimulatedLink,
+}
+
+impl<E: End> Side<E> {
+    fn flush(&mut self, now_us: u64, scratch: &mut Vec<u8>) {
+        let Self { end, link } = self;
+        end.flush(now_us, scratch, |packet| link.send(now_us, packet));
+    }
+
+    /// Takes the next packet of the other's link.
+    fn take(
+        &mut self,
+        from: &mut SimulatedLink,
+        scratch: &mut Vec<u8>,
+        mut deliver: impl FnMut(u64, bool, &[u8]),
+    ) {
+        let mut now_us = None;
+        from.take(u64::MAX, |at_us, packet| {
+            now_us = Some(at_us);
+            self.end
+                .receive(at_us, packet, scratch, |ordered, message| {
+                    deliver(at_us, ordered, message);
+                });
+        });
+        if let Some(now_us) = now_us
+            && self.end.answers_at_once()
+        {
+            self.flush(now_us, scratch);
+        }
+    }
+
+    fn bytes(&self, datagram_bytes: u64) -> u64 {
+        self.link.bytes + self.link.packets * datagram_bytes
+    }
+}
+
+/// What a client heard.
+struct Heard {
+    /// When each ordered message was pushed, and how long it took.
+    pushed_us: Vec<u64>,
+    latencies_us: Vec<u64>,
+    is_in_order: bool,
+    /// Which of the unreliable ones came.
+    came: Vec<bool>,
+}
+
+impl Heard {
+    fn hear(&mut self, at_us: u64, ordered: bool, message: &[u8]) {
+        let nth = message
+            .first_chunk()
+            .map_or(u64::MAX, |nth| u64::from_le_bytes(*nth));
+        if ordered {
+            let next = self.latencies_us.len();
+            let pushed_us = self.pushed_us.get(next).copied();
+            self.is_in_order &= nth == next as u64 && message.len() == 32 && pushed_us.is_some();
+            self.latencies_us
+                .push(at_us - pushed_us.unwrap_or_default());
+        } else {
+            let came = self.came.get_mut(nth as usize);
+            let came = came.expect("an unreliable message that was said");
+            assert!(!*came && message.len() == 150, "a message comes once");
+            *came = true;
+        }
+    }
+}
+
+/// The town of [`throng::net::workload::town`], spoken over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
+/// in about every second a message of 32 bytes on the ordered stream. The server speaks at the beginning of a tick and the client in
+/// its middle; packets are handed over when they arrive, and timers that a transport has go off when they are due.
+///
+/// # Panics
+/// Where an ordered message is lost, doubled or out of its order.
+pub fn town<T: Transport>(transport: &T, model: LinkModel, ticks: u64, seed: u64) -> Town {
+    let (mut servers, mut clients) = transport.connect(1);
+    let side = |ends: &mut Vec<T::End>, seed| Side {
+        end: ends.pop().expect("a connection"),
+        link: SimulatedLink::new(model, seed),
+    };
+    let mut server = side(&mut servers, seed);
+    let mut client = side(&mut clients, seed ^ 0x5eed);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut heard = Heard {
+        pushed_us: Vec::new(),
+        latencies_us: Vec::new(),
+        is_in_order: true,
+        came: Vec::new(),
+    };
+    let mut scratch = Vec::new();
+    let (mut spoken, mut down_packets) = ((0, 0), 0);
+    for half in 0..2 * (ticks + SETTLING_TICKS) {
+        let now_us = half * TICK_US / 2;
+        pass(now_us, &mut server, &mut client, &mut heard, &mut scratch);
+        let tick = half / 2;
+        if half == 2 * ticks {
+            let bytes = transport.datagram_bytes();
+            spoken = (server.bytes(bytes), client.bytes(bytes));
+            down_packets = server.link.packets;
+        }
+        if half % 2 == 1 {
+            if tick < ticks {
+                client.end.push_unreliable(now_us, &[5; 12]);
+            }
+            client.flush(now_us, &mut scratch);
+            continue;
+        }
+        if tick < ticks {
+            if random.random_bool(0.5) {
+                let mut message = [7; 32];
+                let nth = heard.pushed_us.len() as u64;
+                message[..8].copy_from_slice(&nth.to_le_bytes());
+                server.end.push_ordered(now_us, &message);
+                heard.pushed_us.push(now_us);
+            }
+            let mut message = [9; 150];
+            message[..8].copy_from_slice(&tick.to_le_bytes());
+            server.end.push_unreliable(now_us, &message);
+            heard.came.push(false);
+        }
+        server.flush(now_us, &mut scratch);
+    }
+    let missing = heard.pushed_us.len() - heard.latencies_us.len();
+    assert!(
+        heard.is_in_order && missing == 0,
+        "{}: expected each ordered message once and in its order, {missing} did not come",
+        transport.name()
+    );
+    let mut latencies_us = heard.latencies_us;
+    latencies_us.sort_unstable();
+    let came = heard.came.iter().filter(|came| **came).count();
+    Town {
+        figures: TownFigures {
+            latencies_us,
+            missing,
+            down_bytes: spoken.0 as f64 / ticks as f64,
+            up_bytes: spoken.1 as f64 / ticks as f64,
+        },
+        unreliable_came: came as f64 / ticks as f64,
+        down_packets: down_packets as f64 / ticks as f64,
+    }
+}
+
+/// Everything that happens by now, in its order: packets arrive, timers go off.
+fn pass<E: End>(
+    now_us: u64,
+    server: &mut Side<E>,
+    client: &mut Side<E>,
+    heard: &mut Heard,
+    scratch: &mut Vec<u8>,
+) {
+    loop {
+        let (down, up) = (server.link.next_us(), client.link.next_us());
+        let (at_server, at_client) = (server.end.wakes_us(), client.end.wakes_us());
+        let next = [down, up, at_server, at_client].into_iter().flatten().min();
+        let Some(at_us) = next.filter(|at_us| *at_us <= now_us) else {
+            return;
+        };
+        if down == Some(at_us) {
+            client.take(&mut server.link, scratch, |at_us, ordered, message| {
+                heard.hear(at_us, ordered, message);
+            });
+        } else if up == Some(at_us) {
+            server.take(&mut client.link, scratch, |_, _, _| ());
+        } else if at_server == Some(at_us) {
+            server.flush(at_us, scratch);
+        } else {
+            client.flush(at_us, scratch);
+        }
+    }
+}
