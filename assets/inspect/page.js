@@ -23,7 +23,7 @@ let slow = [];
 /** @type {WebSocket | null} */
 let socket = null;
 let pause = 500;
-/** Frames of dots that came; with the count on the page, what a test looks at. */
+/** Frames of dots that came; with the count and the view on the page, what a test looks at. */
 let frames = 0;
 /** What the next drag or click on the map is for: "block", "free", "place", or to move and to pick. */
 let tool = "";
@@ -346,6 +346,8 @@ function showPicked() {
   $("picked-name").textContent = named(map.picked);
   $("follow").setAttribute("aria-pressed", String(map.follows));
   const body = $("picked-body");
+  // A button that goes while it is held down is never clicked.
+  if (body.matches(":active")) return;
   if (!info) return body.replaceChildren(make("p", { className: "none" }, "…"));
   if (info.gone) return body.replaceChildren(make("p", {}, "It is not in this scene any more."));
   const held = body.contains(document.activeElement) ? document.activeElement?.getAttribute("data-id") : null;
@@ -532,6 +534,8 @@ function showScale() {
 function frame(time) {
   map.draw(time);
   showScale();
+  const view = `${map.centre[0].toFixed(3)} ${map.centre[1].toFixed(3)} ${map.zoom.toFixed(5)}`;
+  if (document.body.dataset.view !== view) document.body.dataset.view = view;
   requestAnimationFrame(frame);
 }
 

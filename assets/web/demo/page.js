@@ -260,5 +260,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors
 readColors();
 setInterval(tellFigures, 250);
 setInterval(() => document.hidden && connection?.update(), 250);
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, connection, walls }) });
 void join(null);
 frame();

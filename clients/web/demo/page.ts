@@ -296,5 +296,7 @@ readColors();
 setInterval(tellFigures, 250);
 // A page that is not shown draws nothing, and still says that it is there.
 setInterval(() => document.hidden && connection?.update(), 250);
+// For whoever opens the console, and for tests.
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, connection, walls }) });
 void join(null);
 frame();
