@@ -189,6 +189,8 @@ impl Mirror {
                 ServerMessage::Hello(hello) => {
                     self.tick = hello.tick;
                     self.tick_s = told_tick_s(hello.tick_millihertz);
+                    // Of a server at its usual pace nothing is said.
+                    self.slower_percent = 0;
                     continue;
                 }
                 // About the session, and so of no epoch.
