@@ -14,10 +14,10 @@ const FLAGS = [
 /** Where pictures of pages are put, to be looked at. */
 const PICTURES = `${ROOT}/target/browser`;
 
-/** A browser with a fresh profile, until the tests are over. @param {{after: (end: () => Promise<void>) => void}} test */
-export async function openBrowser(test) {
+/** A browser with a fresh profile, until the tests are over. @param {{after: (end: () => Promise<void>) => void}} test @param {string[]} [flags] */
+export async function openBrowser(test, flags = []) {
   const executablePath = execFileSync("sh", ["-c", "command -v chromium"], { encoding: "utf8" }).trim();
-  const browser = await chromium.launch({ executablePath, args: FLAGS, timeout: PATIENCE_MS });
+  const browser = await chromium.launch({ executablePath, args: [...FLAGS, ...flags], timeout: PATIENCE_MS });
   test.after(() => browser.close());
   return browser;
 }
@@ -26,6 +26,13 @@ export async function openBrowser(test) {
  * @param {import("playwright-core").Browser} browser @param {string} url @param {import("playwright-core").BrowserContextOptions} [how] */
 export async function openPage(browser, url, how = {}) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...how });
+  const { faults, heard } = listenTo(page);
+  await page.goto(url);
+  return { page, faults, heard };
+}
+
+/** Notes the same of a page that another one opened. @param {import("playwright-core").Page} page */
+export function listenTo(page) {
   page.setDefaultTimeout(PATIENCE_MS);
   /** @type {string[]} */
   const faults = [];
@@ -36,8 +43,7 @@ export async function openPage(browser, url, how = {}) {
   /** @type {(string | Buffer)[]} */
   const heard = [];
   page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => heard.push(payload)));
-  await page.goto(url);
-  return { page, faults, heard };
+  return { faults, heard };
 }
 
 /** Pictures of a page in both colour schemes, on a desk and on a phone. None of them is wider than its screen.

@@ -2,10 +2,10 @@
 // @ts-check
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { openBrowser, openPage, takePictures } from "./browser.js";
+import { listenTo, openBrowser, openPage, takePictures } from "./browser.js";
 import { PATIENCE_MS, serve, truth, until } from "./server.js";
 
-/** What the page says of itself. @typedef {{own: number, place: {x: number, y: number}, tick: number, inSight: number, corrections: number}} Walker */
+/** What the page says of itself. @typedef {{size: {x: number, y: number}, own: number, place: {x: number, y: number}, tick: number, inSight: number}} Walker */
 
 /** The packet that makes a mirror like the page's: what `throng client` asks the truth by, too. Runs in the page. @returns {Promise<number[]>} */
 async function packetOfMirror() {
@@ -62,8 +62,7 @@ describe("the page that walks in", { timeout: 5 * PATIENCE_MS }, () => {
   /** @returns {Promise<Walker>} */
   const walker = () => opened.page.evaluate(() => {
     const { session } = /** @type {any} */ (globalThis).throng;
-    const corrections = Number(/** @type {HTMLElement} */ (document.getElementById("corrected")).textContent);
-    return { own: session.mirror.own.id, place: session.predictor.position, tick: session.mirror.tick, inSight: session.mirror.objects.size - 1, corrections };
+    return { size: session.mirror.size, own: session.mirror.own.id, place: session.predictor.position, tick: session.mirror.tick, inSight: session.mirror.objects.size - 1 };
   });
   /** What the server says of an object, by the live page's own channel. @param {number} id @returns {Promise<any>} */
   const said = (id) => beside.page.evaluate((id) => new Promise((resolve, reject) => {
@@ -125,7 +124,87 @@ describe("the page that walks in", { timeout: 5 * PATIENCE_MS }, () => {
       const { place } = await walker();
       if (Math.hypot(place.x - from.x, place.y - from.y) > 1) return;
     }
-    assert.fail("it did not move in any direction");
+    assert.fail(`it did not move in any direction: ${JSON.stringify(await walker())}`);
+  });
+
+  test("stops at a wall that was just built as the server does, and goes on when it is gone", async () => {
+    const { page } = opened;
+    const cue = async (/** @type {string} */ text) => {
+      await beside.page.locator("#cue-text").fill(text);
+      await beside.page.locator("#cue-run").click();
+    };
+    const isWall = (/** @type {number} */ x, /** @type {number} */ y) => page.evaluate(([x, y]) => /** @type {any} */ (globalThis).throng.walls?.isBlocked(x, y), [x, y]);
+    const { place, size } = await walker();
+    // A way along its row of tiles to where there is more room, and a wall at its end.
+    const way = place.x < size.x / 2 ? 1 : -1;
+    const [x, y] = [Math.floor(place.x / 0.5), Math.floor(place.y / 0.5)];
+    const end = x + 4 * way;
+    const wall = (way > 0 ? end : end + 1) * 0.5;
+    await cue(`Free(rect_tiles: (${Math.min(x, end)}, ${y}, 5, 1))`);
+    await cue(`Block(rect_tiles: (${end}, ${y}, 1, 1))`);
+    await until("the page has the wall, and no other", async () => (await isWall(end, y)) && !(await isWall(x + way, y)) && !(await isWall(x + 2 * way, y)) && !(await isWall(x + 3 * way, y)));
+    const key = way > 0 ? "ArrowRight" : "ArrowLeft";
+    await page.keyboard.down(key);
+    const { tick } = await walker();
+    /** How far it was from the wall. @type {number[]} */
+    const left = [];
+    await until("it has come to the wall", async () => {
+      const now = await walker();
+      left.push((wall - now.place.x) * way);
+      return now.tick > tick + 60;
+    });
+    await page.keyboard.up(key);
+    // Not through it, only to be put right.
+    assert(Math.min(...left) >= 0 && Math.min(...left) < 0.2, `from ${place.x} to the wall at ${wall}: ${left} m left`);
+    await cue(`Free(rect_tiles: (${end}, ${y}, 1, 1))`);
+    await until("the page has no wall there any more", async () => !(await isWall(end, y)));
+  });
+
+  test("over a slow line, sees less, beside what the server has", async () => {
+    const [page] = await Promise.all([beside.page.waitForEvent("popup"), beside.page.locator("#walk").click()]);
+    const { faults } = listenTo(page);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).throng?.session?.predictor.position);
+    /** By how many ticks it is late, whom the page holds, how far each is from where the server has it, and how many the server has around. */
+    const look = () => page.evaluate(() => {
+      const { session, ghosts } = /** @type {any} */ (globalThis).throng;
+      const own = session.predictor.position;
+      const truth = /** @type {any[]} */ ([...ghosts.of(session.mirror.scene)]);
+      const off = truth.filter(({ id }) => session.mirror.objects.has(id)).map(({ id, at }) => {
+        const shown = session.position(id, performance.now() / 1000);
+        return Math.hypot(shown.x - at.x, shown.y - at.y);
+      });
+      const ghost = truth.find(({ id }) => id === session.mirror.own.id);
+      return { late: ghosts.tick - session.mirror.tick, tick: session.mirror.tick, inSight: session.mirror.objects.size, off, around: truth.length, behind: ghost ? Math.hypot(ghost.at.x - own.x, ghost.at.y - own.y) : Infinity };
+    });
+    await until("the server's truth is there", async () => {
+      const { inSight, off, around } = await look();
+      // Who walks is a few ticks from where it was told; most are no step away.
+      return inSight > 3 && off.length >= inSight - 3 && around > 2_000 && off.filter((metres) => metres < 1).length > off.length / 2;
+    });
+    await page.locator("#bad-line summary").click();
+    await page.locator("#lag").fill("1000");
+    await page.locator("#cap").fill("2");
+    await until("it sees no more than two players", () => page.evaluate(() => [.../** @type {any} */ (globalThis).throng.session.mirror.objects.values()].filter(({ kind }) => kind === 0).length <= 3));
+    await until("what it is told is late", async () => (await look()).late > 12);
+    await page.locator("#view").focus();
+    // Where a wall is in the way, another way is free.
+    let isAhead = false;
+    for (const key of ["KeyD", "KeyS", "KeyA", "KeyW"]) {
+      await page.keyboard.down(key);
+      const began = (await look()).tick;
+      await until("time for some metres passes", async () => {
+        const { behind, tick } = await look();
+        isAhead = behind > 0.8;
+        return isAhead || tick > began + 60;
+      });
+      if (isAhead) await takePictures(page, "ghosts");
+      await page.keyboard.up(key);
+      if (isAhead) break;
+    }
+    await until("the server comes there, too", async () => (await look()).behind < 0.1);
+    assert.deepEqual(faults, []);
+    await page.close();
   });
 
   test("looks right in both schemes, on a desk and on a phone", () => takePictures(opened.page, "walk"));
