@@ -505,9 +505,14 @@ mod tests {
             SessionNotice::TimeRate { percent: 25 }.write(bytes);
         });
         session.take(&slower, at_s).unwrap();
-        let (count, at_s) = inputs(&mut session);
+        let (count, mut at_s) = inputs(&mut session);
         assert!((9..=11).contains(&count), "{count}");
         // Between two inputs it is shown on its way, and not there at once.
+        let to = session.predictor.position();
+        while session.predictor.position() == to {
+            at_s += 0.01;
+            session.act(at_s, |_| {});
+        }
         let shown = [0.0, 0.05, 0.1, 0.15].map(|later| session.own_position(at_s + later));
         let x = shown.map(|at| at.map_or(0.0, |at| at.x));
         let to = session.predictor.position().map_or(0.0, |at| at.x);

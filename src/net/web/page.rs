@@ -58,7 +58,10 @@ pub(super) fn edit_map_bytes(bytes: &mut [u8], tiles: &TileMap, rect: TileRect) 
     let row_bytes = tiles.width().div_ceil(8);
     for y in rect.y..rect.bottom().min(tiles.height()) {
         for byte in rect.x / 8..rect.right().div_ceil(8).min(row_bytes) {
-            bytes[MAP_HEAD_BYTES + (y * row_bytes + byte) as usize] = eight_tiles(tiles, byte, y);
+            // Whoever gives the tiles of another map finds no place for them.
+            if let Some(place) = bytes.get_mut(MAP_HEAD_BYTES + (y * row_bytes + byte) as usize) {
+                *place = eight_tiles(tiles, byte, y);
+            }
         }
     }
 }
