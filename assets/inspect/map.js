@@ -56,7 +56,8 @@ export class CrowdMap {
   constructor(crowd, over) {
     this.crowd = crowd;
     this.over = over;
-    const gl = crowd.getContext("webgl2", { antialias: true, alpha: false });
+    // Dots have soft edges of their own; to draw all four times over for the edges of walls takes as long again.
+    const gl = crowd.getContext("webgl2", { antialias: false, alpha: false });
     if (!gl) throw new Error("this browser has no WebGL 2, by which the crowd is drawn");
     this.gl = gl;
     this.pen = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));

@@ -23,8 +23,10 @@ let slow = [];
 /** @type {WebSocket | null} */
 let socket = null;
 let pause = 500;
-/** Frames of dots that came; with the count on the page, what a test looks at. */
+/** Frames of dots that came; with the count and the view on the page, what a test looks at. */
 let frames = 0;
+/** Where a browser walks in, the page that does, and until when it is told where everybody is. @type {{origin: string, page: Window | null, untilMs: number}} */
+const walk = { origin: "", page: null, untilMs: 0 };
 /** What the next drag or click on the map is for: "block", "free", "place", or to move and to pick. */
 let tool = "";
 let silence = 0;
@@ -147,6 +149,7 @@ function see(bytes) {
   if (scene !== map.scene) return;
   if (type === 1) {
     map.setDots(bytes);
+    if (walk.page && performance.now() < walk.untilMs) walk.page.postMessage(bytes.buffer, walk.origin);
     frames += 1;
     if (frames % 5 === 1) legend();
     document.body.dataset.dots = String(map.count);
@@ -179,6 +182,8 @@ function hear(told) {
     showScenes(told.scenes);
     showSlow(slow.length);
     showCues(told.cues);
+    walk.origin = told.walk_port ? `${location.protocol}//${location.hostname}:${told.walk_port}` : "";
+    $("walk").hidden = !walk.origin;
     $("cost").dataset.version = told.version;
   } else if (told.type === "state") {
     ticks.add(told.ticks);
@@ -346,6 +351,8 @@ function showPicked() {
   $("picked-name").textContent = named(map.picked);
   $("follow").setAttribute("aria-pressed", String(map.follows));
   const body = $("picked-body");
+  // A button that goes while it is held down is never clicked.
+  if (body.matches(":active")) return;
   if (!info) return body.replaceChildren(make("p", { className: "none" }, "…"));
   if (info.gone) return body.replaceChildren(make("p", {}, "It is not in this scene any more."));
   const held = body.contains(document.activeElement) ? document.activeElement?.getAttribute("data-id") : null;
@@ -418,6 +425,7 @@ const deeds = {
     look();
   },
   follow: () => { map.follows = !map.follows && map.picked !== null; if (map.follows) map.isFitted = false; showPicked(); },
+  walk: () => { if (walk.origin) walk.page = open(`${walk.origin}/`, "throng-walk"); },
   drop: () => (tool ? aim("") : pick(null)),
   block: () => { if (!$("cue").hidden) aim("block"); },
   free: () => { if (!$("cue").hidden) aim("free"); },
@@ -499,10 +507,15 @@ function listen() {
   };
   $("follow").onclick = deeds.follow;
   $("drop").onclick = deeds.drop;
+  $("walk").onclick = deeds.walk;
+  // The page that walks asks as long as it shows what it is told.
+  addEventListener("message", ({ source, origin, data }) => {
+    if (source === walk.page && origin === walk.origin && data === "ghosts") walk.untilMs = performance.now() + 3000;
+  });
   $("help-open").onclick = () => $("help").showModal();
   /** @type {Record<string, () => void>} */
   const keys = {
-    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free,
+    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free, j: deeds.walk,
     "+": () => deeds.zoom(1.5), "=": () => deeds.zoom(1.5), "-": () => deeds.zoom(1 / 1.5), "]": () => step(1), "[": () => step(-1),
   };
   const arrows = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
@@ -532,6 +545,8 @@ function showScale() {
 function frame(time) {
   map.draw(time);
   showScale();
+  const view = `${map.centre[0].toFixed(3)} ${map.centre[1].toFixed(3)} ${map.zoom.toFixed(5)}`;
+  if (document.body.dataset.view !== view) document.body.dataset.view = view;
   requestAnimationFrame(frame);
 }
 

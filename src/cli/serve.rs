@@ -17,12 +17,13 @@ use super::{
     ExitStatus, Failure, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
     whole_number,
 };
+use crate::aoi::Viewer;
 use crate::crowd::{
     ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
 };
 use crate::directory::{Directory, PlayerLoaded};
 use crate::inspect::{InspectPlugin, InspectSettings, open_inspector};
-use crate::map::SceneMap;
+use crate::map::{MapEdited, SceneMap};
 use crate::net::{
     ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
     listen, listen_web, stop_listening, stop_listening_web,
@@ -30,7 +31,7 @@ use crate::net::{
 use crate::outbox::Sink;
 use crate::scenario::{self, Behaviours, Loaded, RunOptions, ScenarioRun};
 use crate::server::Pace;
-use crate::session::{LoggedIn, Sessions, control};
+use crate::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
 use crate::sim::{SimTick, TickTimings};
 use crate::wire::ClientId;
 use crate::world::{KindClass, ObjectKinds, PlayerId, Scenes};
@@ -323,6 +324,8 @@ fn serve(
     while !is_interrupted() && playing.step()? {
         let world = playing.server().world_mut();
         visitors.welcome(world);
+        visitors.heed(world);
+        visitors.tell_edits(world);
         page_cues::relay(playing);
         let world = playing.server().world_mut();
         if truth.is_some_and(|truth| truth.answer(world)) && !rests {
@@ -366,6 +369,8 @@ struct Visitors {
     spec: CrowdSpec,
     logged_in: MessageCursor<LoggedIn>,
     loaded: MessageCursor<PlayerLoaded>,
+    edited: MessageCursor<MapEdited>,
+    asked: MessageCursor<PlayerAsked>,
 }
 
 impl Visitors {
@@ -389,7 +394,37 @@ impl Visitors {
             spec,
             logged_in: MessageCursor::default(),
             loaded: MessageCursor::default(),
+            edited: MessageCursor::default(),
+            asked: MessageCursor::default(),
         })
+    }
+
+    /// Tells a visitor of as many players as it asks for, and of no more than the scenario says.
+    fn heed(&mut self, world: &mut World) {
+        let asked = self.asked.read(world.resource::<Messages<PlayerAsked>>());
+        let caps: Vec<(Entity, u16)> = asked
+            .filter_map(|asked| match asked.what {
+                PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
+                _ => None,
+            })
+            .collect();
+        for (entity, players) in caps {
+            if let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
+                viewer.caps.players = players.min(self.spec.caps.players);
+            }
+        }
+    }
+
+    /// Gives the page that walks in the walls that were edited.
+    fn tell_edits(&mut self, world: &World) {
+        let Some(web) = world.get_resource::<ListeningWeb>() else {
+            return;
+        };
+        for edit in self.edited.read(world.resource::<Messages<MapEdited>>()) {
+            if let Some(map) = world.get::<SceneMap>(edit.scene_entity) {
+                web.edit_map(edit.scene.0, map.tiles(), edit.rect);
+            }
+        }
     }
 
     /// Gives everybody a body who came over the socket and logged in: once its record is here, if players persist.

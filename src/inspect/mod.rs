@@ -35,6 +35,9 @@
 //! A page only looks, unless [`InspectSettings::cues`] says otherwise: then it may ask for something to be done. What it asks for is a
 //! text, kept in a bounded queue until whoever opened the server takes it between two ticks, and checks it.
 //!
+//! Where browsers walk in, too (`net::listen_web`), a page opens the one that does, and hands on to it, window to window,
+//! the frames of dots that it gets itself, as long as it is asked to: the server tells them to nobody else.
+//!
 //! A page and its figures are for operators. A page that listens beyond this machine asks for a token; what listens on
 //! it asks that the browser's page came from there, so that no page from elsewhere can look over its shoulder. Metrics ask for no
 //! token: whoever reaches their address reads them.

@@ -187,8 +187,9 @@ impl Mirror {
             show(self, &message);
             match message {
                 ServerMessage::Hello(hello) => {
-                    self.tick = hello.tick;
                     self.tick_s = told_tick_s(hello.tick_millihertz);
+                    // Of a server at its usual pace nothing is said.
+                    (self.tick, self.slower_percent) = (hello.tick, 0);
                     continue;
                 }
                 // About the session, and so of no epoch.

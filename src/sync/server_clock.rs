@@ -49,6 +49,15 @@ impl ServerClock {
         }
     }
 
+    /// Ticks take so long from now on, by the client's clock, as after a *TimeRate*: what was answered and asked before counts no more.
+    pub fn set_tick_s(&mut self, tick_s: f64) {
+        if tick_s.is_finite() && tick_s > 0.0 {
+            self.tick_s = tick_s;
+        }
+        self.asked.clear();
+        self.samples.clear();
+    }
+
     /// A question is sent now, by a clock of the client's that never runs backwards, in seconds: the number for its *Ping*.
     pub fn ask(&mut self, now_s: f64) -> u32 {
         if self.asked.len() == ASKED_MAX {

@@ -101,7 +101,7 @@
 //! | 17 | *Pong* | number: varint; server tick: varint (64 bits), whole |
 //! | 18 | *NotResumed* | –; no session has the token of the last *Resume*, or it cannot be had now |
 //! | 19 | *Continued* | 1 byte: 1 the client goes on with what it knew, 0 it forgets that: see below |
-//! | 20 | *TimeRate* | percent: 1 byte, 1 to 100; what lies beyond counts as the nearest. From the packet's tick on, as many ticks pass in a real second as *Hello* says times this. 100 until one comes |
+//! | 20 | *TimeRate* | percent: 1 byte, 1 to 100; what lies beyond counts as the nearest. From the packet's tick on, as many ticks pass in a real second as *Hello* says times this, and as many inputs are to be said. 100 after *Hello* until one comes |
 //! | 21 | *OwnPosition* | x, y: 4 bytes each, `f32` of IEEE 754, in metres; they are finite. Where the client's own object stood at the end of the packet's tick, exactly, with every input handled up to the one that the packet's header names. May come on either channel; the newest tick counts |
 //!
 //! Kinds 13 to 20 are about the session. They come on the reliable channel, in packets of whatever epoch, and change nothing of

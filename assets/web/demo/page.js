@@ -1,6 +1,9 @@
-import { Connection, Session, TileGround } from "../src/index.js";
+import { Connection, TileGround, clientMessage } from "../src/index.js";
+import { Ghosts } from "./ghosts.js";
+import { SlowSession } from "./slow_session.js";
 const SHOWN_M = 64;
 const PAUSE_MS = 1000;
+const WALLS_MS = 2000;
 const PLAYER_KIND = 0;
 const CLOSED = ["", "it ended", "you came in elsewhere", "this line was too slow", "the server stops", "you were put out", "you are banned",
     "nothing was heard of you", "too much was said", "nobody knows you", "too late", "it is full", "you came back elsewhere", "you cannot be loaded"];
@@ -51,21 +54,32 @@ const trodden = new Trodden();
 const held = new Set();
 let pointer = null;
 let session = null;
+const ghosts = new Ghosts(window.opener);
 let connection = null;
 let walls = null;
 let corrections = 0;
 let colors = {};
 function readColors() {
     const style = getComputedStyle(document.documentElement);
-    colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+    colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "ghost", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
-async function askForWalls(scene) {
-    const answer = await fetch(`/map?scene=${scene}`);
-    if (answer.ok && session?.mirror.scene === scene) {
-        walls = TileGround.read(new Uint8Array(await answer.arrayBuffer()));
+async function askForWalls(scene, round, known = null) {
+    const headers = known === null ? {} : { "If-None-Match": known };
+    const answer = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
+    const body = await answer?.arrayBuffer().catch(() => null);
+    const bytes = answer?.ok && body ? new Uint8Array(body) : null;
+    if (session === null || round !== wallsRound) {
+        return;
+    }
+    if (bytes !== null) {
+        walls = TileGround.read(bytes);
         session.isFree = walls.isFree;
     }
+    if (walls !== null) {
+        setTimeout(() => void askForWalls(scene, round, answer?.headers.get("ETag") ?? known), WALLS_MS);
+    }
 }
+let wallsRound = 0;
 async function join(guest) {
     const pass = await askForPass(guest).catch(() => "the server is not there");
     if (typeof pass === "string") {
@@ -76,16 +90,17 @@ async function join(guest) {
         return;
     }
     if (session === null) {
-        session = new Session({ player: pass.player, speedMS: pass.speedMS }, {
+        session = new SlowSession({ player: pass.player, speedMS: pass.speedMS }, {
             message: (message) => {
                 if (message.kind === "scene") {
                     trodden.reset(message.size);
                     session.isFree = undefined;
                     walls = null;
-                    setTimeout(() => void askForWalls(message.scene));
+                    void askForWalls(message.scene, (wallsRound += 1));
                 }
                 else if (message.kind === "welcome") {
                     say(`player ${message.player}`, "on");
+                    applyLine();
                 }
                 else if (message.kind === "queued") {
                     say(`in line, place ${message.place}`);
@@ -120,6 +135,19 @@ function over(code, player) {
         setTimeout(() => void join(player), PAUSE_MS);
     }
 }
+function applyLine() {
+    if (session === null) {
+        return;
+    }
+    const number = (id, most) => Math.min(Math.max(byId(id).valueAsNumber || 0, 0), most);
+    session.badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
+    const cap = byId("cap").valueAsNumber;
+    if (Number.isInteger(cap) && cap >= 0 && cap !== toldCap) {
+        toldCap = cap;
+        session.say(clientMessage.viewCap(Math.min(cap, 65535)));
+    }
+}
+let toldCap = null;
 function steer() {
     if (session === null) {
         return;
@@ -153,6 +181,18 @@ function dot(at, radius, direction, color) {
     context.moveTo(at.x, at.y);
     context.lineTo(at.x + Math.cos(angle) * radius * 1.9, at.y + Math.sin(angle) * radius * 1.9);
     context.stroke();
+}
+function drawGhosts(scene, radius, on, width, height) {
+    context.strokeStyle = colors["ghost"];
+    context.lineWidth = Math.max(radius / 4, 1.5);
+    for (const { at } of ghosts.of(scene)) {
+        const { x, y } = on(at);
+        if (x > -radius && y > -radius && x < width + radius && y < height + radius) {
+            context.beginPath();
+            context.arc(x, y, radius * 1.5, 0, 2 * Math.PI);
+            context.stroke();
+        }
+    }
 }
 function drawGround(size, center, scale, width, height) {
     const [left, top] = [center.x - width / 2 / scale, center.y - height / 2 / scale];
@@ -209,6 +249,7 @@ function draw() {
     const scale = Math.min(width, height) / SHOWN_M;
     drawGround(mirror.size, own, scale, width, height);
     const radius = Math.max(scale * 0.45, 3);
+    const onPage = (at) => ({ x: width / 2 + (at.x - own.x) * scale, y: height / 2 + (at.y - own.y) * scale });
     for (const [id, object] of mirror.objects) {
         const at = session.position(id, time);
         if (at === null) {
@@ -216,11 +257,11 @@ function draw() {
         }
         trodden.tread(at);
         if (mirror.own?.id !== id) {
-            const place = { x: width / 2 + (at.x - own.x) * scale, y: height / 2 + (at.y - own.y) * scale };
-            dot(place, radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]);
+            dot(onPage(at), radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]);
         }
     }
     dot({ x: width / 2, y: height / 2 }, radius * 1.25, heading, colors["own"]);
+    drawGhosts(mirror.scene, radius, onPage, width, height);
 }
 function tellFigures() {
     const trip = session?.roundTripS ?? null;
@@ -237,6 +278,9 @@ function frame() {
     requestAnimationFrame(frame);
 }
 addEventListener("keydown", (event) => {
+    if (event.target instanceof HTMLInputElement) {
+        return;
+    }
     if (event.code in KEYS && !event.ctrlKey && !event.metaKey && !event.altKey) {
         held.add(event.code);
         event.preventDefault();
@@ -258,7 +302,19 @@ for (const end of ["pointerup", "pointercancel"]) {
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
 readColors();
+const showsGhosts = byId("ghosts");
+byId("line-form").addEventListener("input", () => {
+    ghosts.isOn = showsGhosts.checked;
+    ghosts.ask();
+    applyLine();
+});
+byId("line-form").addEventListener("submit", (event) => event.preventDefault());
+showsGhosts.disabled = !ghosts.canBe;
+showsGhosts.checked = ghosts.isOn = ghosts.canBe;
+byId("of-ghosts").hidden = !ghosts.canBe;
+ghosts.ask();
 setInterval(tellFigures, 250);
 setInterval(() => document.hidden && connection?.update(), 250);
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, connection, walls, ghosts }) });
 void join(null);
 frame();

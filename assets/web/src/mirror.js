@@ -74,6 +74,7 @@ export class Mirror {
         if (message.kind === "hello") {
             this.tick = message.tick;
             this.tickS = Math.fround(1000 / Math.max(message.tickMillihertz, 1));
+            this.timePercent = 100;
         }
         else if (isNotice(message)) {
             this.heed(message, header);

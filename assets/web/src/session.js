@@ -3,6 +3,7 @@ import { Mirror } from "./mirror.js";
 import { Predictor } from "./predictor.js";
 const JUMP_M = 3;
 const CATCH_UP_TICKS_MAX = 4;
+const WORDS_MAX = 64;
 const CLOCK_SAMPLES = 16;
 class Smoothing {
     smoothS;
@@ -44,6 +45,10 @@ class ServerClock {
         this.asked.delete(this.number - CLOCK_SAMPLES);
         return this.number;
     }
+    restart() {
+        this.asked.clear();
+        this.samples.length = 0;
+    }
     answer(number, tick, tickS, nowS) {
         const askedS = this.asked.get(number);
         if (askedS === undefined || !(nowS >= askedS)) {
@@ -80,6 +85,7 @@ export class Session {
     token = null;
     isGreeted = false;
     ready = null;
+    words = [];
     constructor(settings, events = {}) {
         this.settings = settings;
         this.events = events;
@@ -128,6 +134,7 @@ export class Session {
             say(clientMessage.ready(this.ready));
             this.ready = null;
         }
+        this.words.splice(0).forEach(say);
         if (this.nextInputS === null) {
             return;
         }
@@ -135,12 +142,12 @@ export class Session {
             this.nextPingS = nowS + (settings.pingEveryS ?? 1);
             say(clientMessage.ping(this.clock.ask(nowS)));
         }
-        if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * mirror.tickS) {
+        if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * this.realTickS) {
             this.nextInputS = nowS;
         }
         const clientTick = Math.floor(this.serverTick(nowS) ?? mirror.tick) & 0xffff;
         while (nowS >= this.nextInputS) {
-            this.nextInputS += mirror.tickS;
+            this.nextInputS += this.realTickS;
             const before = this.predictor.position;
             const { motion, heading, buttons } = this;
             const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
@@ -152,6 +159,10 @@ export class Session {
     }
     walk(motion, heading, buttons = 0) {
         [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
+    }
+    say(message) {
+        this.words.push(message);
+        this.words.splice(0, this.words.length - WORDS_MAX);
     }
     reconnect() {
         this.mirror.reconnect();
@@ -166,16 +177,19 @@ export class Session {
             return null;
         }
         const from = this.ownBefore ?? to;
-        const left = Math.min(Math.max(((this.nextInputS ?? nowS) - nowS) / Math.max(this.mirror.tickS, 1e-6), 0), 1);
+        const left = Math.min(Math.max(((this.nextInputS ?? nowS) - nowS) / Math.max(this.realTickS, 1e-6), 0), 1);
         const offset = this.shown.offset(this.mirror.own.id, nowS);
         return { x: to.x + (from.x - to.x) * left + offset.x, y: to.y + (from.y - to.y) * left + offset.y };
     }
     serverTick(nowS) {
         const best = this.clock.best;
-        return best === null ? null : best.tickAtZero + nowS / this.mirror.tickS;
+        return best === null ? null : best.tickAtZero + nowS / this.realTickS;
     }
     get roundTripS() {
         return this.clock.best?.roundTripS ?? null;
+    }
+    get realTickS() {
+        return (this.mirror.tickS * 100) / this.mirror.timePercent;
     }
     ground() {
         const { mirror, settings } = this;
@@ -199,7 +213,7 @@ export class Session {
                 this.shown.forget(message.id);
                 break;
             case "pong":
-                this.clock.answer(message.number, message.tick, this.mirror.tickS, nowS);
+                this.clock.answer(message.number, message.tick, this.realTickS, nowS);
                 break;
             default:
                 this.heedNotice(message);
@@ -224,6 +238,9 @@ export class Session {
                 break;
             case "closed":
                 this.closed = message.reason;
+                break;
+            case "timeRate":
+                this.clock.restart();
                 break;
             default:
         }

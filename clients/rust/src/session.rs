@@ -226,7 +226,13 @@ impl ClientSession {
                 }
                 ClientEvent::Resumed { keeps }
             }
-            SessionNotice::TimeRate { percent } => ClientEvent::TimeRate { percent },
+            SessionNotice::TimeRate { percent } => {
+                let real_tick_s = self.real_tick_s();
+                if let Some(clock) = &mut self.clock {
+                    clock.set_tick_s(real_tick_s);
+                }
+                ClientEvent::TimeRate { percent }
+            }
             SessionNotice::Pong { number, tick } => {
                 if let Some(clock) = &mut self.clock {
                     clock.answer(number, tick, now_s);
@@ -271,6 +277,7 @@ impl ClientSession {
         if let Some(scene) = self.ready.take() {
             say(&ClientMessage::Ready { scene });
         }
+        let tick_s = self.real_tick_s();
         let Some(clock) = &mut self.clock else {
             return;
         };
@@ -282,7 +289,6 @@ impl ClientSession {
         let tick = clock
             .tick_at(now_s)
             .map_or(self.mirror.tick(), |tick| tick as u64);
-        let tick_s = f64::from(self.mirror.tick_s());
         if now_s > self.next_input_s + f64::from(CATCH_UP_TICKS_MAX) * tick_s {
             self.next_input_s = now_s;
         }
@@ -363,14 +369,19 @@ impl ClientSession {
     pub fn own_position(&self, now_s: f64) -> Option<Vec2> {
         let to = self.predictor.position()?;
         let from = self.own_before.unwrap_or(to);
-        let tick_s = f64::from(self.mirror.tick_s());
+        let tick_s = self.real_tick_s();
         let left = ((self.next_input_s - now_s) / tick_s.max(1e-6)).clamp(0.0, 1.0);
         // Not `lerp`, which moves what stands by a rounding.
         let shown = to + (from - to) * left as f32;
         Some(shown + self.own_shown.offset((), now_s))
     }
 
-    /// The server's tick now, with its fraction; none before it was asked and answered.
+    /// How long a tick takes by the clock on the wall, in seconds: where the server slows time down, longer than it stands for.
+    fn real_tick_s(&self) -> f64 {
+        f64::from(self.mirror.tick_s()) * 100.0 / f64::from(self.mirror.time_percent())
+    }
+
+    /// The server's tick now, with its fraction; none before it was asked and answered, and anew after its pace changed.
     #[must_use]
     pub fn server_tick(&self, now_s: f64) -> Option<f64> {
         self.clock.as_ref()?.tick_at(now_s)
@@ -439,4 +450,72 @@ fn push(events: &mut VecDeque<ClientEvent>, missed: &mut u64, event: ClientEvent
         *missed += 1;
     }
     events.push_back(event);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng::wire::{Channel, Hello, PacketHeader, write_own, write_scene, write_snapshot_head};
+
+    fn packet(sequence: u16, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let header = PacketHeader {
+            channel: Channel::Reliable,
+            epoch: 1,
+            sequence,
+            tick: 7,
+            input: 0,
+        };
+        let mut bytes = header.to_bytes().to_vec();
+        write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_server_that_slows_time_down_is_given_as_many_inputs_as_it_does_ticks() {
+        let mut session = ClientSession::new(ClientSettings::new(5));
+        let hello = Hello {
+            client: 1,
+            tick_millihertz: 20_000,
+            tick: 7,
+            mtu_bytes: 1_200,
+        };
+        let begins = packet(0, |bytes| {
+            hello.write(bytes);
+            write_scene(bytes, 4, Vec2::splat(100.0));
+            write_own(bytes, 7, 0);
+            let stands = throng::wire::Motion::of(7, Vec2::splat(10.0), Vec2::ZERO, 0, 0);
+            write_snapshot_head(bytes, 7, 0, 1, stands, 0);
+        });
+        session.take(&begins, 1.0).unwrap();
+        session.walk(Walk::towards(0));
+        let mut now_s = 1.0;
+        let mut inputs = |session: &mut ClientSession| {
+            let mut count = 0;
+            for _ in 0..200 {
+                session.act(now_s, |message| {
+                    count += i32::from(matches!(message, ClientMessage::Input(_)));
+                });
+                now_s += 0.01;
+            }
+            (count, now_s)
+        };
+        let (count, at_s) = inputs(&mut session);
+        assert!((39..=41).contains(&count), "{count}");
+        let slower = packet(1, |bytes| {
+            SessionNotice::TimeRate { percent: 25 }.write(bytes);
+        });
+        session.take(&slower, at_s).unwrap();
+        let (count, mut at_s) = inputs(&mut session);
+        assert!((9..=11).contains(&count), "{count}");
+        // Between two inputs it is shown on its way, and not there at once.
+        let to = session.predictor.position();
+        while session.predictor.position() == to {
+            at_s += 0.01;
+            session.act(at_s, |_| {});
+        }
+        let shown = [0.0, 0.05, 0.1, 0.15].map(|later| session.own_position(at_s + later));
+        let x = shown.map(|at| at.map_or(0.0, |at| at.x));
+        let to = session.predictor.position().map_or(0.0, |at| at.x);
+        assert!(x.is_sorted() && x[0] < to, "{x:?}, to {to}");
+    }
 }

@@ -1,7 +1,9 @@
 // The page at `/`: joins, draws what is in sight, and walks.
 
-import { Connection, Session, TileGround } from "../src/index.js";
+import { Connection, TileGround, clientMessage } from "../src/index.js";
 import type { Vec } from "../src/index.js";
+import { Ghosts } from "./ghosts.js";
+import { SlowSession } from "./slow_session.js";
 
 /** Which player comes in, by which token, and how fast the server lets it walk. */
 type Pass = { player: bigint; token: Uint8Array; speedMS: number };
@@ -10,6 +12,8 @@ type Pass = { player: bigint; token: Uint8Array; speedMS: number };
 const SHOWN_M = 64;
 /** After so long a lost line is taken up again, in milliseconds. */
 const PAUSE_MS = 1000;
+/** How often it is asked whether walls were edited, in milliseconds. */
+const WALLS_MS = 2000;
 /** Kinds of objects that are players, in the scenarios that come with the server. */
 const PLAYER_KIND = 0;
 /** Closed, and nothing is to be done about it: the numbers of *Closed* and what they mean. */
@@ -73,7 +77,8 @@ class Trodden {
 const trodden = new Trodden();
 const held = new Set<string>();
 let pointer: Vec | null = null;
-let session: Session | null = null;
+let session: SlowSession | null = null;
+const ghosts = new Ghosts(window.opener as Window | null);
 let connection: Connection | null = null;
 let walls: TileGround | null = null;
 let corrections = 0;
@@ -81,17 +86,28 @@ let colors: Record<string, string> = {};
 
 function readColors(): void {
   const style = getComputedStyle(document.documentElement);
-  colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
+  colors = Object.fromEntries(["ground", "trod", "wall", "edge", "own", "player", "other", "ghost", "bg"].map((name) => [name, style.getPropertyValue(`--${name}`)]));
 }
 
-/** Walls of the scene, where the server gives them to the page: as they were when it began. */
-async function askForWalls(scene: number): Promise<void> {
-  const answer = await fetch(`/map?scene=${scene}`);
-  if (answer.ok && session?.mirror.scene === scene) {
-    walls = TileGround.read(new Uint8Array(await answer.arrayBuffer()));
+/** Walls of the scene, where the server gives them to the page, and again and again whether they were edited. */
+async function askForWalls(scene: number, round: number, known: string | null = null): Promise<void> {
+  const headers: HeadersInit = known === null ? {} : { "If-None-Match": known };
+  const answer = await fetch(`/map?scene=${scene}`, { headers }).catch(() => null);
+  const body = await answer?.arrayBuffer().catch(() => null);
+  const bytes = answer?.ok && body ? new Uint8Array(body) : null;
+  if (session === null || round !== wallsRound) {
+    return;
+  }
+  if (bytes !== null) {
+    walls = TileGround.read(bytes);
     session.isFree = walls.isFree;
   }
+  if (walls !== null) {
+    setTimeout(() => void askForWalls(scene, round, answer?.headers.get("ETag") ?? known), WALLS_MS);
+  }
 }
+/** One more for each scene that it comes into. */
+let wallsRound = 0;
 
 /** Comes in, and again when the line is lost. */
 async function join(guest: bigint | null): Promise<void> {
@@ -104,7 +120,7 @@ async function join(guest: bigint | null): Promise<void> {
     return;
   }
   if (session === null) {
-    session = new Session(
+    session = new SlowSession(
       { player: pass.player, speedMS: pass.speedMS },
       {
         message: (message) => {
@@ -112,9 +128,10 @@ async function join(guest: bigint | null): Promise<void> {
             trodden.reset(message.size);
             session!.isFree = undefined;
             walls = null;
-            setTimeout(() => void askForWalls(message.scene));
+            void askForWalls(message.scene, (wallsRound += 1));
           } else if (message.kind === "welcome") {
             say(`player ${message.player}`, "on");
+            applyLine();
           } else if (message.kind === "queued") {
             say(`in line, place ${message.place}`);
           }
@@ -145,6 +162,21 @@ function over(code: number, player: bigint): void {
     setTimeout(() => void join(player), PAUSE_MS);
   }
 }
+
+/** The line as it is asked for: how bad, and how many players it tells of. */
+function applyLine(): void {
+  if (session === null) {
+    return;
+  }
+  const number = (id: string, most: number) => Math.min(Math.max(byId<HTMLInputElement>(id).valueAsNumber || 0, 0), most);
+  session.badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
+  const cap = byId<HTMLInputElement>("cap").valueAsNumber;
+  if (Number.isInteger(cap) && cap >= 0 && cap !== toldCap) {
+    toldCap = cap;
+    session.say(clientMessage.viewCap(Math.min(cap, 65535)));
+  }
+}
+let toldCap: number | null = null;
 
 /** What hands say: by keys, or towards the pointer that is held. */
 function steer(): void {
@@ -180,6 +212,20 @@ function dot(at: Vec, radius: number, direction: number, color: string): void {
   context.moveTo(at.x, at.y);
   context.lineTo(at.x + Math.cos(angle) * radius * 1.9, at.y + Math.sin(angle) * radius * 1.9);
   context.stroke();
+}
+
+/** Where the server has them, as rings: beside the dots where the line is late, alone where the player is not told of them. */
+function drawGhosts(scene: number | null, radius: number, on: (at: Vec) => Vec, width: number, height: number): void {
+  context.strokeStyle = colors["ghost"]!;
+  context.lineWidth = Math.max(radius / 4, 1.5);
+  for (const { at } of ghosts.of(scene)) {
+    const { x, y } = on(at);
+    if (x > -radius && y > -radius && x < width + radius && y < height + radius) {
+      context.beginPath();
+      context.arc(x, y, radius * 1.5, 0, 2 * Math.PI);
+      context.stroke();
+    }
+  }
 }
 
 /** The ground around a place, from above: its border, and where anybody walked. */
@@ -241,6 +287,7 @@ function draw(): void {
   const scale = Math.min(width, height) / SHOWN_M;
   drawGround(mirror.size, own, scale, width, height);
   const radius = Math.max(scale * 0.45, 3);
+  const onPage = (at: Vec) => ({ x: width / 2 + (at.x - own.x) * scale, y: height / 2 + (at.y - own.y) * scale });
   for (const [id, object] of mirror.objects) {
     const at = session.position(id, time);
     if (at === null) {
@@ -248,11 +295,11 @@ function draw(): void {
     }
     trodden.tread(at);
     if (mirror.own?.id !== id) {
-      const place = { x: width / 2 + (at.x - own.x) * scale, y: height / 2 + (at.y - own.y) * scale };
-      dot(place, radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]!);
+      dot(onPage(at), radius, object.motion.heading, colors[object.kind === PLAYER_KIND ? "player" : "other"]!);
     }
   }
   dot({ x: width / 2, y: height / 2 }, radius * 1.25, heading, colors["own"]!);
+  drawGhosts(mirror.scene, radius, onPage, width, height);
 }
 
 function tellFigures(): void {
@@ -272,6 +319,9 @@ function frame(): void {
 }
 
 addEventListener("keydown", (event) => {
+  if (event.target instanceof HTMLInputElement) {
+    return;
+  }
   if (event.code in KEYS && !event.ctrlKey && !event.metaKey && !event.altKey) {
     held.add(event.code);
     event.preventDefault();
@@ -293,8 +343,21 @@ for (const end of ["pointerup", "pointercancel"]) {
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
 readColors();
+const showsGhosts = byId<HTMLInputElement>("ghosts");
+byId("line-form").addEventListener("input", () => {
+  ghosts.isOn = showsGhosts.checked;
+  ghosts.ask();
+  applyLine();
+});
+byId("line-form").addEventListener("submit", (event) => event.preventDefault());
+showsGhosts.disabled = !ghosts.canBe;
+showsGhosts.checked = ghosts.isOn = ghosts.canBe;
+byId("of-ghosts").hidden = !ghosts.canBe;
+ghosts.ask();
 setInterval(tellFigures, 250);
 // A page that is not shown draws nothing, and still says that it is there.
 setInterval(() => document.hidden && connection?.update(), 250);
+// For whoever opens the console, and for tests.
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, connection, walls, ghosts }) });
 void join(null);
 frame();

@@ -111,6 +111,8 @@ export class Mirror {
     if (message.kind === "hello") {
       this.tick = message.tick;
       this.tickS = Math.fround(1000 / Math.max(message.tickMillihertz, 1));
+      // Of a server at its usual pace nothing is said.
+      this.timePercent = 100;
     } else if (isNotice(message)) {
       this.heed(message, header);
     } else {

@@ -29,6 +29,8 @@ export type SessionEvents = {
 const JUMP_M = 3;
 /** Inputs that are made up for when a frame came late. */
 const CATCH_UP_TICKS_MAX = 4;
+/** Words of the game that wait to be said, at most; of more the oldest are forgotten. */
+const WORDS_MAX = 64;
 /** Answers about the time that are kept. */
 const CLOCK_SAMPLES = 16;
 
@@ -78,6 +80,12 @@ class ServerClock {
     return this.number;
   }
 
+  /** Ticks take another time from now on: what is known counts no more, nor what is asked. */
+  restart(): void {
+    this.asked.clear();
+    this.samples.length = 0;
+  }
+
   answer(number: number, tick: number, tickS: number, nowS: number): void {
     const askedS = this.asked.get(number);
     if (askedS === undefined || !(nowS >= askedS)) {
@@ -117,6 +125,7 @@ export class Session {
   private token: Uint8Array | null = null;
   private isGreeted = false;
   private ready: number | null = null;
+  private words: Uint8Array[] = [];
 
   constructor(
     readonly settings: SessionSettings,
@@ -170,6 +179,7 @@ export class Session {
       say(clientMessage.ready(this.ready));
       this.ready = null;
     }
+    this.words.splice(0).forEach(say);
     if (this.nextInputS === null) {
       return;
     }
@@ -177,12 +187,12 @@ export class Session {
       this.nextPingS = nowS + (settings.pingEveryS ?? 1);
       say(clientMessage.ping(this.clock.ask(nowS)));
     }
-    if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * mirror.tickS) {
+    if (nowS > this.nextInputS + CATCH_UP_TICKS_MAX * this.realTickS) {
       this.nextInputS = nowS;
     }
     const clientTick = Math.floor(this.serverTick(nowS) ?? mirror.tick) & 0xffff;
     while (nowS >= this.nextInputS) {
-      this.nextInputS += mirror.tickS;
+      this.nextInputS += this.realTickS;
       const before = this.predictor.position;
       const { motion, heading, buttons } = this;
       const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
@@ -196,6 +206,12 @@ export class Session {
   /** What the hands say from now on, until they say otherwise. */
   walk(motion: InputMotion, heading: number, buttons = 0): void {
     [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
+  }
+
+  /** What a game has to say besides: a `clientMessage`. It goes out with the next `act`. */
+  say(message: Uint8Array): void {
+    this.words.push(message);
+    this.words.splice(0, this.words.length - WORDS_MAX);
   }
 
   /** Another connection takes the place of the one before: the session is to go on over it. */
@@ -216,7 +232,7 @@ export class Session {
       return null;
     }
     const from = this.ownBefore ?? to;
-    const left = Math.min(Math.max(((this.nextInputS ?? nowS) - nowS) / Math.max(this.mirror.tickS, 1e-6), 0), 1);
+    const left = Math.min(Math.max(((this.nextInputS ?? nowS) - nowS) / Math.max(this.realTickS, 1e-6), 0), 1);
     const offset = this.shown.offset(this.mirror.own.id, nowS);
     return { x: to.x + (from.x - to.x) * left + offset.x, y: to.y + (from.y - to.y) * left + offset.y };
   }
@@ -224,12 +240,17 @@ export class Session {
   /** The server's tick now, with its fraction; null before it was asked and answered. */
   serverTick(nowS: number): number | null {
     const best = this.clock.best;
-    return best === null ? null : best.tickAtZero + nowS / this.mirror.tickS;
+    return best === null ? null : best.tickAtZero + nowS / this.realTickS;
   }
 
   /** The shortest round trip of the last answers; null before the first. */
   get roundTripS(): number | null {
     return this.clock.best?.roundTripS ?? null;
+  }
+
+  /** How long a tick takes by the clock on the wall, in seconds: where the server slows time down, longer than it stands for. */
+  private get realTickS(): number {
+    return (this.mirror.tickS * 100) / this.mirror.timePercent;
   }
 
   private ground(): Ground {
@@ -257,7 +278,7 @@ export class Session {
         this.shown.forget(message.id);
         break;
       case "pong":
-        this.clock.answer(message.number, message.tick, this.mirror.tickS, nowS);
+        this.clock.answer(message.number, message.tick, this.realTickS, nowS);
         break;
       default:
         this.heedNotice(message);
@@ -283,6 +304,9 @@ export class Session {
         break;
       case "closed":
         this.closed = message.reason;
+        break;
+      case "timeRate":
+        this.clock.restart();
         break;
       default:
     }

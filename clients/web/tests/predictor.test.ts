@@ -104,6 +104,39 @@ test("a session logs in, says that it is ready, walks, and comes back", () => {
   assert.equal(session.mirror.received > 0, true);
 });
 
+test("a server that slows time down is given as many inputs as it does ticks", () => {
+  const session = new Session({ player: 5n, speedMS: 3 });
+  const arrival = vectors<Step>("predicted").findIndex(({ act }) => act !== undefined);
+  vectors<Step>("predicted").slice(0, arrival).forEach(({ packet }) => session.take(bytesOf(packet!), 1));
+  let nowS = 1;
+  /** How many inputs two seconds bring. */
+  const inputs = () => {
+    let count = 0;
+    const until = nowS + 2;
+    for (; nowS < until; nowS += 0.01) {
+      session.act(nowS, (message) => (count += message[0] === 8 ? 1 : 0));
+    }
+    return count;
+  };
+  session.walk({ kind: "towards", direction: 0 }, 0);
+  const atFull = inputs();
+  assert(Math.abs(atFull - 40) <= 1, `${atFull}`);
+  const { mirror } = session;
+  session.take(new Writer().byte(0).byte(1).u16(arrival).u16(mirror.tick).u16(atFull).byte(20).byte(25).finish(), nowS);
+  assert.equal(mirror.timePercent, 25);
+  assert.equal(session.serverTick(nowS), null);
+  const atQuarter = inputs();
+  assert(Math.abs(atQuarter - 10) <= 1, `${atQuarter}`);
+  const to = session.predictor.position!.x;
+  // Between two inputs it is shown on its way, and not there at once.
+  const shown = [0, 0.05, 0.1, 0.15].map((later) => session.ownPosition(nowS + later)!.x);
+  assert(shown.every((x, nth) => nth === 0 || x >= shown[nth - 1]!) && shown[0]! < to, `${shown}`);
+  // Another connection is told the pace anew, unless it is the usual one.
+  session.reconnect();
+  session.take(bytesOf(vectors<{ packet: string }>("predicted")[0]!.packet), nowS);
+  assert.equal(mirror.timePercent, 100);
+});
+
 test("what is told to be elsewhere is shown there by and by, and far away at once", () => {
   const session = new Session({ player: 5n, speedMS: 3, smoothS: 0.1 });
   for (const { packet } of vectors<{ packet: string }>("packets").slice(0, 5)) {

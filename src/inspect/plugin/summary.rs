@@ -35,6 +35,12 @@ pub(super) fn hello(world: &World, told_tick: u64, proposals: &Option<Vec<CuePro
     let history = &world.resource::<NotedTicks>().history;
     let known = history.since(0).take_while(|kept| kept.tick <= told_tick);
     let slow = history.slow().filter(|slow| slow.times.tick <= told_tick);
+    // Where a browser walks in, if one can.
+    #[cfg(feature = "web")]
+    let walk_port =
+        (world.get_resource::<crate::net::ListeningWeb>()).map(|web| web.address().port());
+    #[cfg(not(feature = "web"))]
+    let walk_port: Option<u16> = None;
     let hello = json!({
         "type": "hello",
         "version": env!("CARGO_PKG_VERSION"),
@@ -45,6 +51,7 @@ pub(super) fn hello(world: &World, told_tick: u64, proposals: &Option<Vec<CuePro
         "ticks": known.map(times).collect::<Vec<_>>(),
         "slow": slow.map(explained).collect::<Vec<_>>(),
         "cues": proposals,
+        "walk_port": walk_port,
     });
     hello.to_string()
 }

@@ -53,10 +53,11 @@ pub use sink::WebServerSink;
 use super::handshake::{Gate, network_of};
 use super::udp::SharedIntake;
 use crate::inbox::DisconnectReason;
-use crate::map::TileMap;
+use crate::map::{TileMap, TileRect};
 use crate::wire::ClientId;
+use page::edit_map_bytes;
 use settings::WebCounters;
-use shared::{StrangerPlace, WebShared};
+use shared::{PageMap, StrangerPlace, WebShared};
 
 /// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -150,10 +151,20 @@ impl WebServer {
         WebServerSink::new(self.shared.clone())
     }
 
-    /// Gives the page at `/` the walls of a scene, as they are now; what is edited later it does not hear of.
+    /// Gives the page at `/` the walls of a scene, as they are now.
     pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
-        let bytes = map_bytes(tiles, tile_m);
-        self.shared.maps().insert(scene, bytes.into());
+        let (bytes, edits) = (map_bytes(tiles, tile_m).into(), 0);
+        self.shared.maps().insert(scene, PageMap { bytes, edits });
+    }
+
+    /// Gives it those of a rectangle of tiles anew. Who asked for the map before asks again.
+    pub fn edit_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
+        if let Some(map) = self.shared.maps().get_mut(&scene) {
+            // A copy only where somebody is just being sent it.
+            let mut bytes = Vec::from(std::mem::take(&mut map.bytes));
+            edit_map_bytes(&mut bytes, tiles, rect);
+            (map.bytes, map.edits) = (bytes.into(), map.edits + 1);
+        }
     }
 
     /// What happened so far.

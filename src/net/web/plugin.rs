@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bevy_ecs::prelude::*;
 
 use super::{WebServer, WebServerSink, WebSocketListener, WebStats};
-use crate::map::TileMap;
+use crate::map::{TileMap, TileRect};
 use crate::net::plugin::{ListenError, ListenSettings, gate, in_flight_us_max};
 use crate::net::seal::SecretKey;
 use crate::net::udp::SharedIntake;
@@ -26,9 +26,15 @@ impl ListeningWeb {
         self.server.address()
     }
 
-    /// Gives the page at `/` the walls of a scene, as they are now; what is edited later it does not hear of. O(tiles).
+    /// Gives the page at `/` the walls of a scene, as they are now. O(tiles).
     pub fn set_map(&self, scene: u32, tiles: &TileMap, tile_m: f32) {
         self.server.set_map(scene, tiles, tile_m);
+    }
+
+    /// Gives it those of a rectangle of tiles anew, after an [edit](crate::map::MapEdited); pages that are open ask for it within
+    /// seconds. O(tiles of the rectangle), and a copy of the map where it is just being sent.
+    pub fn edit_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
+        self.server.edit_map(scene, tiles, rect);
     }
 
     /// What happened at it so far.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -88,9 +89,9 @@ fn respond(
             Err(word) => refuse(StatusCode::FORBIDDEN, word),
         },
         (&Method::GET, "/map") => match map_of(&request, shared) {
-            Some(bytes) => {
+            Some((bytes, tag)) => {
                 WebCounters::one(&counters.answered);
-                typed_answer(StatusCode::OK, "application/octet-stream", bytes)
+                map_answer(&request, bytes, &tag)
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no such map\n"),
         },
@@ -106,10 +107,28 @@ fn respond(
     }
 }
 
-/// The walls of the scene that is asked for.
-fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<Bytes> {
+/// The walls of the scene that is asked for, and a tag that is another after each edit.
+fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<(Bytes, String)> {
     let scene = request.uri().query()?.strip_prefix("scene=")?;
-    shared.maps().get(&scene.parse().ok()?).cloned()
+    let maps = shared.maps();
+    let map = maps.get(&scene.parse().ok()?)?;
+    Some((map.bytes.clone(), format!("\"{}\"", map.edits)))
+}
+
+/// A map, unless it is the one that who asks has already.
+fn map_answer(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> Answer {
+    let known = request.headers().get(IF_NONE_MATCH);
+    let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let (status, bytes) = if is_known {
+        (StatusCode::NOT_MODIFIED, Bytes::new())
+    } else {
+        (StatusCode::OK, bytes)
+    };
+    let mut answer = typed_answer(status, "application/octet-stream", bytes);
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
 }
 
 /// A token for a guest, or for the one who had such a number before and says it.

@@ -18,6 +18,12 @@ use crate::wire::ClientId;
 /// The lines of the clients that are connected.
 pub(super) type WebLines = HashMap<ClientId, Arc<WebLine>, FixedState>;
 
+/// The walls of a scene, and how often they were edited.
+pub(super) struct PageMap {
+    pub bytes: Bytes,
+    pub edits: u64,
+}
+
 /// What all see.
 pub(super) struct WebShared {
     pub settings: WebSettings,
@@ -34,7 +40,7 @@ pub(super) struct WebShared {
     lines: RwLock<WebLines>,
     touched: Mutex<Vec<Arc<WebLine>>>,
     /// The walls of scenes, for the page.
-    maps: Mutex<BTreeMap<u32, Bytes>>,
+    maps: Mutex<BTreeMap<u32, PageMap>>,
     /// Connections that have not shown a token: of all, and by the network that they come from.
     strangers: Mutex<(usize, HashMap<(bool, u64), u32>)>,
 }
@@ -88,7 +94,7 @@ impl WebShared {
         std::mem::swap(&mut *self.touched(), into);
     }
 
-    pub fn maps(&self) -> MutexGuard<'_, BTreeMap<u32, Bytes>> {
+    pub fn maps(&self) -> MutexGuard<'_, BTreeMap<u32, PageMap>> {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -172,6 +172,12 @@ fn motion_is_reckoned_at_the_pace_that_time_has() {
     let of_tick = mirror.position(7, mirror.tick()).unwrap().x;
     assert_eq!((mirror.time_percent(), of_tick), (25, 0.05));
     assert_eq!(after(&mirror), of_tick + 0.5);
+    // Another connection is told the pace anew, unless it is the usual one.
+    mirror.reconnect();
+    mirror
+        .receive(&packet(0, 1, |bytes| hello.write(bytes)))
+        .unwrap();
+    assert_eq!(mirror.time_percent(), 100);
 }
 
 proptest! {

@@ -1,0 +1,67 @@
+// Where the server has everybody, beside what the player sees: told by the live page, if this page was opened from there.
+
+import { Reader } from "../src/codec.js";
+import type { Vec } from "../src/index.js";
+
+/** After so long without another word they are not shown any more, in milliseconds. */
+const FRESH_MS = 1000;
+/** How often the live page is asked to go on. */
+const ASK_MS = 1000;
+
+/** An object of the server's truth. */
+export type Ghost = { id: number; at: Vec };
+
+/** The newest frame of dots, as the live page gets it; `src/inspect/frames.rs` has its bytes. */
+export class Ghosts {
+  isOn = false;
+  /** The tick after which they were so. */
+  tick = 0;
+  private frame: { scene: number; size: Vec; ids: Uint32Array; xs: Uint16Array; ys: Uint16Array } | null = null;
+  private cameMs = 0;
+
+  constructor(private readonly live: Window | null) {
+    addEventListener("message", ({ source, data }) => {
+      if (source === live && data instanceof ArrayBuffer) {
+        this.take(data);
+      }
+    });
+    setInterval(() => this.ask(), ASK_MS);
+  }
+
+  /** Whether there is somebody who can tell. */
+  get canBe(): boolean {
+    return this.live !== null && !this.live.closed;
+  }
+
+  /** Asks the live page, which tells for a few seconds then. */
+  ask(): void {
+    if (this.isOn && this.canBe) {
+      this.live!.postMessage("ghosts", "*");
+    }
+  }
+
+  /** Those of a scene. */
+  *of(scene: number | null): Generator<Ghost> {
+    const { frame } = this;
+    if (!this.isOn || frame === null || frame.scene !== scene || performance.now() > this.cameMs + FRESH_MS) {
+      return;
+    }
+    for (const [nth, id] of frame.ids.entries()) {
+      yield { id, at: { x: (frame.xs[nth]! / 65535) * frame.size.x, y: (frame.ys[nth]! / 65535) * frame.size.y } };
+    }
+  }
+
+  private take(data: ArrayBuffer): void {
+    const reader = new Reader(new Uint8Array(data, 0, Math.min(data.byteLength, 32)));
+    const [type, scene] = [reader.u32(), reader.u32()];
+    const tick = new DataView(reader.take(8).slice().buffer).getFloat64(0, true);
+    const size = { x: reader.f32(), y: reader.f32() };
+    const count = reader.u32();
+    if (type !== 1 || data.byteLength < 32 + count * 8) {
+      return;
+    }
+    this.frame = { scene, size, ids: new Uint32Array(data, 32, count), xs: new Uint16Array(data, 32 + count * 4, count), ys: new Uint16Array(data, 32 + count * 6, count) };
+    this.tick = tick;
+    this.cameMs = performance.now();
+  }
+}

@@ -1,0 +1,78 @@
+// A session over a line as bad as one likes, made so in the page: to see what players far away see.
+
+import { Session } from "../src/index.js";
+
+/** How bad a line is. Times are in seconds, each way. */
+export type Badness = { lagS: number; jitterS: number; lossShare: number };
+
+/** Packets that are under way in one direction, at most; beyond, the oldest arrives at once. */
+const UNDER_WAY_MAX = 1024;
+/** A stream notices a loss by the packets behind it, and sends what was lost again after a round trip more. */
+const NOTICED_AFTER_S = 0.15;
+
+/** One direction. It keeps the order, as the stream does that it stands for. */
+class Way {
+  private readonly underWay: { packet: Uint8Array; atS: number }[] = [];
+
+  send(packet: Uint8Array, nowS: number, { lagS, jitterS, lossShare }: Badness): void {
+    const isLost = Math.random() < lossShare;
+    const tookS = lagS + jitterS * Math.random() + (isLost ? 2 * lagS + NOTICED_AFTER_S : 0);
+    // Nothing overtakes: what is behind one that is late is late, too.
+    const atS = Math.max(nowS + tookS, this.underWay.at(-1)?.atS ?? 0);
+    this.underWay.push({ packet: packet.slice(), atS });
+  }
+
+  arrive(nowS: number, take: (packet: Uint8Array) => void): void {
+    for (let first = this.underWay[0]; first !== undefined && (first.atS <= nowS || this.underWay.length > UNDER_WAY_MAX); first = this.underWay[0]) {
+      this.underWay.shift();
+      take(first.packet);
+    }
+  }
+
+  clear(): void {
+    this.underWay.length = 0;
+  }
+}
+
+/** A session whose packets take their time, both ways. What arrives does so when [`act`](Session.act) is called. */
+export class SlowSession extends Session {
+  badness: Badness = { lagS: 0, jitterS: 0, lossShare: 0 };
+  private readonly there = new Way();
+  private readonly back = new Way();
+  private fault: unknown = null;
+
+  override take(packet: Uint8Array, nowS: number): void {
+    if (this.fault !== null) {
+      throw this.fault;
+    }
+    this.back.send(packet, nowS, this.badness);
+    this.arrive(nowS);
+    if (this.fault !== null) {
+      throw this.fault;
+    }
+  }
+
+  override act(nowS: number, say: (message: Uint8Array) => void): void {
+    this.arrive(nowS);
+    super.act(nowS, (message) => this.there.send(message, nowS, this.badness));
+    this.there.arrive(nowS, say);
+  }
+
+  override reconnect(): void {
+    this.there.clear();
+    this.back.clear();
+    this.fault = null;
+    super.reconnect();
+  }
+
+  private arrive(nowS: number): void {
+    this.back.arrive(nowS, (packet) => {
+      try {
+        super.take(packet, nowS);
+      } catch (fault) {
+        // Told to the connection with the next packet, as it closes by that.
+        this.fault ??= fault;
+      }
+    });
+  }
+}

@@ -1,0 +1,244 @@
+// The live page of a server, as an operator has it open.
+// @ts-check
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { colours, openBrowser, openPage, takePictures } from "./browser.js";
+import { PATIENCE_MS, metrics, serve, until } from "./server.js";
+
+/** @typedef {{scene: number, tick: number, count: number, size: [number, number], ids: Uint32Array, kinds: Uint8Array, places: [number, number][]}} Dots */
+
+/** A frame of dots: see `src/inspect/frames.rs`. @param {string | Buffer} frame @returns {Dots | null} */
+function dotsOf(frame) {
+  if (typeof frame === "string" || frame.readUInt32LE(0) !== 1) return null;
+  const count = frame.readUInt32LE(24);
+  const size = /** @type {[number, number]} */ ([frame.readFloatLE(16), frame.readFloatLE(20)]);
+  const ids = Uint32Array.from({ length: count }, (_, nth) => frame.readUInt32LE(32 + nth * 4));
+  const along = (/** @type {number} */ axis, /** @type {number} */ nth) => (frame.readUInt16LE(32 + count * (4 + 2 * axis) + nth * 2) / 65_535) * (size[axis] ?? 0);
+  const places = Array.from(ids, (_, nth) => /** @type {[number, number]} */ ([along(0, nth), along(1, nth)]));
+  const kinds = frame.subarray(32 + count * 8, 32 + count * 9);
+  return { scene: frame.readUInt32LE(4), tick: frame.readDoubleLE(8), count, size, ids, kinds, places };
+}
+
+/** How much of a place in metres is blocked, by the newest map: 0 to 255. @param {(string | Buffer)[]} heard @param {[number, number]} at */
+function blockedAt(heard, [x, y]) {
+  const map = /** @type {Buffer} */ (heard.findLast((frame) => typeof frame !== "string" && frame.readUInt32LE(0) === 2));
+  const pixel = map.readFloatLE(16);
+  return map[20 + Math.floor(y / pixel) * map.readUInt32LE(8) + Math.floor(x / pixel)];
+}
+
+describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
+  /** @type {Awaited<ReturnType<typeof openPage>>} */
+  let opened;
+  /** @type {Awaited<ReturnType<typeof serve>>} */
+  let at;
+  /** @type {(() => Promise<unknown>)[]} */
+  const ends = [];
+  const whole = { after: (/** @type {() => Promise<unknown>} */ end) => void ends.push(end) };
+
+  before(async () => {
+    const any = "127.0.0.1:0";
+    at = await serve(whole, "town", "--listen", any, "--inspect", any, "--metrics", any, "--inspect-cues");
+    opened = await openPage(await openBrowser(whole), at.page);
+    await opened.page.waitForFunction(() => Number(document.body.dataset.frames) >= 3 && document.body.dataset.view);
+  });
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  const text = (/** @type {string} */ of) => opened.page.locator(of).innerText();
+  const waitForText = (/** @type {string} */ of, /** @type {RegExp} */ what) => until(`${of} says ${what}`, async () => (await text(of)).match(what));
+  const newest = () => /** @type {Dots} */ (dotsOf(/** @type {Buffer} */ (opened.heard.findLast((frame) => dotsOf(frame)))));
+  /** Where a place of the scene is on the page, in pixels. @param {[number, number]} place @returns {Promise<[number, number]>} */
+  async function pixelOf([x, y]) {
+    const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await opened.page.locator("#over").boundingBox());
+    const [cx = 0, cy = 0, zoom = 0] = String(await opened.page.evaluate(() => document.body.dataset.view)).split(" ").map(Number);
+    return [box.x + box.width / 2 + (x - cx) * zoom, box.y + box.height / 2 + (y - cy) * zoom];
+  }
+  /** Drags a rectangle over places of the scene. @param {[number, number]} from @param {[number, number]} to */
+  async function drag(from, to) {
+    await opened.page.mouse.move(...(await pixelOf(from)));
+    await opened.page.mouse.down();
+    await opened.page.mouse.move(...(await pixelOf(to)), { steps: 4 });
+    await opened.page.mouse.up();
+  }
+
+  test("holds as many dots as the server counts objects, at the same tick", async () => {
+    const { heard, page } = opened;
+    const counted = await until("metrics of a tick of which there are dots", async () => {
+      const told = await metrics(at.metrics);
+      const ofTick = () => heard.map(dotsOf).find((dots) => dots?.tick === told.get("throng_ticks_total"));
+      const dots = await new Promise((resolve) => setTimeout(() => resolve(ofTick()), 300));
+      return dots && [dots.count, told.get("throng_objects")];
+    });
+    assert.equal(counted[0], counted[1]);
+    assert(counted[0] > 2_400, `${counted[0]} objects of a town`);
+    const shown = await page.evaluate(() => [Number(document.body.dataset.frames), Number(document.body.dataset.dots)]);
+    assert.equal(heard.map(dotsOf).filter(Boolean)[(shown[0] ?? 0) - 1]?.count, shown[1]);
+    await waitForText("#now", /players\s+(1,9\d\d|2,000)\s/);
+    await waitForText("#legend", /player [12],\d{3}\s*npc \d{3}/);
+  });
+
+  test("draws them: ground, walls, and the colour of every kind", async () => {
+    const { page } = opened;
+    const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await page.locator("#over").boundingBox());
+    const seen = await colours(page, { x: box.x + box.width / 2 - 250, y: box.y + box.height / 2 - 250, width: 500, height: 500 });
+    const names = ["--ground", "--wall", "--c0", "--c1"];
+    const expected = await page.evaluate((names) => names.map((name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()), names);
+    const pixels = expected.map((colour) => seen.get(colour.length === 4 ? colour.replace(/\w/g, "$&$&") : colour) ?? 0);
+    assert(pixels.every((count) => count > 100), `${names}: ${pixels} pixels`);
+  });
+
+  test("tells of an object that is clicked who it is", async () => {
+    const { page } = opened;
+    const picked = await until("the object that was clicked is looked at", async () => {
+      const { ids, kinds, places } = newest();
+      // A player who stands apart, so that it cannot be mistaken, and not too far from others to see some.
+      const fit = places.map(([x, y], nth) => {
+        const apart = places.map(([ox, oy], other) => (other === nth ? Infinity : Math.hypot(x - ox, y - oy)));
+        return kinds[nth] === 0 ? Math.min(12, ...apart) + apart.filter((metres) => metres < 40).length / 100 : 0;
+      });
+      const nth = fit.indexOf(Math.max(...fit));
+      await page.mouse.click(...(await pixelOf(/** @type {[number, number]} */ (places[nth]))));
+      const name = await until("a name", () => text("#picked-name"));
+      return name.endsWith(` ${ids[nth]}`) && { id: ids[nth], place: places[nth] };
+    });
+    const facts = await waitForText("#picked-body", /at\s+([\d.]+), ([\d.]+) m/);
+    const told = opened.heard.findLast((frame) => typeof frame === "string" && frame.includes('"picked"'));
+    assert.equal(JSON.parse(String(told)).id, picked.id);
+    const apart = Math.hypot(Number(facts[1]) - (picked.place?.[0] ?? 0), Number(facts[2]) - (picked.place?.[1] ?? 0));
+    assert(apart < 60, `${apart} m from where it was clicked`);
+    await waitForText("#picked-body", /Sees \d+ .*\n/);
+    // Whoever is seen is asked about, and there is a reason.
+    const chip = await until("numbers to choose from", () => page.locator(".chips button").first().boundingBox());
+    await page.mouse.move(chip.x + chip.width / 2, chip.y + chip.height / 2);
+    await page.mouse.down();
+    // As long as a slow finger: meanwhile more is told of the object.
+    const heard = () => opened.heard.filter((frame) => typeof frame === "string" && frame.includes('"picked"')).length;
+    const before = heard();
+    await until("it is told of again", () => heard() > before + 2);
+    await page.mouse.up();
+    await waitForText(".why", /Sees .* \d+: .+\./);
+    await page.locator("#drop").click();
+    await page.locator("#picked").waitFor({ state: "hidden" });
+  });
+
+  test("is worked by keys alone", async () => {
+    const { page } = opened;
+    const view = async () => String(await page.evaluate(() => document.body.dataset.view)).split(" ").map(Number);
+    const pressed = (/** @type {string} */ of) => page.locator(of).getAttribute("aria-pressed");
+    await page.locator("#over").focus();
+    const fitted = await view();
+    await page.keyboard.press("+");
+    await until("it is nearer", async () => ((await view())[2] ?? 0) > 1.4 * (fitted[2] ?? 0));
+    const near = await view();
+    await page.keyboard.press("ArrowRight");
+    await until("it is moved", async () => ((await view())[0] ?? 0) > (near[0] ?? 0) + 10);
+    await page.keyboard.press("0");
+    await until("all is shown", async () => String(await view()) === String(fitted));
+    await page.keyboard.press("]");
+    const [, first] = await waitForText("#picked-name", /(\d+)$/);
+    await page.keyboard.press("]");
+    await until("another", async () => Number((await text("#picked-name")).match(/\d+$/)?.[0]) > Number(first));
+    assert.equal(await pressed("#follow"), "true");
+    await page.keyboard.press("f");
+    assert.equal(await pressed("#follow"), "false");
+    await page.keyboard.press("Escape");
+    await page.locator("#picked").waitFor({ state: "hidden" });
+    await page.keyboard.press("t");
+    assert.equal(await pressed("#teams"), "true");
+    await waitForText("#legend", /no team|team \d/);
+    await page.keyboard.press("t");
+    for (const what of [/to [\d,]+ objects a cell/, /to [\d,]+ view links a cell/, /nodes searched in the last seconds/]) {
+      await page.keyboard.press("h");
+      await waitForText("#legend", what);
+    }
+    await page.keyboard.press("h");
+    await page.keyboard.press("?");
+    await page.locator("#help").waitFor({ state: "visible" });
+    await page.keyboard.press("Escape");
+    await page.locator("#help").waitFor({ state: "hidden" });
+    await page.keyboard.press("0");
+  });
+
+  test("shows ticks by set, bytes, sessions, waiting and memory", async () => {
+    const { page } = opened;
+    await until("a name for each set", async () => (await page.locator("#sets li").count()) >= 4);
+    for (const bars of ["#bytes", "#sessions", "#memory"]) {
+      await until(`bars of ${bars}`, () => page.locator(bars).evaluate((of) => [...of.querySelectorAll("i")].some(({ style }) => parseFloat(style.width) > 0)));
+    }
+    await waitForText("#bytes", /motion/i);
+    await waitForText("#cost", /being looked at costs [\d.]+ ms a tick .*1 page open/);
+    const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await page.locator("#ticks").boundingBox());
+    await page.mouse.move(box.x + box.width - 12, box.y + box.height / 2);
+    await waitForText("#tip", /tick [\d,]+ · [\d.]+ ms/);
+    assert((await colours(page, box)).size > 6, "the chart is drawn");
+  });
+
+  test("edits tiles with the mouse, and the map shows it", async () => {
+    const { page, heard } = opened;
+    const { size } = newest();
+    // Somewhere free, ten metres wide.
+    const spot = await until("a free square", () => {
+      for (let y = 300; y < size[1] - 20; y += 5) {
+        const square = [0, 4, 8].flatMap((dy) => [0, 4, 8].map((dx) => blockedAt(heard, [500 + dx, y + dy])));
+        if (square.every((share) => share === 0)) return /** @type {[number, number]} */ ([500, y]);
+      }
+      return null;
+    });
+    const [from, to] = [spot, /** @type {[number, number]} */ ([spot[0] + 8, spot[1] + 8])];
+    const middle = /** @type {[number, number]} */ ([spot[0] + 4, spot[1] + 4]);
+    const [x, y] = await pixelOf(middle);
+    const wall = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue("--wall").trim());
+    const wallPixels = async () => (await colours(page, { x: Math.round(x) - 2, y: Math.round(y) - 2, width: 4, height: 4 })).get(wall) ?? 0;
+    await page.keyboard.press("b");
+    await drag(from, to);
+    await waitForText("#said", /^Tick [\d,]+: Block\(scene: "town"/);
+    await until("the map has a wall", () => blockedAt(heard, middle) === 255);
+    await until("it is drawn", async () => (await wallPixels()) > 2);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("n");
+    await drag([from[0] - 1, from[1] - 1], [to[0] + 1, to[1] + 1]);
+    await waitForText("#said", /^Tick [\d,]+: Free\(scene: "town"/);
+    await until("the map is free again", () => blockedAt(heard, middle) === 0);
+    await until("it is drawn so", async () => (await wallPixels()) === 0);
+    await page.keyboard.press("Escape");
+  });
+
+  test("runs cues of the script, says what does not fit, and spawns a crowd where it is clicked", async () => {
+    const { page } = opened;
+    const gate = "Block(rect_tiles: (990, 600, 20, 4))";
+    const proposed = await page.locator("#proposals option").evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value));
+    const closes = proposed.find((value) => value.replaceAll(/scene: \w+(\("\w+"\))?, /g, "").replaceAll(/\s/g, "").includes("990,600,20,4") && value.startsWith("Block"));
+    assert(closes, `${gate} is not among ${proposed.join("\n")}`);
+    await page.locator("#proposals").selectOption(closes);
+    assert.equal(await page.locator("#cue-text").inputValue(), closes);
+    await page.locator("#cue-run").click();
+    await waitForText("#said", /^Tick [\d,]+: Block/);
+    await until("the gate is closed", () => blockedAt(opened.heard, [500, 301]) === 255);
+    await page.locator("#cue-text").fill("Blok(rect_tiles: (1, 1, 1, 1))");
+    await page.keyboard.press("Enter");
+    await waitForText("#said", /^Blok.*: .*(unexpected|expected|unknown|no such)/i);
+    assert.equal(await page.locator("#said").getAttribute("class"), "bad");
+    const npcs = async () => Number((await text("#now")).match(/NPCs\s+([\d,]+)/)?.[1]?.replaceAll(",", ""));
+    const beforehand = await npcs();
+    await page.locator("#proposals").selectOption(/** @type {string} */ (proposed.find((value) => value.includes('tag: "guards"') && value.includes("{at}"))));
+    await page.mouse.click(...(await pixelOf([500, 500])));
+    await until("there are fifty more", async () => (await npcs()) === beforehand + 50);
+  });
+
+  test("keeps ticks that were slow, and says what ran in them", async () => {
+    const { page } = opened;
+    await page.locator("#cue-text").fill('Spawn(tag: "flood", kind: "npc", count: 6000, behaviour: Wander(radius_m: 30))');
+    await page.locator("#cue-run").click();
+    await waitForText("#said", /^Tick [\d,]+: Spawn/);
+    await waitForText("#slow-count", /\d+ over 50 ms/);
+    await waitForText("#slow", /[\d.]+ ms\s+\w+ [\d.]+[\s\S]*#[\d,]+\s+.*\d+ (messages|paths|links changed|objects told anew|nodes searched|bytes)/);
+  });
+
+  test("looks right in both schemes, on a desk and on a phone", async () => {
+    await opened.page.keyboard.press("]");
+    await takePictures(opened.page, "inspect");
+  });
+
+  test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));
+});

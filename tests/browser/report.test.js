@@ -1,0 +1,66 @@
+// Pages that are files: what a run reports.
+// @ts-check
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { openBrowser, openPage, takePictures } from "./browser.js";
+import { PATIENCE_MS, PROGRAM, ROOT } from "./server.js";
+
+const FOLDER = `${ROOT}/target/browser`;
+
+/** Runs the program and keeps what it prints. Expectations about time may not hold on a machine with other work. @param {string} into @param {...string} words */
+function run(into, ...words) {
+  const file = openSync(`${FOLDER}/${into}`, "w");
+  try {
+    const { status, error } = spawnSync(PROGRAM, words, { stdio: ["ignore", file, "inherit"] });
+    assert(status === 0 || status === 1, `${words.join(" ")}: ${error ?? status}`);
+  } finally {
+    closeSync(file);
+  }
+}
+
+describe("reports", { timeout: 5 * PATIENCE_MS }, () => {
+  /** @type {(() => Promise<unknown>)[]} */
+  const ends = [];
+  /** @type {import("playwright-core").Browser} */
+  let browser;
+  before(async () => {
+    mkdirSync(FOLDER, { recursive: true });
+    browser = await openBrowser({ after: (end) => void ends.push(end) });
+  });
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  /** Opens a page that is a file, and looks whether it is whole. @param {string} name @param {RegExp} title */
+  async function look(name, title) {
+    const asked = /** @type {string[]} */ ([]);
+    const { page, faults } = await openPage(browser, pathToFileURL(`${FOLDER}/${name}.html`).href);
+    page.on("request", (request) => asked.push(request.url()));
+    assert.match(await page.title(), title);
+    await page.reload();
+    await takePictures(page, name, true);
+    const squeezed = await page.locator("td, th").evaluateAll((cells) => cells.filter((cell) => cell.clientHeight > 6 * cell.clientWidth).map((cell) => cell.textContent));
+    assert.deepEqual(squeezed, [], "a letter a line on a phone");
+    assert.deepEqual(faults, []);
+    // Itself, and nothing else.
+    assert.equal(asked.length, 1, String(asked));
+    return page;
+  }
+
+  test("of a run has its plots, its script and its expectations", async () => {
+    run("one.json", "run", "siege", "--ticks", "200", "--json", "--report", `${FOLDER}/report-one.html`);
+    const page = await look("report-one", /siege/);
+    assert((await page.locator("svg").count()) >= 4);
+    await page.getByText("paths exact").first().waitFor();
+  });
+
+  test("of two runs says what moved", async () => {
+    run("two.json", "run", "siege", "--ticks", "120", "--json");
+    run("moved.txt", "report", `${FOLDER}/one.json`, `${FOLDER}/two.json`, "--report", `${FOLDER}/report-two.html`);
+    const page = await look("report-two", /what moved/);
+    assert((await page.locator("table tr").count()) > 5);
+  });
+});

@@ -1,0 +1,89 @@
+// A real `throng serve`, on ports that were free.
+// @ts-check
+import { spawn } from "node:child_process";
+import { connect } from "node:net";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+/** How long anything may take: much longer than it does, since machines have other work, too. */
+export const PATIENCE_MS = 120_000;
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/release/throng`;
+
+/** What it prints of where it is reached, and what that is called here. */
+const ADDRESSES = /** @type {const} */ ({
+  page: /^look at it on (\S+)/,
+  metrics: /^metrics are on (\S+)/,
+  web: /^walk in it on (\S+)/,
+  truth: /^the truth is told on (\S+)/,
+});
+
+/** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for.
+ * @param {import("node:test").SuiteContext | import("node:test").TestContext | {after: (end: () => Promise<void>) => void}} test
+ * @param {...string} words
+ * @returns {Promise<Record<keyof ADDRESSES, string>>} */
+export async function serve(test, ...words) {
+  // Ticks are slow here, of which it would tell on and on.
+  const server = spawn(PROGRAM, ["serve", ...words], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
+  const ended = new Promise((resolve) => server.once("close", resolve));
+  test.after(async () => {
+    server.kill("SIGINT");
+    await ended;
+  });
+  const names = /** @type {(keyof ADDRESSES)[]} */ (Object.keys(ADDRESSES));
+  /** @type {Record<string, string>} */
+  const found = {};
+  const wanted = names.filter((name) => words.includes({ page: "--inspect", metrics: "--metrics", web: "--web", truth: "--truth" }[name]));
+  const lines = createInterface(server.stdout);
+  const told = new Promise((resolve, reject) => {
+    server.once("error", reject);
+    ended.then(() => reject(new Error(`throng serve ended, and had said ${JSON.stringify(found)}`)));
+    setTimeout(() => reject(new Error(`throng serve had said ${JSON.stringify(found)} only`)), PATIENCE_MS).unref();
+    lines.on("line", (line) => {
+      for (const name of names) found[name] ??= line.match(ADDRESSES[name])?.[1] ?? "";
+      for (const name of names) if (found[name] === "") delete found[name];
+      if (wanted.every((name) => name in found)) resolve(undefined);
+    });
+  });
+  await told;
+  return /** @type {any} */ (found);
+}
+
+/** Metrics by name, with the sum over their labels. @param {string} url @returns {Promise<Map<string, number>>} */
+export async function metrics(url) {
+  /** @type {Map<string, number>} */
+  const sums = new Map();
+  for (const line of (await (await fetch(url)).text()).split("\n")) {
+    const [, name, value] = line.match(/^(\w+)(?:\{.*\})? (\S+)$/) ?? [];
+    if (name) sums.set(name, (sums.get(name) ?? 0) + Number(value));
+  }
+  return sums;
+}
+
+/** Asks the server for the truth: see `src/cli/truth.rs`. @param {string} address @param {string} question @param {Uint8Array} [bytes] @returns {Promise<string>} */
+export function truth(address, question, bytes = new Uint8Array()) {
+  const [host, port] = address.split(":");
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), host);
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error(`${question}: no answer`)));
+    socket.once("error", reject);
+    createInterface(socket).once("line", (line) => {
+      socket.destroy();
+      resolve(line);
+    }).once("close", () => reject(new Error(`${question}: no answer`)));
+    socket.write(`${question}\n`);
+    socket.write(bytes);
+  });
+}
+
+/** Looks again and again until there is something, and gives that. @template T @param {string} what @param {() => Promise<T | null | undefined | false> | T | null | undefined | false} look @returns {Promise<T>} */
+export async function until(what, look) {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (performance.now() > end) throw new Error(`after ${PATIENCE_MS / 1000} s still not: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

@@ -1,0 +1,230 @@
+// The page that walks in, as a player has it.
+// @ts-check
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { listenTo, openBrowser, openPage, takePictures } from "./browser.js";
+import { PATIENCE_MS, serve, truth, until } from "./server.js";
+
+/** What the page says of itself. @typedef {{size: {x: number, y: number}, own: number, place: {x: number, y: number}, tick: number, inSight: number}} Walker */
+
+/** The packet that makes a mirror like the page's: what `throng client` asks the truth by, too. Runs in the page. @returns {Promise<number[]>} */
+async function packetOfMirror() {
+  // By the page's own scripts; its path is no module of the tests.
+  const { Writer } = await import(/** @type {any} */ ("/src/codec.js"));
+  const { mirror } = /** @type {any} */ (globalThis).throng.session;
+  const tick = mirror.tick % 65_536;
+  const writer = new Writer().byte(0).byte(1).u16(0).u16(tick).u16(0);
+  writer.byte(7).varint(3).varint(0).varint(Math.round(1000 / mirror.tickS)).varint(mirror.tick).varint(1200);
+  writer.byte(1).varint(mirror.scene).varint(Math.round(mirror.size.x * 64)).varint(Math.round(mirror.size.y * 64));
+  writer.byte(2).varint(mirror.own.id).varint(mirror.own.generation);
+  const values = (/** @type {Map<number, Uint8Array>} */ all) => {
+    writer.varint(all.size);
+    for (const [id, value] of all) writer.varint(id).varint(value.length).raw(value);
+  };
+  for (const [id, { generation, kind, motion, attributes }] of mirror.objects) {
+    const moves = motion.velocityX !== 0 || motion.velocityY !== 0;
+    writer.byte(4).varint(id).varint(generation).varint(kind);
+    writer.byte(motion.at).byte((motion.isJump ? 1 : 0) + (moves ? 2 : 0) + (motion.floor ? 4 : 0)).varint(motion.x).varint(motion.y).byte(motion.heading);
+    if (moves) writer.u16(motion.velocityX).u16(motion.velocityY);
+    if (motion.floor) writer.byte(motion.floor);
+    values(attributes);
+  }
+  for (const { scene, id, generation, kind, attributes } of mirror.remotes.values()) {
+    writer.byte(10).varint(scene).varint(id).varint(generation).varint(kind);
+    values(attributes);
+  }
+  return [...writer.finish()];
+}
+
+describe("the page that walks in", { timeout: 5 * PATIENCE_MS }, () => {
+  /** @type {Awaited<ReturnType<typeof openPage>>} */
+  let opened;
+  /** @type {Awaited<ReturnType<typeof openPage>>} */
+  let beside;
+  /** @type {Awaited<ReturnType<typeof serve>>} */
+  let at;
+  /** @type {(() => Promise<unknown>)[]} */
+  const ends = [];
+  const whole = { after: (/** @type {() => Promise<unknown>} */ end) => void ends.push(end) };
+
+  before(async () => {
+    const any = "127.0.0.1:0";
+    at = await serve(whole, "town", "--listen", any, "--web", any, "--inspect", any, "--inspect-cues", "--truth", any);
+    const browser = await openBrowser(whole);
+    opened = await openPage(browser, at.web);
+    beside = await openPage(browser, at.page);
+  });
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  const text = (/** @type {string} */ of) => opened.page.locator(of).innerText();
+  /** @returns {Promise<Walker>} */
+  const walker = () => opened.page.evaluate(() => {
+    const { session } = /** @type {any} */ (globalThis).throng;
+    return { size: session.mirror.size, own: session.mirror.own.id, place: session.predictor.position, tick: session.mirror.tick, inSight: session.mirror.objects.size - 1 };
+  });
+  /** What the server says of an object, by the live page's own channel. @param {number} id @returns {Promise<any>} */
+  const said = (id) => beside.page.evaluate((id) => new Promise((resolve, reject) => {
+    const socket = new WebSocket(`ws://${location.host}/live`);
+    socket.onerror = reject;
+    let scene = -1;
+    socket.onmessage = ({ data }) => {
+      const told = typeof data === "string" ? JSON.parse(data) : {};
+      if (told.type === "hello") scene = told.scenes[0].id;
+      if (told.type === "hello") socket.send(JSON.stringify({ scene, picked: id, other: null, waits: false, heat: null }));
+      if (told.type !== "picked" || told.id !== id) return;
+      socket.close();
+      resolve(told);
+    };
+  }), id);
+
+  test("lets a guest in, who sees others around", async () => {
+    await opened.page.waitForFunction(() => /** @type {any} */ (globalThis).throng.session?.mirror.own);
+    await until("it says who it is", async () => (await text("#line")).match(/^player \d+/));
+    await until("others are in sight", async () => Number(await text("#sight")) > 0);
+    await until("the round trip is known", async () => (await text("#trip")).match(/^\d+ ms$/));
+    assert.equal((await said((await walker()).own)).player, (await text("#line")).match(/\d+/)?.[0]);
+  });
+
+  test("walks as long as a key is held, and the server says so", async () => {
+    const { page } = opened;
+    const from = await walker();
+    // Where a wall is in the way, another way is free.
+    for (const [key, x, y] of /** @type {[string, number, number][]} */ ([["ArrowRight", 1, 0], ["KeyS", 0, 1], ["KeyA", -1, 0], ["ArrowUp", 0, -1]])) {
+      const before = (await walker()).place;
+      await page.keyboard.down(key);
+      const began = await walker();
+      await until("time for four metres passes", async () => (await walker()).tick > began.tick + 60);
+      await page.keyboard.up(key);
+      const { place } = await walker();
+      const along = (place.x - before.x) * x + (place.y - before.y) * y;
+      assert(along > -0.01, `${key} leads from ${JSON.stringify(before)} to ${JSON.stringify(place)}`);
+      if (along > 2) break;
+    }
+    await until("it stands, here and there", async () => {
+      const [one, told, two] = [await walker(), await said(from.own), await walker()];
+      return one.tick < two.tick && Math.hypot(one.place.x - two.place.x, one.place.y - two.place.y) === 0 && Math.hypot(told.at[0] - two.place.x, told.at[1] - two.place.y) < 0.01;
+    });
+    const { place } = await walker();
+    assert(Math.hypot(place.x - from.place.x, place.y - from.place.y) > 2, `from ${JSON.stringify(from.place)} to ${JSON.stringify(place)}`);
+    assert.equal(await page.locator("#hint").isHidden(), true);
+    await until("it says where", async () => (await text("#place")) === `${place.x.toFixed(0)}, ${place.y.toFixed(0)} m`);
+  });
+
+  test("walks towards where a finger is held", async () => {
+    const { page } = opened;
+    const from = (await walker()).place;
+    for (const [x, y] of [[900, 450], [720, 700], [300, 450], [720, 150]]) {
+      await page.mouse.move(x ?? 0, y ?? 0);
+      await page.mouse.down();
+      const { tick } = await walker();
+      await until("time passes", async () => (await walker()).tick > tick + 40);
+      await page.mouse.up();
+      const { place } = await walker();
+      if (Math.hypot(place.x - from.x, place.y - from.y) > 1) return;
+    }
+    assert.fail(`it did not move in any direction: ${JSON.stringify(await walker())}`);
+  });
+
+  test("stops at a wall that was just built as the server does, and goes on when it is gone", async () => {
+    const { page } = opened;
+    const cue = async (/** @type {string} */ text) => {
+      await beside.page.locator("#cue-text").fill(text);
+      await beside.page.locator("#cue-run").click();
+    };
+    const isWall = (/** @type {number} */ x, /** @type {number} */ y) => page.evaluate(([x, y]) => /** @type {any} */ (globalThis).throng.walls?.isBlocked(x, y), [x, y]);
+    const { place, size } = await walker();
+    // A way along its row of tiles to where there is more room, and a wall at its end.
+    const way = place.x < size.x / 2 ? 1 : -1;
+    const [x, y] = [Math.floor(place.x / 0.5), Math.floor(place.y / 0.5)];
+    const end = x + 4 * way;
+    const wall = (way > 0 ? end : end + 1) * 0.5;
+    await cue(`Free(rect_tiles: (${Math.min(x, end)}, ${y}, 5, 1))`);
+    await cue(`Block(rect_tiles: (${end}, ${y}, 1, 1))`);
+    await until("the page has the wall, and no other", async () => (await isWall(end, y)) && !(await isWall(x + way, y)) && !(await isWall(x + 2 * way, y)) && !(await isWall(x + 3 * way, y)));
+    const key = way > 0 ? "ArrowRight" : "ArrowLeft";
+    await page.keyboard.down(key);
+    const { tick } = await walker();
+    /** How far it was from the wall. @type {number[]} */
+    const left = [];
+    await until("it has come to the wall", async () => {
+      const now = await walker();
+      left.push((wall - now.place.x) * way);
+      return now.tick > tick + 60;
+    });
+    await page.keyboard.up(key);
+    // Not through it, only to be put right.
+    assert(Math.min(...left) >= 0 && Math.min(...left) < 0.2, `from ${place.x} to the wall at ${wall}: ${left} m left`);
+    await cue(`Free(rect_tiles: (${end}, ${y}, 1, 1))`);
+    await until("the page has no wall there any more", async () => !(await isWall(end, y)));
+  });
+
+  test("over a slow line, sees less, beside what the server has", async () => {
+    const [page] = await Promise.all([beside.page.waitForEvent("popup"), beside.page.locator("#walk").click()]);
+    const { faults } = listenTo(page);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).throng?.session?.predictor.position);
+    /** By how many ticks it is late, whom the page holds, how far each is from where the server has it, and how many the server has around. */
+    const look = () => page.evaluate(() => {
+      const { session, ghosts } = /** @type {any} */ (globalThis).throng;
+      const own = session.predictor.position;
+      const truth = /** @type {any[]} */ ([...ghosts.of(session.mirror.scene)]);
+      const off = truth.filter(({ id }) => session.mirror.objects.has(id)).map(({ id, at }) => {
+        const shown = session.position(id, performance.now() / 1000);
+        return Math.hypot(shown.x - at.x, shown.y - at.y);
+      });
+      const ghost = truth.find(({ id }) => id === session.mirror.own.id);
+      return { late: ghosts.tick - session.mirror.tick, tick: session.mirror.tick, inSight: session.mirror.objects.size, off, around: truth.length, behind: ghost ? Math.hypot(ghost.at.x - own.x, ghost.at.y - own.y) : Infinity };
+    });
+    await until("the server's truth is there", async () => {
+      const { inSight, off, around } = await look();
+      // Who walks is a few ticks from where it was told; most are no step away.
+      return inSight > 3 && off.length >= inSight - 3 && around > 2_000 && off.filter((metres) => metres < 1).length > off.length / 2;
+    });
+    await page.locator("#bad-line summary").click();
+    await page.locator("#lag").fill("1000");
+    await page.locator("#cap").fill("2");
+    await until("it sees no more than two players", () => page.evaluate(() => [.../** @type {any} */ (globalThis).throng.session.mirror.objects.values()].filter(({ kind }) => kind === 0).length <= 3));
+    await until("what it is told is late", async () => (await look()).late > 12);
+    await page.locator("#view").focus();
+    // Where a wall is in the way, another way is free.
+    let isAhead = false;
+    for (const key of ["KeyD", "KeyS", "KeyA", "KeyW"]) {
+      await page.keyboard.down(key);
+      const began = (await look()).tick;
+      await until("time for some metres passes", async () => {
+        const { behind, tick } = await look();
+        isAhead = behind > 0.8;
+        return isAhead || tick > began + 60;
+      });
+      if (isAhead) await takePictures(page, "ghosts");
+      await page.keyboard.up(key);
+      if (isAhead) break;
+    }
+    await until("the server comes there, too", async () => (await look()).behind < 0.1);
+    assert.deepEqual(faults, []);
+    await page.close();
+  });
+
+  test("looks right in both schemes, on a desk and on a phone", () => takePictures(opened.page, "walk"));
+
+  test("holds what the server holds, once all stand", async () => {
+    assert.equal(await truth(at.truth, "rest"), "resting");
+    const player = (await text("#line")).match(/\d+/)?.[0];
+    let last = "";
+    await until("the mirror is the server's", async () => {
+      const packet = Uint8Array.from(await opened.page.evaluate(packetOfMirror));
+      const answer = await truth(at.truth, `mirror ${player} ${packet.length}`, packet);
+      if (answer !== last) last = answer;
+      return answer === "same";
+    }).catch((error) => assert.fail(`${error.message}: ${last}`));
+    const now = await walker();
+    const told = await said(now.own);
+    assert.equal(now.inSight, told.sees.length);
+    assert(now.inSight > 0);
+    assert(Math.hypot(told.at[0] - now.place.x, told.at[1] - now.place.y) < 0.01);
+  });
+
+  test("has said nothing bad on its console", () => assert.deepEqual([...opened.faults, ...beside.faults], []));
+});
