@@ -167,16 +167,7 @@ impl Serve {
             .map_err(|error| Failure::new(error.to_string()))?;
         listen_for_interrupt();
         if !quiet {
-            if let Some(address) = listening.udp {
-                print(&format!("listening on {address}"))?;
-            }
-            if let Some(address) = listening.web {
-                print(&format!("walk in it on http://{address}/"))?;
-            }
-            if let Some(sha256) = listening.certificate_sha256 {
-                let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-                print(&format!("WebTransport has the certificate {digits}"))?;
-            }
+            listening.print()?;
             if let Some(truth) = &truth {
                 print(&format!("the truth is told on {}", truth.address))?;
             }
@@ -320,6 +311,22 @@ struct ListenAddresses {
     web: Option<SocketAddr>,
     /// Of the certificate of WebTransport, where there is that.
     certificate_sha256: Option<[u8; 32]>,
+}
+
+impl ListenAddresses {
+    fn print(&self) -> Result<(), Failure> {
+        if let Some(address) = self.udp {
+            print(&format!("listening on {address}"))?;
+        }
+        if let Some(address) = self.web {
+            print(&format!("walk in it on http://{address}/"))?;
+        }
+        if let Some(sha256) = self.certificate_sha256 {
+            let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+            print(&format!("WebTransport has the certificate {digits}"))?;
+        }
+        Ok(())
+    }
 }
 
 /// What happened in each way in which it listened.

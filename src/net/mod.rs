@@ -68,7 +68,7 @@
 //! same offsets. Its sender is never further ahead of the last byte that it knows to have arrived than 65,536 bytes towards the client
 //! and 8,192 towards the server; what comes further ahead is not kept, nor acknowledged.
 //!
-//! A packet that was received before, or is older than the bitmap reaches, is dropped. An answer is any packet; who has
+//! A packet that was received before, is older than the bitmap reaches, or acknowledges what was never sent, is dropped. An answer is any packet; who has
 //! nothing to say answers a packet that wants it with one that is empty and wants none. Every packet counts as received as a
 //! whole or not at all.
 //!
@@ -98,8 +98,8 @@
 //! | a stream in both directions, the client's first | of the client the request, 1,078 bytes, as it is the first message of a WebSocket; of the server nothing, until it ends the session: then two bytes, little endian, which are 1000, 1008 or 1013 as above |
 //! | a datagram, in either direction | a [packet](#packets), which QUIC seals |
 //!
-//! The client's streams and unreliable messages hold messages as of [`wire`](crate::wire), the first of them *Login* or *Resume*; those of one stream come
-//! in their order, and of streams among each other in none: a client with one stream has no question to ask. The server's hold packets as of
+//! The client's streams and unreliable messages hold messages as of [`wire`](crate::wire), the first of them *Login* or *Resume*; all that is to come
+//! in its order goes on one of them. The server's hold packets as of
 //! [`wire`](crate::wire), with their headers: reliable ones on the first stream in the order of their sequence; unreliable ones as unreliable
 //! messages or, where one is too long for that, on the last stream. Of a packet's own tick and input nothing has to be heeded, since those
 //! packets have their own. Both ends begin to count at 0, packets as well as the bytes of each stream.

@@ -53,6 +53,7 @@ mod usage;
 mod verdicts;
 mod views;
 mod web_vectors;
+mod webtransport;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
 use throng::{net, sync, wire};

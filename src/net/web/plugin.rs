@@ -66,9 +66,9 @@ impl ListeningWeb {
     }
 }
 
-/// Lets clients in that come to `ws://ADDRESS/play`, and with the settings for it to `https://ADDRESS/play` over WebTransport, with a token sealed by this key, and sends them what the server has to say. The
-/// outbox gets a sink for them; clients that come another way are told by `others`, if there are any. Until the world goes, or
-/// [`stop_listening_web`].
+/// Lets clients in that come to `ws://ADDRESS/play` with a token sealed by this key, or over WebTransport to `https://ADDRESS/play` where
+/// [`WebSettings`](super::WebSettings) have it, and sends them what the server has to say. The outbox gets a sink for them; clients that come
+/// another way are told by `others`, if there are any. Until the world goes, or [`stop_listening_web`].
 ///
 /// A server that listens on UDP, too, does this first, and gives a [`sink`](ListeningWeb::sink) of it to
 /// [`listen`](crate::net::listen) as `others`.

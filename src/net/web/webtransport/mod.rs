@@ -38,9 +38,9 @@ use wtransport::tls::server::build_default_tls_config;
 
 pub use settings::WebTransportSettings;
 
-use super::settings::WebCounters;
-use super::shared::{StrangerPlace, WebShared};
 use crate::net::handshake::network_of;
+use crate::net::web::settings::WebCounters;
+use crate::net::web::shared::{StrangerPlace, WebShared};
 use certificate::self_signed;
 
 /// Bytes that may be on their way to a client: more than its endpoint sends at once.

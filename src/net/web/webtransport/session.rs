@@ -12,18 +12,21 @@ use wtransport::error::{ConnectionError, StreamReadExactError};
 use wtransport::quinn::Incoming;
 use wtransport::{Connection, SendStream, VarInt};
 
-use super::super::admitted::{AdmittedClient, PlayEnd, admit};
-use super::super::line::WaitingPackets;
-use super::super::settings::WebCounters;
-use super::super::shared::{StrangerPlace, WebShared};
 use super::{NO_ERROR, WebTransportSettings};
 use crate::inbox::DisconnectReason;
 use crate::net::handshake::REQUEST_BYTES;
 use crate::net::server_endpoint::{ConnectionLimits, ServerEndpoint};
+use crate::net::web::admitted::{AdmittedClient, PlayEnd, admit};
+use crate::net::web::line::WaitingPackets;
+use crate::net::web::settings::WebCounters;
+use crate::net::web::shared::{StrangerPlace, WebShared};
 
 /// After a pause of so long beyond its time, as of a machine that stood still, it was not the client who said nothing: it is not given up for
 /// as long again, in which what waits comes in.
 const STALL_US: u64 = 500_000;
+
+/// How far datagrams may come ahead of the time that they are paid for: half as many at once as in a second.
+const AHEAD_US_MAX: u64 = 500_000;
 
 /// A session with what its client showed first.
 struct ShownToken {
@@ -114,7 +117,7 @@ struct Conversation<'c> {
     endpoint: ServerEndpoint,
     packets: WaitingPackets,
     packet: Vec<u8>,
-    /// The time up to which datagrams that came are paid for, one a rate's share of a second, half a second ahead at most.
+    /// The time up to which datagrams that came are paid for, one a rate's share of a second.
     paid_us: u64,
     /// Before then it is not given up.
     spared_until_us: u64,
@@ -173,8 +176,8 @@ impl<'c> Conversation<'c> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         WebCounters::one(&counters.datagrams_in);
         let rate = u64::from(self.settings.datagrams_per_s.max(1));
-        let paid_us = self.paid_us.max(now_us.saturating_sub(500_000));
-        if paid_us > now_us {
+        let paid_us = self.paid_us.max(now_us);
+        if paid_us - now_us > AHEAD_US_MAX {
             WebCounters::one(&counters.throttled);
             return None;
         }
