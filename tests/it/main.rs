@@ -12,6 +12,7 @@ mod browsers;
 mod circles;
 mod conserved;
 mod cues;
+mod datagram_vectors;
 mod determinism;
 mod endpoints;
 mod fuzzed;

@@ -1,4 +1,4 @@
-import { Connection, Session, TileGround } from "../src/index.js";
+import { Connection, DatagramConnection, Session, TileGround } from "../src/index.js";
 const SHOWN_M = 64;
 const PAUSE_MS = 1000;
 const PLAYER_KIND = 0;
@@ -51,7 +51,7 @@ const trodden = new Trodden();
 const held = new Set();
 let pointer = null;
 let session = null;
-let connection = null;
+let line = null;
 let walls = null;
 let corrections = 0;
 let colors = {};
@@ -85,7 +85,7 @@ async function join(guest) {
                     setTimeout(() => void askForWalls(message.scene));
                 }
                 else if (message.kind === "welcome") {
-                    say(`player ${message.player}`, "on");
+                    say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
                 }
                 else if (message.kind === "queued") {
                     say(`in line, place ${message.place}`);
@@ -97,12 +97,35 @@ async function join(guest) {
     else {
         session.reconnect();
     }
+    const sha256 = await askForCertificate().catch(() => null);
+    if (sha256 === null) {
+        connect(pass, session);
+        return;
+    }
+    const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, (code) => {
+        if (datagrams.wasOpen) {
+            over(code, pass.player);
+        }
+        else {
+            connect(pass, session);
+        }
+    });
+    line = datagrams;
+}
+function connect(pass, to) {
     const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
-    connection = new Connection(url, pass.token, session, (code) => over(code, pass.player));
+    line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+}
+async function askForCertificate() {
+    if (!("WebTransport" in globalThis)) {
+        return null;
+    }
+    const answer = await fetch("/webtransport");
+    return answer.ok ? bytesOf((await answer.json()).sha256) : null;
 }
 function over(code, player) {
-    const fault = connection?.fault;
-    connection = null;
+    const fault = line?.fault;
+    line = null;
     if (session?.closed != null) {
         say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
     }
@@ -232,7 +255,7 @@ function tellFigures() {
 }
 function frame() {
     steer();
-    connection?.update();
+    line?.update();
     draw();
     requestAnimationFrame(frame);
 }
@@ -259,6 +282,6 @@ for (const end of ["pointerup", "pointercancel"]) {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors);
 readColors();
 setInterval(tellFigures, 250);
-setInterval(() => document.hidden && connection?.update(), 250);
+setInterval(() => document.hidden && line?.update(), 250);
 void join(null);
 frame();

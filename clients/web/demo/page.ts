@@ -1,7 +1,7 @@
 // The page at `/`: joins, draws what is in sight, and walks.
 
-import { Connection, Session, TileGround } from "../src/index.js";
-import type { Vec } from "../src/index.js";
+import { Connection, DatagramConnection, Session, TileGround } from "../src/index.js";
+import type { Line, Vec } from "../src/index.js";
 
 /** Which player comes in, by which token, and how fast the server lets it walk. */
 type Pass = { player: bigint; token: Uint8Array; speedMS: number };
@@ -74,7 +74,7 @@ const trodden = new Trodden();
 const held = new Set<string>();
 let pointer: Vec | null = null;
 let session: Session | null = null;
-let connection: Connection | null = null;
+let line: Line | null = null;
 let walls: TileGround | null = null;
 let corrections = 0;
 let colors: Record<string, string> = {};
@@ -114,7 +114,7 @@ async function join(guest: bigint | null): Promise<void> {
             walls = null;
             setTimeout(() => void askForWalls(message.scene));
           } else if (message.kind === "welcome") {
-            say(`player ${message.player}`, "on");
+            say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
           } else if (message.kind === "queued") {
             say(`in line, place ${message.place}`);
           }
@@ -125,13 +125,40 @@ async function join(guest: bigint | null): Promise<void> {
   } else {
     session.reconnect();
   }
+  const sha256 = await askForCertificate().catch(() => null);
+  if (sha256 === null) {
+    connect(pass, session);
+    return;
+  }
+  const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, (code) => {
+    if (datagrams.wasOpen) {
+      over(code, pass.player);
+    } else {
+      // They do not come through, and the token was not shown.
+      connect(pass, session!);
+    }
+  });
+  line = datagrams;
+}
+
+/** Comes in over a WebSocket. */
+function connect(pass: Pass, to: Session): void {
   const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
-  connection = new Connection(url, pass.token, session, (code) => over(code, pass.player));
+  line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+}
+
+/** The SHA-256 by which the server is known over WebTransport; null where it or the browser has none. */
+async function askForCertificate(): Promise<Uint8Array | null> {
+  if (!("WebTransport" in globalThis)) {
+    return null;
+  }
+  const answer = await fetch("/webtransport");
+  return answer.ok ? bytesOf(((await answer.json()) as { sha256: string }).sha256) : null;
 }
 
 function over(code: number, player: bigint): void {
-  const fault = connection?.fault;
-  connection = null;
+  const fault = line?.fault;
+  line = null;
   if (session?.closed != null) {
     say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
   } else if (fault != null) {
@@ -266,7 +293,7 @@ function tellFigures(): void {
 
 function frame(): void {
   steer();
-  connection?.update();
+  line?.update();
   draw();
   requestAnimationFrame(frame);
 }
@@ -295,6 +322,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", readColors
 readColors();
 setInterval(tellFigures, 250);
 // A page that is not shown draws nothing, and still says that it is there.
-setInterval(() => document.hidden && connection?.update(), 250);
+setInterval(() => document.hidden && line?.update(), 250);
 void join(null);
 frame();
