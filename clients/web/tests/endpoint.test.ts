@@ -121,3 +121,67 @@ test("what is never acknowledged is bounded, in bytes and in what is sent at onc
     assert(bytes < 10_000, `${bytes} at ${step}`);
   }
 });
+
+/** A packet of a server that says nothing of what it received. */
+function packetOf(number: number, flags = 0, rest: number[] = []): string {
+  return hexOf(Uint8Array.from([flags, 0, number & 0xff, number >> 8, 0, 0, 0xff, 0xff, ...rest]));
+}
+
+test("a packet is taken once, while it is one of the last 32, and that is told", () => {
+  const endpoint = new Endpoint();
+  const fates = (numbers: number[]) => numbers.map((number) => take(endpoint, packetOf(number), 0).fate);
+  const told = () => {
+    const view = new DataView(flush(endpoint, 10)[0]!.buffer);
+    return [view.getUint16(6, true), view.getUint32(8, true)];
+  };
+  assert.deepEqual(fates([0, 32, 0, 1]), ["taken", "taken", "refused", "taken"]);
+  assert.deepEqual(told(), [32, (2 ** 31 + 2 ** 30) >>> 0]);
+  flush(endpoint, 10);
+  assert.deepEqual(fates([34, 2, 2, 1]), ["taken", "taken", "refused", "refused"]);
+  assert.deepEqual(fates([34 + 33, 34]), ["taken", "refused"]);
+});
+
+test("an answer is due when one is wanted, after eight packets that want none, and once a second", () => {
+  const endpoint = new Endpoint();
+  const answers = (nowS: number) => flush(endpoint, nowS).length;
+  assert.deepEqual([answers(0), answers(0.5), answers(1), answers(1.9)], [1, 0, 1, 0]);
+  for (let number = 0; number < 8; number += 1) {
+    assert.equal(answers(1.9), 0);
+    take(endpoint, packetOf(number), 1_900);
+  }
+  assert.deepEqual([answers(1.9), answers(1.9)], [1, 0]);
+  take(endpoint, packetOf(8, 1 << 4), 1_900);
+  assert.deepEqual([answers(1.9), answers(1.9)], [1, 0]);
+});
+
+test("what no end says is refused, and a message that is too long is the end", () => {
+  const piece = (word: number, bytes: number[]) => packetOf(0, 1, [word & 0xff, word >> 8, 0, 0, 0, ...bytes]);
+  for (const packet of ["", packetOf(0, 1 << 6), packetOf(0, 1 << 5, [0, 0, 0, 0]), piece(1 << 13, []), piece(2, [1])]) {
+    assert.equal(take(new Endpoint(), packet, 0).fate, "refused", packet);
+  }
+  for (const length of [[0], [0x81, 0x80, 0xc0, 0], [0xff, 0xff, 0xff, 0xff], [0x80, 0]]) {
+    assert.equal(take(new Endpoint(), piece(length.length, length), 0).fate, "broken", `${length}`);
+  }
+  assert.equal(take(new Endpoint(), piece(4, [0x80, 0x80, 0x40, 1]), 0).fate, "taken");
+});
+
+test("a stream goes on for longer than its window, and what is lost is sent again", () => {
+  const [server, client] = [new Endpoint(), new Endpoint()];
+  let heard = 0;
+  for (let step = 0, said = 0; heard < 150; step += 1) {
+    assert(step < 2_000, `${heard} of ${said}`);
+    if (said < 150 && said - heard < 5) {
+      server.push(new Uint8Array(1_000).fill(said));
+      said += 1;
+    }
+    flush(server, step / 20).forEach((packet, nth) => {
+      if ((step + nth) % 3 > 0) {
+        client.receive(packet, step / 20, (message) => {
+          assert(message.length === 1_000 && message.every((byte) => byte === heard % 256));
+          heard += 1;
+        });
+      }
+    });
+    flush(client, step / 20).forEach((packet) => server.receive(packet, step / 20, () => undefined));
+  }
+});
