@@ -68,9 +68,9 @@
 //! same offsets. Its sender is never further ahead of the last byte that it knows to have arrived than 65,536 bytes towards the client
 //! and 8,192 towards the server; what comes further ahead is not kept, nor acknowledged.
 //!
-//! A packet that was received before, is older than the bitmap reaches, or acknowledges what was never sent, is dropped. An answer is any packet; who has
-//! nothing to say answers a packet that wants it with one that is empty and wants none. Every packet counts as received as a
-//! whole or not at all.
+//! A packet that was received before, is older than the bitmap reaches, or acknowledges what was never sent, is dropped. An
+//! answer is any packet; who has nothing to say answers a packet that wants it with one that is empty and wants none. Every
+//! packet counts as received as a whole or not at all.
 //!
 //! # WebSockets
 //! A WebSocket (RFC 6455) loses nothing, keeps the order and says where a message ends, so nothing of the above is in it: no seal, no
@@ -89,25 +89,25 @@
 //! is no room. A client that leaves closes; one whose connection ends otherwise may connect with another token and *Resume*.
 //!
 //! # WebTransport
-//! A session of WebTransport over HTTP/3 (W3C; RFC 9220, 9221) at the path `/play`, on UDP of the port that WebSockets have on TCP. The server makes its
-//! certificate itself, and tells its SHA-256 to who asks for `/webtransport` there: an object in JSON, with the fields `path`, and `sha256`
-//! in 64 hexadecimal digits. It has another one every six days.
+//! A session of WebTransport over HTTP/3 (W3C; RFC 9220, 9221) at the path `/play`, on UDP of the port that WebSockets have on TCP. The
+//! server makes its certificate itself, anew every six days, and tells its SHA-256 to who asks for `/webtransport` there: an object in
+//! JSON, with the fields `path`, and `sha256` in 64 hexadecimal digits.
 //!
 //! | what | has |
 //! |---|---|
 //! | a stream in both directions, the client's first | of the client the request, 1,078 bytes, as it is the first message of a WebSocket; of the server nothing, until it ends the session: then two bytes, little endian, which are 1000, 1008 or 1013 as above |
 //! | a datagram, in either direction | a [packet](#packets), which QUIC seals |
 //!
-//! The client's streams and unreliable messages hold messages as of [`wire`](crate::wire), the first of them *Login* or *Resume*; all that is to come
-//! in its order goes on one of them. The server's hold packets as of
-//! [`wire`](crate::wire), with their headers: reliable ones on the first stream in the order of their sequence; unreliable ones as unreliable
-//! messages or, where one is too long for that, on the last stream. Of a packet's own tick and input nothing has to be heeded, since those
-//! packets have their own. Both ends begin to count at 0, packets as well as the bytes of each stream.
+//! The client's streams and unreliable messages hold messages as of [`wire`](crate::wire), the first of them *Login* or *Resume*; all that
+//! is to come in its order goes on one stream. The server's hold packets as of [`wire`](crate::wire), with their headers: reliable ones on
+//! the first stream, in the order of their sequence; unreliable ones as unreliable messages or, where one is too long for that, on the last
+//! stream. Of the tick, epoch and input in a datagram's own head nothing has to be heeded, since those packets have theirs. Both ends begin
+//! to count at 0, packets as well as the bytes of each stream.
 //!
-//! A client may send datagrams as soon as its request is out; they are kept or lost until it is let in, and sent again. It repeats what it
-//! said until it is acknowledged, about when a round trip has passed and the tick of a server; and sends a packet a second at least: who is not
-//! heard of for as long as its token says (bytes 1,085–1,088 of it, in seconds, little endian; below 0 for ever), or acknowledges nothing for
-//! five seconds, is lost. When the server has said its two bytes the client closes the session, at the latest a second later it is gone. A
+//! A client may send datagrams as soon as its request is out: until it is let in they are kept or lost, as any may be. It repeats what it
+//! said until that is acknowledged, about when a round trip and a tick of the server have passed, and sends a packet a second at least. Who
+//! is not heard of for as long as its token says (bytes 1,085–1,088, in seconds, little endian; below 0 for ever), or acknowledges nothing
+//! for five seconds, is lost. When the server has said its two bytes the client closes the session; a second later it is gone anyway. A
 //! client that leaves closes the session.
 
 mod acks;
