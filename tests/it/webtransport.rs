@@ -92,17 +92,22 @@ struct SessionClient {
 impl SessionClient {
     /// Connects and shows what may be a token.
     fn connect(browser: &Rc<Browser>, server: SocketAddr, request: &[u8]) -> Self {
-        let connection = browser.try_open(server, "/play").expect("a session");
+        Self::try_connect(browser, server, request).expect("a session")
+    }
+
+    /// The same, unless the server wants none.
+    fn try_connect(browser: &Rc<Browser>, server: SocketAddr, request: &[u8]) -> Option<Self> {
+        let connection = browser.try_open(server, "/play")?;
         let mut stream = browser.wait(async {
-            let opening = connection.open_bi().await.unwrap();
-            opening.await.unwrap()
-        });
+            let opening = connection.open_bi().await.ok()?;
+            opening.await.ok()
+        })?;
         // Who is not let in is told so, maybe before all was said.
         browser.wait(async {
             let _ = stream.0.write_all(request).await;
             let _ = stream.0.finish().await;
         });
-        Self {
+        Some(Self {
             browser: browser.clone(),
             connection,
             stream,
@@ -111,7 +116,7 @@ impl SessionClient {
             packet: Vec::new(),
             passed: 0,
             one_lost_of: 0,
-        }
+        })
     }
 
     fn now_us(&self) -> u64 {
@@ -246,7 +251,7 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
 }
 
 #[test]
-fn a_session_that_is_lost_is_taken_up_again() {
+fn a_session_goes_on_over_another_connection() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
     let connect = || SessionClient::connect(&browser, address, &request(&token(1, address)));
@@ -343,29 +348,34 @@ fn a_token_lets_in_once_and_here_and_in_time() {
 fn who_says_nothing_is_not_waited_for() {
     let mut hall = hall(0, |settings| settings.web.patience_us = 1_000_000);
     let (address, browser) = (hall.address, Browser::of(&hall));
-    // Half a token; a stream without anything; no stream; another page.
-    let half = SessionClient::connect(&browser, address, &[]);
+    // A stream without anything; half a token; no stream; another page. Each may be late already.
+    let empty = SessionClient::try_connect(&browser, address, &[]);
     let silent: Vec<Connection> = (0..3)
         .filter_map(|_| browser.try_open(address, "/play"))
         .collect();
-    for connection in silent.iter().take(2) {
-        browser.wait(async {
-            let (mut sink, stream) = connection.open_bi().await.unwrap().await.unwrap();
-            let _ = sink.write_all(&[0; 500]).await;
-            std::mem::forget((sink, stream));
-        });
-    }
+    let streams: Vec<(SendStream, RecvStream)> = silent
+        .iter()
+        .take(2)
+        .filter_map(|connection| {
+            browser.wait(async {
+                let (mut sink, stream) = connection.open_bi().await.ok()?.await.ok()?;
+                let _ = sink.write_all(&[0; 500]).await;
+                Some((sink, stream))
+            })
+        })
+        .collect();
     assert!(browser.try_open(address, "/elsewhere").is_none());
     hall.until("they are late", |hall| {
         browser.look(std::future::pending::<()>());
         let stats = hall.stats();
-        stats.late as usize == silent.len() && stats.refused + stats.denied == 2
+        let gone = stats.late + stats.refused + stats.denied;
+        gone == stats.accepted && stats.accepted >= 5 && stats.late >= 3
     });
-    drop(half);
     for connection in silent {
         browser.wait(connection.closed());
     }
-    assert_eq!(hall.stats().clients, 0);
+    drop((empty, streams));
+    assert_eq!(hall.stats().admitted, 0);
 }
 
 #[test]
@@ -376,19 +386,19 @@ fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
         |player| SessionClient::connect(&browser, address, &request(&token(player, address)));
     let (mut polite, mut rude) = (enter(1), enter(2));
     hall.until("they are let in", |hall| hall.stats().admitted == 2);
-    for junk in [
-        &[][..],
-        &[0xff; 8],
-        &[3; 20],
-        &[0; 7],
-        &[0x40; 1_000],
-        b"hello there",
-    ] {
-        rude.connection.send_datagram(junk).unwrap();
-    }
     hall.until("it is refused", |hall| {
-        rude.browser.look(std::future::pending::<()>());
-        hall.stats().datagrams_refused == 6
+        for junk in [
+            &[][..],
+            &[0xff; 8],
+            &[3; 20],
+            &[0; 7],
+            &[0x40; 1_000],
+            b"hello there",
+        ] {
+            let _ = rude.connection.send_datagram(junk);
+        }
+        browser.look(std::future::pending::<()>());
+        hall.stats().datagrams_refused >= 6
     });
     polite.say(&ClientMessage::login(1).to_bytes());
     rude.say(&ClientMessage::login(2).to_bytes());
@@ -403,9 +413,9 @@ fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
     let packet = [
         1, 0, 0, 0, 0, 0, 0xff, 0xff, 5, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 3,
     ];
-    strange.connection.send_datagram(packet).unwrap();
     let mut end = None;
     hall.until("it is over", |_| {
+        let _ = strange.connection.send_datagram(packet);
         end = strange.end();
         end.is_some()
     });
@@ -479,20 +489,16 @@ fn strangers_have_so_much_room_and_give_it_back() {
             .or_else(|| browser.try_open(address, "/play"));
         connection.is_some()
     });
-    // Whoever comes one after the other from one address is not heard.
+    // An address that asks too often is not heard.
     let hall = Hall::new(0, |settings| {
         settings.web.webtransport = Some(WebTransportSettings::default());
-        settings.requests_per_s = 1;
+        settings.requests_per_s = 0;
     });
     let browser = Browser::of(&hall);
-    let strangers: Vec<Connection> = (0..9)
-        .filter_map(|_| browser.try_open(hall.address, "/play"))
-        .collect();
-    assert!(
-        !strangers.is_empty() && hall.stats().crowded > 0,
-        "{:?}",
-        hall.stats()
-    );
+    for nth in 1..=3 {
+        assert!(browser.try_open(hall.address, "/play").is_none());
+        assert_eq!((hall.stats().accepted, hall.stats().crowded), (0, nth));
+    }
 }
 
 #[test]
@@ -516,9 +522,7 @@ fn a_new_certificate_is_told_and_who_is_connected_does_not_notice() {
     hall.until("one comes in time", |hall| {
         before = Some(told());
         let browser = Browser::of(hall);
-        let connection = browser.try_open(address, "/play");
-        client = connection
-            .map(|_| SessionClient::connect(&browser, address, &request(&token(1, address))));
+        client = SessionClient::try_connect(&browser, address, &request(&token(1, address)));
         client.is_some()
     });
     let mut client = client.unwrap();

@@ -62,8 +62,8 @@ impl AdmittedClient {
         self.line.end(&shared.waiting_bytes);
         shared.lines_mut().remove(&self.id);
         shared.transport.disconnect(self.id, reason);
-        WebCounters::one(counter);
         counters.clients.fetch_sub(1, Ordering::Relaxed);
+        WebCounters::one(counter);
     }
 }
 
