@@ -22,6 +22,7 @@
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
 //! | `web` | clients in browsers, over WebSockets; with `net` |
+//! | `webtransport` | the same over WebTransport besides; with `web` |
 //! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
 //! | `cli` | the program, with all of the above but `postgres` |
 //! | `tracy` | the program, seen by Tracy |

@@ -26,7 +26,7 @@ use crate::inspect::{InspectPlugin, InspectSettings, open_inspector};
 use crate::map::{MapEdited, SceneMap};
 use crate::net::{
     ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
-    listen, listen_web, stop_listening, stop_listening_web,
+    WebTransportSettings, listen, listen_web, stop_listening, stop_listening_web,
 };
 use crate::outbox::Sink;
 use crate::scenario::{self, Behaviours, Loaded, RunOptions, ScenarioRun};
@@ -50,8 +50,9 @@ pub(super) struct Serve {
     /// On 127.0.0.1:7000 where neither this nor --web says otherwise.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Where browsers come, over WebSockets; with the port 0 on any that is free
+    /// Where browsers come, over WebSockets and WebTransport; with the port 0 on any that is free
     ///
+    /// WebTransport is on the same port of UDP, unless --listen has that; its certificate the server makes itself, anew every six days.
     /// A page there walks in. Without --key it lets itself in as a guest; with it, it is opened with ?token=…&player=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
@@ -167,12 +168,7 @@ impl Serve {
             .map_err(|error| Failure::new(error.to_string()))?;
         listen_for_interrupt();
         if !quiet {
-            if let Some(address) = listening.udp {
-                print(&format!("listening on {address}"))?;
-            }
-            if let Some(address) = listening.web {
-                print(&format!("walk in it on http://{address}/"))?;
-            }
+            listening.print()?;
             if let Some(truth) = &truth {
                 print(&format!("the truth is told on {}", truth.address))?;
             }
@@ -216,7 +212,11 @@ impl Serve {
             (listen, _) => listen,
         };
         let web = self.web;
-        ListenAddresses { udp, web }
+        ListenAddresses {
+            udp,
+            web,
+            certificate_sha256: None,
+        }
     }
 
     /// Listens, and gives where.
@@ -235,6 +235,10 @@ impl Serve {
         settings.web.clients_max = self.clients_max as usize;
         settings.web.has_page = true;
         settings.web.guest_speed_m_s = Some(speed_m_s);
+        let web_port = at.web.map(|web| web.port());
+        if web_port.is_some_and(|port| port == 0 || Some(port) != at.udp.map(|udp| udp.port())) {
+            settings.web.webtransport = Some(WebTransportSettings::default());
+        }
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
         if [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
@@ -248,6 +252,7 @@ impl Serve {
             bound.web = Some(address.map_err(failed)?);
             let synthetic = world.resource::<SyntheticClients>().sink();
             let web = world.resource::<ListeningWeb>();
+            bound.certificate_sha256 = web.certificate_sha256();
             for (scene, entity) in world.resource::<Scenes>().iter() {
                 if let Some(map) = world.get::<SceneMap>(entity) {
                     web.set_map(scene.0, map.tiles(), map.tile_m());
@@ -305,6 +310,24 @@ impl Serve {
 struct ListenAddresses {
     udp: Option<SocketAddr>,
     web: Option<SocketAddr>,
+    /// Of the certificate of WebTransport, where there is that.
+    certificate_sha256: Option<[u8; 32]>,
+}
+
+impl ListenAddresses {
+    fn print(&self) -> Result<(), Failure> {
+        if let Some(address) = self.udp {
+            print(&format!("listening on {address}"))?;
+        }
+        if let Some(address) = self.web {
+            print(&format!("walk in it on http://{address}/"))?;
+        }
+        if let Some(sha256) = self.certificate_sha256 {
+            let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+            print(&format!("WebTransport has the certificate {digits}"))?;
+        }
+        Ok(())
+    }
 }
 
 /// What happened in each way in which it listened.
@@ -513,12 +536,13 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
         closed,
         behind,
         broken,
+        webtransport,
         ..
     } = stats;
     let gone = left + lost + closed + behind + broken;
     [
         format!(
-            "browsers    {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken"
+            "browsers    {admitted} let in, {webtransport} over WebTransport; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken"
         ),
         format!(
             "frames      {} in, {} kB; {} out, {} kB; {} dropped",
@@ -584,6 +608,10 @@ fn web_json(stats: &WebStats) -> serde_json::Value {
         "denied": stats.denied,
         "full": stats.full,
         "admitted": stats.admitted,
+        "webtransport": stats.webtransport,
+        "datagrams_in": stats.datagrams_in,
+        "datagrams_out": stats.datagrams_out,
+        "datagrams_refused": stats.datagrams_refused,
         "left": stats.left,
         "lost": stats.lost,
         "closed": stats.closed,

@@ -29,7 +29,8 @@
 //!   packets. With the feature `web` browsers come by `net::listen_web` (`throng serve --web`), with the same tokens. It speaks no TLS: beyond
 //!   this machine a proxy with a certificate stands before it, and since all then come from one address, `requests_per_s` and
 //!   `strangers_of_address_max` are to be as large for it as for all. A page may be from anywhere: a token lets in, and nothing that a
-//!   browser sends by itself. Other transports plug in as it does: [`Sink`](crate::outbox::Sink) is the way out, the
+//!   browser sends by itself. With the feature `webtransport` they come by datagrams, too, on UDP of the same port, past the proxy; the certificate is
+//!   the server's own, made anew every six days, and its hash is told by the page's server. Other transports plug in as it does: [`Sink`](crate::outbox::Sink) is the way out, the
 //!   [`TransportHandle`](crate::session::TransportHandle) the way in; its [page](crate::session::transport) has the contract.
 //! * **Overload**: a server in real time watches what its ticks cost. At a mean of 80 % of the tick it tells clients of the same
 //!   objects less often, at 90 % enters and paths wait, at 95 % logins stand in the line, and at 100 % time slows down, to a

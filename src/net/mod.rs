@@ -18,13 +18,14 @@
 //! | `bucket` | how much may be sent |
 //! | `mtu` | how long packets may be |
 //! | `token`, `handshake`, `seal` | who may connect, from where; sealed packets: netcode 1.02 |
+//! | `server_endpoint` | an endpoint at the server's end, and how long anything of it is waited for |
 //! | `connection`, `client` | a connection at the server's end, and at the client's: sealing and endpoint together |
 //! | `path` | a client that speaks from another address than before |
 //! | `udp` | sockets and threads |
 //! | `http` | what servers of HTTP have in common |
 //! | `counters` | what threads count |
 //! | `plugin` | a server's world that listens |
-//! | `web` | WebSockets: their thread, and a page that walks in |
+//! | `web` | WebSockets and WebTransport: their thread, and a page that walks in |
 //! | `rambler` | a synthetic player at the far end of a connection |
 //! | `link`, `workload` | a simulated link, and two endpoints over it, to test and measure with |
 //!
@@ -67,9 +68,9 @@
 //! same offsets. Its sender is never further ahead of the last byte that it knows to have arrived than 65,536 bytes towards the client
 //! and 8,192 towards the server; what comes further ahead is not kept, nor acknowledged.
 //!
-//! A packet that was received before, or is older than the bitmap reaches, is dropped. An answer is any packet; who has
-//! nothing to say answers a packet that wants it with one that is empty and wants none. Every packet counts as received as a
-//! whole or not at all.
+//! A packet that was received before, is older than the bitmap reaches, or acknowledges what was never sent, is dropped. An
+//! answer is any packet; who has nothing to say answers a packet that wants it with one that is empty and wants none. Every
+//! packet counts as received as a whole or not at all.
 //!
 //! # WebSockets
 //! A WebSocket (RFC 6455) loses nothing, keeps the order and says where a message ends, so nothing of the above is in it: no seal, no
@@ -86,6 +87,28 @@
 //! within about two seconds of a ping is lost. The connection ends with the code 1000 where the server is done with the client, which the
 //! last packet (*Closed*) gives the reason of; 1008 where the token is good for nothing or a message made no sense; 1013 where there
 //! is no room. A client that leaves closes; one whose connection ends otherwise may connect with another token and *Resume*.
+//!
+//! # WebTransport
+//! A session of WebTransport over HTTP/3 (W3C; RFC 9220, 9221) at the path `/play`, on UDP of the port that WebSockets have on TCP. The
+//! server makes its certificate itself, anew every six days, and tells its SHA-256 to who asks for `/webtransport` there: an object in
+//! JSON, with the fields `path`, and `sha256` in 64 hexadecimal digits.
+//!
+//! | what | has |
+//! |---|---|
+//! | a stream in both directions, the client's first | of the client the request, 1,078 bytes, as it is the first message of a WebSocket; of the server nothing, until it ends the session: then two bytes, little endian, which are 1000, 1008 or 1013 as above |
+//! | a datagram, in either direction | a [packet](#packets), which QUIC seals |
+//!
+//! The client's streams and unreliable messages hold messages as of [`wire`](crate::wire), the first of them *Login* or *Resume*; all that
+//! is to come in its order goes on one stream. The server's hold packets as of [`wire`](crate::wire), with their headers: reliable ones on
+//! the first stream, in the order of their sequence; unreliable ones as unreliable messages or, where one is too long for that, on the last
+//! stream. Of the tick, epoch and input in a datagram's own head nothing has to be heeded, since those packets have theirs. Both ends begin
+//! to count at 0, packets as well as the bytes of each stream.
+//!
+//! A client may send datagrams as soon as its request is out: until it is let in they are kept or lost, as any may be. It repeats what it
+//! said until that is acknowledged, about when a round trip and a tick of the server have passed, and sends a packet a second at least. Who
+//! is not heard of for as long as its token says (bytes 1,085–1,088, in seconds, little endian; below 0 for ever), or acknowledges nothing
+//! for five seconds, is lost. When the server has said its two bytes the client closes the session; a second later it is gone anyway. A
+//! client that leaves closes the session.
 
 mod acks;
 mod bucket;
@@ -113,6 +136,8 @@ pub mod rambler;
 mod repeat;
 #[cfg(feature = "net")]
 mod seal;
+#[cfg(all(feature = "net", feature = "server"))]
+mod server_endpoint;
 mod stream;
 mod tail;
 #[cfg(test)]
@@ -160,6 +185,8 @@ pub use token::{
 pub use udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
 #[cfg(feature = "net")]
 pub use udp::{SocketTotals, UdpClient};
+#[cfg(feature = "webtransport")]
+pub use web::WebTransportSettings;
 #[cfg(feature = "web")]
 pub use web::{
     ListeningWeb, WebServer, WebServerSink, WebSettings, WebSocketListener, WebStats, listen_web,

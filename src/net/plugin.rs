@@ -35,7 +35,7 @@ pub struct ListenSettings {
     pub seen: SeenTokens,
     /// Limits.
     pub udp: UdpSettings,
-    /// Limits of clients over WebSockets.
+    /// Limits of clients in browsers, and whether they may come over WebTransport.
     #[cfg(feature = "web")]
     pub web: WebSettings,
 }

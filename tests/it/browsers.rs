@@ -24,16 +24,16 @@ use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
 use crate::sockets::token;
 
 /// How long a test waits for other threads: much longer than any needs, since machines have other work, too.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-const SPEED_M_S: f32 = 4.0;
+pub const SPEED_M_S: f32 = 4.0;
 
-const START: Vec2 = Vec2::splat(100.0);
+pub const START: Vec2 = Vec2::splat(100.0);
 
 /// What a client says first: of its token what is sealed, and what that is bound to.
-fn request(token: &ConnectToken) -> Vec<u8> {
+pub fn request(token: &ConnectToken) -> Vec<u8> {
     let token = token.to_bytes();
     [&[0], &token[..21], &token[29..1_085]].concat()
 }
@@ -96,14 +96,14 @@ impl WebClient {
 }
 
 /// A hall to which browsers come, and in which everybody who logs in gets a body.
-struct Hall {
-    server: Server,
+pub struct Hall {
+    pub server: Server,
     scene: Entity,
-    address: SocketAddr,
+    pub address: SocketAddr,
 }
 
 impl Hall {
-    fn new(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Self {
+    pub fn new(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Self {
         let mut server = Server::builder()
             .configure(move |app| {
                 app.insert_resource(OutboxSettings {
@@ -134,7 +134,7 @@ impl Hall {
         }
     }
 
-    fn step(&mut self) {
+    pub fn step(&mut self) {
         self.server.step(1);
         let world = self.server.world_mut();
         let mut new = world.resource_mut::<Messages<LoggedIn>>();
@@ -148,7 +148,7 @@ impl Hall {
     }
 
     /// Does ticks until something is so.
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let started = Instant::now();
         while !is_so(self) {
             assert!(started.elapsed() < PATIENCE, "{what}: {:?}", self.stats());
@@ -156,12 +156,12 @@ impl Hall {
         }
     }
 
-    fn stats(&self) -> WebStats {
+    pub fn stats(&self) -> WebStats {
         self.server.world().resource::<ListeningWeb>().stats()
     }
 
     /// What is wrong with a mirror.
-    fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
+    pub fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
         let world = self.server.world();
         let client = world.resource::<Sessions>().of(PlayerId(player));
         compare_mirror(world, client.ok_or("it has no session")?, mirror)
@@ -553,7 +553,7 @@ fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
 }
 
 /// The status and the body of an answer.
-fn ask(address: SocketAddr, request: &str) -> (u16, String) {
+pub fn ask(address: SocketAddr, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request.as_bytes()).unwrap();

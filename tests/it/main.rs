@@ -12,6 +12,7 @@ mod browsers;
 mod circles;
 mod conserved;
 mod cues;
+mod datagram_vectors;
 mod determinism;
 mod endpoints;
 mod fuzzed;
@@ -53,6 +54,7 @@ mod usage;
 mod verdicts;
 mod views;
 mod web_vectors;
+mod webtransport;
 
 // What `packets` checks is built from the sources by the fuzzer, where this is the name, too.
 use throng::{net, sync, wire};

@@ -19,6 +19,7 @@ use throng::wire::{
     write_scene, write_snapshot_head,
 };
 
+use crate::datagram_vectors::{changed_datagrams, datagrams, first_datagram};
 use crate::rig::root;
 
 fn hex(bytes: &[u8]) -> String {
@@ -574,6 +575,9 @@ fn the_vectors_beside_the_client_are_those_of_this_library() {
         ("directions.json", listed(&directions)),
         ("walked.json", listed(&walked())),
         ("token.json", listed(&[shown()])),
+        ("datagrams.json", listed(&datagrams())),
+        ("changed_datagrams.json", listed(&changed_datagrams())),
+        ("first_datagram.json", listed(&first_datagram())),
     ];
     let fresh = root().join("target/web-vectors");
     fs::create_dir_all(&fresh).unwrap();

@@ -1,4 +1,4 @@
-import { Connection, TileGround, clientMessage } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
 import { Ghosts } from "./ghosts.js";
 import { SlowSession } from "./slow_session.js";
 const SHOWN_M = 64;
@@ -55,7 +55,7 @@ const held = new Set();
 let pointer = null;
 let session = null;
 const ghosts = new Ghosts(window.opener);
-let connection = null;
+let line = null;
 let walls = null;
 let corrections = 0;
 let colors = {};
@@ -99,7 +99,7 @@ async function join(guest) {
                     void askForWalls(message.scene, (wallsRound += 1));
                 }
                 else if (message.kind === "welcome") {
-                    say(`player ${message.player}`, "on");
+                    say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
                     applyLine();
                 }
                 else if (message.kind === "queued") {
@@ -112,12 +112,35 @@ async function join(guest) {
     else {
         session.reconnect();
     }
+    const sha256 = await askForCertificate().catch(() => null);
+    if (sha256 === null) {
+        connect(pass, session);
+        return;
+    }
+    const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, (code) => {
+        if (datagrams.wasOpen) {
+            over(code, pass.player);
+        }
+        else {
+            connect(pass, session);
+        }
+    });
+    line = datagrams;
+}
+function connect(pass, to) {
     const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
-    connection = new Connection(url, pass.token, session, (code) => over(code, pass.player));
+    line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+}
+async function askForCertificate() {
+    if (!("WebTransport" in globalThis)) {
+        return null;
+    }
+    const answer = await fetch("/webtransport");
+    return answer.ok ? bytesOf((await answer.json()).sha256) : null;
 }
 function over(code, player) {
-    const fault = connection?.fault;
-    connection = null;
+    const fault = line?.fault;
+    line = null;
     if (session?.closed != null) {
         say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
     }
@@ -273,7 +296,7 @@ function tellFigures() {
 }
 function frame() {
     steer();
-    connection?.update();
+    line?.update();
     draw();
     requestAnimationFrame(frame);
 }
@@ -314,7 +337,7 @@ showsGhosts.checked = ghosts.isOn = ghosts.canBe;
 byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
-setInterval(() => document.hidden && connection?.update(), 250);
-Object.defineProperty(globalThis, "throng", { get: () => ({ session, connection, walls, ghosts }) });
+setInterval(() => document.hidden && line?.update(), 250);
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts }) });
 void join(null);
 frame();

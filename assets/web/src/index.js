@@ -1,6 +1,8 @@
 export { WireError } from "./codec.js";
 export { clientMessage, connectRequest } from "./client_message.js";
 export { Connection } from "./connection.js";
+export { DatagramConnection } from "./datagrams.js";
+export { Endpoint } from "./endpoint.js";
 export { TileGround } from "./ground.js";
 export { Mirror } from "./mirror.js";
 export { Predictor, directionOf } from "./predictor.js";

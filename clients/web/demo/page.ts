@@ -1,7 +1,7 @@
 // The page at `/`: joins, draws what is in sight, and walks.
 
-import { Connection, TileGround, clientMessage } from "../src/index.js";
-import type { Vec } from "../src/index.js";
+import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
+import type { Line, Vec } from "../src/index.js";
 import { Ghosts } from "./ghosts.js";
 import { SlowSession } from "./slow_session.js";
 
@@ -79,7 +79,7 @@ const held = new Set<string>();
 let pointer: Vec | null = null;
 let session: SlowSession | null = null;
 const ghosts = new Ghosts(window.opener as Window | null);
-let connection: Connection | null = null;
+let line: Line | null = null;
 let walls: TileGround | null = null;
 let corrections = 0;
 let colors: Record<string, string> = {};
@@ -130,7 +130,7 @@ async function join(guest: bigint | null): Promise<void> {
             walls = null;
             void askForWalls(message.scene, (wallsRound += 1));
           } else if (message.kind === "welcome") {
-            say(`player ${message.player}`, "on");
+            say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
             applyLine();
           } else if (message.kind === "queued") {
             say(`in line, place ${message.place}`);
@@ -142,13 +142,40 @@ async function join(guest: bigint | null): Promise<void> {
   } else {
     session.reconnect();
   }
+  const sha256 = await askForCertificate().catch(() => null);
+  if (sha256 === null) {
+    connect(pass, session);
+    return;
+  }
+  const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, (code) => {
+    if (datagrams.wasOpen) {
+      over(code, pass.player);
+    } else {
+      // They do not come through, and the token was not shown.
+      connect(pass, session!);
+    }
+  });
+  line = datagrams;
+}
+
+/** Comes in over a WebSocket. */
+function connect(pass: Pass, to: SlowSession): void {
   const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
-  connection = new Connection(url, pass.token, session, (code) => over(code, pass.player));
+  line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
+}
+
+/** The SHA-256 by which the server is known over WebTransport; null where it or the browser has none. */
+async function askForCertificate(): Promise<Uint8Array | null> {
+  if (!("WebTransport" in globalThis)) {
+    return null;
+  }
+  const answer = await fetch("/webtransport");
+  return answer.ok ? bytesOf(((await answer.json()) as { sha256: string }).sha256) : null;
 }
 
 function over(code: number, player: bigint): void {
-  const fault = connection?.fault;
-  connection = null;
+  const fault = line?.fault;
+  line = null;
   if (session?.closed != null) {
     say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
   } else if (fault != null) {
@@ -313,7 +340,7 @@ function tellFigures(): void {
 
 function frame(): void {
   steer();
-  connection?.update();
+  line?.update();
   draw();
   requestAnimationFrame(frame);
 }
@@ -356,8 +383,8 @@ byId("of-ghosts").hidden = !ghosts.canBe;
 ghosts.ask();
 setInterval(tellFigures, 250);
 // A page that is not shown draws nothing, and still says that it is there.
-setInterval(() => document.hidden && connection?.update(), 250);
+setInterval(() => document.hidden && line?.update(), 250);
 // For whoever opens the console, and for tests.
-Object.defineProperty(globalThis, "throng", { get: () => ({ session, connection, walls, ghosts }) });
+Object.defineProperty(globalThis, "throng", { get: () => ({ session, line, walls, ghosts }) });
 void join(null);
 frame();

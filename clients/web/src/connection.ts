@@ -5,11 +5,21 @@ import type { Session } from "./session.js";
 
 const nowS = () => performance.now() / 1000;
 
-/** A connection, which ends once: a lost one is replaced by another with a new token, after `session.reconnect()`. */
-export class Connection {
+/** How a session is carried, whichever way. */
+export interface Line {
   /** Whether it is there; false before, and again once it is over. */
-  isOpen = false;
+  isOpen: boolean;
   /** What did not fit, where that is why it is over. */
+  fault: unknown;
+  /** Sends what is due; to be called once a frame. */
+  update(): void;
+  /** Leaves. */
+  close(): void;
+}
+
+/** A connection, which ends once: a lost one is replaced by another with a new token, after `session.reconnect()`. */
+export class Connection implements Line {
+  isOpen = false;
   fault: unknown = null;
   private readonly socket: WebSocket;
 

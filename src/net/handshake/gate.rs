@@ -346,8 +346,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Takes a request out of the bucket of an address.
-    fn take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
+    /// Takes a request out of the bucket of an address, if there is one.
+    pub(in crate::net) fn take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
         let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
         let (tokens, filled_us) = &mut self.buckets[at];
         let rate = u64::from(self.settings.requests_per_s);

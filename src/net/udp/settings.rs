@@ -1,8 +1,8 @@
 //! Limits of a server's sockets, and what is counted there.
 
-use crate::net::connection::ConnectionLimits;
 use crate::net::counters::counters;
 use crate::net::endpoint::EndpointSettings;
+use crate::net::server_endpoint::ConnectionLimits;
 
 /// Limits of the connections over one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -113,7 +113,7 @@ impl ShardWorker {
                     return;
                 }
                 for connection in self.connections.values_mut() {
-                    connection.close(now_us);
+                    connection.endpoint.close(now_us);
                 }
             }
         }
@@ -182,15 +182,15 @@ impl ShardWorker {
             };
             match kind {
                 OutboundKind::Packet(channel) => {
-                    let was_touched = connection.is_touched;
-                    if !connection.push(channel, &outbound.bytes[place]) {
+                    let was_touched = connection.endpoint.is_touched;
+                    if !connection.endpoint.push(channel, &outbound.bytes[place]) {
                         behind.push(client);
                     }
-                    if connection.is_touched && !was_touched {
+                    if connection.endpoint.is_touched && !was_touched {
                         self.touched.push(client);
                     }
                 }
-                OutboundKind::Close(_) => connection.close(now_us),
+                OutboundKind::Close(_) => connection.endpoint.close(now_us),
             }
         }
         for client in self.touched.drain(..) {
@@ -210,13 +210,13 @@ impl ShardWorker {
         let flush_us = self.shared.settings.flush_us;
         let mut over = std::mem::take(&mut self.over);
         for (&client, connection) in &mut self.connections {
-            let end = connection.end(now_us);
+            let end = connection.endpoint.end(now_us);
             let is_spared = |reason: &DisconnectReason| {
                 *reason == DisconnectReason::Lost && now_us < self.spares_until_us
             };
             if let Some(reason) = end.filter(|reason| !is_spared(reason)) {
                 over.push((client, reason));
-            } else if now_us.saturating_sub(connection.flushed_us) >= flush_us {
+            } else if now_us.saturating_sub(connection.endpoint.flushed_us) >= flush_us {
                 self.sending.flush(connection, now_us);
             }
         }
@@ -241,7 +241,7 @@ impl ShardWorker {
         let Some(mut connection) = self.connections.swap_remove(&client) else {
             return;
         };
-        let (address, stats) = (connection.address, *connection.stats());
+        let (address, stats) = (connection.address, *connection.endpoint.stats());
         let Sending {
             datagrams, sealed, ..
         } = &mut self.sending;

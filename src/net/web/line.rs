@@ -13,13 +13,13 @@ use crate::wire::Channel;
 #[derive(Debug, Default)]
 pub(super) struct WaitingPackets {
     pub bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<(Channel, usize)>,
 }
 
 impl WaitingPackets {
-    fn push(&mut self, packet: &[u8]) {
+    fn push(&mut self, channel: Channel, packet: &[u8]) {
         self.bytes.extend_from_slice(packet);
-        self.ends.push(self.bytes.len());
+        self.ends.push((channel, self.bytes.len()));
     }
 
     pub fn len(&self) -> usize {
@@ -31,13 +31,14 @@ impl WaitingPackets {
     }
 
     /// The packets, in their order; none are left.
-    pub fn drain(&mut self) -> impl Iterator<Item = Bytes> + use<> {
+    pub fn drain(&mut self) -> impl Iterator<Item = (Channel, Bytes)> + use<> {
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
         let mut start = 0;
-        std::mem::take(&mut self.ends).into_iter().map(move |end| {
+        let ends = std::mem::take(&mut self.ends).into_iter();
+        ends.map(move |(channel, end)| {
             let packet = bytes.slice(start..end);
             start = end;
-            packet
+            (channel, packet)
         })
     }
 }
@@ -85,7 +86,7 @@ impl WebLine {
             return state.is_behind;
         }
         of_all.fetch_add(packet.len(), Ordering::Relaxed);
-        packets.push(packet);
+        packets.push(channel, packet);
         true
     }
 
@@ -138,8 +139,11 @@ mod tests {
         assert_eq!(of_all.load(Ordering::Relaxed), 90);
         let mut taken = WaitingPackets::default();
         assert_eq!(line.take(&mut taken, &of_all), LineState::default());
-        let lengths = taken.drain().map(|packet| packet.len());
-        assert_eq!(Vec::from_iter(lengths), [40, 50]);
+        let lengths = taken
+            .drain()
+            .map(|(channel, packet)| (channel, packet.len()));
+        let reliable = [40, 50].map(|length| (Channel::Reliable, length));
+        assert_eq!(Vec::from_iter(lengths), reliable);
         assert_eq!(of_all.load(Ordering::Relaxed), 0);
         // The same where others have all the room.
         of_all.store(140, Ordering::Relaxed);

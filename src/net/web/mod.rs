@@ -1,4 +1,4 @@
-//! Clients over WebSockets, as browsers have them: one thread, which waits for all of them at once.
+//! Clients over WebSockets and WebTransport, as browsers have them: one thread, which waits for all of them at once.
 //!
 //! ```text
 //! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ Gate ─▶ ClientIntake::connect           the server, in its tick
@@ -11,7 +11,9 @@
 //! | `line` | what waits for a client |
 //! | `shared`, `sink` | what tick and thread have in common; the server's way out |
 //! | `requests` | a connection: what is asked for |
+//! | `admitted` | a client from its token to its end, whichever way it came |
 //! | `play` | a client's WebSocket |
+//! | `webtransport` | the same over QUIC, on UDP of the same port, with the feature `webtransport` |
 //! | `page` | a page that walks in |
 //! | `plugin` | a server's world that listens |
 //!
@@ -23,12 +25,14 @@
 //! before the server can say anything to it; all that waits is bounded, and so is what strangers may hold open. A frame that is too long
 //! is refused by its head, before there is room for it. The clock is read by the thread alone.
 //!
-//! Absent: TLS. Beyond this machine a proxy that has a certificate stands before it (`wss:`); what it forwards has its address, of which
-//! the limits of strangers are to know. And a check of the page's origin at `/play`: nobody is let in by a cookie or anything else that a
+//! Absent: TLS for WebSockets and the page. Beyond this machine a proxy that has a certificate stands before it (`wss:`); what it forwards has its address, of which
+//! the limits of strangers are to know. WebTransport has TLS of itself, by a certificate whose hash the page is told; a browser has it only for
+//! pages of `https:` or of its own machine, and a proxy lets it pass by, on UDP. And a check of the page's origin at `/play`: nobody is let in by a cookie or anything else that a
 //! browser sends by itself, so a page from elsewhere can do no more than its own program could.
 //!
 //! Cost: for a client and tick a copy of its packets and a system call.
 
+mod admitted;
 mod line;
 mod page;
 mod play;
@@ -37,8 +41,12 @@ mod requests;
 mod settings;
 mod shared;
 mod sink;
+#[cfg(feature = "webtransport")]
+mod webtransport;
 
 use std::io;
+#[cfg(feature = "webtransport")]
+use std::net::UdpSocket;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,6 +57,8 @@ pub use page::map_bytes;
 pub use plugin::{ListeningWeb, listen_web, stop_listening_web};
 pub use settings::{WebSettings, WebStats};
 pub use sink::WebServerSink;
+#[cfg(feature = "webtransport")]
+pub use webtransport::WebTransportSettings;
 
 use super::handshake::{Gate, network_of};
 use super::udp::SharedIntake;
@@ -58,9 +68,15 @@ use crate::wire::ClientId;
 use page::edit_map_bytes;
 use settings::WebCounters;
 use shared::{PageMap, StrangerPlace, WebShared};
+#[cfg(feature = "webtransport")]
+use webtransport::SessionListener;
 
 /// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Ports that are tried where any will do that is free on TCP and on UDP.
+#[cfg(feature = "webtransport")]
+const PORTS_TRIED_MAX: u32 = 64;
 
 /// Between two looks whether all clients are gone at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -70,6 +86,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 pub struct WebSocketListener {
     socket: TcpListener,
     address: SocketAddr,
+    /// The same port of UDP, for WebTransport.
+    #[cfg(feature = "webtransport")]
+    datagrams: Option<UdpSocket>,
 }
 
 impl WebSocketListener {
@@ -81,7 +100,40 @@ impl WebSocketListener {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
-        Ok(Self { socket, address })
+        Ok(Self {
+            socket,
+            address,
+            #[cfg(feature = "webtransport")]
+            datagrams: None,
+        })
+    }
+
+    /// The same, and on UDP with the same port for WebTransport.
+    ///
+    /// # Errors
+    /// Where there is no such address here, or another process has it in either way.
+    #[cfg(feature = "webtransport")]
+    pub fn bind_both(address: SocketAddr) -> io::Result<Self> {
+        let mut left = if address.port() == 0 {
+            PORTS_TRIED_MAX
+        } else {
+            1
+        };
+        loop {
+            let listener = Self::bind(address)?;
+            left -= 1;
+            match UdpSocket::bind(listener.address) {
+                Ok(socket) => {
+                    return Ok(Self {
+                        datagrams: Some(socket),
+                        ..listener
+                    });
+                }
+                // A port that is free in one way may not be in the other.
+                Err(_) if left > 0 => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Where it is bound.
@@ -121,11 +173,19 @@ impl WebServer {
     ) -> io::Result<Self> {
         let address = listener.address;
         let shared = Arc::new(WebShared::new(settings, gate, transport.clone()));
+        let on = ListenedOn {
+            #[cfg(feature = "webtransport")]
+            sessions: match listener.datagrams {
+                Some(socket) => Some(SessionListener::new(socket, &shared)?),
+                None => None,
+            },
+            socket: listener.socket,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
         let of_thread = shared.clone();
         let thread = thread::Builder::new().name("throng-web".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(serve(listener.socket, of_thread)))?;
+        let thread = thread.spawn(move || runtime.block_on(serve(on, of_thread)))?;
         Ok(Self {
             shared,
             address,
@@ -167,6 +227,14 @@ impl WebServer {
         }
     }
 
+    /// The SHA-256 of the certificate by which browsers know this server over WebTransport, until it has another one; none where there is no
+    /// WebTransport.
+    #[cfg(feature = "webtransport")]
+    #[must_use]
+    pub fn certificate_sha256(&self) -> Option<[u8; 32]> {
+        self.shared.certificate()
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn stats(&self) -> WebStats {
@@ -197,11 +265,24 @@ impl Drop for WebServer {
     }
 }
 
-async fn serve(socket: TcpListener, shared: Arc<WebShared>) {
-    let accepting = match tokio::net::TcpListener::from_std(socket) {
+/// What the thread listens on.
+struct ListenedOn {
+    socket: TcpListener,
+    #[cfg(feature = "webtransport")]
+    sessions: Option<SessionListener>,
+}
+
+async fn serve(on: ListenedOn, shared: Arc<WebShared>) {
+    let accepting = match tokio::net::TcpListener::from_std(on.socket) {
         Ok(socket) => tokio::spawn(accept(socket, shared.clone())),
         Err(error) => return tracing::error!(%error, "an address cannot be listened to"),
     };
+    #[cfg(feature = "webtransport")]
+    let sessions = on.sessions.and_then(|sessions| {
+        let listening = sessions.listen(&shared);
+        let told = |error| tracing::error!(%error, "an address cannot be listened to");
+        listening.map_err(told).ok()
+    });
     let mut touched = Vec::new();
     while !shared.is_over.load(Ordering::Acquire) {
         shared.wake.notified().await;
@@ -211,6 +292,10 @@ async fn serve(socket: TcpListener, shared: Arc<WebShared>) {
         }
     }
     accepting.abort();
+    #[cfg(feature = "webtransport")]
+    if let Some(sessions) = &sessions {
+        sessions.refuse();
+    }
     for line in shared.lines().values() {
         line.close();
         line.filled.notify_one();
@@ -223,6 +308,10 @@ async fn serve(socket: TcpListener, shared: Arc<WebShared>) {
     for (client, line) in shared.lines_mut().drain() {
         line.end(&shared.waiting_bytes);
         shared.transport.disconnect(client, DisconnectReason::Lost);
+    }
+    #[cfg(feature = "webtransport")]
+    if let Some(sessions) = sessions {
+        sessions.end(PAUSE).await;
     }
 }
 

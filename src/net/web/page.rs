@@ -18,7 +18,7 @@ macro_rules! file {
 }
 
 /// Where each of its files is, of which type, and the file.
-const FILES: [(&str, &str, &str); 14] = [
+const FILES: [(&str, &str, &str); 16] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
     file!("/demo/page.js", SCRIPT, "demo/page.js"),
@@ -27,6 +27,8 @@ const FILES: [(&str, &str, &str); 14] = [
     file!("/src/client_message.js", SCRIPT, "src/client_message.js"),
     file!("/src/codec.js", SCRIPT, "src/codec.js"),
     file!("/src/connection.js", SCRIPT, "src/connection.js"),
+    file!("/src/datagrams.js", SCRIPT, "src/datagrams.js"),
+    file!("/src/endpoint.js", SCRIPT, "src/endpoint.js"),
     file!("/src/ground.js", SCRIPT, "src/ground.js"),
     file!("/src/index.js", SCRIPT, "src/index.js"),
     file!("/src/mirror.js", SCRIPT, "src/mirror.js"),

@@ -18,12 +18,11 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
+use super::admitted::{AdmittedClient, PlayEnd, admit};
 use super::line::{WaitingPackets, WebLine};
 use super::settings::{WebCounters, WebSettings};
 use super::shared::{StrangerPlace, WebShared};
-use crate::inbox::{Connected, DisconnectReason};
 use crate::net::handshake::REQUEST_BYTES;
-use crate::sim::clock::unix_ms;
 use crate::wire::ClientId;
 
 /// Between two pings to a client that is told anything, and to one that is not, in microseconds.
@@ -40,21 +39,6 @@ const FRAME_BYTES_MAX: usize = REQUEST_BYTES;
 const BUFFER_BYTES: usize = 4 << 10;
 
 type PlaySocket = WebSocketStream<TokioIo<Upgraded>>;
-
-/// How a connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PlayEnd {
-    /// Its client said so.
-    Left,
-    /// It was not answered in time, or without a word.
-    Lost,
-    /// What came is no message.
-    Broken,
-    /// The server is done with it.
-    Closed,
-    /// Too much waited for it.
-    Behind,
-}
 
 /// Whether the last ping was answered.
 #[derive(Debug, Default)]
@@ -99,9 +83,9 @@ pub(super) async fn play(
         }
     };
     match admitted {
-        Ok((client, line, timeout_us)) => {
+        Ok(client) => {
             drop(place);
-            converse(socket, client, &line, timeout_us, &shared).await;
+            converse(socket, &client, &shared).await;
         }
         Err(code) => {
             let (mut sink, mut stream) = socket.split();
@@ -110,91 +94,29 @@ pub(super) async fn play(
     }
 }
 
-/// Lets a client in by its request. The server may have packets for it before this is over; they wait for its line.
-fn admit(
-    shared: &WebShared,
-    from: SocketAddr,
-    request: &[u8],
-) -> Result<(ClientId, Arc<WebLine>, u64), CloseCode> {
-    let (settings, counters) = (&shared.settings, &shared.counters);
-    if shared.lines().len() >= settings.clients_max {
-        WebCounters::one(&counters.full);
-        return Err(CloseCode::Again);
-    }
-    let times = (shared.now_us(), unix_ms() / 1_000);
-    let bearer = shared
-        .gate()
-        .admit_at_once(times, from, &mut request.to_vec());
-    let bearer = bearer.map_err(|refused| {
-        tracing::debug!(%from, %refused, "a token");
-        WebCounters::one(&counters.denied);
-        CloseCode::Policy
-    })?;
-    let connected = Connected {
-        loads: settings.loads,
-        ..Connected::player(bearer.client).from(from)
-    };
-    let mut lines = shared.lines_mut();
-    let Some(client) = shared.transport.connect(connected) else {
-        WebCounters::one(&counters.full);
-        return Err(CloseCode::Again);
-    };
-    let line = Arc::<WebLine>::default();
-    lines.insert(client, line.clone());
-    drop(lines);
-    WebCounters::one(&counters.admitted);
-    WebCounters::one(&counters.clients);
-    // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
-    let unread_us = settings.unread_us_max.saturating_sub(PING_US) / 2;
-    let timeout_s = u64::try_from(bearer.timeout_s).unwrap_or(u64::MAX);
-    let timeout_us = timeout_s.saturating_mul(1_000_000).min(unread_us);
-    Ok((client, line, timeout_us))
-}
-
 /// Messages and packets until it is over, in both directions at once.
-async fn converse(
-    socket: PlaySocket,
-    client: ClientId,
-    line: &WebLine,
-    timeout_us: u64,
-    shared: &WebShared,
-) {
+async fn converse(socket: PlaySocket, client: &AdmittedClient, shared: &WebShared) {
     let (mut sink, mut stream) = socket.split();
+    // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
+    let unread_us = shared.settings.unread_us_max.saturating_sub(PING_US) / 2;
+    let timeout_s = u64::try_from(client.timeout_s).unwrap_or(u64::MAX);
+    let timeout_us = timeout_s.saturating_mul(1_000_000).min(unread_us);
     let pulse = Pulse::default();
     let end = {
         // An answer that is there counts before it is looked whether it is late.
-        let hearing = pin!(hear(&mut stream, client, &pulse, shared));
-        let telling = pin!(tell(&mut sink, line, timeout_us, &pulse, shared));
+        let hearing = pin!(hear(&mut stream, client.id, &pulse, shared));
+        let telling = pin!(tell(&mut sink, &client.line, timeout_us, &pulse, shared));
         match select(hearing, telling).await {
             Either::Left((end, _)) | Either::Right((end, _)) => end,
         }
     };
-    let counters = &shared.counters;
-    let (counter, code, reason) = match end {
-        PlayEnd::Left => (&counters.left, None, DisconnectReason::Closed),
-        PlayEnd::Lost => (&counters.lost, None, DisconnectReason::Lost),
-        PlayEnd::Broken => (
-            &counters.broken,
-            Some(CloseCode::Policy),
-            DisconnectReason::Lost,
-        ),
-        PlayEnd::Closed => (
-            &counters.closed,
-            Some(CloseCode::Normal),
-            DisconnectReason::Closed,
-        ),
-        PlayEnd::Behind => (&counters.behind, None, DisconnectReason::Lost),
-    };
-    line.end(&shared.waiting_bytes);
-    match code {
+    client.line.end(&shared.waiting_bytes);
+    match end.code() {
         Some(code) => take_leave(&mut sink, &mut stream, code, &shared.settings).await,
         // Answers the client's goodbye, where there is one.
         None => _ = timeout(Duration::from_micros(PING_US), sink.flush()).await,
     }
-    shared.lines_mut().remove(&client);
-    shared.transport.disconnect(client, reason);
-    WebCounters::one(counter);
-    counters.clients.fetch_sub(1, Ordering::Relaxed);
+    client.leave(end, shared);
 }
 
 /// Says that it is over, and waits for the answer: who closed while anything is unread here would take what is not read there along.
@@ -331,7 +253,7 @@ async fn write(
     packets: &mut WaitingPackets,
     ping: Option<Bytes>,
 ) -> Result<(), Error> {
-    for packet in packets.drain() {
+    for (_, packet) in packets.drain() {
         sink.feed(Message::Binary(packet)).await?;
     }
     if let Some(ping) = ping {

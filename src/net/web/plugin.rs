@@ -1,5 +1,6 @@
 //! A server's world to which browsers come.
 
+use std::io;
 use std::net::SocketAddr;
 
 use bevy_ecs::prelude::*;
@@ -9,9 +10,16 @@ use crate::map::{TileMap, TileRect};
 use crate::net::plugin::{ListenError, ListenSettings, gate, in_flight_us_max};
 use crate::net::seal::SecretKey;
 use crate::net::udp::SharedIntake;
+#[cfg(feature = "webtransport")]
+use crate::outbox::OutboxSettings;
 use crate::outbox::{Outbox, Sink};
 use crate::session::TransportHandle;
 use crate::wire::ClientId;
+
+/// The longest packet of the server that always fits into a datagram of WebTransport, with the head of the packet around it and what QUIC
+/// adds, in bytes.
+#[cfg(feature = "webtransport")]
+const WIRE_PACKET_BYTES_MAX: usize = 1_140;
 
 /// The address at which a server has browsers come.
 #[derive(Resource, Debug)]
@@ -37,6 +45,14 @@ impl ListeningWeb {
         self.server.edit_map(scene, tiles, rect);
     }
 
+    /// The SHA-256 of the certificate by which browsers know this server over WebTransport, until it has another one; none where there is no
+    /// WebTransport.
+    #[cfg(feature = "webtransport")]
+    #[must_use]
+    pub fn certificate_sha256(&self) -> Option<[u8; 32]> {
+        self.server.certificate_sha256()
+    }
+
     /// What happened at it so far.
     #[must_use]
     pub fn stats(&self) -> WebStats {
@@ -56,9 +72,9 @@ impl ListeningWeb {
     }
 }
 
-/// Lets clients in that come to `ws://ADDRESS/play` with a token sealed by this key, and sends them what the server has to say. The
-/// outbox gets a sink for them; clients that come another way are told by `others`, if there are any. Until the world goes, or
-/// [`stop_listening_web`].
+/// Lets clients in that come to `ws://ADDRESS/play` with a token sealed by this key, or over WebTransport to `https://ADDRESS/play` where
+/// [`WebSettings`](super::WebSettings) have it, and sends them what the server has to say. The outbox gets a sink for them; clients that come
+/// another way are told by `others`, if there are any. Until the world goes, or [`stop_listening_web`].
 ///
 /// A server that listens on UDP, too, does this first, and gives a [`sink`](ListeningWeb::sink) of it to
 /// [`listen`](crate::net::listen) as `others`.
@@ -73,7 +89,7 @@ pub fn listen_web(
     others: Option<Box<dyn Sink>>,
 ) -> Result<SocketAddr, ListenError> {
     let of_socket = |source| ListenError::Socket { address, source };
-    let listener = WebSocketListener::bind(address).map_err(of_socket)?;
+    let listener = bind(address, settings).map_err(of_socket)?;
     let bound = listener.address();
     let mut web = settings.web;
     if key != SecretKey::INSECURE {
@@ -84,6 +100,11 @@ pub fn listen_web(
     let transport = world.get_resource_or_init::<TransportHandle>().clone();
     let transport: SharedIntake = std::sync::Arc::new(transport);
     let server = WebServer::start(listener, web, gate, &transport).map_err(of_socket)?;
+    #[cfg(feature = "webtransport")]
+    if web.webtransport.is_some() {
+        let mut outbox = world.get_resource_or_init::<OutboxSettings>();
+        outbox.mtu_bytes = outbox.mtu_bytes.min(WIRE_PACKET_BYTES_MAX);
+    }
     let sink = server.sink();
     let sink = match others {
         Some(others) => sink.or(others),
@@ -94,6 +115,19 @@ pub fn listen_web(
         .set_sink(Box::new(sink));
     world.insert_resource(ListeningWeb { server });
     Ok(bound)
+}
+
+#[cfg(feature = "webtransport")]
+fn bind(address: SocketAddr, settings: &ListenSettings) -> io::Result<WebSocketListener> {
+    match settings.web.webtransport {
+        Some(_) => WebSocketListener::bind_both(address),
+        None => WebSocketListener::bind(address),
+    }
+}
+
+#[cfg(not(feature = "webtransport"))]
+fn bind(address: SocketAddr, _: &ListenSettings) -> io::Result<WebSocketListener> {
+    WebSocketListener::bind(address)
 }
 
 /// Closes all connections once everything that the server said is written, or there was no more time for it, and gives what

@@ -88,6 +88,15 @@ fn respond(
             }
             Err(word) => refuse(StatusCode::FORBIDDEN, word),
         },
+        #[cfg(feature = "webtransport")]
+        (&Method::GET, "/webtransport") => match shared.certificate() {
+            Some(sha256) => {
+                WebCounters::one(&counters.answered);
+                let told = format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256));
+                typed_answer(StatusCode::OK, "application/json", told.into())
+            }
+            None => refuse(StatusCode::NOT_FOUND, "there is no WebTransport\n"),
+        },
         (&Method::GET, "/map") => match map_of(&request, shared) {
             Some((bytes, tag)) => {
                 WebCounters::one(&counters.answered);
@@ -153,8 +162,12 @@ fn guest_token(request: &Request<Incoming>, shared: &WebShared) -> Result<String
     };
     let token = shared.gate().issue(player, unix_ms() / 1_000);
     let token = token.map_err(|_| "no token could be made\n")?.to_bytes();
-    let digits: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!(
-        "{{\"player\": \"{player}\", \"token\": \"{digits}\", \"speed_m_s\": {speed_m_s}}}"
+        "{{\"player\": \"{player}\", \"token\": \"{}\", \"speed_m_s\": {speed_m_s}}}",
+        hex(&token)
     ))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

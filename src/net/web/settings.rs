@@ -1,9 +1,11 @@
-//! Limits of a server's WebSockets, and what is counted there.
+//! Limits of how browsers come, and what is counted there.
 
+#[cfg(feature = "webtransport")]
+use super::webtransport::WebTransportSettings;
 use crate::net::counters::counters;
 use crate::wire::MESSAGE_BYTES_MAX;
 
-/// Limits of the connections over WebSockets.
+/// Limits of the connections of browsers, over WebSockets and WebTransport.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebSettings {
     /// Clients that are connected at a time; more are closed at once.
@@ -35,6 +37,9 @@ pub struct WebSettings {
     pub unread_us_max: u64,
     /// How long at most after the server is done with a client what is left is written, in microseconds.
     pub linger_us: u64,
+    /// Whether there is WebTransport beside WebSockets, on UDP of the same port, and its limits.
+    #[cfg(feature = "webtransport")]
+    pub webtransport: Option<WebTransportSettings>,
 }
 
 impl Default for WebSettings {
@@ -53,12 +58,14 @@ impl Default for WebSettings {
             outbound_bytes_max: 64 << 20,
             unread_us_max: 5_000_000,
             linger_us: 1_000_000,
+            #[cfg(feature = "webtransport")]
+            webtransport: None,
         }
     }
 }
 
 counters! {
-    /// What happened at a server's WebSockets so far.
+    /// What happened at a server's WebSockets, and its sessions of WebTransport, so far.
     WebStats,
     /// The same, as it is counted.
     WebCounters:
@@ -66,7 +73,7 @@ counters! {
     clients,
     /// Connections that were taken, of anybody.
     accepted,
-    /// Connections that were closed unheard, since too many of strangers are open.
+    /// Connections that were closed unheard, since too many of strangers are open, or begin one after the other.
     crowded,
     /// Requests that were answered with what they asked for.
     answered,
@@ -74,12 +81,20 @@ counters! {
     refused,
     /// Connections that did not say in time what they want.
     late,
-    /// WebSockets that showed no token, or one that is good for nothing.
+    /// WebSockets and sessions that showed no token, or one that is good for nothing.
     denied,
     /// Clients with a good token for whom there was no room.
     full,
     /// Clients that were let in.
     admitted,
+    /// Of those, clients over WebTransport.
+    webtransport,
+    /// Datagrams of clients over WebTransport.
+    datagrams_in,
+    /// Datagrams that were sent to them, with what was sent again.
+    datagrams_out,
+    /// Of those that came, the ones that make no sense or came before.
+    datagrams_refused,
     /// Messages of clients.
     messages_in,
     /// Their bytes.
@@ -88,11 +103,11 @@ counters! {
     packets_out,
     /// Their bytes.
     bytes_out,
-    /// Times that a client was made to wait, since it sent more than it may.
+    /// Times that a client was made to wait, or a datagram of it was dropped, since it sent more than it may.
     throttled,
     /// Unreliable packets that were dropped since their client, or all of them, had too much waiting.
     dropped,
-    /// Connections that ended since what came is no message: too long, a text, or no frame of a WebSocket.
+    /// Connections that ended since what came is no message: too long, a text, or no frame of a WebSocket; a stream without messages.
     broken,
     /// Connections that ended since nothing was read any more, or without a word.
     lost,

@@ -41,6 +41,9 @@ pub(super) struct WebShared {
     touched: Mutex<Vec<Arc<WebLine>>>,
     /// The walls of scenes, for the page.
     maps: Mutex<BTreeMap<u32, PageMap>>,
+    /// The SHA-256 of the certificate that sessions of WebTransport begin with, for the page.
+    #[cfg(feature = "webtransport")]
+    certificate: Mutex<Option<[u8; 32]>>,
     /// Connections that have not shown a token: of all, and by the network that they come from.
     strangers: Mutex<(usize, HashMap<(bool, u64), u32>)>,
 }
@@ -59,6 +62,8 @@ impl WebShared {
             lines: RwLock::default(),
             touched: Mutex::default(),
             maps: Mutex::default(),
+            #[cfg(feature = "webtransport")]
+            certificate: Mutex::default(),
             strangers: Mutex::default(),
         }
     }
@@ -96,6 +101,22 @@ impl WebShared {
 
     pub fn maps(&self) -> MutexGuard<'_, BTreeMap<u32, PageMap>> {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(feature = "webtransport")]
+    pub fn certificate(&self) -> Option<[u8; 32]> {
+        *self.certificate_mut()
+    }
+
+    #[cfg(feature = "webtransport")]
+    pub fn set_certificate(&self, sha256: [u8; 32]) {
+        *self.certificate_mut() = Some(sha256);
+    }
+
+    #[cfg(feature = "webtransport")]
+    fn certificate_mut(&self) -> MutexGuard<'_, Option<[u8; 32]>> {
+        let certificate = self.certificate.lock();
+        certificate.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn touched(&self) -> MutexGuard<'_, Vec<Arc<WebLine>>> {

@@ -316,7 +316,7 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
     families.extend([
         gauge(
             "throng_web_clients",
-            "Clients that are connected over WebSockets.",
+            "Clients that are connected from browsers.",
         )
         .value(stats.clients as f64),
         counter(
@@ -330,6 +330,14 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
         counter("throng_web_bytes_total", "Their bytes.").by(
             "direction",
             each([("in", stats.bytes_in), ("out", stats.bytes_out)]),
+        ),
+        counter(
+            "throng_web_datagrams_total",
+            "Datagrams over WebTransport, with what was sent again.",
+        )
+        .by(
+            "direction",
+            each([("in", stats.datagrams_in), ("out", stats.datagrams_out)]),
         ),
         counter(
             "throng_web_admitted_total",

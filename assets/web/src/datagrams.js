@@ -1,0 +1,95 @@
+import { connectRequest } from "./client_message.js";
+import { Endpoint } from "./endpoint.js";
+const nowS = () => performance.now() / 1000;
+const OPEN_S_MAX = 3;
+const TIMEOUT_AT = 1085;
+const LOST = 1006;
+export class DatagramConnection {
+    session;
+    isOpen = false;
+    wasOpen = false;
+    fault = null;
+    transport;
+    endpoint = new Endpoint();
+    timeoutS;
+    heardS = nowS();
+    writer = null;
+    constructor(url, sha256, token, session, over) {
+        this.session = session;
+        const request = connectRequest(token);
+        const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
+        this.timeoutS = timeoutS < 0 ? Infinity : timeoutS;
+        this.transport = new WebTransport(url, {
+            serverCertificateHashes: [{ algorithm: "sha-256", value: sha256.slice() }],
+            congestionControl: "low-latency",
+        });
+        this.transport.closed.catch(() => undefined);
+        void this.run(request)
+            .catch(() => LOST)
+            .then((code) => {
+            this.isOpen = false;
+            this.transport.close();
+            over(code);
+        });
+    }
+    update() {
+        const { writer } = this;
+        if (!this.isOpen || writer === null) {
+            return;
+        }
+        if (nowS() - this.heardS > this.timeoutS) {
+            this.transport.close();
+            return;
+        }
+        try {
+            this.session.act(nowS(), (message) => this.endpoint.push(message));
+        }
+        catch (fault) {
+            this.fail(fault);
+        }
+        if ((writer.desiredSize ?? 0) > 0) {
+            this.endpoint.flush(nowS(), (packet) => void writer.write(packet.slice()).catch(() => undefined));
+        }
+    }
+    close() {
+        this.transport.close();
+    }
+    async run(request) {
+        const late = setTimeout(() => this.transport.close(), OPEN_S_MAX * 1000);
+        await this.transport.ready.finally(() => clearTimeout(late));
+        const stream = await this.transport.createBidirectionalStream();
+        const shown = stream.writable.getWriter();
+        await shown.write(request.slice());
+        void shown.close().catch(() => undefined);
+        this.writer = this.transport.datagrams.writable.getWriter();
+        this.heardS = nowS();
+        [this.isOpen, this.wasOpen] = [true, true];
+        void this.hear().catch(() => undefined);
+        return this.code(stream.readable);
+    }
+    async code(stream) {
+        const bytes = [];
+        const reader = stream.getReader();
+        for (let read = await reader.read(); !read.done && bytes.length < 2; read = await reader.read()) {
+            bytes.push(...read.value.subarray(0, 2));
+        }
+        return bytes.length < 2 ? LOST : bytes[0] | (bytes[1] << 8);
+    }
+    async hear() {
+        const reader = this.transport.datagrams.readable.getReader();
+        for (let read = await reader.read(); !read.done; read = await reader.read()) {
+            const now = (this.heardS = nowS());
+            try {
+                this.endpoint.receive(read.value, now, (packet) => this.session.take(packet, now));
+            }
+            catch (fault) {
+                this.fail(fault);
+                return;
+            }
+        }
+    }
+    fail(fault) {
+        this.fault ??= fault;
+        this.transport.close();
+    }
+}

@@ -1,0 +1,176 @@
+//! Vectors for the client of browsers over datagrams: what an endpoint of this library makes of packets of another, some of which are lost,
+//! come twice, late, or with other bytes.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+use serde_json::{Value, json};
+use throng::net::{CountersStart, Endpoint, EndpointSettings, PacketStamp, StreamId};
+
+/// Just before all counters wrap.
+const START: CountersStart = CountersStart {
+    packet: 65_500,
+    offset: (1 << 24) - 500,
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Both ends, and what is drawn.
+struct Ends {
+    server: Endpoint,
+    client: Endpoint,
+    random: Pcg64Mcg,
+}
+
+impl Ends {
+    fn new(seed: u64) -> Self {
+        let settings = EndpointSettings {
+            // Without probes of the path: the other client has none.
+            datagram_bytes_max: 1_200,
+            ..EndpointSettings::default()
+        };
+        Self {
+            server: Endpoint::starting_at(settings, START),
+            client: Endpoint::starting_at(settings.client(), START),
+            random: Pcg64Mcg::seed_from_u64(seed),
+        }
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        self.random.next_u32() as usize % most
+    }
+
+    fn bytes(&mut self, most: usize) -> Vec<u8> {
+        let (length, first) = (1 + self.below(most), self.below(256));
+        (0..length).map(|nth| (first + nth) as u8).collect()
+    }
+
+    /// The server says something, and gives its packets of now.
+    fn speak(&mut self, now_us: u64) -> Vec<Vec<u8>> {
+        for _ in 0..self.below(4) {
+            let most = [10, 20, 60, 200][self.below(4)];
+            let (stream, message) = (StreamId::ALL[self.below(4)], self.bytes(most));
+            self.server.push(stream, &message).unwrap();
+        }
+        for _ in 0..self.below(3) {
+            let message = self.bytes(30);
+            self.server.push_unreliable(&message).unwrap();
+        }
+        let stamp = PacketStamp {
+            tick: (now_us / 50_000) as u16,
+            epoch: 3,
+            input: (self.below(2) == 0).then_some(77),
+        };
+        flush(&mut self.server, now_us, stamp)
+    }
+}
+
+fn flush(endpoint: &mut Endpoint, now_us: u64, stamp: PacketStamp) -> Vec<Vec<u8>> {
+    let (mut packet, mut packets) = (Vec::new(), Vec::new());
+    endpoint.flush(now_us, stamp, usize::MAX, &mut packet, |packet| {
+        packets.push(packet.to_vec());
+    });
+    packets
+}
+
+/// What becomes of a packet at the client: the messages that are whole with it, and whether it is taken, refused or the end.
+fn taken(client: &mut Endpoint, now_us: u64, packet: &[u8]) -> Value {
+    let mut messages = Vec::new();
+    let result = client.receive(now_us, packet, |it| messages.push(hex(it.bytes)));
+    let fate = match result {
+        Ok(()) => "taken",
+        Err(refused) if refused.is_final() => "broken",
+        Err(_) => "refused",
+    };
+    let now_ms = now_us / 1_000;
+    json!({ "ms": now_ms, "packet": hex(packet), "messages": messages, "fate": fate })
+}
+
+/// What a packet of a client acknowledges: the newest, how many before it it speaks of, and which of those came.
+fn acknowledged(packet: &[u8]) -> Value {
+    let newest = u16::from_le_bytes([packet[6], packet[7]]);
+    let (bits, before) = match packet[0] >> 2 & 0b1001 {
+        0 => (32, u32::MAX),
+        1 => (16, u32::from(u16::from_le_bytes([packet[8], packet[9]]))),
+        _ => (32, u32::from_le_bytes(*packet[8..].first_chunk().unwrap())),
+    };
+    json!([newest, bits, before])
+}
+
+/// Packets of a server as they come to a client, and what that acknowledges in between.
+pub fn datagrams() -> Vec<Value> {
+    let mut ends = Ends::new(7);
+    let (mut steps, mut late) = (Vec::new(), Vec::new());
+    for now_us in (0..80).map(|tick| tick * 50_000) {
+        if now_us == 1_000_000 {
+            // One that takes several packets.
+            let message = vec![7; 3_000];
+            ends.server.push(StreamId::Bulk, &message).unwrap();
+        }
+        let mut packets = std::mem::take(&mut late);
+        for packet in ends.speak(now_us) {
+            match ends.below(10) {
+                0 => {}
+                1 => late.push(packet),
+                2 => packets.extend([packet.clone(), packet]),
+                _ => packets.insert(0, packet),
+            }
+        }
+        for packet in packets {
+            steps.push(taken(&mut ends.client, now_us, &packet));
+        }
+        for packet in flush(&mut ends.client, now_us, PacketStamp::default()) {
+            steps.push(json!({ "ms": now_us / 1_000, "acknowledged": acknowledged(&packet) }));
+            if ends.below(8) > 0 {
+                ends.server.receive(now_us, &packet, |_| ()).unwrap();
+            }
+        }
+    }
+    let refused = steps.iter().filter(|step| step["fate"] == "refused");
+    assert!(refused.count() > 3, "some came twice");
+    steps
+}
+
+/// The same with bytes that were changed, each to an end that heard nothing before.
+pub fn changed_datagrams() -> Vec<Value> {
+    let mut ends = Ends::new(8);
+    let said: Vec<Vec<u8>> = (0..80).flat_map(|tick| ends.speak(tick * 1_000)).collect();
+    let mut steps = Vec::new();
+    while steps.len() < 300 {
+        // Of the first ones the streams begin where they are read.
+        let pool = [3, said.len()][ends.below(2)];
+        let mut packet = said[ends.below(pool)].clone();
+        for _ in 0..=ends.below(2) {
+            let at = ends.below(packet.len().min(20));
+            packet[at] = [packet[at] ^ (1 << ends.below(8)), 0, 0xff, 1][ends.below(4)];
+        }
+        // Behind the head, with an input or without, and that of a piece: the length of a message, if it begins there.
+        let first = 13 + usize::from(packet[0] >> 3 & 1) * 2;
+        if ends.below(8) == 0 && first < packet.len() {
+            packet[first] = 0;
+        }
+        packet.truncate(packet.len() - [0, 0, 0, ends.below(packet.len())][ends.below(4)]);
+        if packet.len() < 150 {
+            let mut client = Ends::new(0).client;
+            steps.push(taken(&mut client, 0, &packet));
+        }
+    }
+    let count = |fate: &str| steps.iter().filter(|step| step["fate"] == fate).count();
+    let counts = ["taken", "refused", "broken"].map(count);
+    assert!(counts.iter().all(|&count| count >= 3), "{counts:?}");
+    steps
+}
+
+/// The first packet of a client that says something, and what it says.
+pub fn first_datagram() -> Vec<Value> {
+    let mut ends = Ends::new(9);
+    let said: Vec<Vec<u8>> = (0..3).map(|_| ends.bytes(60)).collect();
+    for message in &said {
+        ends.client.push(StreamId::World, message).unwrap();
+    }
+    let packets = flush(&mut ends.client, 1_000, PacketStamp::default());
+    assert_eq!(packets.len(), 1);
+    let said: Vec<String> = said.iter().map(|message| hex(message)).collect();
+    vec![json!({ "said": said, "packet": hex(&packets[0]) })]
+}

@@ -1,0 +1,547 @@
+//! Promise: clients over WebTransport are let in by their token, lose datagrams, walk, and hold what the server holds; nobody who sends junk,
+//! says nothing, never acknowledges, or comes in crowds, delays a tick or gets in.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use throng::net::rambler::Rambler;
+use throng::net::{
+    ConnectToken, Endpoint, EndpointSettings, ListenSettings, ListeningWeb, PacketStamp, SecretKey,
+    StreamId, TokenClaims, WebTransportSettings, stop_listening_web,
+};
+use throng::prelude::*;
+use throng::sim::clock::unix_ms;
+use throng::sync::Mirror;
+use throng::wire::{ClientMessage, CloseReason, SessionNotice};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use wtransport::endpoint::endpoint_side::Client;
+use wtransport::tls::Sha256Digest;
+use wtransport::{ClientConfig, Connection, RecvStream, SendStream};
+
+use crate::browsers::{Hall, LOOPBACK, PATIENCE, SPEED_M_S, START, ask, request};
+use crate::sockets::token;
+
+/// How long one that may have nothing to say is listened to.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// The other end of WebTransport, for any number of clients.
+struct Browser {
+    runtime: Runtime,
+    endpoint: wtransport::Endpoint<Client>,
+}
+
+impl Browser {
+    /// One that knows a server by its certificate.
+    fn new(sha256: [u8; 32]) -> Rc<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        let config = ClientConfig::builder()
+            .with_bind_address(LOOPBACK)
+            .with_server_certificate_hashes([Sha256Digest::new(sha256)])
+            .keep_alive_interval(Some(Duration::from_secs(3)))
+            .build();
+        let endpoint = runtime.block_on(async { wtransport::Endpoint::client(config).unwrap() });
+        Rc::new(Self { runtime, endpoint })
+    }
+
+    fn of(hall: &Hall) -> Rc<Self> {
+        Self::new(certificate(hall))
+    }
+
+    /// A session, unless the server wants none.
+    fn try_open(&self, server: SocketAddr, path: &str) -> Option<Connection> {
+        let opened = self.endpoint.connect(format!("https://{server}{path}"));
+        self.wait(opened).ok()
+    }
+
+    /// Waits for something that another thread does.
+    fn wait<T>(&self, something: impl Future<Output = T>) -> T {
+        let waited = async { timeout(PATIENCE, something).await };
+        self.runtime.block_on(waited).expect("it is there in time")
+    }
+
+    /// The same, but no longer than for a moment.
+    fn look<T>(&self, something: impl Future<Output = T>) -> Option<T> {
+        let looked = async { timeout(MOMENT, something).await };
+        self.runtime.block_on(looked).ok()
+    }
+}
+
+fn certificate(hall: &Hall) -> [u8; 32] {
+    let web = hall.server.world().resource::<ListeningWeb>();
+    web.certificate_sha256().expect("it has WebTransport")
+}
+
+/// A client with a session.
+struct SessionClient {
+    browser: Rc<Browser>,
+    connection: Connection,
+    /// The stream of the token.
+    stream: (SendStream, RecvStream),
+    endpoint: Endpoint,
+    began: Instant,
+    packet: Vec<u8>,
+    /// Datagrams in both directions, and of how many one gets lost; none where it is 0.
+    passed: u64,
+    one_lost_of: u64,
+}
+
+impl SessionClient {
+    /// Connects and shows what may be a token.
+    fn connect(browser: &Rc<Browser>, server: SocketAddr, request: &[u8]) -> Self {
+        Self::try_connect(browser, server, request).expect("a session")
+    }
+
+    /// The same, unless the server wants none.
+    fn try_connect(browser: &Rc<Browser>, server: SocketAddr, request: &[u8]) -> Option<Self> {
+        let connection = browser.try_open(server, "/play")?;
+        let mut stream = browser.wait(async {
+            let opening = connection.open_bi().await.ok()?;
+            opening.await.ok()
+        })?;
+        // Who is not let in is told so, maybe before all was said.
+        browser.wait(async {
+            let _ = stream.0.write_all(request).await;
+            let _ = stream.0.finish().await;
+        });
+        Some(Self {
+            browser: browser.clone(),
+            connection,
+            stream,
+            endpoint: Endpoint::new(EndpointSettings::default().client()),
+            began: Instant::now(),
+            packet: Vec::new(),
+            passed: 0,
+            one_lost_of: 0,
+        })
+    }
+
+    fn now_us(&self) -> u64 {
+        self.began.elapsed().as_micros() as u64
+    }
+
+    fn is_lost(&mut self) -> bool {
+        self.passed += 1;
+        self.one_lost_of > 0 && self.passed.is_multiple_of(self.one_lost_of)
+    }
+
+    fn say(&mut self, message: &[u8]) {
+        self.endpoint.push(StreamId::World, message).unwrap();
+    }
+
+    /// Takes what is there, and sends what is due.
+    fn exchange(&mut self, mut take: impl FnMut(&[u8])) {
+        while let Some(Ok(datagram)) = self
+            .browser
+            .clone()
+            .look(self.connection.receive_datagram())
+        {
+            let now_us = self.now_us();
+            if !self.is_lost() {
+                let taken = self
+                    .endpoint
+                    .receive(now_us, &datagram, |it| take(it.bytes));
+                taken.unwrap();
+            }
+        }
+        let (now_us, mut packets) = (self.now_us(), Vec::new());
+        let stamp = PacketStamp::default();
+        self.endpoint
+            .flush(now_us, stamp, usize::MAX, &mut self.packet, |packet| {
+                packets.push(packet.to_vec());
+            });
+        for packet in packets {
+            if !self.is_lost() {
+                let _ = self.connection.send_datagram(packet);
+            }
+        }
+        self.browser.look(std::future::pending::<()>());
+    }
+
+    /// What the server said of its end, once it did.
+    fn end(&mut self) -> Option<u16> {
+        let mut code = [0; 2];
+        let stream = &mut self.stream.1;
+        let read = self.browser.look(stream.read_exact(&mut code))?;
+        read.ok().map(|()| u16::from_le_bytes(code))
+    }
+}
+
+/// A hall with WebTransport.
+fn hall(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Hall {
+    Hall::new(shards, |settings| {
+        settings.web.webtransport = Some(WebTransportSettings::default());
+        settings.requests_per_s = 1_000;
+        configure(settings);
+    })
+}
+
+#[test]
+fn clients_lose_datagrams_and_hold_what_the_server_holds() {
+    for (shards, one_lost_of) in [(0, 0), (2, 9)] {
+        let mut hall = hall(shards, |_| ());
+        let browser = Browser::of(&hall);
+        let mut clients: Vec<(SessionClient, Rambler)> = (1..=6)
+            .map(|player| {
+                let request = request(&token(player, hall.address));
+                let client = SessionClient::connect(&browser, hall.address, &request);
+                let client = SessionClient {
+                    one_lost_of,
+                    ..client
+                };
+                (client, Rambler::new(player, SPEED_M_S, 1))
+            })
+            .collect();
+        hall.until("they all walked", |hall| {
+            for (client, rambler) in &mut clients {
+                client.exchange(|packet| rambler.take(packet));
+                rambler.act(|message| client.say(message));
+            }
+            hall.stats().messages_in > 6 * 40
+        });
+        for (_, rambler) in &mut clients {
+            assert_ne!(rambler.position().unwrap_or(START), START);
+            assert_eq!((rambler.corrections(), rambler.fault()), (0, None));
+            rambler.rest();
+        }
+        hall.until("they hold the same", |hall| {
+            for (client, rambler) in &mut clients {
+                client.exchange(|packet| rambler.take(packet));
+            }
+            let is_same = |(_, rambler): &(_, Rambler)| {
+                let same = hall.difference(rambler.player(), rambler.mirror());
+                same.is_ok() && rambler.unanswered() == 0
+            };
+            clients.iter().all(is_same)
+        });
+        let stats = hall.stats();
+        assert_eq!((stats.clients, stats.webtransport, stats.lost), (6, 6, 0));
+        assert_eq!((stats.datagrams_refused, stats.throttled), (0, 0));
+        // One leaves; the server says goodbye to the rest, who hear why.
+        let (client, _) = clients.remove(0);
+        client.connection.close(0u8.into(), b"");
+        hall.until("one left", |hall| {
+            browser.look(std::future::pending::<()>());
+            hall.stats().left == 1
+        });
+        hall.server.world_mut().resource_mut::<Sessions>().drain();
+        let mut told = vec![None; clients.len()];
+        hall.until("they are told that it is over", |_| {
+            for ((client, rambler), told) in clients.iter_mut().zip(&mut told) {
+                client.exchange(|packet| rambler.take(packet));
+                *told = told.or_else(|| client.end());
+            }
+            told.iter().all(Option::is_some)
+        });
+        for ((client, rambler), told) in clients.iter().zip(told) {
+            assert_eq!(told, Some(1000));
+            assert_eq!(rambler.closed(), Some(CloseReason::Stopping.number()));
+            client.connection.close(0u8.into(), b"");
+        }
+        hall.until("all are gone", |hall| {
+            browser.look(std::future::pending::<()>());
+            hall.stats().clients == 0
+        });
+        let stats = stop_listening_web(hall.server.world_mut()).unwrap();
+        assert_eq!((stats.closed, stats.behind, stats.broken), (5, 0, 0));
+    }
+}
+
+#[test]
+fn a_session_goes_on_over_another_connection() {
+    let mut hall = hall(0, |_| ());
+    let (address, browser) = (hall.address, Browser::of(&hall));
+    let connect = || SessionClient::connect(&browser, address, &request(&token(1, address)));
+    let mut client = connect();
+    let mut mirror = Mirror::default();
+    let mut notices = Vec::new();
+    let mut hear = |client: &mut SessionClient, mirror: &mut Mirror| {
+        client.exchange(|packet| mirror.receive(packet).unwrap());
+        for notice in mirror.take_notices() {
+            if let SessionNotice::Loading { scene, .. } = notice {
+                client.say(&ClientMessage::Ready { scene }.to_bytes());
+            }
+            notices.push(notice);
+        }
+        notices.clone()
+    };
+    client.say(&ClientMessage::login(1).to_bytes());
+    let mut token = None;
+    hall.until("it is in", |hall| {
+        token = hear(&mut client, &mut mirror)
+            .iter()
+            .find_map(|notice| match notice {
+                SessionNotice::Welcome { token, .. } => Some(*token),
+                _ => None,
+            });
+        mirror.own().is_some() && hall.difference(1, &mirror).is_ok()
+    });
+    let mut client = connect();
+    hall.until("the other is let in", |hall| hall.stats().admitted == 2);
+    mirror.reconnect();
+    let resume = ClientMessage::Resume {
+        player: 1,
+        token: token.expect("a token"),
+        received: Some(mirror.received()),
+    };
+    client.say(&resume.to_bytes());
+    let own = mirror.own();
+    hall.until("it goes on", |hall| {
+        let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Continued { .. });
+        hear(&mut client, &mut mirror).iter().any(is_on) && hall.difference(1, &mirror).is_ok()
+    });
+    assert_eq!(mirror.own(), own, "it has the body that it had");
+}
+
+#[test]
+fn a_token_lets_in_once_and_here_and_in_time() {
+    let mut hall = hall(0, |_| ());
+    let (address, browser) = (hall.address, Browser::of(&hall));
+    let issue = |claims: TokenClaims, key: &SecretKey| {
+        let token = ConnectToken::issue(&claims, key).unwrap();
+        request(&token)
+    };
+    let now_s = unix_ms() / 1_000;
+    let good = TokenClaims::new(1, vec![address], now_s);
+    let old = TokenClaims {
+        created_s: now_s - 100,
+        expires_s: now_s - 50,
+        ..good.clone()
+    };
+    let elsewhere = TokenClaims::new(1, vec!["203.0.113.5:7000".parse().unwrap()], now_s);
+    let mut forged = issue(good.clone(), &SecretKey::INSECURE);
+    forged[500] ^= 1;
+    let first = issue(good, &SecretKey::INSECURE);
+    let mut long = first.clone();
+    let _first = SessionClient::connect(&browser, address, &first);
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    long.extend([0; 100_000]);
+    for refused in [
+        issue(
+            TokenClaims::new(2, vec![address], now_s),
+            &SecretKey::random().unwrap(),
+        ),
+        issue(old, &SecretKey::INSECURE),
+        issue(elsewhere, &SecretKey::INSECURE),
+        forged,
+        Vec::new(),
+        vec![0; 1_000],
+        first,
+        long,
+    ] {
+        let mut client = SessionClient::connect(&browser, address, &refused);
+        let mut end = None;
+        hall.until("it is told that it is not let in", |_| {
+            end = client.end();
+            end.is_some()
+        });
+        assert_eq!(end, Some(1008));
+    }
+    let stats = hall.stats();
+    assert_eq!((stats.denied, stats.admitted, stats.clients), (8, 1, 1));
+}
+
+#[test]
+fn who_says_nothing_is_not_waited_for() {
+    let mut hall = hall(0, |settings| settings.web.patience_us = 1_000_000);
+    let (address, browser) = (hall.address, Browser::of(&hall));
+    // A stream without anything; half a token; no stream; another page. Each may be late already.
+    let empty = SessionClient::try_connect(&browser, address, &[]);
+    let silent: Vec<Connection> = (0..3)
+        .filter_map(|_| browser.try_open(address, "/play"))
+        .collect();
+    let streams: Vec<(SendStream, RecvStream)> = silent
+        .iter()
+        .take(2)
+        .filter_map(|connection| {
+            browser.wait(async {
+                let (mut sink, stream) = connection.open_bi().await.ok()?.await.ok()?;
+                let _ = sink.write_all(&[0; 500]).await;
+                Some((sink, stream))
+            })
+        })
+        .collect();
+    assert!(browser.try_open(address, "/elsewhere").is_none());
+    hall.until("they are late", |hall| {
+        browser.look(std::future::pending::<()>());
+        let stats = hall.stats();
+        let gone = stats.late + stats.refused + stats.denied;
+        gone == stats.accepted && stats.accepted >= 5 && stats.late >= 3
+    });
+    for connection in silent {
+        browser.wait(connection.closed());
+    }
+    drop((empty, streams));
+    assert_eq!(hall.stats().admitted, 0);
+}
+
+#[test]
+fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
+    let mut hall = hall(0, |_| ());
+    let (address, browser) = (hall.address, Browser::of(&hall));
+    let enter =
+        |player| SessionClient::connect(&browser, address, &request(&token(player, address)));
+    let (mut polite, mut rude) = (enter(1), enter(2));
+    hall.until("they are let in", |hall| hall.stats().admitted == 2);
+    hall.until("it is refused", |hall| {
+        for junk in [
+            &[][..],
+            &[0xff; 8],
+            &[3; 20],
+            &[0; 7],
+            &[0x40; 1_000],
+            b"hello there",
+        ] {
+            let _ = rude.connection.send_datagram(junk);
+        }
+        browser.look(std::future::pending::<()>());
+        hall.stats().datagrams_refused >= 6
+    });
+    polite.say(&ClientMessage::login(1).to_bytes());
+    rude.say(&ClientMessage::login(2).to_bytes());
+    let mut told = [0; 2];
+    hall.until("both are told", |_| {
+        polite.exchange(|_| told[0] += 1);
+        rude.exchange(|_| told[1] += 1);
+        told.iter().all(|told| *told > 0)
+    });
+    // A piece of stream 0 that begins with the length of a message of a gigabyte.
+    let mut strange = enter(3);
+    let packet = [
+        1, 0, 0, 0, 0, 0, 0xff, 0xff, 5, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 3,
+    ];
+    let mut end = None;
+    hall.until("it is over", |_| {
+        let _ = strange.connection.send_datagram(packet);
+        end = strange.end();
+        end.is_some()
+    });
+    strange.connection.close(0u8.into(), b"");
+    assert_eq!((end, hall.stats().lost), (Some(1008), 0));
+    // What is too many is dropped unread.
+    hall.until("it is too much", |hall| {
+        for _ in 0..50 {
+            let _ = rude.connection.send_datagram([9; 1_000]);
+        }
+        rude.browser.look(std::future::pending::<()>());
+        hall.stats().throttled > 100
+    });
+    assert_eq!(hall.stats().clients, 2);
+}
+
+#[test]
+fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
+    for (backlog_bytes_max, unread_us_max) in [(10, 300_000_000), (1 << 20, 1_500_000)] {
+        let mut hall = hall(0, |settings| {
+            let endpoint = EndpointSettings {
+                backlog_bytes_max,
+                ..WebTransportSettings::default().endpoint
+            };
+            settings.web.unread_us_max = unread_us_max;
+            settings.web.webtransport = Some(WebTransportSettings {
+                endpoint,
+                ..WebTransportSettings::default()
+            });
+        });
+        let (address, browser) = (hall.address, Browser::of(&hall));
+        let mut client = SessionClient::connect(&browser, address, &request(&token(1, address)));
+        client.say(&ClientMessage::login(1).to_bytes());
+        client.say(&ClientMessage::Ready { scene: 0 }.to_bytes());
+        client.exchange(|_| ());
+        let mut number = 100_u16;
+        hall.until("it is given up", |hall| {
+            // Neither silence nor QUIC's own answers are an acknowledgement, nor are packets that name none.
+            let [low, high] = number.to_le_bytes();
+            let packet = [0, 0, low, high, 0, 0, 0xff, 0xff];
+            let _ = client.connection.send_datagram(packet);
+            number = number.wrapping_add(1);
+            browser.look(std::future::pending::<()>());
+            hall.stats().behind + hall.stats().lost == 1
+        });
+        let stats = hall.stats();
+        assert_eq!(
+            (stats.behind == 1, stats.clients),
+            (backlog_bytes_max == 10, 0)
+        );
+        browser.wait(client.connection.closed());
+    }
+}
+
+#[test]
+fn strangers_have_so_much_room_and_give_it_back() {
+    let mut hall = hall(0, |settings| settings.web.strangers_max = 5);
+    let (address, browser) = (hall.address, Browser::of(&hall));
+    let strangers: Vec<Option<Connection>> = (0..12)
+        .map(|_| browser.try_open(address, "/play"))
+        .collect();
+    assert_eq!(strangers.iter().flatten().count(), 5);
+    assert_eq!((hall.stats().accepted, hall.stats().crowded), (5, 7));
+    for connection in strangers.iter().flatten() {
+        connection.close(0u8.into(), b"");
+    }
+    let mut connection = None;
+    hall.until("there is room again", |_| {
+        connection = connection
+            .take()
+            .or_else(|| browser.try_open(address, "/play"));
+        connection.is_some()
+    });
+    // An address that asks too often is not heard.
+    let hall = Hall::new(0, |settings| {
+        settings.web.webtransport = Some(WebTransportSettings::default());
+        settings.requests_per_s = 0;
+    });
+    let browser = Browser::of(&hall);
+    for nth in 1..=3 {
+        assert!(browser.try_open(hall.address, "/play").is_none());
+        assert_eq!((hall.stats().accepted, hall.stats().crowded), (0, nth));
+    }
+}
+
+#[test]
+fn a_new_certificate_is_told_and_who_is_connected_does_not_notice() {
+    let mut hall = hall(0, |settings| {
+        settings.web.webtransport = Some(WebTransportSettings {
+            renewal_us: 1_500_000,
+            ..WebTransportSettings::default()
+        });
+    });
+    let address = hall.address;
+    let told = || {
+        let (status, body) = ask(address, "GET /webtransport HTTP/1.1\r\nHost: x\r\n\r\n");
+        let told: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((status, told["path"].as_str()), (200, Some("/play")));
+        told["sha256"].as_str().unwrap().to_owned()
+    };
+    let mut before = None;
+    let mut client = None;
+    // A certificate may be another one by the time that its hash is used.
+    hall.until("one comes in time", |hall| {
+        before = Some(told());
+        let browser = Browser::of(hall);
+        client = SessionClient::try_connect(&browser, address, &request(&token(1, address)));
+        client.is_some()
+    });
+    let mut client = client.unwrap();
+    hall.until("it has another one", |_| {
+        client.exchange(|_| ());
+        Some(told()) != before
+    });
+    client.say(&ClientMessage::login(1).to_bytes());
+    let mut heard = 0;
+    hall.until("the first goes on", |_| {
+        client.exchange(|_| heard += 1);
+        heard > 0
+    });
+    assert!(Browser::new([7; 32]).try_open(address, "/play").is_none());
+    // Where there is no WebTransport, none is told of.
+    let hall = Hall::new(0, |_| ());
+    let (status, _) = ask(
+        hall.address,
+        "GET /webtransport HTTP/1.1\r\nHost: x\r\n\r\n",
+    );
+    assert_eq!(status, 404);
+}
