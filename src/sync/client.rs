@@ -6,7 +6,7 @@
 //! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
 //! announcements ───────────────────────────────────────────────────┘
 //! ```
-//! A *link* is an object that the client knows: 20 bytes, beside the view list and in no order. An object that came into
+//! A *link* is an object that the client knows: 16 bytes, beside the view list and in no order. An object that came into
 //! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
 //!
 //! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
@@ -16,15 +16,13 @@
 
 mod away;
 mod digest;
-mod links;
 mod memory;
-
-pub use links::{Link, Links};
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use glam::Vec2;
+use prefetch_index::prefetch_index;
 
 use super::allowance::Allowance;
 use super::announce::PlacedAnnounce;
@@ -39,6 +37,24 @@ use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::CloseReason;
 use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
+
+/// An object that a client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub id: u32,
+    /// Its generation.
+    pub generation: u32,
+    /// The number of the motion news that were sent.
+    motion: u16,
+    /// When they were, modulo 65,536 ticks.
+    sent: u16,
+    tier: Tier,
+    /// What of it is told.
+    pub variant: Variant,
+    /// How much it matters, in the order of the view list's classes.
+    class: u8,
+}
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +74,11 @@ const MOTION_BYTES: i64 = 20;
 /// Announcements that wait for a snapshot, a client, at most.
 const HELD_MAX: usize = 64;
 
+const CACHE_LINE_BYTES: usize = 64;
+
+/// What follows these the processor asks for by itself.
+const LINES_PREFETCHED: usize = 12;
+
 /// What a client knows and is owed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientState {
@@ -68,7 +89,7 @@ pub struct ClientState {
     /// The object that it knows to control: scene, id, generation.
     pub own: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
-    pub links: Links,
+    pub links: Vec<Link>,
     /// The objects that it sees and does not know yet.
     pub waiting: Vec<ViewedAs>,
     /// Those that are told this tick.
@@ -81,8 +102,6 @@ pub struct ClientState {
     pub announced: Vec<PlacedAnnounce>,
     /// Announcements about objects that it is to be told of first.
     held: Vec<Held>,
-    /// Up to this tick every link is looked at: it may lack a motion of which the turn went by.
-    every_link_until: u64,
     /// Bytes that it may be sent; negative when overdrawn.
     pub credit: i64,
     /// It begins anew with the next line.
@@ -150,7 +169,7 @@ pub struct Surroundings<'a, R, C> {
 #[derive(Clone, Debug, Default)]
 pub struct FillScratch {
     order: Vec<(Reverse<u8>, u32, ViewedAs)>,
-    /// Places of links of which there are news, and then of those of which a motion is to be told.
+    /// Places of links of which a motion is to be told.
     behind: Vec<u32>,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
     pub receivers: Vec<u32>,
@@ -164,14 +183,13 @@ impl ClientState {
             client,
             epoch: 0,
             own: None,
-            links: Links::default(),
+            links: Vec::new(),
             waiting: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
             remotes: Remotes::default(),
             announced: Vec::new(),
             held: Vec::new(),
-            every_link_until: 0,
             credit: 0,
             begins: false,
             told_own: None,
@@ -224,6 +242,7 @@ impl ClientState {
             generation: own.2,
             motion: 0,
             sent: 0,
+            tier: Tier::default(),
             variant,
             class: u8::MAX,
         });
@@ -266,9 +285,8 @@ impl ClientState {
         }
         // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
         let same = |generation| now.filter(|now| now.generation == generation);
-        if let Some(place) = self.links.position(id)
-            && let Some(link) = self.links.get_mut(place)
-        {
+        if let Some(place) = self.links.iter().position(|link| link.id == id) {
+            let link = &mut self.links[place];
             if let Some(now) = same(link.generation) {
                 link.class = link.class.max(now.class);
                 return;
@@ -325,7 +343,11 @@ impl ClientState {
 
     /// Asks for the memory that [`fill`](Self::fill) begins with: there is more of it than caches hold, and each client's lies elsewhere.
     pub fn prefetch(&self) {
-        self.links.prefetch();
+        let links_a_line = CACHE_LINE_BYTES / size_of::<Link>();
+        let firsts = (0..self.links.len()).step_by(links_a_line);
+        for nth in firsts.take(LINES_PREFETCHED) {
+            prefetch_index(&self.links, nth);
+        }
         self.kept.prefetch_end();
     }
 
@@ -427,6 +449,7 @@ impl ClientState {
                 generation: waiting.generation,
                 motion: base.news,
                 sent: around.tick as u16,
+                tier: Tier::default(),
                 variant,
                 class: waiting.class,
             });
@@ -456,24 +479,10 @@ impl ClientState {
         } = *around;
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_affiliation = scene.news(own).has(LinkNews::AFFILIATION);
-        if allowance.update_doublings > 0 {
-            self.every_link_until = tick + Tier::TICKS_MAX;
-        }
-        let all = own_affiliation || tick <= self.every_link_until;
-        let places = &mut scratch.behind;
-        let count = self.links.find_news(known, scene, all, places);
-        debug_assert!(
-            self.links
-                .are_behind_among(&places[..count], known, scene, tick),
-            "a motion of which the turn has come was not found"
-        );
+        let behind = &mut scratch.behind;
+        behind.resize(behind.len().max(known), 0);
         let (mut spent, mut behind_count) = (0, 0);
-        for nth in 0..count {
-            let place = places[nth] as usize;
-            let tier = self.links.tier(place);
-            let Some(link) = self.links.get_mut(place) else {
-                continue;
-            };
+        for (place, link) in self.links[..known].iter_mut().enumerate() {
             let news = scene.news(link.id);
             if news.has(LinkNews::AFFILIATION) || own_affiliation {
                 let variant = (around.relation)(link.id);
@@ -498,12 +507,13 @@ impl ClientState {
                 self.announced.extend(scene.announcements.of(link.id));
             }
             // Written always and counted if due: which it is no branch could foresee.
-            places[behind_count] = place as u32;
+            behind[behind_count] = place as u32;
             let doublings = allowance.update_doublings * u8::from(link.id != own);
-            let is_due = tier.doubled(doublings).is_due(tick, link.id);
-            behind_count += usize::from((news.motion != link.motion) & is_due);
+            let tier = link.tier.doubled(doublings);
+            let is_due = (news.motion != link.motion) & tier.is_due(tick, link.id);
+            behind_count += usize::from(is_due);
         }
-        for link in self.links.iter().skip(known) {
+        for link in &self.links[known..] {
             if scene.news(link.id).has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
@@ -530,24 +540,19 @@ impl ClientState {
         let room = (self.credit - spent as i64) / MOTION_BYTES;
         if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {
-                let key = self.links.get(place as usize).map(|link| {
-                    let waited = u64::from((tick as u16).wrapping_sub(link.sent));
-                    waited * (u64::from(link.class) + 1)
-                });
-                (Reverse(key), place)
+                let link = &self.links[place as usize];
+                let waited = u64::from((tick as u16).wrapping_sub(link.sent));
+                (Reverse(waited * (u64::from(link.class) + 1)), place)
             });
         }
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
         for &place in &*behind {
-            let Some(link) = self.links.get_mut(place as usize) else {
-                continue;
-            };
+            let link = &mut self.links[place as usize];
             let base = &scene.bases[link.id as usize];
             let affordable = spent as i64 <= self.credit;
             if !affordable && !base.is_reliable() {
                 counters.postponed += 1;
-                self.every_link_until = tick + Tier::TICKS_MAX;
                 continue;
             }
             let span = scene.motions.get(link.id);
@@ -564,8 +569,7 @@ impl ClientState {
             (link.motion, link.sent) = (base.news, tick as u16);
             if let Some(own) = own_position {
                 let distance = base.seen().distance_squared(own);
-                let tier = Tier::of(distance, allowance.near_m, link.class);
-                self.links.set_tier(place as usize, tier);
+                link.tier = Tier::of(distance, allowance.near_m, link.class);
             }
         }
         spent - spent_before
@@ -667,7 +671,7 @@ impl ClientState {
     /// The snapshot of its own object with which a client begins that has to, if the object is there.
     fn greeting<R, C>(&self, around: &Surroundings<R, C>) -> Option<MessageSpan> {
         let (_, id, _) = self.own.filter(|_| self.begins)?;
-        let variant = usize::from(self.links.get(0)?.variant.0);
+        let variant = usize::from(self.links.first()?.variant.0);
         around.records.bases.get(id as usize)?;
         around.records.snapshots.get(variant)?.get(id)
     }
@@ -680,7 +684,7 @@ impl ClientState {
         around: &Surroundings<R, C>,
         snapshot: MessageSpan,
     ) -> usize {
-        let (Some((scene, id, generation)), Some(link)) = (self.own, self.links.get_mut(0)) else {
+        let (Some((scene, id, generation)), Some(link)) = (self.own, self.links.first_mut()) else {
             return 0;
         };
         let bytes = part.write_reliable(|bytes| {

@@ -170,16 +170,15 @@ fn repeat_at(repeats: u8, doublings: u8) -> Option<u64> {
 pub struct Tier(u8);
 
 impl Tier {
-    /// How many there are.
-    pub const COUNT: u8 = 4;
-
     /// The most ticks between turns, as long as they are not [doubled](Self::doubled).
-    pub const TICKS_MAX: u64 = 1 << (Self::COUNT - 1);
+    pub const TICKS_MAX: u64 = 1 << 3;
 
-    /// The tier of a [number](Self::number).
+    /// Whether it is the turn of a tier that had none for more than so many ticks.
     #[must_use]
-    pub const fn numbered(number: u8) -> Self {
-        Self(number)
+    pub const fn is_any_due(tick: u64, id: u32, ticks: u64) -> bool {
+        // The rarest of those whose turn it is waited for two to the power of the zeros behind.
+        let turns = (tick as u32).wrapping_add(id);
+        1_u64 << turns.trailing_zeros() > ticks
     }
 
     /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `near_m` on, and
@@ -197,12 +196,6 @@ impl Tier {
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
-    }
-
-    /// The ticks between turns.
-    #[must_use]
-    pub const fn ticks(self) -> u64 {
-        1 << self.0
     }
 
     /// The tier whose turns come half as often, so many times over.

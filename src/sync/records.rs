@@ -68,14 +68,6 @@ impl LinkNews {
     pub const ANNOUNCED: u16 = 1 << 2;
     /// Its team, party, guild or place in another audience is another than in the last tick.
     pub const AFFILIATION: u16 = 1 << 3;
-    /// What concerns whoever sees it, whatever the tier.
-    pub const OF_SEEN: u16 = Self::DELTA | Self::ANNOUNCED | Self::AFFILIATION;
-
-    /// There were news of its motion since this tier's last turn, and it is its turn.
-    #[inline]
-    pub const fn turn(tier: Tier) -> u16 {
-        1 << 8 << tier.number()
-    }
 
     /// Whether there is this of it.
     #[inline]
@@ -212,27 +204,16 @@ impl SceneRecords {
         true
     }
 
-    /// Says of which motions it is whose turn, and puts these among what all clients share, if enough clients are here that it
-    /// pays.
-    pub fn take_turns(&mut self, tick: u64, clients: usize, batch: &mut Batch) {
+    /// Puts the motions of late that a tier waited for until now among what all clients share, if enough clients are here that it pays.
+    pub fn share_motions(&mut self, tick: u64, clients: usize, batch: &mut Batch) {
         let old = |&(at, _): &(u64, u32)| at + Tier::TICKS_MAX <= tick;
         let old = self.recent.iter().take_while(|of| old(of)).count();
         self.recent.drain(..old);
-        let is_shared = self.recent.len() <= clients * MOTIONS_A_CLIENT;
+        if self.recent.len() > clients * MOTIONS_A_CLIENT {
+            return;
+        }
         for &(at, id) in &self.recent {
-            let tiers = (0..Tier::COUNT).map(Tier::numbered);
-            let turns = tiers
-                .filter(|tier| tier.is_due(tick, id) && tick - at < tier.ticks())
-                .fold(0, |turns, tier| turns | LinkNews::turn(tier));
-            if turns == 0 {
-                continue;
-            }
-            let news = &mut self.news[id as usize];
-            if news.besides == 0 {
-                self.changed.push(id);
-            }
-            news.besides |= turns;
-            if is_shared && self.motions.get(id).is_none() {
+            if self.motions.get(id).is_none() && Tier::is_any_due(tick, id, tick - at) {
                 let encoded = &self.encoded[id as usize];
                 let span = batch.share(|bytes| encoded.append(bytes));
                 self.motions.set(id, span);

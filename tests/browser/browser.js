@@ -23,9 +23,11 @@ export async function openBrowser(test, flags = []) {
 }
 
 /** Opens a page, and notes whatever its console says that is no good news, and every message that its sockets get.
- * @param {import("playwright-core").Browser} browser @param {string} url @param {import("playwright-core").BrowserContextOptions} [how] */
-export async function openPage(browser, url, how = {}) {
+ * @param {import("playwright-core").Browser} browser @param {string} url @param {import("playwright-core").BrowserContextOptions} [how]
+ * @param {string[]} [without] what this browser is to lack */
+export async function openPage(browser, url, how = {}, without = []) {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...how });
+  await page.addInitScript((names) => names.forEach((name) => Reflect.deleteProperty(globalThis, name)), without);
   const { faults, heard } = listenTo(page);
   await page.goto(url);
   return { page, faults, heard };

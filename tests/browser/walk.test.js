@@ -36,7 +36,7 @@ async function packetOfMirror() {
   return [...writer.finish()];
 }
 
-describe("the page that walks in", { timeout: 5 * PATIENCE_MS }, () => {
+for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTransport", []], ["a WebSocket", ["WebTransport"]]])) describe(`the page that walks in, over ${way}`, { timeout: 5 * PATIENCE_MS }, () => {
   /** @type {Awaited<ReturnType<typeof openPage>>} */
   let opened;
   /** @type {Awaited<ReturnType<typeof openPage>>} */
@@ -51,7 +51,7 @@ describe("the page that walks in", { timeout: 5 * PATIENCE_MS }, () => {
     const any = "127.0.0.1:0";
     at = await serve(whole, "town", "--listen", any, "--web", any, "--inspect", any, "--inspect-cues", "--truth", any);
     const browser = await openBrowser(whole);
-    opened = await openPage(browser, at.web);
+    opened = await openPage(browser, at.web, {}, without);
     beside = await openPage(browser, at.page);
   });
   after(async () => {
@@ -81,7 +81,7 @@ describe("the page that walks in", { timeout: 5 * PATIENCE_MS }, () => {
 
   test("lets a guest in, who sees others around", async () => {
     await opened.page.waitForFunction(() => /** @type {any} */ (globalThis).throng.session?.mirror.own);
-    await until("it says who it is", async () => (await text("#line")).match(/^player \d+/));
+    await until("it says who it is, and how it came", async () => (await text("#line")).match(/^player \d+/) && (await text("#line")).endsWith(`, over ${way}`));
     await until("others are in sight", async () => Number(await text("#sight")) > 0);
     await until("the round trip is known", async () => (await text("#trip")).match(/^\d+ ms$/));
     assert.equal((await said((await walker()).own)).player, (await text("#line")).match(/\d+/)?.[0]);

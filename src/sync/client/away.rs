@@ -6,7 +6,6 @@
 use super::{ClientState, Link, MOTION_BYTES, SNAPSHOT_BYTES};
 use crate::outbox::BatchPart;
 use crate::sync::kept::KeptLimits;
-use crate::sync::motion::Tier;
 use crate::sync::records::SceneRecords;
 use crate::wire::SessionNotice;
 
@@ -35,7 +34,6 @@ impl ClientState {
             greeted,
             notices,
             is_away: false,
-            every_link_until: tick + Tier::TICKS_MAX,
             epoch: before.epoch.wrapping_add(1),
             ..before
         };

@@ -73,6 +73,6 @@ pub(super) fn record_motions(
     }
     for (scene, records) in &mut replicator.scenes {
         let receivers = receivers.get(scene).copied().unwrap_or(0);
-        records.take_turns(tick.0, receivers, outbox.batch_mut());
+        records.share_motions(tick.0, receivers, outbox.batch_mut());
     }
 }
