@@ -22,7 +22,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use glam::Vec2;
-use prefetch_index::prefetch_index;
 
 use super::allowance::Allowance;
 use super::announce::PlacedAnnounce;
@@ -73,11 +72,6 @@ const MOTION_BYTES: i64 = 20;
 
 /// Announcements that wait for a snapshot, a client, at most.
 const HELD_MAX: usize = 64;
-
-const CACHE_LINE_BYTES: usize = 64;
-
-/// What follows these the processor asks for by itself.
-const LINES_PREFETCHED: usize = 12;
 
 /// What a client knows and is owed.
 #[derive(Clone, Debug, PartialEq)]
@@ -339,16 +333,6 @@ impl ClientState {
         }
         let count = self.waiting.len().min(room as usize);
         self.entering.extend(self.waiting.drain(..count));
-    }
-
-    /// Asks for the memory that [`fill`](Self::fill) begins with: there is more of it than caches hold, and each client's lies elsewhere.
-    pub fn prefetch(&self) {
-        let links_a_line = CACHE_LINE_BYTES / size_of::<Link>();
-        let firsts = (0..self.links.len()).step_by(links_a_line);
-        for nth in firsts.take(LINES_PREFETCHED) {
-            prefetch_index(&self.links, nth);
-        }
-        self.kept.prefetch_end();
     }
 
     /// Puts this tick's line together. O(links), a few nanoseconds for each of which nothing is new.
