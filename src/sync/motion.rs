@@ -301,6 +301,20 @@ mod tests {
     }
 
     #[test]
+    fn news_are_due_as_long_as_a_tier_waits_for_them() {
+        for (tick, id, age) in (100..140)
+            .flat_map(|tick| (0..9).flat_map(move |id| (0..8).map(move |age| (tick, id, age))))
+        {
+            let mut tiers = (0..4).map(Tier);
+            let waits = tiers.any(|tier| {
+                let missed = tick - age..tick;
+                tier.is_due(tick, id) && missed.into_iter().all(|tick| !tier.is_due(tick, id))
+            });
+            assert_eq!(Tier::is_any_due(tick, id, age), waits, "{tick} {id} {age}");
+        }
+    }
+
+    #[test]
     fn tiers_double_with_distance_and_favour_friends() {
         let tier = |distance: f32, class| Tier::of(distance * distance, 20.0, class).0;
         assert_eq!([5.0, 30.0, 70.0, 300.0].map(|m| tier(m, 1)), [0, 1, 2, 3]);

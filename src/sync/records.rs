@@ -335,7 +335,38 @@ impl MemoryUse for SceneRecords {
 
 #[cfg(test)]
 mod tests {
+    use glam::Vec2;
+
     use super::*;
+
+    #[test]
+    fn motions_are_shared_where_many_are_told_and_are_what_each_would_be_told() {
+        let reckoning = Reckoning {
+            tick_s: 0.05,
+            tolerance_m: 0.05,
+            update_doublings: 0,
+        };
+        let moving = |x| Moving {
+            position: Vec2::new(x, 3.0),
+            velocity: Vec2::X,
+            heading: 0,
+            floor: 0,
+            jumped: false,
+        };
+        for (clients, is_shared) in [(0, false), (1, true)] {
+            let (mut records, mut batch) = (SceneRecords::default(), Batch::default());
+            records.begin(1);
+            assert!(records.follow(4, 1, moving(2.0), 8, reckoning));
+            records.share_motions(8, clients, &mut batch);
+            let mut alone = Vec::new();
+            records.write_motion(4, &mut alone);
+            let span = records.motions.get(4);
+            assert_eq!(span.is_some(), is_shared);
+            assert!(span.is_none_or(|span| span.bytes(&batch.shared, &[]) == alone));
+            records.begin(1);
+            assert_eq!(records.motions.get(4), None);
+        }
+    }
 
     #[test]
     fn what_is_told_lasts_until_the_next_tick() {
