@@ -1,5 +1,6 @@
-// The map and the crowd on it: dots by WebGL, marks beside them on a second canvas.
+// The map and the crowd on it; marks beside them on a second canvas.
 // @ts-check
+import { Picture } from "./picture.js";
 
 /** How long the crowd takes from one frame to the next, at most, in milliseconds. */
 const BETWEEN_MS_MAX = 400;
@@ -7,47 +8,14 @@ const BETWEEN_MS_MAX = 400;
 const JUMP_M = 25;
 const COLOURS = 8;
 
-const DOT_VERTEX = `#version 300 es
-uniform vec2 size, centre, half_m; uniform float t, points;
-uniform vec3 colours[${COLOURS}];
-in vec2 before, now; in float colour, large;
-out vec3 tint;
-void main() {
-  vec2 at = (mix(before, now, t) * size - centre) / half_m;
-  gl_Position = vec4(at.x, -at.y, 0.0, 1.0);
-  gl_PointSize = points * large;
-  tint = colours[int(colour)];
-}`;
-const DOT_FRAGMENT = `#version 300 es
-precision highp float;
-uniform vec3 rim; uniform float points;
-in vec3 tint; out vec4 pixel;
-void main() {
-  float r = length(gl_PointCoord - 0.5) * 2.0;
-  float soft = 2.0 / max(points, 2.0);
-  float inside = 1.0 - smoothstep(1.0 - soft, 1.0, r);
-  float edge = points > 5.0 ? smoothstep(1.0 - 2.4 * soft, 1.0 - 1.4 * soft, r) : 0.0;
-  pixel = vec4(mix(tint, rim, edge * 0.85) * inside, inside);
-}`;
-const MAP_VERTEX = `#version 300 es
-uniform vec2 size, centre, half_m;
-in vec2 corner; out vec2 at;
-void main() {
-  at = corner;
-  vec2 p = (corner * size - centre) / half_m;
-  gl_Position = vec4(p.x, -p.y, 0.0, 1.0);
-}`;
-const MAP_FRAGMENT = `#version 300 es
-precision highp float;
-uniform sampler2D blocked; uniform vec3 ground, wall;
-in vec2 at; out vec4 pixel;
-void main() { pixel = vec4(mix(ground, wall, texture(blocked, at).r), 1.0); }`;
+/** How large dots are, beside the usual ones: of others, of players, of a boss. */
+const SIZES = [1, 1.2, 2.2];
 
 /** @param {string} text a colour of the style sheet @returns {[number, number, number]} */
 function rgb(text) {
   const digits = text.trim().slice(1);
   const wide = digits.length === 3 ? [...digits].map((d) => d + d).join("") : digits;
-  return /** @type {[number, number, number]} */ ([0, 2, 4].map((at) => parseInt(wide.slice(at, at + 2), 16) / 255));
+  return /** @type {[number, number, number]} */ ([0, 2, 4].map((at) => parseInt(wide.slice(at, at + 2), 16)));
 }
 
 /** A scene drawn, and the way it is looked at. */
@@ -56,10 +24,7 @@ export class CrowdMap {
   constructor(crowd, over) {
     this.crowd = crowd;
     this.over = over;
-    // Dots have soft edges of their own; to draw all four times over for the edges of walls takes as long again.
-    const gl = crowd.getContext("webgl2", { antialias: false, alpha: false });
-    if (!gl) throw new Error("this browser has no WebGL 2, by which the crowd is drawn");
-    this.gl = gl;
+    this.picture = new Picture(crowd);
     this.pen = /** @type {CanvasRenderingContext2D} */ (over.getContext("2d"));
     this.size = [1, 1];
     this.centre = [0.5, 0.5];
@@ -97,36 +62,13 @@ export class CrowdMap {
     /** Two corners of a rectangle that is being drawn, in metres. @type {[[number, number], [number, number]] | null} */
     this.box = null;
     this.calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.hasMap = false;
-    this.setUp();
+    /** Of each dot, by its kind or team. */
+    /** @type {Uint8Array} */
+    this.tints = new Uint8Array(0);
+    /** @type {Uint8Array} */
+    this.sizes = new Uint8Array(0);
     this.restyle();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.restyle());
-  }
-
-  setUp() {
-    const gl = this.gl;
-    /** @param {string} vertex @param {string} fragment */
-    const program = (vertex, fragment) => {
-      const made = /** @type {WebGLProgram} */ (gl.createProgram());
-      for (const [type, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
-        const shader = /** @type {WebGLShader} */ (gl.createShader(/** @type {number} */ (type)));
-        gl.shaderSource(shader, /** @type {string} */ (source));
-        gl.compileShader(shader);
-        gl.attachShader(made, shader);
-      }
-      gl.linkProgram(made);
-      if (!gl.getProgramParameter(made, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(made) || "no program");
-      return made;
-    };
-    this.dots = program(DOT_VERTEX, DOT_FRAGMENT);
-    this.tiles = program(MAP_VERTEX, MAP_FRAGMENT);
-    this.buffers = [0, 1, 2, 3].map(() => gl.createBuffer());
-    this.corners = gl.createBuffer();
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.corners);
-    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([0, 0, 1, 0, 0, 1, 1, 1]), gl.STATIC_DRAW);
-    this.texture = gl.createTexture();
-    gl.enable(gl.BLEND);
-    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
 
   restyle() {
@@ -138,7 +80,8 @@ export class CrowdMap {
     this.mute = of("--mute");
     this.accent = of("--accent");
     this.panel = of("--panel");
-    this.looks = { ground: rgb(of("--ground")), wall: rgb(of("--wall")), rim: rgb(of("--ground")), beyond: rgb(of("--bg")) };
+    const ground = rgb(of("--ground"));
+    this.picture.restyle({ ground, wall: rgb(of("--wall")), rim: ground, beyond: rgb(of("--bg")), dots: this.colours.map(rgb) });
   }
 
   /** What a dot is coloured by: 0 to 7. @param {number} nth */
@@ -153,25 +96,15 @@ export class CrowdMap {
     this.cell = cell;
     this.places.clear();
     this.count = 0;
-    this.hasMap = false;
+    this.picture.setMap(0, 0, 1, new Uint8Array(0));
     this.isFitted = true;
     this.cells = null;
   }
 
   /** @param {DataView} bytes a frame of the map */
   setMap(bytes) {
-    const gl = this.gl;
-    const [width, height] = [bytes.getUint32(8, true), bytes.getUint32(12, true)];
-    gl.bindTexture(gl.TEXTURE_2D, this.texture);
-    gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.R8, width, height, 0, gl.RED, gl.UNSIGNED_BYTE, new Uint8Array(bytes.buffer, 20));
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE);
-    const tile = bytes.getFloat32(16, true);
-    this.mapSize = [width * tile, height * tile];
-    this.hasMap = true;
+    const [columns, rows] = [bytes.getUint32(8, true), bytes.getUint32(12, true)];
+    this.picture.setMap(columns, rows, bytes.getFloat32(16, true), new Uint8Array(bytes.buffer, 20));
   }
 
   /** @param {DataView} bytes a frame of dots */
@@ -207,8 +140,6 @@ export class CrowdMap {
     if (size[0] !== this.size[0] || size[1] !== this.size[1]) this.size = size;
     if (this.isFitted) this.fit();
     this.recolour();
-    this.fill(0, before);
-    this.fill(1, now);
     if (this.heat === "crowd") this.countCells();
   }
 
@@ -227,22 +158,13 @@ export class CrowdMap {
     this.cells = { side: bytes.getFloat32(20, true), columns, rows, counts, most: counts.reduce((most, count) => Math.max(most, count), 0) };
   }
 
-  /** @param {number} nth @param {Float32Array | Uint8Array} values */
-  fill(nth, values) {
-    const gl = this.gl;
-    gl.bindBuffer(gl.ARRAY_BUFFER, (this.buffers || [])[nth]);
-    gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
-  }
-
   recolour() {
-    const [colours, large] = [new Float32Array(this.count), new Float32Array(this.count)];
+    [this.tints, this.sizes] = [new Uint8Array(this.count), new Uint8Array(this.count)];
     for (let nth = 0; nth < this.count; nth += 1) {
-      colours[nth] = this.colourOf(nth);
+      this.tints[nth] = this.colourOf(nth);
       const kind = this.kindNames[this.kinds[nth]];
-      large[nth] = kind?.name === "boss" ? 2.2 : kind?.class === 0 ? 1.2 : 1;
+      this.sizes[nth] = kind?.name === "boss" ? 2 : kind?.class === 0 ? 1 : 0;
     }
-    this.fill(2, colours);
-    this.fill(3, large);
   }
 
   countCells() {
@@ -336,45 +258,21 @@ export class CrowdMap {
 
   /** @param {number} time @param {number} dpr @param {DOMRect} box */
   drawCrowd(time, dpr, box) {
-    const gl = this.gl;
-    const looks = this.looks;
-    if (!looks || !this.dots || !this.tiles || !this.buffers) return;
-    gl.viewport(0, 0, this.crowd.width, this.crowd.height);
-    gl.clearColor(...looks.beyond, 1);
-    gl.clear(gl.COLOR_BUFFER_BIT);
-    const half = [box.width / 2 / this.zoom, box.height / 2 / this.zoom];
-    /** @param {WebGLProgram} program @param {number[]} size */
-    const begin = (program, size) => {
-      gl.useProgram(program);
-      gl.uniform2f(gl.getUniformLocation(program, "size"), size[0], size[1]);
-      gl.uniform2f(gl.getUniformLocation(program, "centre"), this.centre[0], this.centre[1]);
-      gl.uniform2f(gl.getUniformLocation(program, "half_m"), half[0], half[1]);
-    };
-    /** @param {WebGLProgram} program @param {string} name @param {WebGLBuffer | null} buffer @param {number} parts */
-    const attribute = (program, name, buffer, parts) => {
-      const place = gl.getAttribLocation(program, name);
-      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-      gl.enableVertexAttribArray(place);
-      gl.vertexAttribPointer(place, parts, gl.FLOAT, false, 0, 0);
-    };
-    if (this.hasMap && this.mapSize) {
-      begin(this.tiles, this.mapSize);
-      gl.uniform3fv(gl.getUniformLocation(this.tiles, "ground"), looks.ground);
-      gl.uniform3fv(gl.getUniformLocation(this.tiles, "wall"), looks.wall);
-      gl.bindTexture(gl.TEXTURE_2D, this.texture);
-      attribute(this.tiles, "corner", this.corners || null, 2);
-      gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    const { picture, before, now, tints, sizes } = this;
+    const zoom = this.zoom * dpr;
+    const [left, top] = [this.centre[0] - box.width / 2 / this.zoom, this.centre[1] - box.height / 2 / this.zoom];
+    picture.begin(left, top, zoom);
+    picture.setDots(dpr * Math.min(16, Math.max(3, 2.1 * Math.sqrt(this.zoom) + 2)), SIZES);
+    const t = this.progress(time);
+    const [width, height] = this.size;
+    for (let nth = 0; nth < this.count; nth += 1) {
+      const fromX = before[nth * 2];
+      const fromY = before[nth * 2 + 1];
+      const x = (fromX + (now[nth * 2] - fromX) * t) * width;
+      const y = (fromY + (now[nth * 2 + 1] - fromY) * t) * height;
+      picture.dot((x - left) * zoom, (y - top) * zoom, tints[nth], sizes[nth]);
     }
-    if (this.count === 0) return;
-    begin(this.dots, this.size);
-    gl.uniform1f(gl.getUniformLocation(this.dots, "t"), this.progress(time));
-    gl.uniform1f(gl.getUniformLocation(this.dots, "points"), dpr * Math.min(16, Math.max(3, 2.1 * Math.sqrt(this.zoom) + 2)));
-    gl.uniform3fv(gl.getUniformLocation(this.dots, "rim"), looks.rim);
-    gl.uniform3fv(gl.getUniformLocation(this.dots, "colours"), (this.colours || []).flatMap(rgb));
-    for (const [nth, [name, parts]] of /** @type {[string, number][]} */ ([["before", 2], ["now", 2], ["colour", 1], ["large", 1]]).entries()) {
-      attribute(this.dots, name, this.buffers[nth], parts);
-    }
-    gl.drawArrays(gl.POINTS, 0, this.count);
+    picture.show();
   }
 
   /** @param {number} dpr @param {DOMRect} box */

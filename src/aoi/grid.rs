@@ -377,8 +377,8 @@ impl SceneGrid {
 /// ⌊p/s⌋, held within the scene; NaN counts as 0.
 #[inline]
 fn floor_axis(p: f32, cell_m: f32, count: u16) -> u16 {
-    // The cast saturates and sends NaN to 0, so no position can leave the grid.
-    ((p / cell_m).floor() as i64).clamp(0, i64::from(count) - 1) as u16
+    // The cast saturates and sends NaN to 0, so no position can leave the grid; what it rounds up is negative and becomes 0 anyway.
+    ((p / cell_m) as i64).clamp(0, i64::from(count) - 1) as u16
 }
 
 #[cfg(test)]

@@ -16,7 +16,14 @@ pub(super) struct InspectAccess {
 }
 
 /// Where the files of the page are.
-pub(super) const PAGE_PATHS: [&str; 5] = ["/", "/page.css", "/page.js", "/map.js", "/ticks.js"];
+pub(super) const PAGE_PATHS: [&str; 6] = [
+    "/",
+    "/page.css",
+    "/page.js",
+    "/map.js",
+    "/picture.js",
+    "/ticks.js",
+];
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,11 +28,18 @@ impl PositionQuantum {
 /// 0, and what is too large the largest there is.
 #[must_use]
 pub fn quantise(position: Vec2) -> PositionQuantum {
-    let units = (position * UNITS_A_METRE).round();
+    let units = position * UNITS_A_METRE;
     PositionQuantum {
-        x: units.x as u32,
-        y: units.y as u32,
+        x: rounded(units.x) as u32,
+        y: rounded(units.y) as u32,
     }
+}
+
+/// What a cast to a whole number makes the nearest one, of two that are as near the one farther from 0. Exact, since half of one
+/// has room behind the digits of any `f32` that has a fraction; `f32::round` is a call where a processor's baseline has no such instruction.
+pub(super) fn rounded(value: f32) -> f64 {
+    let value = f64::from(value);
+    value + 0.5_f64.copysign(value)
 }
 
 pub(super) fn read_position(reader: &mut Reader) -> Result<PositionQuantum, WireError> {
@@ -45,4 +52,27 @@ pub(super) fn read_position(reader: &mut Reader) -> Result<PositionQuantum, Wire
 pub(super) fn write_position(bytes: &mut Vec<u8>, position: PositionQuantum) {
     write_varint(bytes, u64::from(position.x));
     write_varint(bytes, u64::from(position.y));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rounding_is_that_of_the_standard_library(
+            anything in any::<f32>(),
+            near in -70_000.0_f32..70_000.0,
+            halves in -70_000_i32..70_000,
+        ) {
+            let half = halves as f32 / 2.0;
+            for value in [anything, near, half, half.next_up(), half.next_down()] {
+                prop_assert_eq!(rounded(value) as i64, value.round() as i64, "{}", value);
+                prop_assert_eq!(rounded(value) as u32, value.round() as u32, "{}", value);
+                prop_assert_eq!(rounded(value) as i16, value.round() as i16, "{}", value);
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::codec;
 use super::codec::{Reader, WireError, write_varint};
 use super::notice::SessionNotice;
 use super::packet::{HELLO, Hello};
-use super::position::{PositionQuantum, quantise, read_position, write_position};
+use super::position::{PositionQuantum, quantise, read_position, rounded, write_position};
 
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
@@ -44,11 +44,11 @@ impl Motion {
     /// The motion nearest to these values.
     #[must_use]
     pub fn of(at: u8, position: Vec2, velocity: Vec2, heading: u8, floor: u8) -> Self {
-        let velocity = (velocity * VELOCITY_UNITS).round();
+        let velocity = velocity * VELOCITY_UNITS;
         Self {
             at,
             position: quantise(position),
-            velocity: [velocity.x as i16, velocity.y as i16],
+            velocity: [rounded(velocity.x) as i16, rounded(velocity.y) as i16],
             heading,
             floor,
             discontinuity: false,

@@ -7,8 +7,6 @@ import { PATIENCE_MS, ROOT } from "./server.js";
 
 const FLAGS = [
   "--no-sandbox", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-  // The crowd is drawn by WebGL, on machines without a graphics card, too.
-  "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
 ];
 
 /** Where pictures of pages are put, to be looked at. */

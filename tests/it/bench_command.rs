@@ -162,6 +162,10 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
             "could not create `absent/now.html`",
         ),
         (
+            vec!["outbox", "--peers", &rows],
+            "--peers is for --report and --readme",
+        ),
+        (
             vec!["outbox", "--report", "now.html", "--peers", &broken],
             "expected the rows that benches/peers prints",
         ),

@@ -2,41 +2,24 @@
 //! is lost is taken up again; nobody who sends junk, says nothing, never reads, or comes in crowds, delays a tick or gets in.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpStream};
 
 use bevy_ecs::prelude::*;
-use glam::Vec2;
 use throng::net::rambler::Rambler;
 use throng::net::{
     ConnectToken, EndpointSettings, ListenSettings, ListeningWeb, SecretKey, TokenClaims,
-    UdpClient, WebSettings, WebStats, listen, listen_web, stop_listening_web,
+    UdpClient, WebSettings, listen, listen_web, stop_listening_web,
 };
 use throng::prelude::*;
 use throng::sim::clock::unix_ms;
-use throng::sync::{Mirror, compare_mirror};
-use throng::wire::{ClientMessage, CloseReason, SessionNotice};
+use throng::sync::Mirror;
+use throng::wire::{ClientMessage, CloseReason};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
 
+use crate::hall::{Hall, LOOPBACK, Listener, PATIENCE, SPEED_M_S, WebEnd, request, requests};
 use crate::sockets::token;
-
-/// How long a test waits for other threads: much longer than any needs, since machines have other work, too.
-pub const PATIENCE: Duration = Duration::from_secs(120);
-
-pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-pub const SPEED_M_S: f32 = 4.0;
-
-pub const START: Vec2 = Vec2::splat(100.0);
-
-/// What a client says first: of its token what is sealed, and what that is bound to.
-pub fn request(token: &ConnectToken) -> Vec<u8> {
-    let token = token.to_bytes();
-    [&[0], &token[..21], &token[29..1_085]].concat()
-}
 
 /// A client with a WebSocket.
 struct WebClient {
@@ -95,87 +78,24 @@ impl WebClient {
     }
 }
 
-/// A hall to which browsers come, and in which everybody who logs in gets a body.
-pub struct Hall {
-    pub server: Server,
-    scene: Entity,
-    pub address: SocketAddr,
+impl WebEnd for WebClient {
+    fn exchange(&mut self, take: &mut dyn FnMut(&[u8])) {
+        self.hear(take);
+    }
+
+    fn say(&mut self, message: &[u8]) {
+        WebClient::say(self, message);
+    }
 }
 
-impl Hall {
-    pub fn new(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Self {
-        let mut server = Server::builder()
-            .configure(move |app| {
-                app.insert_resource(OutboxSettings {
-                    shards,
-                    ..OutboxSettings::default()
-                });
-                // Nobody is lost because this machine has other work.
-                app.insert_resource(SyncSettings {
-                    in_flight_s_max: 300.0,
-                    ..SyncSettings::default()
-                });
-            })
-            .build();
-        let world = server.world_mut();
-        let spec = SceneSpec::new("hall", Vec2::splat(200.0));
-        let scene = open_scene(world, spec, ()).unwrap();
-        let mut settings = ListenSettings::default();
-        settings.web.unread_us_max = 300_000_000;
-        settings.web.patience_us = 100_000_000;
-        settings.web.linger_us = 20_000_000;
-        configure(&mut settings);
-        let key = SecretKey::INSECURE;
-        let address = listen_web(world, LOOPBACK, key, &settings, None).unwrap();
-        Self {
-            server,
-            scene,
-            address,
-        }
-    }
-
-    pub fn step(&mut self) {
-        self.server.step(1);
-        let world = self.server.world_mut();
-        let mut new = world.resource_mut::<Messages<LoggedIn>>();
-        let new: Vec<LoggedIn> = new.drain().collect();
-        for LoggedIn { client, player } in new {
-            let place = (Object::in_scene(self.scene), Position(START));
-            let own = (Player, player, ControlledBy::new(client), Speed(SPEED_M_S));
-            world.spawn((own, Viewer::default(), place));
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-
-    /// Does ticks until something is so.
-    pub fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
-        let started = Instant::now();
-        while !is_so(self) {
-            assert!(started.elapsed() < PATIENCE, "{what}: {:?}", self.stats());
-            self.step();
-        }
-    }
-
-    pub fn stats(&self) -> WebStats {
-        self.server.world().resource::<ListeningWeb>().stats()
-    }
-
-    /// What is wrong with a mirror.
-    pub fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
-        let world = self.server.world();
-        let client = world.resource::<Sessions>().of(PlayerId(player));
-        compare_mirror(world, client.ok_or("it has no session")?, mirror)
-    }
-
-    /// How a connection ends that begins with this.
-    fn end_of(&mut self, request: Vec<u8>) -> Option<CloseCode> {
-        let mut client = WebClient::connect(self.address, request);
-        self.until("it is over", |_| {
-            client.hear(|packet| panic!("{packet:?}"));
-            client.end.is_some()
-        });
-        client.end.flatten()
-    }
+/// How a connection ends that begins with this.
+fn end_of(hall: &mut Hall, request: Vec<u8>) -> Option<CloseCode> {
+    let mut client = WebClient::connect(hall.address, request);
+    hall.until("it is over", |_| {
+        client.hear(|packet| panic!("{packet:?}"));
+        client.end.is_some()
+    });
+    client.end.flatten()
 }
 
 #[test]
@@ -189,36 +109,7 @@ fn clients_walk_and_hold_what_the_server_holds() {
                 (client, Rambler::new(player, SPEED_M_S, 1))
             })
             .collect();
-        let mut walk = |hall: &mut Hall| {
-            hall.step();
-            for (client, rambler) in &mut clients {
-                client.hear(|packet| rambler.take(packet));
-                rambler.act(|message| client.say(message));
-            }
-        };
-        for _ in 0..30 {
-            walk(&mut hall);
-        }
-        hall.until("they all walked", |hall| {
-            walk(hall);
-            let stats = hall.stats();
-            stats.messages_in > 12 * 40
-        });
-        for (_, rambler) in &mut clients {
-            assert_ne!(rambler.position().unwrap_or(START), START);
-            assert_eq!((rambler.corrections(), rambler.fault()), (0, None));
-            rambler.rest();
-        }
-        hall.until("they hold the same", |hall| {
-            for (client, rambler) in &mut clients {
-                client.hear(|packet| rambler.take(packet));
-            }
-            let is_same = |(_, rambler): &(_, Rambler)| {
-                let same = hall.difference(rambler.player(), rambler.mirror());
-                same.is_ok() && rambler.unanswered() == 0
-            };
-            clients.iter().all(is_same)
-        });
+        hall.walk_and_rest(&mut clients);
         let stats = hall.stats();
         assert_eq!((stats.clients, stats.admitted, stats.lost), (12, 12, 0));
         assert!(
@@ -244,62 +135,16 @@ fn clients_walk_and_hold_what_the_server_holds() {
     }
 }
 
-/// A client that does nothing but listen, and says when it is ready.
-struct Listener {
-    client: WebClient,
-    mirror: Mirror,
-    notices: Vec<SessionNotice>,
-}
-
-impl Listener {
-    fn hear(&mut self) {
-        let mirror = &mut self.mirror;
-        self.client.hear(|packet| mirror.receive(packet).unwrap());
-        for notice in self.mirror.take_notices() {
-            if let SessionNotice::Loading { scene, .. } = notice {
-                self.client.say(&ClientMessage::Ready { scene }.to_bytes());
-            }
-            self.notices.push(notice);
-        }
-    }
-}
-
 #[test]
 fn a_line_that_is_lost_is_taken_up_again() {
     let mut hall = Hall::new(0, |_| ());
     let address = hall.address;
     let connect = || WebClient::connect(address, request(&token(1, address)));
-    let mut listener = Listener {
-        client: connect(),
-        mirror: Mirror::default(),
-        notices: Vec::new(),
-    };
-    listener.client.say(&ClientMessage::login(1).to_bytes());
-    hall.until("it is in", |hall| {
-        listener.hear();
-        listener.mirror.own().is_some() && hall.difference(1, &listener.mirror).is_ok()
-    });
-    let token = listener.notices.iter().find_map(|notice| match notice {
-        SessionNotice::Welcome { token, .. } => Some(*token),
-        _ => None,
-    });
+    let mut listener = Listener::enter(&mut hall, connect());
     // Without a goodbye.
     drop(std::mem::replace(&mut listener.client, connect()));
     hall.until("it is lost", |hall| hall.stats().lost == 1);
-    listener.mirror.reconnect();
-    let resume = ClientMessage::Resume {
-        player: 1,
-        token: token.expect("a token"),
-        received: Some(listener.mirror.received()),
-    };
-    listener.client.say(&resume.to_bytes());
-    let own = listener.mirror.own();
-    hall.until("it goes on", |hall| {
-        listener.hear();
-        let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Continued { .. });
-        listener.notices.iter().any(is_on) && hall.difference(1, &listener.mirror).is_ok()
-    });
-    assert_eq!(listener.mirror.own(), own, "it has the body that it had");
+    listener.resume(&mut hall);
     assert_eq!(hall.stats().admitted, 2);
 }
 
@@ -307,34 +152,13 @@ fn a_line_that_is_lost_is_taken_up_again() {
 fn a_token_lets_in_once_and_here_and_in_time_whichever_way_it_comes() {
     let mut hall = Hall::new(0, |_| ());
     let address = hall.address;
-    let issue = |claims: TokenClaims, key: &SecretKey| {
-        let token = ConnectToken::issue(&claims, key).unwrap();
-        request(&token)
-    };
-    let now_s = unix_ms() / 1_000;
-    let good = TokenClaims::new(1, vec![address], now_s);
-    let old = TokenClaims {
-        created_s: now_s - 100,
-        expires_s: now_s - 50,
-        ..good.clone()
-    };
-    let elsewhere = TokenClaims::new(1, vec!["203.0.113.5:7000".parse().unwrap()], now_s);
-    let mut forged = issue(good.clone(), &SecretKey::INSECURE);
-    forged[500] ^= 1;
-    for refused in [
-        issue(good.clone(), &SecretKey::random().unwrap()),
-        issue(old, &SecretKey::INSECURE),
-        issue(elsewhere, &SecretKey::INSECURE),
-        forged,
-        Vec::new(),
-        vec![0; 1_000],
-    ] {
-        assert_eq!(hall.end_of(refused), Some(CloseCode::Policy));
+    let (good, refused) = requests(address);
+    for refused in refused {
+        assert_eq!(end_of(&mut hall, refused), Some(CloseCode::Policy));
     }
-    let request = issue(good, &SecretKey::INSECURE);
-    let _first = WebClient::connect(address, request.clone());
+    let _first = WebClient::connect(address, good.clone());
     hall.until("it is let in", |hall| hall.stats().admitted == 1);
-    assert_eq!(hall.end_of(request), Some(CloseCode::Policy));
+    assert_eq!(end_of(&mut hall, good), Some(CloseCode::Policy));
     let stats = hall.stats();
     assert_eq!((stats.denied, stats.admitted, stats.clients), (7, 1, 1));
 }
@@ -365,7 +189,7 @@ fn a_token_that_was_used_on_udp_is_none_for_a_browser() {
         let _ = client.receive(|_| ());
         matches!(client.connection().is_open(), Ok(true))
     });
-    assert_eq!(hall.end_of(request(&token)), Some(CloseCode::Policy));
+    assert_eq!(end_of(&mut hall, request(&token)), Some(CloseCode::Policy));
     // The other one is as good here as there, and both are told by one outbox.
     let mut client = WebClient::connect(hall.address, request(&other));
     client.say(&ClientMessage::login(8).to_bytes());

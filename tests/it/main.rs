@@ -17,6 +17,7 @@ mod determinism;
 mod endpoints;
 mod fuzzed;
 mod golden;
+mod hall;
 mod handshakes;
 mod hostile;
 mod inbound;

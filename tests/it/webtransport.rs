@@ -8,20 +8,19 @@ use std::time::{Duration, Instant};
 
 use throng::net::rambler::Rambler;
 use throng::net::{
-    ConnectToken, Endpoint, EndpointSettings, ListenSettings, ListeningWeb, PacketStamp, SecretKey,
-    StreamId, TokenClaims, WebTransportSettings, stop_listening_web,
+    Endpoint, EndpointSettings, ListenSettings, ListeningWeb, PacketStamp, StreamId,
+    WebTransportSettings, stop_listening_web,
 };
 use throng::prelude::*;
-use throng::sim::clock::unix_ms;
-use throng::sync::Mirror;
-use throng::wire::{ClientMessage, CloseReason, SessionNotice};
+use throng::wire::{ClientMessage, CloseReason};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use wtransport::endpoint::endpoint_side::Client;
 use wtransport::tls::Sha256Digest;
 use wtransport::{ClientConfig, Connection, RecvStream, SendStream};
 
-use crate::browsers::{Hall, LOOPBACK, PATIENCE, SPEED_M_S, START, ask, request};
+use crate::browsers::ask;
+use crate::hall::{Hall, LOOPBACK, Listener, PATIENCE, SPEED_M_S, WebEnd, request, requests};
 use crate::sockets::token;
 
 /// How long one that may have nothing to say is listened to.
@@ -170,6 +169,16 @@ impl SessionClient {
     }
 }
 
+impl WebEnd for SessionClient {
+    fn exchange(&mut self, take: &mut dyn FnMut(&[u8])) {
+        SessionClient::exchange(self, take);
+    }
+
+    fn say(&mut self, message: &[u8]) {
+        SessionClient::say(self, message);
+    }
+}
+
 /// A hall with WebTransport.
 fn hall(shards: u32, configure: impl FnOnce(&mut ListenSettings)) -> Hall {
     Hall::new(shards, |settings| {
@@ -195,28 +204,7 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
                 (client, Rambler::new(player, SPEED_M_S, 1))
             })
             .collect();
-        hall.until("they all walked", |hall| {
-            for (client, rambler) in &mut clients {
-                client.exchange(|packet| rambler.take(packet));
-                rambler.act(|message| client.say(message));
-            }
-            hall.stats().messages_in > 6 * 40
-        });
-        for (_, rambler) in &mut clients {
-            assert_ne!(rambler.position().unwrap_or(START), START);
-            assert_eq!((rambler.corrections(), rambler.fault()), (0, None));
-            rambler.rest();
-        }
-        hall.until("they hold the same", |hall| {
-            for (client, rambler) in &mut clients {
-                client.exchange(|packet| rambler.take(packet));
-            }
-            let is_same = |(_, rambler): &(_, Rambler)| {
-                let same = hall.difference(rambler.player(), rambler.mirror());
-                same.is_ok() && rambler.unanswered() == 0
-            };
-            clients.iter().all(is_same)
-        });
+        hall.walk_and_rest(&mut clients);
         let stats = hall.stats();
         assert_eq!((stats.clients, stats.webtransport, stats.lost), (6, 6, 0));
         assert_eq!((stats.datagrams_refused, stats.throttled), (0, 0));
@@ -255,83 +243,22 @@ fn a_session_goes_on_over_another_connection() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
     let connect = || SessionClient::connect(&browser, address, &request(&token(1, address)));
-    let mut client = connect();
-    let mut mirror = Mirror::default();
-    let mut notices = Vec::new();
-    let mut hear = |client: &mut SessionClient, mirror: &mut Mirror| {
-        client.exchange(|packet| mirror.receive(packet).unwrap());
-        for notice in mirror.take_notices() {
-            if let SessionNotice::Loading { scene, .. } = notice {
-                client.say(&ClientMessage::Ready { scene }.to_bytes());
-            }
-            notices.push(notice);
-        }
-        notices.clone()
-    };
-    client.say(&ClientMessage::login(1).to_bytes());
-    let mut token = None;
-    hall.until("it is in", |hall| {
-        token = hear(&mut client, &mut mirror)
-            .iter()
-            .find_map(|notice| match notice {
-                SessionNotice::Welcome { token, .. } => Some(*token),
-                _ => None,
-            });
-        mirror.own().is_some() && hall.difference(1, &mirror).is_ok()
-    });
-    let mut client = connect();
+    let mut listener = Listener::enter(&mut hall, connect());
+    listener.client = connect();
     hall.until("the other is let in", |hall| hall.stats().admitted == 2);
-    mirror.reconnect();
-    let resume = ClientMessage::Resume {
-        player: 1,
-        token: token.expect("a token"),
-        received: Some(mirror.received()),
-    };
-    client.say(&resume.to_bytes());
-    let own = mirror.own();
-    hall.until("it goes on", |hall| {
-        let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Continued { .. });
-        hear(&mut client, &mut mirror).iter().any(is_on) && hall.difference(1, &mirror).is_ok()
-    });
-    assert_eq!(mirror.own(), own, "it has the body that it had");
+    listener.resume(&mut hall);
 }
 
 #[test]
 fn a_token_lets_in_once_and_here_and_in_time() {
     let mut hall = hall(0, |_| ());
     let (address, browser) = (hall.address, Browser::of(&hall));
-    let issue = |claims: TokenClaims, key: &SecretKey| {
-        let token = ConnectToken::issue(&claims, key).unwrap();
-        request(&token)
-    };
-    let now_s = unix_ms() / 1_000;
-    let good = TokenClaims::new(1, vec![address], now_s);
-    let old = TokenClaims {
-        created_s: now_s - 100,
-        expires_s: now_s - 50,
-        ..good.clone()
-    };
-    let elsewhere = TokenClaims::new(1, vec!["203.0.113.5:7000".parse().unwrap()], now_s);
-    let mut forged = issue(good.clone(), &SecretKey::INSECURE);
-    forged[500] ^= 1;
-    let first = issue(good, &SecretKey::INSECURE);
-    let mut long = first.clone();
-    let _first = SessionClient::connect(&browser, address, &first);
+    let (good, mut refused) = requests(address);
+    let _first = SessionClient::connect(&browser, address, &good);
     hall.until("it is let in", |hall| hall.stats().admitted == 1);
-    long.extend([0; 100_000]);
-    for refused in [
-        issue(
-            TokenClaims::new(2, vec![address], now_s),
-            &SecretKey::random().unwrap(),
-        ),
-        issue(old, &SecretKey::INSECURE),
-        issue(elsewhere, &SecretKey::INSECURE),
-        forged,
-        Vec::new(),
-        vec![0; 1_000],
-        first,
-        long,
-    ] {
+    let long = [&good[..], &[0; 100_000]].concat();
+    refused.extend([good, long]);
+    for refused in refused {
         let mut client = SessionClient::connect(&browser, address, &refused);
         let mut end = None;
         hall.until("it is told that it is not let in", |_| {

@@ -108,6 +108,7 @@ fn hit_rate(skew: f64) -> Row {
         "%",
         "moka",
     )
+    .more_is_better()
 }
 
 fn hit() -> Row {

@@ -17,6 +17,8 @@
 //! - `grid_pathfinding` is left out: it cuts corners, and no setting makes its rule that of throng, so it would answer
 //!   other questions.
 //!
+//! `aoi`: who sees whom beside a k-d tree with a difference of lists, `kiddo` 6; what is equal and what is not says its module.
+//!
 //! `directory`: the cache of players elsewhere beside `moka` 0.12; what is equal and what is not says its module.
 //!
 //! `pool`: the arrays in which throng keeps what has a number beside a pool of the reference's kind, `slotmap` and `slab`.
@@ -27,6 +29,7 @@
 //! `net`: the transport beside `renet` 2.0, `aeronet_transport` 0.22 and `quinn-proto` 0.11, over the same simulated links; what is equal
 //! and what is not says its module. It needs the feature `net`, which is off by default since it counts allocations.
 
+mod aoi;
 mod directory;
 #[cfg(any(feature = "net", feature = "replicon"))]
 mod heap;
@@ -108,10 +111,7 @@ impl Row {
             meets: None,
         }
     }
-}
 
-#[cfg(feature = "net")]
-impl Row {
     /// A value of which more is better.
     fn more_is_better(self) -> Self {
         let ratio = (self.reference_value > 0.0).then_some(self.value / self.reference_value);
@@ -121,7 +121,10 @@ impl Row {
             ..self
         }
     }
+}
 
+#[cfg(feature = "net")]
+impl Row {
     /// With a sentence that says what the figure is.
     fn about(self, about: impl Into<String>) -> Self {
         Self {
@@ -152,7 +155,7 @@ impl Row {
 fn main() -> Result<(), Box<dyn Error>> {
     let chosen: Vec<String> = std::env::args().skip(1).collect();
     let is_chosen = |system: &str| chosen.is_empty() || chosen.iter().any(|name| name == system);
-    let mut systems = vec!["nav", "directory", "pool"];
+    let mut systems = vec!["nav", "aoi", "directory", "pool"];
     if cfg!(feature = "replicon") {
         systems.push("sync");
     }
@@ -165,6 +168,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rows = Vec::new();
     if is_chosen("nav") {
         rows.extend(nav()?);
+    }
+    if is_chosen("aoi") {
+        rows.extend(aoi::measure());
     }
     if is_chosen("directory") {
         rows.extend(directory::measure());

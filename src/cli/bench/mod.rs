@@ -6,13 +6,13 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `net`, `outbox`, `session`, `sync` | the rows of a system |
+//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `sync` | the rows of a system |
 //! | `tick`, `crowd_search`, `thread_sweep` | the whole tick under a crowd; the search for the largest; several numbers of threads |
 //! | `calibration` | what this machine is worth while it measures, and whether it is busy |
 //! | `growth` | how figures grow with sizes, and the exponents of it |
 //! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
 //! | `baseline` | figures of an earlier run |
-//! | `readme` | the table in the README |
+//! | `readme` | the tables in the README |
 //!
 //! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
 //! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from
@@ -28,6 +28,7 @@ mod growth;
 mod inbox;
 mod load;
 mod matchmaking;
+mod memory;
 mod nav;
 mod net;
 mod outbox;
@@ -73,7 +74,7 @@ pub(super) struct Bench {
     /// Crowds for `tick`, in place of a search for the largest
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = players())]
     players: Vec<u32>,
-    /// Threads for `nav`, `aoi` and `tick`, all cores by default; several (1,2,4) for `tick` with --players
+    /// Threads for `nav`, `aoi`, `memory` and `tick`, all cores by default; several (1,2,4) for `tick` with --players
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Vec<u16>,
     /// Judge targets, too: exit code 1 when one is missed
@@ -88,10 +89,10 @@ pub(super) struct Bench {
     /// Write a page with all figures: bars beside references, growth over sizes
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Show the rows that benches/peers printed on the page, too
-    #[arg(long, value_name = "FILE.json", requires = "report")]
+    /// Show the rows that benches/peers printed here on the page and in the README, too
+    #[arg(long, value_name = "FILE.json")]
     peers: Option<PathBuf>,
-    /// Write the table of searches of `nav` between the marks of this file
+    /// Write the tables of searches and of --peers between the marks of this file
     #[arg(long, value_name = "FILE.md")]
     readme: Option<PathBuf>,
 }
@@ -163,6 +164,8 @@ enum System {
     Sync,
     /// Players saved to a file, and loaded
     Directory,
+    /// What a player takes, by module; what the allocator takes
+    Memory,
     /// Maps from files to what searches need
     Load,
     /// The whole tick under a crowd
@@ -222,7 +225,7 @@ impl System {
 
     /// Whether it takes notice of `--threads`.
     const fn is_threaded(self) -> bool {
-        matches!(self, Self::Nav | Self::Aoi | Self::Tick)
+        matches!(self, Self::Nav | Self::Aoi | Self::Memory | Self::Tick)
     }
 }
 
@@ -287,7 +290,7 @@ impl Bench {
             return Ok(interrupted());
         }
         if let Some(file) = &self.readme {
-            readme::write(file, &findings)?;
+            readme::write(file, &findings, &peers)?;
         }
         let is_broken = findings.rows.iter().any(BenchRow::is_broken);
         Ok(if is_broken {
@@ -329,10 +332,13 @@ impl Bench {
             return idle("--players", "`tick`");
         }
         if !self.threads.is_empty() && !systems.iter().any(|system| system.is_threaded()) {
-            return idle("--threads", "`nav`, `aoi` and `tick`");
+            return idle("--threads", "`nav`, `aoi`, `memory` and `tick`");
         }
         if self.readme.is_some() && !systems.contains(&System::Nav) {
             return idle("--readme", "`nav`");
+        }
+        if self.peers.is_some() && self.report.is_none() && self.readme.is_none() {
+            return Err(Failure::new("--peers is for --report and --readme"));
         }
         if self.threads.len() > 1 && self.players.is_empty() {
             return Err(Failure::new(
@@ -450,6 +456,7 @@ impl Bench {
             System::Session => session::measure(self.quick),
             System::Sync => sync::measure(self.quick),
             System::Directory => directory::measure(self.quick),
+            System::Memory => memory::measure(self.quick, threads),
             System::Load => load::measure(self.quick),
             System::Tick => self.measure_ticks(threads, quiet),
         }

@@ -1,4 +1,5 @@
-//! The README's table of searches, written from what `bench nav` found: between two marks, with the machine, the commit and the date.
+//! The README's tables: of searches, from what `bench nav` found, with the machine, the commit and the date; and of published crates
+//! beside throng, from the rows that benches/peers printed. Each lies between two marks.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,9 +8,10 @@ use super::rows::BenchRow;
 use super::table::number;
 use super::{BenchFindings, Failure};
 
-/// The lines between which the table lies.
-const BEGIN: &str =
+/// The lines between which the tables lie.
+const SEARCHES_BEGIN: &str =
     "<!-- figures: `throng bench nav --readme README.md` writes what is between these lines -->";
+const PEERS_BEGIN: &str = "<!-- figures: `throng bench nav --peers FILE.json --readme README.md` writes what is between these lines -->";
 const END: &str = "<!-- end of figures -->";
 
 /// What the README says of each search, by its row.
@@ -33,23 +35,133 @@ const SEARCHES: [(&str, &str); 8] = [
     ),
 ];
 
+/// Of what benches/peers measures, what the README shows: system, case, the crate, and in words. A row of `net` names the crate in its
+/// case, too.
+const PEERS: [(&str, &str, &str, &str); 16] = [
+    (
+        "nav",
+        "jps-graph orz900d",
+        "pathfinding A*",
+        "a shortest path on `orz900d`, real queries",
+    ),
+    (
+        "nav",
+        "jps-graph Berlin_0_1024",
+        "pathfinding A*",
+        "the same on `Berlin_0_1024`",
+    ),
+    (
+        "aoi",
+        "10000 walk 2.5 m a tick",
+        "kiddo, asked by viewer",
+        "who sees whom: 10,000 run, a k-d tree a tick, differences",
+    ),
+    (
+        "aoi",
+        "10000 walk 2.5 m a tick",
+        "kiddo, asked by cell",
+        "the same, the tree asked once a cell",
+    ),
+    (
+        "aoi",
+        "10000 walk 0.25 m a tick",
+        "kiddo, asked by cell",
+        "the same, and all walk",
+    ),
+    (
+        "sync",
+        "everything sent, a tick/10000x1000",
+        "bevy_replicon",
+        "1,000 clients told the same 101 of 10,000 positions",
+    ),
+    (
+        "sync",
+        "reckoned, a tick/10000x1000",
+        "bevy_replicon",
+        "the same, throng by reckoning",
+    ),
+    ("directory", "hit", "moka", "a player found in the cache"),
+    (
+        "net",
+        "10 % lost: p99, renet 2.0",
+        "renet 2.0",
+        "99 of 100 ordered messages, 10 % lost",
+    ),
+    (
+        "net",
+        "10 % lost: p99, renet 2.0, each tick",
+        "renet 2.0, each tick",
+        "the same, repeating every tick",
+    ),
+    (
+        "net",
+        "10 % lost: p99, aeronet_transport 0.22",
+        "aeronet_transport 0.22",
+        "the same",
+    ),
+    (
+        "net",
+        "10 % lost: p99, quinn-proto 0.11",
+        "quinn-proto 0.11",
+        "the same",
+    ),
+    (
+        "net",
+        "10 % lost: bytes, renet 2.0",
+        "renet 2.0",
+        "and what it sends for it, a client and tick",
+    ),
+    (
+        "net",
+        "10 % lost: bytes, renet 2.0, each tick",
+        "renet 2.0, each tick",
+        "the same, repeating every tick",
+    ),
+    (
+        "net",
+        "10 % lost: bytes, aeronet_transport 0.22",
+        "aeronet_transport 0.22",
+        "the same",
+    ),
+    (
+        "net",
+        "10 % lost: bytes, quinn-proto 0.11",
+        "quinn-proto 0.11",
+        "the same",
+    ),
+];
+
 /// Checks that a file has the marks.
 ///
 /// # Errors
 /// With the file and the mark that is not there.
 pub(super) fn check(file: &Path) -> Result<(), Failure> {
-    with_table(&read(file)?, "")
-        .map(|_| ())
+    let text = read(file)?;
+    [SEARCHES_BEGIN, PEERS_BEGIN]
+        .into_iter()
+        .try_for_each(|begin| with_table(&text, begin, "").map(|_| ()))
         .map_err(|error| wrong(file, &error))
 }
 
-/// Writes the table between the marks of a file.
+/// Writes the tables between the marks of a file; that of published crates only if there are rows of them.
 ///
 /// # Errors
-/// Where the file cannot be written, or a search was not measured.
-pub(super) fn write(file: &Path, findings: &BenchFindings) -> Result<(), Failure> {
-    let table = table(findings, &commit(file)).map_err(|error| wrong(file, &error))?;
-    let text = with_table(&read(file)?, &table).map_err(|error| wrong(file, &error))?;
+/// Where the file cannot be written, or something was not measured.
+pub(super) fn write(
+    file: &Path,
+    findings: &BenchFindings,
+    peers: &[BenchRow],
+) -> Result<(), Failure> {
+    let written = |text: String| {
+        let searches = searches(findings, &commit(file))?;
+        let text = with_table(&text, SEARCHES_BEGIN, &searches)?;
+        if peers.is_empty() {
+            Ok(text)
+        } else {
+            with_table(&text, PEERS_BEGIN, &crates(peers)?)
+        }
+    };
+    let text = written(read(file)?).map_err(|error: String| wrong(file, &error))?;
     std::fs::write(file, text).map_err(|error| wrong(file, &error.to_string()))
 }
 
@@ -75,18 +187,18 @@ fn commit(file: &Path) -> String {
     commit.map_or_else(|| "unknown".to_owned(), |commit| commit.trim().to_owned())
 }
 
-/// The text with the table in place of what is between the marks.
-fn with_table(text: &str, table: &str) -> Result<String, String> {
-    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+/// The text with the table in place of what is between this mark and the next end.
+fn with_table(text: &str, begin: &str, table: &str) -> Result<String, String> {
+    let parts = text.split_once(begin).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;
         Some((before, after))
     });
     let (before, after) =
-        parts.ok_or_else(|| format!("expected the lines `{BEGIN}` and `{END}`"))?;
-    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+        parts.ok_or_else(|| format!("expected the lines `{begin}` and `{END}`"))?;
+    Ok(format!("{before}{begin}\n{table}\n{END}{after}"))
 }
 
-fn table(findings: &BenchFindings, commit: &str) -> Result<String, String> {
+fn searches(findings: &BenchFindings, commit: &str) -> Result<String, String> {
     let machine = &findings.machine;
     let row = |case: String| {
         let found = findings
@@ -123,6 +235,32 @@ fn table(findings: &BenchFindings, commit: &str) -> Result<String, String> {
             number(us.value),
             figure(expanded),
             figure(heap)
+        );
+    }
+    Ok(text)
+}
+
+fn crates(peers: &[BenchRow]) -> Result<String, String> {
+    let mut text =
+        "| work | throng | beside | takes | ratio |\n|---|---:|---|---:|---:|\n".to_owned();
+    for (system, case, reference, words) in PEERS {
+        let found = peers.iter().find(|row| {
+            let is_beside = row.reference.as_deref() == Some(reference);
+            row.system == system && row.case == case && is_beside
+        });
+        let row = found.ok_or_else(|| {
+            format!(
+                "--peers: expected a row `{case}` of `{system}` beside `{reference}`, found none"
+            )
+        })?;
+        let shown = |value: f64| format!("{} {}", number(value), row.unit);
+        let other = row.reference_value.map_or_else(String::new, shown);
+        let ratio = row
+            .ratio
+            .map_or_else(String::new, |ratio| format!("{} × ", number(ratio)));
+        text += &format!(
+            "| {words} | {} | {reference} | {other} | {ratio}|\n",
+            shown(row.value)
         );
     }
     Ok(text)
@@ -168,9 +306,16 @@ mod tests {
         }
     }
 
+    fn peers() -> Vec<BenchRow> {
+        let rows = PEERS.iter().map(|(system, case, reference, _)| {
+            BenchRow::new(system, *case, 2.0, "ms").beside(reference, 5.0)
+        });
+        rows.collect()
+    }
+
     #[test]
-    fn a_table_is_written_between_the_marks_and_nothing_else_changes() {
-        let table = table(&findings(), "abc1234").unwrap();
+    fn tables_are_written_between_their_marks_and_nothing_else_changes() {
+        let table = searches(&findings(), "abc1234").unwrap();
         for part in [
             "a processor",
             "commit abc1234; 2026-05-04:",
@@ -178,32 +323,45 @@ mod tests {
         ] {
             assert!(table.contains(part), "{part} in {table}");
         }
-        let text = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        let once = with_table(&text, &table).unwrap();
-        assert_eq!(once, format!("before\n{BEGIN}\n{table}\n{END}\nafter\n"));
-        assert_eq!(with_table(&once, &table).as_ref(), Ok(&once));
-        assert!(with_table("before", &table).is_err());
+        let beside = crates(&peers()).unwrap();
+        let line = "| a player found in the cache | 2.00 ms | moka | 5.00 ms | 2.50 × |\n";
+        assert!(beside.contains(line), "{beside}");
+        let text = |searches: &str, peers: &str| {
+            format!("a\n{SEARCHES_BEGIN}\n{searches}\n{END}\nb\n{PEERS_BEGIN}\n{peers}\n{END}\nc\n")
+        };
+        let both = |before: &str| {
+            let once = with_table(before, SEARCHES_BEGIN, &table)?;
+            with_table(&once, PEERS_BEGIN, &beside)
+        };
+        let written = both(&text("old", "older")).unwrap();
+        assert_eq!(written, text(&table, &beside));
+        assert_eq!(both(&written), Ok(written));
+        assert!(with_table("before", SEARCHES_BEGIN, &table).is_err());
         let mut fewer = findings();
         fewer.rows.remove(4);
-        assert!(
-            super::table(&fewer, "")
-                .unwrap_err()
-                .contains("`jps expanded`")
-        );
+        let error = searches(&fewer, "").unwrap_err();
+        assert!(error.contains("`jps expanded`"), "{error}");
+        let error = crates(&peers()[1..]).unwrap_err();
+        assert!(error.contains("`jps-graph orz900d` of `nav`"), "{error}");
     }
 
     #[test]
-    fn the_readme_has_the_table_as_it_is_written() {
+    fn the_readme_has_the_tables_as_they_are_written() {
         let readme = include_str!("../../../README.md");
-        let written = with_table(readme, &table(&findings(), "").unwrap()).unwrap();
         // All that is measured anew are figures and where they are from: the rest is what the command writes.
-        let words = |text: &str| -> Vec<String> {
-            let (_, block) = text.split_once(BEGIN).unwrap();
+        let words = |text: &str, begin: &str| -> Vec<String> {
+            let (_, block) = text.split_once(begin).unwrap();
             let (block, _) = block.split_once(END).unwrap();
             let cells = block.lines().filter(|line| line.starts_with('|'));
             let first = |line: &str| line.split('|').nth(1).map(str::to_owned);
             cells.filter_map(first).collect()
         };
-        assert_eq!(words(readme), words(&written));
+        for (begin, table) in [
+            (SEARCHES_BEGIN, searches(&findings(), "").unwrap()),
+            (PEERS_BEGIN, crates(&peers()).unwrap()),
+        ] {
+            let written = with_table(readme, begin, &table).unwrap();
+            assert_eq!(words(readme, begin), words(&written, begin));
+        }
     }
 }

@@ -34,6 +34,7 @@ const FILES: [(&str, &str); PAGE_PATHS.len()] = [
     (CSS, include_str!("../../../assets/inspect/page.css")),
     (SCRIPT, include_str!("../../../assets/inspect/page.js")),
     (SCRIPT, include_str!("../../../assets/inspect/map.js")),
+    (SCRIPT, include_str!("../../../assets/inspect/picture.js")),
     (SCRIPT, include_str!("../../../assets/inspect/ticks.js")),
 ];
 const HTML: &str = "text/html; charset=utf-8";
