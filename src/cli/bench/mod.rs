@@ -234,13 +234,13 @@ impl Bench {
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         let systems = self.systems();
         self.refuse_idle_flags(&systems)?;
-        self.check_files()?;
+        let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
+        self.check_files(&peers)?;
         let baseline = self
             .baseline
             .as_deref()
             .map(BenchBaseline::load)
             .transpose()?;
-        let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
         listen_for_interrupt();
         let threads = self
             .threads
@@ -348,9 +348,12 @@ impl Bench {
         Ok(())
     }
 
-    /// Checks that the README has its marks, and that the page ends in .html, is not written over the baseline, and can be written.
-    fn check_files(&self) -> Result<(), Failure> {
-        self.readme.as_deref().map_or(Ok(()), readme::check)?;
+    /// Checks that the README has its marks, and --peers what it shows; that the page ends in .html, is not written over the baseline, and
+    /// can be written.
+    fn check_files(&self, peers: &[BenchRow]) -> Result<(), Failure> {
+        if let Some(file) = self.readme.as_deref() {
+            readme::check(file, peers)?;
+        }
         let Some(path) = self.report.as_deref() else {
             return Ok(());
         };
