@@ -79,6 +79,20 @@ function ask(text) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ cue: text }));
 }
 
+/** Asks for another pace. @param {string | {speed: number}} pace */
+function wishPace(pace) {
+  if (socket?.readyState === WebSocket.OPEN && !$("pace").hidden) socket.send(JSON.stringify({ pace }));
+}
+
+/** @param {{is_paused: boolean, speed_percent: number} | null} pace */
+function showPace(pace) {
+  $("pace").hidden = pace === null;
+  if (!pace) return;
+  $("go").textContent = pace.is_paused ? "Go on" : "Pause";
+  $("go").dataset.wish = pace.is_paused ? "go" : "pause";
+  $("speed").value = String(pace.speed_percent);
+}
+
 /** The scene that is shown. */
 function here() {
   return scenes.find(({ id }) => id === map.scene);
@@ -182,6 +196,7 @@ function hear(told) {
     showScenes(told.scenes);
     showSlow(slow.length);
     showCues(told.cues);
+    showPace(told.pace);
     walk.origin = told.walk_port ? `${location.protocol}//${location.hostname}:${told.walk_port}` : "";
     $("walk").hidden = !walk.origin;
     $("cost").dataset.version = told.version;
@@ -194,6 +209,9 @@ function hear(told) {
     if (told.slow.length || last === null) showSlow(told.slow_count);
     last = told;
     first ??= told;
+    $("at-tick").textContent = `tick ${whole.format(told.tick)}`;
+  } else if (told.type === "pace") {
+    showPace(told.pace);
   } else if (told.type === "picked" && told.id === map.picked && told.scene === map.scene) {
     info = told;
     map.path = told.path || [];
@@ -425,6 +443,8 @@ const deeds = {
     look();
   },
   follow: () => { map.follows = !map.follows && map.picked !== null; if (map.follows) map.isFitted = false; showPicked(); },
+  go: () => wishPace($("go").dataset.wish),
+  tick: () => wishPace("step"),
   walk: () => { if (walk.origin) walk.page = open(`${walk.origin}/`, "throng-walk"); },
   drop: () => (tool ? aim("") : pick(null)),
   block: () => { if (!$("cue").hidden) aim("block"); },
@@ -505,6 +525,9 @@ function listen() {
     event.preventDefault();
     runCue(null);
   };
+  $("go").onclick = deeds.go;
+  $("tick").onclick = deeds.tick;
+  $("speed").onchange = () => wishPace({ speed: Number($("speed").value) });
   $("follow").onclick = deeds.follow;
   $("drop").onclick = deeds.drop;
   $("walk").onclick = deeds.walk;
@@ -515,7 +538,7 @@ function listen() {
   $("help-open").onclick = () => $("help").showModal();
   /** @type {Record<string, () => void>} */
   const keys = {
-    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free, j: deeds.walk,
+    "0": deeds.fit, f: deeds.follow, t: deeds.teams, h: () => { $("heat").selectedIndex = ($("heat").selectedIndex + 1) % $("heat").options.length; deeds.heat(); }, Escape: deeds.drop, "?": () => $("help").showModal(), b: deeds.block, n: deeds.free, j: deeds.walk, p: deeds.go, ".": deeds.tick,
     "+": () => deeds.zoom(1.5), "=": () => deeds.zoom(1.5), "-": () => deeds.zoom(1 / 1.5), "]": () => step(1), "[": () => step(-1),
   };
   const arrows = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };

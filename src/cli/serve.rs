@@ -286,6 +286,7 @@ impl Serve {
             page: self.inspect,
             token,
             cues: self.inspect_cues.then(|| page_cues::proposals(loaded)),
+            pace: None,
         })
     }
 

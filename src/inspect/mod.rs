@@ -33,7 +33,9 @@
 //! told is closed.
 //!
 //! A page only looks, unless [`InspectSettings::cues`] says otherwise: then it may ask for something to be done. What it asks for is a
-//! text, kept in a bounded queue until whoever opened the server takes it between two ticks, and checks it.
+//! text, kept in a bounded queue until whoever opened the server takes it between two ticks, and checks it. Where a run does not keep
+//! real time, [`InspectSettings::pace`] lets pages pause it, do single ticks and set its speed, by the same way; [`answer_pages`] shows
+//! them a world that stands still.
 //!
 //! Where browsers walk in, too (`net::listen_web`), a page opens the one that does, and hands on to it, window to window,
 //! the frames of dots that it gets itself, as long as it is asked to: the server tells them to nobody else.
@@ -57,12 +59,14 @@ pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use plugin::{
     GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
-    MEMORY_EVERY_S, PAGE_CUES_MAX, open_inspector,
+    MEMORY_EVERY_S, PAGE_CUES_MAX, answer_pages, open_inspector,
 };
 pub use ticks::{
     SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,
     TimedTick,
 };
-pub use traffic::{CONNECTION_S_MAX, CONNECTIONS_MAX, CueProposal, InspectStats, PAGES_MAX};
+pub use traffic::{
+    CONNECTION_S_MAX, CONNECTIONS_MAX, CueProposal, InspectStats, PAGES_MAX, PaceWish, RunPace,
+};
 pub use waiting::wait_sentence;
 pub use why::{PairRules, SightReason, sight_reason};

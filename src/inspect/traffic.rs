@@ -47,6 +47,36 @@ pub(super) struct PageCue {
     pub cue: String,
 }
 
+/// What a page asks of the pace of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaceWish {
+    /// No more ticks for now.
+    Pause,
+    /// Ticks again, at the speed that there was.
+    Go,
+    /// One tick, and then none.
+    Step,
+    /// Simulated time in per cent of real time; 0 is as fast as possible.
+    Speed(u32),
+}
+
+/// How a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RunPace {
+    /// Whether ticks are done only one by one, when a page asks for it.
+    pub is_paused: bool,
+    /// Simulated time in per cent of real time, when it is not; 0 is as fast as possible.
+    pub speed_percent: u32,
+}
+
+/// What of the pace a page asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PagePace {
+    pub pace: PaceWish,
+}
+
 /// What a page may propose to whoever looks at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CueProposal {
@@ -78,6 +108,8 @@ pub(super) enum InspectWish {
     Look(u64, PageLook),
     /// What a page wants to be done.
     Cue(String),
+    /// How it wants the run to go on.
+    Pace(PaceWish),
     /// It is open no more.
     Closed(u64),
 }

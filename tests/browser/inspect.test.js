@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { colours, openBrowser, openPage, takePictures } from "./browser.js";
-import { PATIENCE_MS, metrics, serve, until } from "./server.js";
+import { PATIENCE_MS, metrics, pacedRun, serve, until } from "./server.js";
 
 /** @typedef {{scene: number, tick: number, count: number, size: [number, number], ids: Uint32Array, kinds: Uint8Array, places: [number, number][]}} Dots */
 
@@ -238,6 +238,59 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
   test("looks right in both schemes, on a desk and on a phone", async () => {
     await opened.page.keyboard.press("]");
     await takePictures(opened.page, "inspect");
+  });
+
+  test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));
+});
+
+describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
+  /** @type {Awaited<ReturnType<typeof openPage>>} */
+  let opened;
+  /** @type {(() => Promise<unknown>)[]} */
+  const ends = [];
+  const whole = { after: (/** @type {() => Promise<unknown>} */ end) => void ends.push(end) };
+
+  before(async () => {
+    const page = await pacedRun(whole, "siege", "--threads", "1");
+    opened = await openPage(await openBrowser(whole), page);
+  });
+  after(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  const tick = async () => Number((await opened.page.locator("#at-tick").textContent())?.match(/tick ([\d,]+)/)?.[1]?.replaceAll(",", "") ?? NaN);
+
+  test("stands still", async () => {
+    await until("it has done nothing", async () => (await tick()) === 0);
+    assert.equal(await opened.page.locator("#go").textContent(), "Go on");
+  });
+
+  test("does single ticks, by a button and by a key", async () => {
+    const { page } = opened;
+    await page.locator("#tick").click();
+    await until("one tick", async () => (await tick()) === 1);
+    await until("who came with it is shown", async () => Number(await page.evaluate(() => document.body.dataset.dots)) >= 800);
+    await page.locator("#over").focus();
+    await page.keyboard.press(".");
+    await page.keyboard.press(".");
+    await until("three ticks", async () => (await tick()) === 3);
+  });
+
+  test("goes on at a speed, and is paused", async () => {
+    const { page } = opened;
+    await page.locator("#speed").selectOption("400");
+    await page.locator("#go").click();
+    await until("it goes on", async () => (await tick()) > 20);
+    assert.equal(await page.locator("#go").textContent(), "Pause");
+    await page.locator("#over").focus();
+    await page.keyboard.press("p");
+    await until("it says so", async () => (await page.locator("#go").textContent()) === "Go on");
+    const at = await tick();
+    await until("it is told anew", async () => (await tick()) >= at);
+    const stopped = await tick();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert((await tick()) - stopped <= 1, "it stands still");
+    await takePictures(page, "paced");
   });
 
   test("has said nothing bad on its console", () => assert.deepEqual(opened.faults, []));

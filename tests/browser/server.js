@@ -50,6 +50,26 @@ export async function serve(test, ...words) {
   return /** @type {any} */ (found);
 }
 
+/** Begins a run that waits for its page, until the test is over, and gives where that is.
+ * @param {{after: (end: () => Promise<void>) => void}} test @param {...string} words @returns {Promise<string>} */
+export async function pacedRun(test, ...words) {
+  const run = spawn(PROGRAM, ["run", ...words, "--inspect", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, RUST_LOG: "error" } });
+  const ended = new Promise((resolve) => run.once("close", resolve));
+  test.after(async () => {
+    run.kill("SIGINT");
+    await ended;
+  });
+  const lines = createInterface(run.stderr);
+  return new Promise((resolve, reject) => {
+    run.once("error", reject);
+    ended.then(() => reject(new Error("throng run ended, and had not said where its page is")));
+    lines.on("line", (line) => {
+      const page = line.match(/^look at it on (http:[^,]+)/)?.[1];
+      if (page) resolve(page);
+    });
+  });
+}
+
 /** Metrics by name, with the sum over their labels. @param {string} url @returns {Promise<Map<string, number>>} */
 export async function metrics(url) {
   /** @type {Map<string, number>} */

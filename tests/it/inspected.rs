@@ -62,7 +62,7 @@ fn inspected_with(objects: u32, token: Option<&str>) -> (Server, SocketAddr) {
         metrics: Some(any),
         page: Some(any),
         token: token.map(str::to_owned),
-        cues: None,
+        ..InspectSettings::default()
     };
     let address = open_inspector(world, settings).unwrap();
     let page = address.page.unwrap();

@@ -1,7 +1,11 @@
 //! Promise: who looks at a running server is told why a party is not matched and what cells cost, at no change to what is simulated;
-//! a page asks for something to be done only where it may, and not for more than is taken.
+//! a page asks for something to be done only where it may, and not for more than is taken; a run waits for its page, and ends as it
+//! does without one.
 
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::process::Stdio;
 
 use serde_json::Value;
 use throng::inspect::{
@@ -11,6 +15,7 @@ use throng::prelude::*;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::inspected::{Page, inspected, wait_for};
+use crate::rig::{Folder, program, throng};
 
 #[test]
 fn a_page_is_told_why_parties_wait_and_nobody_who_does_not_ask() {
@@ -171,4 +176,73 @@ fn pages_ask_for_something_only_where_they_may_and_not_for_more_than_is_taken() 
     wait_for(&mut server, |stats| stats.junk == 1);
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
     assert_eq!(inspector.take_cue(), None);
+}
+
+#[test]
+fn a_run_waits_for_its_page_and_ends_as_it_does_without_one() {
+    let folder = Folder::new();
+    let crowd = r#"Crowd(tag: "a", kind: "player", count: 20, behaviour: Wander(radius_m: 20))"#;
+    let scenario = format!(
+        r#"Scenario(name: "few", duration_s: 2, scenes: [Scene(name: "a", size_m: (100, 100))], cast: [{crowd}])"#
+    );
+    let scenario = folder.write("few.ron", scenario);
+    let [paced, free] = ["paced.txt", "free.txt"].map(|name| folder.path(name));
+    let begin = ["run", &scenario, "--threads", "1", "--json"];
+    let told = throng(&[&begin[..], &["--hashes", &free]].concat());
+    assert_eq!(told.code, 0, "{}", told.err);
+    let looked_at = ["--inspect", "127.0.0.1:0", "--hashes", &paced];
+    let mut run = program(&[&begin[..], &looked_at].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut lines = BufReader::new(run.stderr.take().unwrap());
+    lines.read_line(&mut line).unwrap();
+    let address = line
+        .split('/')
+        .nth(2)
+        .unwrap_or_else(|| panic!("an address in {line}"));
+    let mut page = Page::open(address.parse().unwrap(), "", None).unwrap();
+    let hello = page.told_by_itself("hello").unwrap();
+    assert_eq!(hello["pace"]["is_paused"], true, "{hello}");
+    let tick = |page: &mut Page, expected: u64| {
+        let is_there = |state: &Value| state["tick"] == expected;
+        while !is_there(&page.told_by_itself("state").expect("it is told so")) {}
+        // It is told again and again, and stays there.
+        let again = page.told_by_itself("state").unwrap();
+        assert_eq!(again["tick"], expected);
+    };
+    tick(&mut page, 0);
+    page.say(r#"{"pace":"step"}"#);
+    tick(&mut page, 1);
+    page.say(r#"{"pace":"step"}"#);
+    page.say(r#"{"pace":"step"}"#);
+    tick(&mut page, 3);
+    page.say(r#"{"pace":{"speed":0}}"#);
+    let told = page.told_by_itself("pace").unwrap();
+    assert_eq!(told["pace"]["speed_percent"], 0, "{told}");
+    page.say(r#"{"pace":"go"}"#);
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let [paced, free] = [paced, free].map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!((paced.lines().count(), &paced), (40, &free));
+    let elsewhere = throng(&["run", &scenario, "--inspect", "0.0.0.0:0"]);
+    assert_eq!(elsewhere.code, 2);
+    assert!(
+        elsewhere.err.contains("this machine alone"),
+        "{}",
+        elsewhere.err
+    );
+}
+
+#[test]
+fn who_serves_in_real_time_takes_no_other_pace() {
+    let (mut server, address) = inspected();
+    let mut page = Page::open(address, "", None).unwrap();
+    assert_eq!(page.told(&mut server, "hello")["pace"], Value::Null);
+    page.say(r#"{"pace":"pause"}"#);
+    wait_for(&mut server, |stats| stats.junk == 1);
+    let mut inspector = server.world_mut().resource_mut::<Inspector>();
+    assert_eq!(inspector.take_pace_wish(), None);
 }

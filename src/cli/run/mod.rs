@@ -2,14 +2,17 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `pace.rs` | a run that a page looks at, pauses, and lets go on at a speed |
 //! | `printed.rs` | what `--json` prints, and a page is drawn from |
 //! | `table.rs` | what is printed for a person |
 
+mod pace;
 mod printed;
 mod table;
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write as _};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -26,6 +29,7 @@ use super::{
     listen_for_interrupt, print, print_wrong, progress, whole_number,
 };
 use crate::crowd::ATTRIBUTE_NAMES;
+use crate::inspect::InspectPlugin;
 use crate::map;
 use crate::memory::process_memory;
 use crate::scenario::{
@@ -33,6 +37,7 @@ use crate::scenario::{
     ScenarioRun as Playing, TimeJudging,
 };
 use crate::server::Pace;
+use pace::PagedPace;
 use printed::PrintedRun;
 use table::{table, wrong_lines};
 
@@ -63,6 +68,11 @@ pub(super) struct Run {
     /// Play in real time, not as fast as possible
     #[arg(long)]
     realtime: bool,
+    /// Where a page shows the run, pauses it, does single ticks and sets its speed
+    ///
+    /// For this machine alone. The run begins paused, so that nothing is missed.
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "realtime")]
+    inspect: Option<SocketAddr>,
     /// Print one JSON object in place of the table
     #[arg(long)]
     json: bool,
@@ -136,6 +146,7 @@ const EXAMPLES: &str = "Examples:
   throng run siege --seed 7 --threads 1
   throng run my.ron --duration 5m --events events.jsonl
   throng run my.ron --report my.html
+  throng run my.ron --inspect 127.0.0.1:7777
   throng run my.ron --quiet --strict --judge-time
   throng run town --store players.db
 
@@ -204,6 +215,7 @@ impl Run {
         empty(&files)?;
         tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
         listen_for_interrupt();
+        let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
         let all_ticks = playing.ticks();
         let machine = Machine::here(playing.threads());
         let mut film = self.film.as_deref().zip(film).map(|(path, to)| {
@@ -211,7 +223,8 @@ impl Run {
             let world = playing.server().world();
             Film::begin(to, path, world, name, (ticks, tick_hz))
         });
-        let played = play(&mut playing, (film.as_mut(), trace.as_mut()), quiet);
+        let watching = (film.as_mut(), trace.as_mut());
+        let played = play(&mut playing, watching, pace.as_mut(), quiet);
         // A film, trace or picture that cannot be made is told after the report of the run.
         let filmed = film.map_or(Ok(()), Film::finish);
         let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
@@ -238,6 +251,25 @@ impl Run {
             None if report.is_ok() => ExitStatus::Done,
             None => ExitStatus::Unmet,
         })
+    }
+
+    /// The page that shows the run, if one is to.
+    fn open_page(
+        &self,
+        playing: &mut Playing,
+        tick_hz: f64,
+        quiet: bool,
+    ) -> Result<Option<PagedPace>, Failure> {
+        let Some(address) = self.inspect else {
+            return Ok(None);
+        };
+        let (pace, page) = PagedPace::open(playing.server().world_mut(), address, tick_hz)?;
+        if !quiet {
+            // That nobody reads it is no error.
+            let told = format!("look at it on http://{page}/, where it waits to go on");
+            let _ = writeln!(io::stderr(), "{told}");
+        }
+        Ok(Some(pace))
     }
 
     /// Tells what was found.
@@ -372,7 +404,13 @@ impl Run {
                 (false, false) => TimeJudging::AsWritten,
             },
             memory: Some(process_memory),
-            configure: Vec::new(),
+            configure: if self.inspect.is_some() {
+                vec![Box::new(|app| {
+                    app.add_plugins(InspectPlugin);
+                })]
+            } else {
+                Vec::new()
+            },
             at_end: Vec::new(),
         })
     }
@@ -382,10 +420,18 @@ impl Run {
 fn play(
     playing: &mut Playing,
     (mut film, mut trace): (Option<&mut Film<BufWriter<File>>>, Option<&mut RunTrace>),
+    mut pace: Option<&mut PagedPace>,
     quiet: bool,
 ) -> io::Result<()> {
     let bar = progress(playing.ticks(), "tick", quiet);
-    while !is_interrupted() && playing.step()? {
+    while !is_interrupted() {
+        let world = playing.server().world_mut();
+        if pace.as_mut().is_some_and(|pace| !pace.is_time(world)) {
+            continue;
+        }
+        if !playing.step()? {
+            break;
+        }
         if let Some(film) = &mut film {
             let tick = playing.tick();
             film.after_tick(playing.server().world(), tick);

@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::pages::PagesShown;
 use super::{NotedTicks, gather};
 use crate::inspect::routes::InspectAccess;
-use crate::inspect::server::{InspectServer, InspectedListener};
+use crate::inspect::server::{InspectServer, InspectedListener, Takes};
 use crate::inspect::traffic::{
-    CueProposal, InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PageNews,
-    WISHES_MAX,
+    CueProposal, InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PaceWish,
+    PageNews, RunPace, WISHES_MAX,
 };
 use crate::memory::memory_by_module;
 use crate::session::Sessions;
@@ -44,6 +44,9 @@ pub struct InspectSettings {
     /// Whether pages may ask for something to be done, and what they propose; whoever opened the server does it, or does not:
     /// [`Inspector::take_cue`].
     pub cues: Option<Vec<CueProposal>>,
+    /// Whether pages may pause the run, do single ticks and set its speed, and how it begins; whoever opened the server heeds it, or
+    /// does not: [`Inspector::take_pace_wish`].
+    pub pace: Option<RunPace>,
 }
 
 /// Where a server is looked at.
@@ -102,6 +105,8 @@ pub struct Inspector {
     pages: PagesShown,
     /// What pages have asked to be done.
     cues: VecDeque<String>,
+    /// How pages want the run to go on.
+    pace_wishes: VecDeque<PaceWish>,
 }
 
 impl Inspector {
@@ -113,6 +118,19 @@ impl Inspector {
     /// Tells all pages what came of something that one asked for: after which tick, and what is wrong if anything is.
     pub fn tell_cue(&self, text: &str, tick: u64, fault: Option<&str>) {
         let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
+        let told = PageNews::Text(told.to_string());
+        self.tell(InspectNews::Pages(self.pages.all(), told));
+    }
+
+    /// What a page asked next of the pace of the run.
+    pub fn take_pace_wish(&mut self) -> Option<PaceWish> {
+        self.pace_wishes.pop_front()
+    }
+
+    /// Tells all pages how the run goes on.
+    pub fn tell_pace(&mut self, pace: RunPace) {
+        self.pages.pace = Some(pace);
+        let told = json!({ "type": "pace", "pace": pace });
         let told = PageNews::Text(told.to_string());
         self.tell(InspectNews::Pages(self.pages.all(), told));
     }
@@ -151,7 +169,11 @@ pub fn open_inspector(
     {
         return Err(InspectError::Open { address });
     }
-    let cues = settings.cues.clone();
+    let (cues, pace) = (settings.cues.clone(), settings.pace);
+    let takes = Takes {
+        cues: cues.is_some(),
+        pace: pace.is_some(),
+    };
     let (listeners, addresses) = bind(settings)?;
     if listeners.is_empty() {
         return Ok(addresses);
@@ -160,7 +182,7 @@ pub fn open_inspector(
     let counters = Arc::new(InspectCounters::default());
     let status = Arc::new(InspectStatus::default());
     let (counted, seen) = (Arc::clone(&counters), Arc::clone(&status));
-    let server = InspectServer::start(listeners, wish, counted, seen, cues.is_some());
+    let server = InspectServer::start(listeners, wish, counted, seen, takes);
     world.insert_resource(Inspector {
         addresses,
         wishes,
@@ -171,8 +193,9 @@ pub fn open_inspector(
         next_gathering_tick: 0,
         next_memory_tick: 0,
         memory: Vec::new(),
-        pages: PagesShown::of(cues),
+        pages: PagesShown::of(cues, pace),
         cues: VecDeque::new(),
+        pace_wishes: VecDeque::new(),
     });
     Ok(addresses)
 }
@@ -186,6 +209,7 @@ fn bind(
         page,
         token,
         cues: _,
+        pace: _,
     } = settings;
     let listen = |address: SocketAddr, access| {
         let open = || {
@@ -224,12 +248,22 @@ fn bind(
 
 /// Answers what was asked since the last tick, as far as it is time for it.
 pub(super) fn answer(world: &mut World) {
+    answer_if(world, false);
+}
+
+/// Tells pages all that they show, although no tick was done: for a run that is paused, some times a second. O(objects).
+pub fn answer_pages(world: &mut World) {
+    answer_if(world, true);
+}
+
+/// The same, whether or not it is time for anything.
+fn answer_if(world: &mut World, stands_still: bool) {
     if !world.contains_resource::<Inspector>() {
         return;
     }
     world.resource_scope(|world, mut inspector: Mut<Inspector>| {
         let clock = Stopwatch::start();
-        inspector.answer(world);
+        inspector.answer(world, stands_still);
         let spent_ns = clock.elapsed().as_nanos() as u64;
         let spent = &inspector.counters.spent_ns;
         spent.fetch_add(spent_ns, Ordering::Relaxed);
@@ -237,7 +271,7 @@ pub(super) fn answer(world: &mut World) {
 }
 
 impl Inspector {
-    fn answer(&mut self, world: &mut World) {
+    fn answer(&mut self, world: &mut World, stands_still: bool) {
         let tick = world.resource::<NotedTicks>().tick;
         let sessions = world.get_resource::<Sessions>();
         let is_draining = sessions.is_some_and(Sessions::is_draining);
@@ -256,6 +290,11 @@ impl Inspector {
                 InspectWish::Cue(text) => {
                     self.tell_cue(&text, tick, Some("too much else was asked for; ask again"));
                 }
+                // Who asks for more than is taken asked often enough.
+                InspectWish::Pace(wish) if self.pace_wishes.len() < PAGE_CUES_MAX => {
+                    self.pace_wishes.push_back(wish);
+                }
+                InspectWish::Pace(_) => {}
                 InspectWish::Closed(page) => self.pages.close(page),
             }
         }
@@ -271,7 +310,8 @@ impl Inspector {
         if !self.pages.is_empty() {
             self.look_at_memory(world, tick, per_s);
             let figures = (self.memory.as_slice(), self.counters.read());
-            let news = self.pages.news(world, tick, per_s, figures);
+            let when = (tick, per_s, stands_still);
+            let news = self.pages.news(world, when, figures);
             let mut has_room = true;
             for (pages, news) in news {
                 let is_greeting = matches!(news, PageNews::Hello(_));

@@ -26,7 +26,7 @@ use bevy_time::{Fixed, Time};
 
 pub use inspector::{
     GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
-    PAGE_CUES_MAX, open_inspector,
+    PAGE_CUES_MAX, answer_pages, open_inspector,
 };
 
 use super::ticks::TickHistory;

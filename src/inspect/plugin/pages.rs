@@ -10,7 +10,7 @@ use super::picked::{picked, waiting_party};
 use super::summary::{hello, state};
 use super::waits::WaitWatch;
 use crate::inspect::frames::{Dot, dots_frame};
-use crate::inspect::traffic::{CueProposal, HeatOf, InspectStats, PageLook, PageNews};
+use crate::inspect::traffic::{CueProposal, HeatOf, InspectStats, PageLook, PageNews, RunPace};
 use crate::map::SceneMap;
 use crate::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
 
@@ -46,6 +46,8 @@ pub(super) struct PagesShown {
     heats: HeatWatch,
     /// What pages propose to be done, if they may ask for anything.
     proposals: Option<Vec<CueProposal>>,
+    /// How the run goes on, if they may say so.
+    pub pace: Option<RunPace>,
 }
 
 /// A page that is open.
@@ -65,9 +67,10 @@ type PageMail = Vec<(Vec<u64>, PageNews)>;
 type PageFigures<'a> = (&'a [(&'static str, usize)], InspectStats);
 
 impl PagesShown {
-    pub fn of(proposals: Option<Vec<CueProposal>>) -> Self {
+    pub fn of(proposals: Option<Vec<CueProposal>>, pace: Option<RunPace>) -> Self {
         Self {
             proposals,
+            pace,
             ..Self::default()
         }
     }
@@ -105,20 +108,20 @@ impl PagesShown {
         }
     }
 
-    /// What is to be told after this tick, which may be called several times for one tick, or not after each.
+    /// What is to be told after this tick, which may be called several times for one tick, or not after each; of a world that stands
+    /// still all that there is.
     /// O(objects of all scenes), once, when crowds are due.
     pub fn news(
         &mut self,
         world: &mut World,
-        tick: u64,
-        per_s: f64,
+        (tick, per_s, stands_still): (u64, f64, bool),
         figures: PageFigures,
     ) -> PageMail {
         let mut mail = Vec::new();
         let before = std::mem::replace(&mut self.news_tick, tick);
         let is_due = |times_per_s: f64| {
             let every = (per_s / times_per_s).ceil().max(1.0) as u64;
-            tick / every > before / every
+            stands_still || tick / every > before / every
         };
         let new: Vec<u64> = self
             .open
@@ -129,7 +132,7 @@ impl PagesShown {
         if !new.is_empty() {
             mail.push((
                 new,
-                PageNews::Hello(hello(world, self.told_tick, &self.proposals)),
+                PageNews::Hello(hello(world, self.told_tick, (&self.proposals, self.pace))),
             ));
         }
         let first = world
@@ -292,7 +295,11 @@ mod tests {
         world.init_resource::<SimTick>();
         let (mut hellos, mut states) = (0, 0);
         for tick in ticks {
-            for (to, news) in pages.news(&mut world, tick, 20.0, (&[], InspectStats::default())) {
+            for (to, news) in pages.news(
+                &mut world,
+                (tick, 20.0, false),
+                (&[], InspectStats::default()),
+            ) {
                 assert_eq!(to, [7]);
                 hellos += usize::from(matches!(news, PageNews::Hello(_)));
                 states += usize::from(matches!(news, PageNews::Text(_)));

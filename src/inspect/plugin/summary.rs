@@ -9,7 +9,7 @@ use crate::aoi::{AoiSettings, AoiStats, InterestSpec};
 use crate::directory::Directory;
 use crate::inbox::Inbox;
 use crate::inspect::ticks::{SlowTick, TimedTick};
-use crate::inspect::traffic::{CueProposal, InspectStats};
+use crate::inspect::traffic::{CueProposal, InspectStats, RunPace};
 use crate::map::SceneMap;
 use crate::matchmaking::Matchmaker;
 use crate::memory::process_memory;
@@ -27,7 +27,11 @@ use crate::world::{ObjectKinds, Scene, SceneObjects, Scenes};
 const LISTED_MAX: usize = 64;
 
 /// What a page is told once, with the ticks that were kept up to one.
-pub(super) fn hello(world: &World, told_tick: u64, proposals: &Option<Vec<CueProposal>>) -> String {
+pub(super) fn hello(
+    world: &World,
+    told_tick: u64,
+    (proposals, pace): (&Option<Vec<CueProposal>>, Option<RunPace>),
+) -> String {
     let kinds = world.get_resource::<ObjectKinds>().into_iter();
     let kinds = kinds.flat_map(ObjectKinds::iter);
     let kinds = kinds.map(|kind| json!({ "name": kind.name, "class": kind.class.index() }));
@@ -51,6 +55,7 @@ pub(super) fn hello(world: &World, told_tick: u64, proposals: &Option<Vec<CuePro
         "ticks": known.map(times).collect::<Vec<_>>(),
         "slow": slow.map(explained).collect::<Vec<_>>(),
         "cues": proposals,
+        "pace": pace,
         "walk_port": walk_port,
     });
     hello.to_string()

@@ -38,6 +38,15 @@ pub(super) struct InspectedListener {
     pub access: InspectAccess,
 }
 
+/// What pages may ask for beside being shown something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Takes {
+    /// That a cue is run.
+    pub cues: bool,
+    /// That the run is paused, does a tick, or has another speed.
+    pub pace: bool,
+}
+
 /// The thread, which ends when this is dropped.
 pub(super) struct InspectServer {
     news: Option<mpsc::Sender<InspectNews>>,
@@ -45,13 +54,13 @@ pub(super) struct InspectServer {
 }
 
 impl InspectServer {
-    /// Starts to answer on these sockets, which do not block. Pages may ask for something to be done if it `takes_cues`.
+    /// Starts to answer on these sockets, which do not block. Pages may ask for what it `takes`.
     pub fn start(
         listeners: Vec<InspectedListener>,
         wishes: mpsc::Sender<InspectWish>,
         counters: Arc<InspectCounters>,
         status: Arc<InspectStatus>,
-        takes_cues: bool,
+        takes: Takes,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
@@ -60,7 +69,7 @@ impl InspectServer {
             wishes,
             counters,
             status,
-            takes_cues,
+            takes,
             stuck_s: watch::Sender::new(0),
             metrics: watch::Sender::new(Arc::new(Vec::new())),
             pages: PageLines::default(),
@@ -98,7 +107,7 @@ struct InspectShared {
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
     /// Whether pages may ask for something to be done.
-    takes_cues: bool,
+    takes: Takes,
     /// For how many seconds no tick has ended.
     stuck_s: watch::Sender<u64>,
     /// The newest numbers.

@@ -15,10 +15,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::InspectShared;
+use super::{InspectShared, Takes};
 use crate::inspect::frames::map_frame;
 use crate::inspect::traffic::{
-    InspectCounters, InspectWish, PAGES_MAX, PageCue, PageLook, PageNews,
+    InspectCounters, InspectWish, PAGES_MAX, PageCue, PageLook, PageNews, PagePace,
 };
 
 /// News that wait for a page, at most; what is more it misses.
@@ -188,7 +188,7 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Either::Left(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
             Either::Left(Some(Ok(message @ (Message::Text(_) | Message::Binary(_))))) => {
                 let text = message.to_text().unwrap_or_default();
-                if let Some(wish) = wish(page, text, shared.takes_cues) {
+                if let Some(wish) = wish(page, text, shared.takes) {
                     // A wish for which there is no room is lost; the page may ask again.
                     let _ = shared.wishes.try_send(wish);
                 } else {
@@ -209,15 +209,19 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     }
 }
 
-/// What a message of a page asks for, if it makes sense.
-fn wish(page: u64, text: &str, takes_cues: bool) -> Option<InspectWish> {
+/// What a message of a page asks for, if it makes sense and may be asked for.
+fn wish(page: u64, text: &str, takes: Takes) -> Option<InspectWish> {
     if let Ok(look) = serde_json::from_str::<PageLook>(text) {
         return Some(InspectWish::Look(page, look));
     }
-    let cue = serde_json::from_str::<PageCue>(text);
-    cue.ok()
-        .filter(|_| takes_cues)
-        .map(|asked| InspectWish::Cue(asked.cue))
+    if let (true, Ok(asked)) = (takes.cues, serde_json::from_str::<PageCue>(text)) {
+        return Some(InspectWish::Cue(asked.cue));
+    }
+    let asked = serde_json::from_str::<PagePace>(text);
+    asked
+        .ok()
+        .filter(|_| takes.pace)
+        .map(|asked| InspectWish::Pace(asked.pace))
 }
 
 #[cfg(test)]
