@@ -183,7 +183,7 @@ fn a_run_waits_for_its_page_and_ends_as_it_does_without_one() {
     let folder = Folder::new();
     let crowd = r#"Crowd(tag: "a", kind: "player", count: 20, behaviour: Wander(radius_m: 20))"#;
     let scenario = format!(
-        r#"Scenario(name: "few", duration_s: 2, scenes: [Scene(name: "a", size_m: (100, 100))], cast: [{crowd}])"#
+        r#"Scenario(name: "few", duration_s: 2, scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 200, height_tiles: 200, fill: 0)))], cast: [{crowd}])"#
     );
     let scenario = folder.write("few.ron", scenario);
     let [paced, free] = ["paced.txt", "free.txt"].map(|name| folder.path(name));
