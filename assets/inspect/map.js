@@ -62,8 +62,7 @@ export class CrowdMap {
     /** Two corners of a rectangle that is being drawn, in metres. @type {[[number, number], [number, number]] | null} */
     this.box = null;
     this.calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    /** Of each dot, by its kind or team. */
-    /** @type {Uint8Array} */
+    /** The colour of each dot, and which of `SIZES` it has. @type {Uint8Array} */
     this.tints = new Uint8Array(0);
     /** @type {Uint8Array} */
     this.sizes = new Uint8Array(0);

@@ -8,7 +8,8 @@ import { pathToFileURL } from "node:url";
 import { openBrowser, openPage, takePictures } from "./browser.js";
 import { PATIENCE_MS, PROGRAM, ROOT } from "./server.js";
 
-const FOLDER = `${ROOT}/target/browser`;
+// Longer than a phone is wide, and nowhere to break it, wherever the checkout lies: the pages name the files that they are made of.
+const FOLDER = `${ROOT}/target/browser/reports_of_runs_whose_folder_has_a_name_as_long_as_some_have`;
 
 /** Runs the program and keeps what it prints. Expectations about time may not hold on a machine with other work. @param {string} into @param {...string} words */
 function run(into, ...words) {

@@ -212,10 +212,10 @@ impl Run {
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
             return Ok(ExitStatus::Bad);
         }
+        let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
         empty(&files)?;
         tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
         listen_for_interrupt();
-        let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
         let all_ticks = playing.ticks();
         let machine = Machine::here(playing.threads());
         let mut film = self.film.as_deref().zip(film).map(|(path, to)| {

@@ -29,7 +29,7 @@ pub const GATHERINGS_PER_S: u32 = 4;
 /// How many seconds lie between two looks at what each module's memory is, at least.
 pub const MEMORY_EVERY_S: u32 = 15;
 
-/// Cues of pages that wait to be taken, at most.
+/// Cues of pages that wait to be taken, at most, and as many wishes for another pace.
 pub const PAGE_CUES_MAX: usize = 16;
 
 /// Where a server is to be looked at.

@@ -106,7 +106,7 @@ struct InspectShared {
     wishes: mpsc::Sender<InspectWish>,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
-    /// Whether pages may ask for something to be done.
+    /// What pages may ask for.
     takes: Takes,
     /// For how many seconds no tick has ended.
     stuck_s: watch::Sender<u64>,
