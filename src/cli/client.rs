@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use clap::builder::RangedI64ValueParser;
 use serde_json::{Value, json};
 
+use super::bad_link::BadLink;
 use super::mishaps::{Mishap, Mishaps};
 use super::run::seconds;
 use super::token::{KeyFile, issue};
 use super::truth::TruthSeeker;
 use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print, whole_number};
-use crate::net::link::{LinkLoss, LinkModel};
 use crate::net::rambler::Rambler;
 use crate::net::{EndpointSettings, SecretKey, UdpClient};
 use crate::sim::clock::Pacer;
@@ -36,18 +36,8 @@ pub(super) struct Client {
     /// For how long they walk
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     duration: f64,
-    /// What each link loses, in both directions: 10%
-    #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
-    loss: f64,
-    /// How long it takes at least, in milliseconds one way
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    delay_ms: u32,
-    /// By how much it takes longer at most
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    jitter_ms: u32,
-    /// Seed of the links, and of the ways that are taken
-    #[arg(long, value_name = "N", value_parser = whole_number, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    link: BadLink,
     /// How fast the server lets them walk, in metres a second
     #[arg(long, value_name = "M", value_parser = speed, default_value = "3")]
     speed: f64,
@@ -110,16 +100,6 @@ const SHOWN_MAX: usize = 5;
 
 /// How late packets came, in tenths of a millisecond; later ones count as the last.
 const LATENESS_MAX: usize = 20_000;
-
-fn share(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').map_or_else(
-        || text.parse::<f64>().ok(),
-        |percent| percent.parse::<f64>().ok().map(|percent| percent / 100.0),
-    );
-    number
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| "expected a share from 0 to 1, such as 10% or 0.1".to_owned())
-}
 
 fn number_within(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| range.contains(number));
@@ -250,7 +230,7 @@ impl Client {
         let mut company = Company {
             visitors: Vec::new(),
             lateness: Lateness::new(),
-            mishaps: Mishaps::new([self.rebinds, self.restarts], walk, self.seed),
+            mishaps: Mishaps::new([self.rebinds, self.restarts], walk, self.link.seed),
             began: Instant::now(),
         };
         let step = Duration::from_secs_f64(1.0 / self.rate);
@@ -347,20 +327,13 @@ impl Client {
         let client = UdpClient::connect(token, EndpointSettings::default());
         let client = client
             .map_err(|error| Failure::new(format!("no socket for client {}: {error}", nth + 1)))?;
-        let link = LinkModel {
-            delay_us: u64::from(self.delay_ms) * 1_000,
-            jitter_us: u64::from(self.jitter_ms) * 1_000,
-            ..LinkModel::losing(LinkLoss::Each(self.loss))
-        };
-        let is_perfect = self.loss == 0.0 && self.delay_ms == 0 && self.jitter_ms == 0;
-        let client = if is_perfect {
-            client
-        } else {
-            client.behind(link, self.seed ^ player.rotate_left(32))
+        let client = match self.link.model() {
+            Some(link) => client.behind(link, self.link.seed ^ player.rotate_left(32)),
+            None => client,
         };
         Ok(Visitor {
             client,
-            rambler: Rambler::new(player, self.speed as f32, self.seed),
+            rambler: Rambler::new(player, self.speed as f32, self.link.seed),
             acts_at: Duration::ZERO,
             end: None,
             was_open: false,

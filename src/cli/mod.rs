@@ -7,6 +7,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
+//! | `bad_link.rs` | flags of simulated links |
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
 //! | `client.rs` | `throng client`: synthetic players from another process |
@@ -23,6 +24,7 @@
 //! | `page/` | pages that show what a run or a bench found |
 //! | `path/` | `throng path`: the algorithms, timed and compared |
 //! | `picture/` | maps with marks and a legend |
+//! | `relay.rs` | `throng relay`: a bad link, as a process between clients and a server |
 //! | `report/` | `throng report`: what a run or a bench found as a page, and two of them side by side |
 //! | `run/` | `throng run`: plays a scenario |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
@@ -38,6 +40,7 @@
 //!
 //! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
 
+mod bad_link;
 mod bench;
 mod check;
 mod client;
@@ -56,6 +59,7 @@ mod page;
 mod page_cues;
 mod path;
 mod picture;
+mod relay;
 mod report;
 mod run;
 mod scenario;
@@ -139,6 +143,8 @@ enum Command {
     Serve(Box<serve::Serve>),
     /// Come to a server as synthetic players, who walk and lose packets
     Client(Box<client::Client>),
+    /// Pass UDP on between clients and a server, and lose, delay and reorder it
+    Relay(relay::Relay),
     /// Make a key, or a token by which a player connects
     Token(token::TokenCommand),
     /// List, show or begin scenarios
@@ -195,6 +201,7 @@ pub fn main() -> ExitCode {
         Some(Command::Db(db)) => db.run(),
         Some(Command::Serve(serve)) => serve.run(arguments.output.quiet),
         Some(Command::Client(client)) => client.run(arguments.output.quiet),
+        Some(Command::Relay(relay)) => relay.run(arguments.output.quiet),
         Some(Command::Token(token)) => token.run(),
         Some(Command::Scenario(scenarios)) => scenarios.run(),
         Some(Command::Completions(completions)) => completions.run(Arguments::command()),

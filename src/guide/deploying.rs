@@ -26,7 +26,7 @@
 //! * **Bounds**: every queue has a limit, a policy at it and a counter. Raise a limit only with the counter in sight.
 //! * **Lines**: with the feature `net` the server listens on UDP by `net::listen`, and lets in who has a token that your login
 //!   service made with the same key; `throng serve` does so for a scenario, and `throng client` tries it over links that lose
-//!   packets. With the feature `web` browsers come by `net::listen_web` (`throng serve --web`), with the same tokens. It speaks no TLS: beyond
+//!   packets; before a client of your own, or one that already is a program, `throng relay` is such a link. With the feature `web` browsers come by `net::listen_web` (`throng serve --web`), with the same tokens. It speaks no TLS: beyond
 //!   this machine a proxy with a certificate stands before it, and since all then come from one address, `requests_per_s` and
 //!   `strangers_of_address_max` are to be as large for it as for all. A page may be from anywhere: a token lets in, and nothing that a
 //!   browser sends by itself. With the feature `webtransport` they come by datagrams, too, on UDP of the same port, past the proxy; the certificate is

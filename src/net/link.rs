@@ -169,6 +169,12 @@ impl SimulatedLink {
         }
     }
 
+    /// How many packets are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.flying.len()
+    }
+
     /// When the next packet arrives.
     #[must_use]
     pub fn next_us(&self) -> Option<u64> {

@@ -1,9 +1,10 @@
 //! Promise: a server that listens, and players in another process who lose a tenth of their packets, change their ports and start
-//! anew, hold the same at rest, and nothing that must arrive is lost or comes twice; who
+//! anew, hold the same at rest, and nothing that must arrive is lost or comes twice; so do those behind a relay that loses them; who
 //! has no token for it is not let in; it says goodbye when it is told to stop.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Stdio};
 
 use serde_json::Value;
@@ -19,7 +20,7 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
         Crowd(tag: "folk", kind: "npc", count: 20, attributes_per_s: 3, behaviour: Wander(radius_m: 10)),
     ])"#;
 
-/// `throng serve`, as a process.
+/// What listens until it is told to stop, as a process.
 struct Serving {
     process: Child,
     out: BufReader<ChildStdout>,
@@ -34,7 +35,11 @@ impl Drop for Serving {
 
 impl Serving {
     fn start(arguments: &[&str]) -> Self {
-        let mut command = program(&[&["serve"], arguments].concat());
+        Self::of(&[&["serve"], arguments].concat())
+    }
+
+    fn of(arguments: &[&str]) -> Self {
+        let mut command = program(arguments);
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("the program starts");
         let out = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -122,6 +127,63 @@ fn players_of_another_process_walk_behind_bad_links_and_hold_what_the_server_hol
     // Twelve from outside and ten of the scenario's own are kept.
     let kept = throng(&["db", "check", &store, "--json"]).json();
     assert_eq!(kept["players"], 22, "{kept}");
+}
+
+#[test]
+fn a_relay_is_a_bad_link_to_whoever_is_behind_it() {
+    let folder = Folder::new();
+    let yard = folder.write("yard.ron", YARD);
+    let any = "127.0.0.1:0";
+    // Tokens name the relay, so the server knows where it will be.
+    let free = UdpSocket::bind(any).and_then(|socket| socket.local_addr());
+    let relayed = free.expect("a port").to_string();
+    let listen = ["--listen", any, "--public", &relayed, "--truth", any];
+    let mut server = Serving::start(&[&listen[..], &[&yard, "--json"]].concat());
+    let (address, truth) = (server.address(), server.address());
+    let link = ["--loss", "20%", "--bursts-ms", "30", "--delay-ms", "20"];
+    let between = ["relay", "--json", "--listen", &relayed, "--to", &address];
+    let mut relay = Serving::of(&[&between[..], &link].concat());
+    assert_eq!(relay.address(), relayed);
+    let walk = [
+        "client",
+        "8",
+        "--json",
+        "--duration",
+        "2s",
+        "--rebinds",
+        "8",
+    ];
+    let to = ["--connect", &relayed, "--truth", &truth];
+    let walked = throng(&[&walk[..], &to].concat());
+    assert_eq!(walked.code, 0, "{} {}", walked.out, walked.err);
+    let found = walked.json();
+    assert_eq!(found["mirrors"]["same"], 8, "{found}");
+    assert!(
+        found["round_trip_ms"].as_f64() >= Some(40.0),
+        "both ways take 20 ms at least: {found}"
+    );
+    let passed = relay.stop();
+    // Each at its first port and at those that it changed to.
+    assert_eq!(
+        (&passed["clients"], &passed["refused"]),
+        (&16.into(), &0.into())
+    );
+    let lost = |way: &str| {
+        let count = |what: &str| passed[way][what].as_f64().expect("a number");
+        1.0 - count("arrived") / count("datagrams")
+    };
+    for way in ["up", "down"] {
+        assert!((0.05..0.5).contains(&lost(way)), "{way}: {passed}");
+    }
+    server.stop();
+    let told = throng(&["relay", "--loss", "2"]);
+    assert!(told.code == 2 && told.err.contains("10%"), "{}", told.err);
+    let told = throng(&["relay", "--listen", "203.0.113.5:7100"]);
+    assert!(
+        told.code == 2 && told.err.contains("203.0.113.5"),
+        "{}",
+        told.err
+    );
 }
 
 #[test]

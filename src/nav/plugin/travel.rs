@@ -31,10 +31,8 @@ pub(super) fn answer_travels(
     while spent < expansions_max && !travels.queue.is_empty() {
         travels.fill(settings.travels_at_once_max.max(1) as usize);
         let slots = &mut travels.slots;
-        workers.for_each_chunk(slots, 1, &mut Vec::<()>::new(), |_, _, slots| {
-            for slot in slots {
-                slot.search_on(nav_maps, &settings, &asking, &maps);
-            }
+        workers.for_each_in_turn(slots, |slot| {
+            slot.search_on(nav_maps, &settings, &asking, &maps)
         });
         let of_round: u64 = slots.iter().map(|slot| slot.spent).sum();
         travels.give(&mut answers);
