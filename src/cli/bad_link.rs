@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_share_is_a_percentage_or_a_number() {
         assert_eq!((share("10%"), share("0.1")), (Ok(0.1), Ok(0.1)));
-        for wrong in ["", "%", "101%", "-1", "NaN", "ten"] {
+        for wrong in ["", "%", "101%", "-1%", "2", "nan", "ten"] {
             assert!(share(wrong).unwrap_err().contains("10%"), "{wrong}");
         }
     }

@@ -322,6 +322,11 @@ mod tests {
     #[test]
     fn help_fits_eighty_columns() {
         fn check(command: &mut clap::Command) {
+            // Before it is wrapped, which would break an example in two.
+            let written = command.get_after_help().map(ToString::to_string);
+            for line in written.iter().flat_map(|text| text.lines()) {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
             for help in [command.render_long_help(), command.render_help()] {
                 for line in help.to_string().lines() {
                     assert!(line.chars().count() <= 80, "{line}");

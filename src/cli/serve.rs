@@ -15,7 +15,7 @@ use super::token::KeyFile;
 use super::truth::TruthTeller;
 use super::{
     ExitStatus, Failure, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
-    whole_number,
+    whole_number, wrapped,
 };
 use crate::aoi::Viewer;
 use crate::crowd::{
@@ -106,7 +106,8 @@ pub(super) struct Serve {
 
 const EXAMPLES: &str = "Examples:
   throng serve town
-  throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 --key server.key
+  throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 \\
+      --key server.key
   throng serve town --web 127.0.0.1:8000
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%
@@ -117,6 +118,9 @@ those of the scenario's first crowd of players. Its expectations are not judged.
 Ctrl-C lets nobody in any more, saves and says goodbye; the second one ends at
 once. A tick that takes longer than it may is told of in the log, at most one a
 second.";
+
+/// Columns of a line's name, behind which it goes on in the next.
+const INDENT: usize = 12;
 
 /// Where it listens when nothing is said.
 const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
@@ -325,7 +329,9 @@ impl ListenAddresses {
         }
         if let Some(sha256) = self.certificate_sha256 {
             let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-            print(&format!("WebTransport has the certificate {digits}"))?;
+            print(&format!(
+                "WebTransport: the certificate's SHA-256 is {digits}"
+            ))?;
         }
         Ok(())
     }
@@ -512,7 +518,7 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
     let gone = left + lost + closed + behind;
     [
         format!(
-            "clients     {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind"
+            "clients     {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind, {closed} closed"
         ),
         format!(
             "datagrams   {} in, {} kB; {} out, {} kB",
@@ -542,8 +548,11 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
     } = stats;
     let gone = left + lost + closed + behind + broken;
     [
-        format!(
-            "browsers    {admitted} let in, {webtransport} over WebTransport; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken"
+        wrapped(
+            &format!(
+                "browsers    {admitted} let in, {webtransport} over WebTransport; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken, {closed} closed"
+            ),
+            INDENT,
         ),
         format!(
             "frames      {} in, {} kB; {} out, {} kB; {} dropped",

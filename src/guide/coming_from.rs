@@ -16,5 +16,6 @@
 //! | any component of any entity | attributes of objects: numbers, or up to 255 bytes, by an [`Encoding`](crate::wire::Encoding) |
 //!
 //! What you gain: caps, priorities and byte budgets that hold in a crowd; the same state on any number of threads; scenarios
-//! that compare what clients hold with what they may hold. What you lose today: Bevy on the client's side, and prediction.
+//! that compare what clients hold with what they may hold. What you lose: components as they are (a client gets attributes by number), and rollback of other
+//! objects than the player's own; Bevy on the client's side is a plugin of the crate `throng_client`.
 //! Where a world is small and all clients are Bevy, stay where you are.

@@ -85,7 +85,7 @@ pub struct TokenClaims {
     pub timeout_s: i32,
     /// The servers that it is good for.
     pub servers: Vec<SocketAddr>,
-    /// What only the server reads.
+    /// What only the server can read: of the standard, and handed on to no session.
     pub user_data: [u8; USER_DATA_BYTES],
 }
 

@@ -70,6 +70,9 @@ pub struct ViewedAs {
 const SNAPSHOT_BYTES: i64 = 48;
 const MOTION_BYTES: i64 = 20;
 
+/// Room for those who wait that stays while nobody does.
+const WAITING_KEPT: usize = 32;
+
 /// Announcements that wait for a snapshot, a client, at most.
 const HELD_MAX: usize = 64;
 
@@ -333,6 +336,10 @@ impl ClientState {
         }
         let count = self.waiting.len().min(room as usize);
         self.entering.extend(self.waiting.drain(..count));
+        if self.waiting.is_empty() {
+            // Many wait after a login or a teleport alone.
+            self.waiting.shrink_to(WAITING_KEPT);
+        }
     }
 
     /// Puts this tick's line together. O(links), a few nanoseconds for each of which nothing is new.

@@ -151,8 +151,8 @@ export class Session {
             const before = this.predictor.position;
             const { motion, heading, buttons } = this;
             const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
+            this.ownBefore = before;
             if (input !== null) {
-                this.ownBefore = before;
                 say(clientMessage.input(input));
             }
         }

@@ -1,4 +1,4 @@
-//! A game made with Bevy, as far as the server is concerned. Beside `throng serve town`:
+//! A game made with Bevy, as far as the server is concerned. Beside `throng serve town`, and built before the token is made:
 //! `cargo run -p throng_client --features bevy --example bevy_client -- $(throng token --player 7 --server 127.0.0.1:7000)`
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
@@ -41,7 +41,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .step_by(2)
         .map(|at| u8::from_str_radix(digits(at), 16))
         .collect();
-    let mut client = Client::connect(&bytes?, ClientSettings::new(7))?;
+    // As fast as the server lets it walk, so that both ends come to the same place.
+    let settings = ClientSettings {
+        speed_m_s: 3.0,
+        ..ClientSettings::new(7)
+    };
+    let mut client = Client::connect(&bytes?, settings)?;
     client.walk(Walk::towards(32));
     let mut app = App::new();
     app.add_plugins(ClientPlugin)

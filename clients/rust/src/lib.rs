@@ -53,13 +53,18 @@ pub use client::{Client, ClientError, ConnectError};
 pub use event::{ClientEvent, EVENTS_MAX};
 #[cfg(feature = "bevy")]
 pub use plugin::{
-    ClientEnded, ClientMessageIn, ClientPlugin, GameClient, InSight, OwnObject, ShownAt,
+    ClientEnded, ClientMessageIn, ClientPlugin, EndedClient, GameClient, InSight, OwnObject,
+    ShownAt,
 };
 pub use session::{ClientGround, ClientSession, ClientSettings, Walk};
 
+pub use glam::Vec2;
+pub use throng::map::TileMap;
 pub use throng::net::{ConnectionEnd, EndpointSettings};
 pub use throng::sync::{Correction, Mirror, MirrorError, MirrorObject};
-pub use throng::wire::{ClientMessage, CloseReason, Encoding, Value};
+pub use throng::wire::{
+    ClientMessage, CloseReason, Encoding, InputMotion, PositionQuantum, SayScope, Value,
+};
 
 /// What the README shows compiles.
 #[cfg(doctest)]

@@ -30,9 +30,14 @@ impl Plugin for ClientPlugin {
     }
 }
 
-/// The game's client. To be inserted when it connects; it is taken away when there is no connection any more.
+/// The game's client. To be inserted when it connects, and removed when it leaves ([`Client::leave`]); where the connection ends by
+/// itself it becomes an [`EndedClient`].
 #[derive(Resource, Debug)]
 pub struct GameClient(pub Client);
+
+/// The client whose connection ended: with another token for [`Client::reconnect`] it goes on as [`GameClient`].
+#[derive(Resource, Debug)]
+pub struct EndedClient(pub Client);
 
 /// What the server said: see [`ClientEvent`].
 #[derive(Message, Clone, Debug)]
@@ -68,13 +73,14 @@ struct Mirrored(HashMap<u32, Entity>);
 
 fn mirror(world: &mut World) {
     let Some(mut client) = world.remove_resource::<GameClient>() else {
+        world.resource_scope(|world, mut mirrored: Mut<Mirrored>| clear(world, &mut mirrored.0));
         return;
     };
     let now = Instant::now();
     let went = client.0.update(now);
     world.resource_scope(|world, mut mirrored: Mut<Mirrored>| {
         while let Some(event) = client.0.next_event() {
-            follow(world, &mut mirrored.0, &event);
+            follow(world, &mut mirrored.0, &client.0, &event);
             world.write_message(ClientMessageIn(event));
         }
         match went {
@@ -85,12 +91,18 @@ fn mirror(world: &mut World) {
     match went {
         Ok(()) => world.insert_resource(client),
         Err(error) => {
+            world.insert_resource(EndedClient(client.0));
             world.write_message(ClientEnded(error));
         }
     }
 }
 
-fn follow(world: &mut World, mirrored: &mut HashMap<u32, Entity>, event: &ClientEvent) {
+fn follow(
+    world: &mut World,
+    mirrored: &mut HashMap<u32, Entity>,
+    client: &Client,
+    event: &ClientEvent,
+) {
     match *event {
         ClientEvent::InScene { .. }
         | ClientEvent::OutOfScene
@@ -100,13 +112,29 @@ fn follow(world: &mut World, mirrored: &mut HashMap<u32, Entity>, event: &Client
             generation,
             kind,
         } => {
-            let entity = world.spawn(InSight {
+            let seen = InSight {
                 id,
                 generation,
                 kind,
-            });
-            if let Some(before) = mirrored.insert(id, entity.id()) {
+            };
+            if let Some(before) = mirrored.insert(id, world.spawn(seen).id()) {
                 world.despawn(before);
+            }
+        }
+        // Who came into sight before the connection ended is not told of once more.
+        ClientEvent::Resumed { keeps: true } => {
+            for id in client.ids() {
+                if let Some(object) = client.mirror().object(id) {
+                    let (generation, kind) = (object.generation, object.kind);
+                    mirrored.entry(id).or_insert_with(|| {
+                        let seen = InSight {
+                            id,
+                            generation,
+                            kind,
+                        };
+                        world.spawn(seen).id()
+                    });
+                }
             }
         }
         ClientEvent::Left { id, .. } => {

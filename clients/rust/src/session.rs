@@ -303,8 +303,9 @@ impl ClientSession {
                 buttons: self.walk.buttons,
             };
             let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
+            // While too much is not answered there is none, and it stands.
+            self.own_before = before;
             if let Some(input) = self.predictor.act(&step, input) {
-                self.own_before = before;
                 say(&ClientMessage::Input(input));
             }
         }
@@ -517,5 +518,16 @@ mod tests {
         let x = shown.map(|at| at.map_or(0.0, |at| at.x));
         let to = session.predictor.position().map_or(0.0, |at| at.x);
         assert!(x.is_sorted() && x[0] < to, "{x:?}, to {to}");
+        // The server says nothing more: it goes as far as inputs may wait, and stands there in every frame.
+        for _ in 0..8_000 {
+            session.act(at_s, |_| {});
+            at_s += 0.01;
+        }
+        let to = session.predictor.position();
+        for _ in 0..20 {
+            session.act(at_s, |_| {});
+            at_s += 0.01;
+            assert_eq!(session.own_position(at_s), to);
+        }
     }
 }

@@ -11,7 +11,7 @@ use throng::prelude::*;
 use throng::sim::clock::unix_ms;
 use throng_client::{
     Client, ClientEnded, ClientError, ClientEvent, ClientPlugin, ClientSettings, ConnectError,
-    ConnectionEnd, GameClient, InSight, OwnObject, ShownAt, Walk,
+    ConnectionEnd, EndedClient, GameClient, InSight, OwnObject, ShownAt, Walk,
 };
 
 const KEY: SecretKey = SecretKey([9; 32]);
@@ -363,10 +363,40 @@ fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
         app.update();
     }
     assert_eq!(sight.iter(app.world()).len(), 0);
+    assert!(app.world().contains_resource::<EndedClient>());
     let ended = app.world().resource::<Messages<ClientEnded>>();
     let ends: Vec<ClientError> = ended
         .iter_current_update_messages()
         .map(|end| end.0)
         .collect();
     assert_eq!(ends, [ClientError::Ended(ConnectionEnd::Closed)]);
+}
+
+#[test]
+fn a_game_made_with_bevy_shows_nobody_while_it_has_no_client_and_all_again_when_it_goes_on() {
+    let mut town = Town::open();
+    let mut other = town.client(8);
+    let mut app = bevy_app::App::new();
+    app.add_plugins(ClientPlugin)
+        .insert_resource(GameClient(town.client(7)));
+    let mut sight = app.world_mut().query::<&InSight>();
+    let mut until_there_are = |town: &mut Town, app: &mut bevy_app::App, count: usize| {
+        let began = Instant::now();
+        while sight.iter(app.world()).len() != count {
+            assert!(began.elapsed() < Duration::from_secs(20), "not {count}");
+            town.step(&mut [&mut other]);
+            app.update();
+        }
+    };
+    until_there_are(&mut town, &mut app, 2);
+    let GameClient(mut client) = app.world_mut().remove_resource().expect("it has one");
+    app.update();
+    until_there_are(&mut town, &mut app, 0);
+    client.reconnect(&town.token(7, &KEY)).unwrap();
+    app.insert_resource(GameClient(client));
+    until_there_are(&mut town, &mut app, 2);
+    let GameClient(client) = app.world_mut().remove_resource().expect("it has one");
+    client.leave();
+    app.update();
+    until_there_are(&mut town, &mut app, 0);
 }

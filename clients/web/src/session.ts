@@ -196,8 +196,9 @@ export class Session {
       const before = this.predictor.position;
       const { motion, heading, buttons } = this;
       const input = this.predictor.act(this.ground(), { clientTick, heading, buttons, motion });
+      // While too much is not answered there is none, and it stands.
+      this.ownBefore = before;
       if (input !== null) {
-        this.ownBefore = before;
         say(clientMessage.input(input));
       }
     }

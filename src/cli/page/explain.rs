@@ -9,8 +9,9 @@ use crate::scenario::SetName;
 const THINGS_MAX: usize = 4;
 
 /// What a tick is told by: the column, and the word for it.
-const THINGS: [(&str, &str); 12] = [
+const THINGS: [(&str, &str); 13] = [
     ("path_requests", "path requests"),
+    ("nodes_expanded", "nodes of searches"),
     ("enters", "enters"),
     ("leaves", "leaves"),
     ("logins", "logins"),

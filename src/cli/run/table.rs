@@ -98,8 +98,10 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
         };
         writeln!(
             to,
-            "            {} builds of maps, {:.0} ms waited for between ticks{late}",
-            builds.adopted, builds.waited_ms
+            "            {} build{} of maps, {:.0} ms waited for between ticks{late}",
+            builds.adopted,
+            if builds.adopted == 1 { "" } else { "s" },
+            builds.waited_ms
         )?;
     }
     let views = &report.views;

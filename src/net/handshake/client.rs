@@ -16,7 +16,9 @@ const REPEAT_US: u64 = 100_000;
 #[non_exhaustive]
 pub enum ConnectFailed {
     /// None of the token's servers answered within its timeout.
-    #[error("none of the {servers} servers of the token answered")]
+    #[error(
+        "no answer from any of the token's servers ({servers}): none runs there, or the token was used before, is expired or of another key"
+    )]
     TimedOut {
         /// How many it has.
         servers: usize,

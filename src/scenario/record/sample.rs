@@ -52,7 +52,7 @@ const fn count(name: &'static str) -> SampleColumn {
 }
 
 /// How many columns there are.
-pub(super) const COLUMNS: usize = 37;
+pub(super) const COLUMNS: usize = 38;
 
 /// All columns, in the order of tables.
 pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
@@ -82,6 +82,7 @@ pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
     count("evictions"),
     count("path_requests"),
     count("paths_found"),
+    count("nodes_expanded"),
     count("messages_handled"),
     count("matches"),
     count("packets"),
@@ -200,6 +201,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         views.counters.evictions,
         nav.requested,
         nav.found,
+        nav.expanded,
         inbox.counters().handled,
         matches,
         packed.frames,
