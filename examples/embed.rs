@@ -1,4 +1,4 @@
-//! 2 of 6. Look at `Hunger`: a component of the game's own, replicated to its owner and part of the state hash.
+//! 2 of 9. Look at `Hunger`: a component of the game's own, replicated to its owner and part of the state hash.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"

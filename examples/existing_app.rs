@@ -1,4 +1,4 @@
-//! 1 of 6. Look at `main`: an app that has a loop and components of its own takes only the interest management.
+//! 1 of 9. Look at `main`: an app that has a loop and components of its own takes only the interest management.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"

@@ -1,4 +1,4 @@
-//! 6 of 6: a small game, whole: logins by its own rule, hunters, views, a battle and back, saves, and what a client sends.
+//! 6 of 9: a small game, whole: logins by its own rule, hunters, views, a battle and back, saves, and what a client sends.
 //! Read it from `game` on, then the systems in its order; `play` is the other end of the line.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 

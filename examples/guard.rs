@@ -1,4 +1,4 @@
-//! 4 of 6. Look at `Guard`: a behaviour of the game's own, which a scenario names with parameters as it names the built-in ones.
+//! 4 of 9. Look at `Guard`: a behaviour of the game's own, which a scenario names with parameters as it names the built-in ones.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"

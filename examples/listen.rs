@@ -1,4 +1,4 @@
-//! Clients over UDP: look at `listen`, the server's one call, and at `play`, a client that has a token, on a thread of its own.
+//! 8 of 9. Clients over UDP: look at `listen`, the server's one call, and at `play`, a client that has a token, on a thread of its own.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use bevy_ecs::prelude::*;

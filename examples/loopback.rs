@@ -1,4 +1,4 @@
-//! A transport, whole: look at `Loopback`, its way out, and at the handle that `play` has, its way in, on a thread of its own.
+//! 7 of 9. A transport, whole: look at `Loopback`, its way out, and at the handle that `play` has, its way in, on a thread of its own.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use bevy_ecs::prelude::*;

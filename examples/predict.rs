@@ -1,4 +1,4 @@
-//! Look at `Walker::frame`: a client 100 ms away walks at once, by the server's own steps, and is corrected when it was pushed.
+//! 9 of 9. Look at `Walker::frame`: a client 100 ms away walks at once, by the server's own steps, and is corrected when it was pushed.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::collections::VecDeque;

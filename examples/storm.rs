@@ -1,4 +1,4 @@
-//! 5 of 6. Look at `Storm`: a cue of the game's own, which a scenario's script names with parameters, beside a condition of its own.
+//! 5 of 9. Look at `Storm`: a cue of the game's own, which a scenario's script names with parameters, beside a condition of its own.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"

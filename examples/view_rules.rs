@@ -1,4 +1,4 @@
-//! 3 of 6. Look at `RULES`: a scene in which players see only the monsters of their quest, and one monster hides from one player.
+//! 3 of 9. Look at `RULES`: a scene in which players see only the monsters of their quest, and one monster hides from one player.
 #![allow(
     clippy::print_stdout,
     reason = "an example talks to the person who runs it"

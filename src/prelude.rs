@@ -37,10 +37,11 @@ pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
 pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    Authentication, ClientMessageAppExt, ClientMessageType, Connected, ControlledBy,
-    DisconnectReason, FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, LogoutReason,
-    PlayerAsked, PlayerInput, PlayerRequest, Resumed, SessionKey, SessionPlugin, SessionSettings,
-    SessionState, Sessions, TransportClaims, TransportHandle, connect, control, disconnect,
+    AdmissionClass, Authentication, Authenticator, ClientMessageAppExt, ClientMessageType,
+    Connected, ControlledBy, DisconnectReason, FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut,
+    LoginAnswer, LoginAsked, LogoutReason, PlayerAsked, PlayerInput, PlayerRequest, Resumed,
+    SessionKey, SessionPlugin, SessionSettings, SessionState, Sessions, TransportClaims,
+    TransportHandle, connect, control, disconnect,
 };
 pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,

@@ -4,6 +4,7 @@
 //! | page | for whoever wants to |
 //! |---|---|
 //! | [`first_server`] | run a server with a player in it |
+//! | `connecting_clients` | let players of other processes in: tokens, logins, messages of the game's own |
 //! | [`own_attribute`] | tell clients of a component of the game's own, and have it saved |
 //! | [`players_that_persist`] | keep players in a file, and let them deal without a coin lost |
 //! | [`own_view_rule`] | say who may be seen: stealth, phases, fog |
@@ -19,6 +20,8 @@
 //! What each system promises and costs is on the page of its module; the list of them is on the [front page](crate).
 
 pub mod coming_from;
+#[cfg(feature = "net")]
+pub mod connecting_clients;
 pub mod deploying;
 pub mod first_server;
 pub mod glossary;

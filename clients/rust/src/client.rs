@@ -56,7 +56,8 @@ impl Client {
     /// Begins to connect by a token of 2,048 bytes that was not used before, which the game's login service made.
     ///
     /// # Errors
-    /// [`ConnectError`]; whether the server lets it in shows in [`update`](Self::update).
+    /// [`ConnectError`]; whether the server lets it in shows in [`update`](Self::update). It does not answer a token that was used
+    /// before, is expired or of another key: that is told by `update` once the token's timeout is over.
     pub fn connect(token: &[u8], settings: ClientSettings) -> Result<Self, ConnectError> {
         Ok(Self {
             line: line(token)?,
