@@ -12,10 +12,10 @@ pub(super) struct BadLink {
     /// It loses everything for times of this mean length, in place of each packet by chance
     #[arg(long, value_name = "MS", default_value_t = 0)]
     bursts_ms: u32,
-    /// How long it takes at least, in milliseconds one way
+    /// The least time that a packet takes, one way
     #[arg(long, value_name = "MS", default_value_t = 0)]
     delay_ms: u32,
-    /// By how much it takes longer at most
+    /// By how much longer it takes at most
     #[arg(long, value_name = "MS", default_value_t = 0)]
     jitter_ms: u32,
     /// Seed of what befalls packets

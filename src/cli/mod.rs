@@ -141,7 +141,7 @@ enum Command {
     Db(db::Db),
     /// Play a scenario in real time, to which players come over UDP
     Serve(Box<serve::Serve>),
-    /// Come to a server as synthetic players, who walk and lose packets
+    /// Connect synthetic players to a server, who walk and lose packets
     Client(Box<client::Client>),
     /// Pass UDP on between clients and a server, and lose, delay and reorder it
     Relay(relay::Relay),

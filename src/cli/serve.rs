@@ -61,7 +61,7 @@ pub(super) struct Serve {
     /// Tokens name one of these. Needed where it listens on all addresses of the machine.
     #[arg(long, value_name = "ADDR:PORT")]
     public: Vec<SocketAddr>,
-    /// Where a page shows what happens; off without it
+    /// Address of a live page; off without it
     ///
     /// Beyond this machine's own addresses a page has to know a token.
     #[arg(long, value_name = "ADDR:PORT")]

@@ -38,7 +38,7 @@ pub enum TokenError {
         found: usize,
     },
     /// It would never be good.
-    #[error("it is created at {created_s} s and expires at {expires_s} s")]
+    #[error("it expires at {expires_s} s, expected later than {created_s} s, when it is created")]
     Times {
         /// When it is created.
         created_s: u64,

@@ -68,7 +68,7 @@ pub(super) struct Run {
     /// Play in real time, not as fast as possible
     #[arg(long)]
     realtime: bool,
-    /// Where a page shows the run, pauses it, does single ticks and sets its speed
+    /// Address of a live page, which pauses the run, does single ticks, sets its speed
     ///
     /// For this machine alone. The run begins paused, so that nothing is missed.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "realtime")]
@@ -122,7 +122,7 @@ pub(super) struct Run {
     /// Show expectations on wall time, but judge none of them
     #[arg(long)]
     no_timing: bool,
-    /// Tell what each module holds in memory
+    /// Print memory by module
     ///
     /// --json has it anyway.
     #[arg(long)]
@@ -135,8 +135,8 @@ pub(super) struct Run {
     leaks: bool,
     #[command(flatten)]
     store: RunStore,
-    /// Refuse a scenario of which there is something to warn; exit code 1 when a
-    /// cue of its script did nothing
+    /// Treat warnings as errors: do not play; exit code 1 when a cue of the script did
+    /// nothing
     #[arg(long)]
     strict: bool,
 }

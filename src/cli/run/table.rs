@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use crate::cli::color::broken_text;
 use crate::cli::escape::escaped;
 use crate::cli::{WIDTH, threads, wrapped};
-use crate::scenario::{DirectoryFigures, Judged, Report, SessionFigures, Verdict};
+use crate::scenario::{
+    BuildFigures, DirectoryFigures, Judged, PathFigures, Report, SessionFigures, Verdict,
+};
 
 /// Where what was found goes on in the next line.
 const VERDICT_INDENT: usize = 8;
@@ -70,7 +72,21 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if let Some(directory) = &report.directory {
         write_directory(to, directory)?;
     }
-    let paths = &report.paths;
+    write_paths(to, &report.paths, &report.builds)?;
+    let views = &report.views;
+    writeln!(
+        to,
+        "views       {} links, {} enters, {} evictions; longest list {} (cap {})",
+        views.links, views.enters, views.evictions, views.max_list, views.cap
+    )?;
+    write_systems(to, report)?;
+    writeln!(to, "state hash  {}", report.state_hash)?;
+    write_times(to, report)?;
+    write_verdict(to, report)
+}
+
+/// What was searched, and built of maps.
+fn write_paths(to: &mut impl Write, paths: &PathFigures, builds: &BuildFigures) -> io::Result<()> {
     writeln!(
         to,
         "paths       {} found of {}, {} unreachable, {} capped; {:.0} µs, p99 {:.0} µs",
@@ -90,7 +106,6 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
             paths.out_of_bounds, paths.without_map
         )?;
     }
-    let builds = &report.builds;
     if builds.adopted > 0 {
         let late = match builds.late {
             0 => String::new(),
@@ -104,16 +119,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
             builds.waited_ms
         )?;
     }
-    let views = &report.views;
-    writeln!(
-        to,
-        "views       {} links, {} enters, {} evictions; longest list {} (cap {})",
-        views.links, views.enters, views.evictions, views.max_list, views.cap
-    )?;
-    write_systems(to, report)?;
-    writeln!(to, "state hash  {}", report.state_hash)?;
-    write_times(to, report)?;
-    write_verdict(to, report)
+    Ok(())
 }
 
 /// What befell sessions beside logins and logouts, where anything did.
