@@ -102,7 +102,7 @@ pub use memory::Memory;
 pub use outside::{CueOutcome, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX};
 pub use read::SCENARIO_BYTES_MAX;
 pub use record::RunRecord;
-pub use report::{Judged, Report, SessionFigures, Verdict};
+pub use report::{BuildFigures, Judged, PathFigures, Report, SessionFigures, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, Area, AudienceName, BehaviourSpec, Class, Crowd, Cue, CueSpec, Expectation, MapSource,
