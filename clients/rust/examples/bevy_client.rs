@@ -42,10 +42,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|at| u8::from_str_radix(digits(at), 16))
         .collect();
     // As fast as the server lets it walk, so that both ends come to the same place.
-    let settings = ClientSettings {
-        speed_m_s: 3.0,
-        ..ClientSettings::new(7)
-    };
+    let mut settings = ClientSettings::new(7);
+    settings.speed_m_s = 3.0;
     let mut client = Client::connect(&bytes?, settings)?;
     client.walk(Walk::towards(32));
     let mut app = App::new();
