@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::builder::RangedI64ValueParser;
 use serde_json::{Value, json};
 
+use super::address::address;
 use super::bad_link::BadLink;
 use super::mishaps::{Mishap, Mishaps};
 use super::run::seconds;
@@ -26,7 +27,7 @@ pub(super) struct Client {
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: u32,
     /// The server
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7000")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, default_value = "127.0.0.1:7000")]
     connect: SocketAddr,
     #[command(flatten)]
     key: KeyFile,
@@ -57,7 +58,7 @@ pub(super) struct Client {
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     timeout: f64,
     /// Where the server tells the truth: at the end everybody rests, and is compared
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     truth: Option<SocketAddr>,
     /// Print one JSON object in place of lines
     #[arg(long)]

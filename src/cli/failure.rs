@@ -12,7 +12,8 @@
 //! the wrong words, and those of names and messages by their number: no file can steer the terminal.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{self, IsTerminal, Write as _};
+use std::path::Path;
 
 use clap::builder::styling::{AnsiColor, Style};
 
@@ -51,6 +52,15 @@ impl Failure {
             message: message.into(),
             ..Self::default()
         }
+    }
+
+    /// A file that was to be new could not be written.
+    pub(super) fn unwritten(file: &Path, error: &io::Error) -> Self {
+        let why = match error.kind() {
+            io::ErrorKind::AlreadyExists => "there is one already, which stays as it is".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::new(format!("could not write {}: {why}", file.display()))
     }
 
     /// An error at a line and column of a file. The line is read from the file once more, up to a limit.

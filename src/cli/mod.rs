@@ -7,6 +7,7 @@
 //! ```
 //! | file | holds |
 //! |---|---|
+//! | `address.rs` | addresses of other machines, which may have names |
 //! | `bad_link.rs` | flags of simulated links |
 //! | `bench/` | `throng bench`: systems and the whole tick under load |
 //! | `check.rs` | `throng check`: scenarios and maps, without running them |
@@ -40,6 +41,7 @@
 //!
 //! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
 
+mod address;
 mod bad_link;
 mod bench;
 mod check;

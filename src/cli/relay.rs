@@ -17,6 +17,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
+use super::address::address;
 use super::bad_link::BadLink;
 use super::run::seconds;
 use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
@@ -28,7 +29,7 @@ use crate::sim::clock::Stopwatch;
 #[command(after_help = EXAMPLES)]
 pub(super) struct Relay {
     /// The server
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7000")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, default_value = "127.0.0.1:7000")]
     to: SocketAddr,
     /// Where clients come
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7100")]

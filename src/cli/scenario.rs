@@ -50,9 +50,7 @@ impl Scenarios {
             ScenarioAction::New { file: Some(file) } => {
                 let created = File::create_new(&file);
                 let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
-                written.map_err(|error| {
-                    Failure::new(format!("could not write {}: {error}", file.display()))
-                })?;
+                written.map_err(|error| Failure::unwritten(&file, &error))?;
             }
             ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());

@@ -7,6 +7,7 @@ use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use serde_json::json;
 
+use super::address::address;
 use super::page_cues;
 use super::run::seconds;
 use super::set::Set;
@@ -59,7 +60,7 @@ pub(super) struct Serve {
     /// An address by which clients know this server; may be repeated
     ///
     /// Tokens name one of these. Needed where it listens on all addresses of the machine.
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     public: Vec<SocketAddr>,
     /// Address of a live page; off without it
     ///

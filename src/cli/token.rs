@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::address::address;
 use super::run::seconds;
 use super::{ExitStatus, Failure, print, whole_number};
 use crate::net::{ConnectToken, KEY_BYTES, SecretKey, TokenClaims};
@@ -17,7 +18,7 @@ pub(super) struct TokenCommand {
     #[arg(long, value_name = "N", value_parser = whole_number, required_unless_present = "new_key")]
     player: Option<u64>,
     /// A server that it is good for, as clients know it; may be repeated
-    #[arg(long, value_name = "ADDR:PORT", required_unless_present = "new_key")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, required_unless_present = "new_key")]
     server: Vec<SocketAddr>,
     #[command(flatten)]
     key: KeyFile,
@@ -113,7 +114,7 @@ fn write_key(path: &Path, digits: &str) -> Result<(), Failure> {
     let written = options
         .open(path)
         .and_then(|mut file| writeln!(file, "{digits}"));
-    written.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    written.map_err(|error| Failure::unwritten(path, &error))
 }
 
 fn digits_of(bytes: &[u8]) -> String {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
 use bevy_time::{Fixed, Time};
 use foldhash::fast::FixedState;
 use glam::Vec2;
@@ -15,7 +16,7 @@ use crate::map::SceneMap;
 use crate::memory::{MemoryUse, each};
 use crate::movement::Speed;
 use crate::nav::Path;
-use crate::outbox::{MemorySink, Outbox, Sink};
+use crate::outbox::{Frames, MemorySink, Outbox, Sink};
 use crate::session::{SessionClosed, Sessions, TransportHandle};
 use crate::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use crate::sync::{Mirror, compare_mirror};
@@ -315,53 +316,52 @@ type MirroredRow = (
     Option<&'static Path>,
 );
 
-/// Every client sends its messages of this tick: moves along its route, or where it looks.
-pub(super) fn send(
-    mut synthetics: ResMut<SyntheticClients>,
-    crowds: Res<Crowds>,
-    sessions: Res<Sessions>,
-    transport: Res<TransportHandle>,
-    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
-    streams: Res<RandomStreams>,
-    objects: Query<MirroredRow>,
-    maps: Query<&SceneMap>,
-) {
-    let SyntheticClients {
-        clients,
-        stats,
-        buffer,
-        ..
-    } = &mut *synthetics;
-    let dt = time.timestep().as_secs_f64();
-    for (nth, synthetic) in clients.iter_mut().enumerate() {
-        let Some(client) = synthetic.client else {
-            continue;
-        };
-        let Some(spec) = crowds.spec(synthetic.crowd) else {
-            continue;
-        };
-        let rate = f64::from(spec.messages_per_s) * dt;
+/// What clients see of the world as they say their messages.
+#[derive(SystemParam)]
+pub(super) struct Surroundings<'w, 's> {
+    crowds: Res<'w, Crowds>,
+    sessions: Res<'w, Sessions>,
+    streams: Res<'w, RandomStreams>,
+    tick: Res<'w, SimTick>,
+    time: Res<'w, Time<Fixed>>,
+    objects: Query<'w, 's, MirroredRow>,
+    maps: Query<'w, 's, &'static SceneMap>,
+}
+
+impl Surroundings<'_, '_> {
+    /// How many messages a client of this place sends in this tick.
+    fn messages_due(&self, nth: usize, messages_per_s: f32) -> u64 {
+        let rate = f64::from(messages_per_s) * self.time.timestep().as_secs_f64();
         // Each client has a phase of its own, so that they do not all send in the same tick.
         let due = |tick: u64| ((tick as f64 + nth as f64 * 0.618_034) * rate) as u64;
-        let messages = due(tick.0 + 1)
-            .saturating_sub(due(tick.0))
-            .min(MESSAGES_A_TICK_MAX);
+        let messages = due(self.tick.0 + 1).saturating_sub(due(self.tick.0));
+        messages.min(MESSAGES_A_TICK_MAX)
+    }
+
+    /// Writes the messages of a client: moves along its route, or where it looks.
+    fn speak(&self, nth: usize, synthetic: &mut Synthetic, said: &mut Frames) {
+        let tick = self.tick.0;
+        let Some(client) = synthetic.client else {
+            return;
+        };
+        let Some(spec) = self.crowds.spec(synthetic.crowd) else {
+            return;
+        };
+        let messages = self.messages_due(nth, spec.messages_per_s);
         // Most have nothing to say in a tick, and looking up what they control is most of the work.
         if messages == 0 {
-            continue;
+            return;
         }
-        let controls = sessions.get(client).and_then(|session| session.controls);
-        let own = controls.and_then(|entity| objects.get(entity).ok());
+        let session = self.sessions.get(client);
+        let controls = session.and_then(|session| session.controls);
+        let own = controls.and_then(|entity| self.objects.get(entity).ok());
         let Some((object, position, heading, speed, path)) = own else {
             // Who watches has nothing to move, and says that it is there.
             if controls.is_some() {
-                buffer.clear();
-                let number = tick.0 as u32;
-                ClientMessage::Ping { number }.encode(buffer);
-                stats.sent += 1;
-                let _ = transport.receive(client, buffer);
+                let number = tick as u32;
+                said.push(client, |bytes| ClientMessage::Ping { number }.encode(bytes));
             }
-            continue;
+            return;
         };
         let route = path.filter(|path| !path.is_empty());
         let step_m = (f64::from(speed.0) / f64::from(spec.messages_per_s.max(0.01)))
@@ -369,28 +369,48 @@ pub(super) fn send(
         let (mut at, mut passed) = (position.0, 0);
         for _ in 0..messages {
             let next = route
-                .zip(maps.get(object.scene_entity()).ok())
+                .zip(self.maps.get(object.scene_entity()).ok())
                 .map(|(path, map)| step(at, &mut passed, path, map, step_m));
             let message = match next {
                 Some(to) => {
                     let heading = Heading::of(to - at).unwrap_or(*heading);
                     at = to;
-                    synthetic.step_to(quantise(to), heading, spec.inputs.then_some(tick.0))
+                    synthetic.step_to(quantise(to), heading, spec.inputs.then_some(tick))
                 }
                 None => {
-                    let turn = individual_random(streams.seed(), 3 << 32, nth as u64, tick.0)
+                    let turn = individual_random(self.streams.seed(), 3 << 32, nth as u64, tick)
                         .random_range(0..40u8);
                     ClientMessage::Face {
                         heading: heading.0.wrapping_add(u8::from(turn == 0) * 32),
                     }
                 }
             };
-            buffer.clear();
-            message.encode(buffer);
+            said.push(client, |bytes| message.encode(bytes));
+        }
+    }
+}
+
+/// Every client sends its messages of this tick, in the order of the players.
+pub(super) fn send(
+    mut synthetics: ResMut<SyntheticClients>,
+    transport: Res<TransportHandle>,
+    workers: Res<Workers>,
+    around: Surroundings,
+    mut said: Local<Vec<Frames>>,
+) {
+    let SyntheticClients { clients, stats, .. } = &mut *synthetics;
+    workers.for_each_chunk(clients, 256, &mut said, |said, first, chunk| {
+        for (place, synthetic) in chunk.iter_mut().enumerate() {
+            around.speak(first + place, synthetic, said);
+        }
+    });
+    for said in said.iter_mut() {
+        for (client, message) in said.iter() {
             stats.sent += 1;
             // A refused message is lost, as on a real line; the inbox counts it.
-            let _ = transport.receive(client, buffer);
+            let _ = transport.receive(client, message);
         }
+        said.clear();
     }
 }
 

@@ -1,6 +1,7 @@
 import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
+import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
-import { SlowSession } from "./slow_session.js";
+import { GOOD, SlowSession } from "./slow_session.js";
 const SHOWN_M = 64;
 const PAUSE_MS = 1000;
 const WALLS_MS = 2000;
@@ -56,6 +57,7 @@ let pointer = null;
 let session = null;
 const ghosts = new Ghosts(window.opener);
 let line = null;
+let link = null;
 let walls = null;
 let corrections = 0;
 let colors = {};
@@ -117,18 +119,21 @@ async function join(guest) {
         connect(pass, session);
         return;
     }
-    const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, (code) => {
+    link = new BadDatagrams();
+    const ended = (code) => {
         if (datagrams.wasOpen) {
             over(code, pass.player);
         }
         else {
             connect(pass, session);
         }
-    });
+    };
+    const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, ended, link);
     line = datagrams;
 }
 function connect(pass, to) {
     const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
+    link = null;
     line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
 }
 async function askForCertificate() {
@@ -163,7 +168,11 @@ function applyLine() {
         return;
     }
     const number = (id, most) => Math.min(Math.max(byId(id).valueAsNumber || 0, 0), most);
-    session.badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
+    const badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
+    session.badness = link === null ? badness : GOOD;
+    if (link !== null) {
+        link.badness = badness;
+    }
     const cap = byId("cap").valueAsNumber;
     if (Number.isInteger(cap) && cap >= 0 && cap !== toldCap) {
         toldCap = cap;

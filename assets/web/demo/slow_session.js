@@ -1,5 +1,6 @@
 import { Session } from "../src/index.js";
-const UNDER_WAY_MAX = 1024;
+export const GOOD = { lagS: 0, jitterS: 0, lossShare: 0 };
+export const UNDER_WAY_MAX = 1024;
 const NOTICED_AFTER_S = 0.15;
 class Way {
     underWay = [];
@@ -20,7 +21,7 @@ class Way {
     }
 }
 export class SlowSession extends Session {
-    badness = { lagS: 0, jitterS: 0, lossShare: 0 };
+    badness = GOOD;
     there = new Way();
     back = new Way();
     fault = null;

@@ -6,6 +6,7 @@ const TIMEOUT_AT = 1085;
 const LOST = 1006;
 export class DatagramConnection {
     session;
+    link;
     isOpen = false;
     wasOpen = false;
     fault = null;
@@ -14,8 +15,9 @@ export class DatagramConnection {
     timeoutS;
     heardS = nowS();
     writer = null;
-    constructor(url, sha256, token, session, over) {
+    constructor(url, sha256, token, session, over, link = null) {
         this.session = session;
+        this.link = link;
         const request = connectRequest(token);
         const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
         this.timeoutS = timeoutS < 0 ? Infinity : timeoutS;
@@ -47,9 +49,12 @@ export class DatagramConnection {
         catch (fault) {
             this.fail(fault);
         }
+        const write = (packet) => void writer.write(packet.slice()).catch(() => undefined);
+        const { link } = this;
         if ((writer.desiredSize ?? 0) > 0) {
-            this.endpoint.flush(nowS(), (packet) => void writer.write(packet.slice()).catch(() => undefined));
+            this.endpoint.flush(nowS(), (packet) => (link === null ? write(packet) : link.send(packet, nowS())));
         }
+        link?.update(nowS(), write, (packet) => this.take(packet));
     }
     close() {
         this.transport.close();
@@ -76,16 +81,24 @@ export class DatagramConnection {
         return bytes.length < 2 ? LOST : bytes[0] | (bytes[1] << 8);
     }
     async hear() {
+        const { link } = this;
         const reader = this.transport.datagrams.readable.getReader();
-        for (let read = await reader.read(); !read.done; read = await reader.read()) {
-            const now = (this.heardS = nowS());
-            try {
-                this.endpoint.receive(read.value, now, (packet) => this.session.take(packet, now));
+        for (let read = await reader.read(); !read.done && this.fault === null; read = await reader.read()) {
+            if (link === null) {
+                this.take(read.value);
             }
-            catch (fault) {
-                this.fail(fault);
-                return;
+            else {
+                link.receive(read.value, nowS());
             }
+        }
+    }
+    take(packet) {
+        const now = (this.heardS = nowS());
+        try {
+            this.endpoint.receive(packet, now, (message) => this.session.take(message, now));
+        }
+        catch (fault) {
+            this.fail(fault);
         }
     }
     fail(fault) {

@@ -2,8 +2,9 @@
 
 import { Connection, DatagramConnection, TileGround, clientMessage } from "../src/index.js";
 import type { Line, Vec } from "../src/index.js";
+import { BadDatagrams } from "./bad_datagrams.js";
 import { Ghosts } from "./ghosts.js";
-import { SlowSession } from "./slow_session.js";
+import { GOOD, SlowSession } from "./slow_session.js";
 
 /** Which player comes in, by which token, and how fast the server lets it walk. */
 type Pass = { player: bigint; token: Uint8Array; speedMS: number };
@@ -80,6 +81,8 @@ let pointer: Vec | null = null;
 let session: SlowSession | null = null;
 const ghosts = new Ghosts(window.opener as Window | null);
 let line: Line | null = null;
+/** What is between the line and the net, where that is datagrams. */
+let link: BadDatagrams | null = null;
 let walls: TileGround | null = null;
 let corrections = 0;
 let colors: Record<string, string> = {};
@@ -147,20 +150,23 @@ async function join(guest: bigint | null): Promise<void> {
     connect(pass, session);
     return;
   }
-  const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, (code) => {
+  link = new BadDatagrams();
+  const ended = (code: number) => {
     if (datagrams.wasOpen) {
       over(code, pass.player);
     } else {
       // They do not come through, and the token was not shown.
       connect(pass, session!);
     }
-  });
+  };
+  const datagrams = new DatagramConnection(`https://${location.host}/play`, sha256, pass.token, session, ended, link);
   line = datagrams;
 }
 
 /** Comes in over a WebSocket. */
 function connect(pass: Pass, to: SlowSession): void {
   const url = `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}/play`;
+  link = null;
   line = new Connection(url, pass.token, to, (code) => over(code, pass.player));
 }
 
@@ -196,7 +202,12 @@ function applyLine(): void {
     return;
   }
   const number = (id: string, most: number) => Math.min(Math.max(byId<HTMLInputElement>(id).valueAsNumber || 0, 0), most);
-  session.badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
+  const badness = { lagS: number("lag", 2000) / 1000, jitterS: number("jitter", 2000) / 1000, lossShare: number("loss", 90) / 100 };
+  // Datagrams get lost below what makes up for it; a stream is only ever late.
+  session.badness = link === null ? badness : GOOD;
+  if (link !== null) {
+    link.badness = badness;
+  }
   const cap = byId<HTMLInputElement>("cap").valueAsNumber;
   if (Number.isInteger(cap) && cap >= 0 && cap !== toldCap) {
     toldCap = cap;

@@ -1,12 +1,14 @@
-// A session over a line as bad as one likes, made so in the page: to see what players far away see.
+// A session over a stream as bad as one likes, made so in the page: to see what players far away see.
 
 import { Session } from "../src/index.js";
 
 /** How bad a line is. Times are in seconds, each way. */
 export type Badness = { lagS: number; jitterS: number; lossShare: number };
 
+export const GOOD: Badness = { lagS: 0, jitterS: 0, lossShare: 0 };
+
 /** Packets that are under way in one direction, at most; beyond, the oldest arrives at once. */
-const UNDER_WAY_MAX = 1024;
+export const UNDER_WAY_MAX = 1024;
 /** A stream notices a loss by the packets behind it, and sends what was lost again after a round trip more. */
 const NOTICED_AFTER_S = 0.15;
 
@@ -36,7 +38,7 @@ class Way {
 
 /** A session whose packets take their time, both ways. What arrives does so when [`act`](Session.act) is called. */
 export class SlowSession extends Session {
-  badness: Badness = { lagS: 0, jitterS: 0, lossShare: 0 };
+  badness = GOOD;
   private readonly there = new Way();
   private readonly back = new Way();
   private fault: unknown = null;

@@ -14,6 +14,16 @@ const TIMEOUT_AT = 1085;
 /** What the end of a line without a word is called (RFC 6455). */
 const LOST = 1006;
 
+/** What is between an endpoint and the net, where that is not the net alone: a page that shows a worse one. */
+export interface DatagramLink {
+  /** A packet goes out. */
+  send(packet: Uint8Array, nowS: number): void;
+  /** A packet came. */
+  receive(packet: Uint8Array, nowS: number): void;
+  /** Hands on what is due by now, to the net and to the endpoint. */
+  update(nowS: number, send: (packet: Uint8Array) => void, take: (packet: Uint8Array) => void): void;
+}
+
 /** A line over datagrams: some get lost, and what must arrive is said again. */
 export class DatagramConnection implements Line {
   isOpen = false;
@@ -34,6 +44,7 @@ export class DatagramConnection implements Line {
     private readonly session: Session,
     /** It is over, with the code as of a `Connection`. */
     over: (code: number) => void,
+    private readonly link: DatagramLink | null = null,
   ) {
     const request = connectRequest(token);
     const timeoutS = new DataView(token.buffer, token.byteOffset).getInt32(TIMEOUT_AT, true);
@@ -68,9 +79,12 @@ export class DatagramConnection implements Line {
       this.fail(fault);
     }
     // What the browser cannot send yet is not made: it would be old by then.
+    const write = (packet: Uint8Array) => void writer.write(packet.slice()).catch(() => undefined);
+    const { link } = this;
     if ((writer.desiredSize ?? 0) > 0) {
-      this.endpoint.flush(nowS(), (packet) => void writer.write(packet.slice()).catch(() => undefined));
+      this.endpoint.flush(nowS(), (packet) => (link === null ? write(packet) : link.send(packet, nowS())));
     }
+    link?.update(nowS(), write, (packet) => this.take(packet));
   }
 
   /** Leaves. */
@@ -105,15 +119,23 @@ export class DatagramConnection implements Line {
   }
 
   private async hear(): Promise<void> {
+    const { link } = this;
     const reader = this.transport.datagrams.readable.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      const now = (this.heardS = nowS());
-      try {
-        this.endpoint.receive(read.value, now, (packet) => this.session.take(packet, now));
-      } catch (fault) {
-        this.fail(fault);
-        return;
+    for (let read = await reader.read(); !read.done && this.fault === null; read = await reader.read()) {
+      if (link === null) {
+        this.take(read.value);
+      } else {
+        link.receive(read.value, nowS());
       }
+    }
+  }
+
+  private take(packet: Uint8Array): void {
+    const now = (this.heardS = nowS());
+    try {
+      this.endpoint.receive(packet, now, (message) => this.session.take(message, now));
+    } catch (fault) {
+      this.fail(fault);
     }
   }
 

@@ -6,6 +6,7 @@ export type { ClientInput, InputMotion } from "./client_message.js";
 export { Connection } from "./connection.js";
 export type { Line } from "./connection.js";
 export { DatagramConnection } from "./datagrams.js";
+export type { DatagramLink } from "./datagrams.js";
 export { Endpoint } from "./endpoint.js";
 export { TileGround } from "./ground.js";
 export { Mirror } from "./mirror.js";

@@ -7,10 +7,10 @@
 
 use super::cells::{ORDERS, OWN_CELL, RowState, TargetCell, ViewerCell, bit, ones, quadrant};
 use super::events::ViewEvent;
-use super::meet::ListedTarget;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::shared::Shared;
+use super::victims::ListedTarget;
 
 /// A viewer that looks around.
 #[derive(Clone, Copy, Debug)]

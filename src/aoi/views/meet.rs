@@ -11,14 +11,13 @@
 //! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
-use super::cells::{
-    ALL_AROUND, AROUND, ORDERS, RowState, TargetArrival, TargetCell, bit, ones, quadrant,
-};
-use super::events::{LeaveReason, ViewEvent};
+use super::cells::{ALL_AROUND, AROUND, RowState, TargetArrival, TargetCell, bit, ones};
+use super::events::ViewEvent;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::ties::TieQuery;
-use crate::aoi::priority::{CLASS_MAX, TEAM, class_of, rank_of};
+use super::victims::ListedTarget;
+use crate::aoi::priority::{TEAM, class_of, rank_of};
 
 /// Of those who arrive so many pairs are collected at once.
 pub(super) const CANDIDATES_MAX: usize = 1 << 16;
@@ -49,15 +48,6 @@ impl Candidate {
     }
 }
 
-/// A member of a list: its word and place in the row, who it is, and its class.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ListedTarget {
-    pub(super) word: usize,
-    pub(super) place: usize,
-    pub(super) target: u32,
-    pub(super) class: u8,
-}
-
 impl CellPass<'_> {
     /// Lets in all who may be let in, each viewer's from the top.
     pub(super) fn meet(&mut self) {
@@ -86,12 +76,20 @@ impl CellPass<'_> {
         if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
             return;
         }
+        let is_mutual = self.shared.ranking.mutual;
         if state.is(RowState::LOOKS) {
-            self.seek(row, 0b111);
+            if is_mutual {
+                self.seek(row, 0b111);
+                return;
+            }
+            self.let_in_tied(row, ALL_AROUND);
+            if self.ranked_lists() != 0 {
+                self.seek(row, self.ranked_lists());
+            }
             return;
         }
         let (may_gain, came) = (self.may_gain(row), state.is(RowState::ARRIVED));
-        if self.shared.ranking.mutual {
+        if is_mutual {
             if may_gain {
                 self.seek(row, !self.ranked_lists());
             }
@@ -306,6 +304,7 @@ impl CellPass<'_> {
         let mut candidates = std::mem::take(&mut self.scratch.candidates);
         candidates.sort_unstable();
         candidates.dedup();
+        self.begin_evictions();
         for &candidate in &candidates {
             let candidate = Candidate(candidate);
             let (row, direction, slot) = (candidate.row(), candidate.direction(), candidate.slot());
@@ -322,7 +321,8 @@ impl CellPass<'_> {
         self.scratch.candidates = candidates;
     }
 
-    /// Links an entrant if there is a place for it, or one of a lower class to evict.
+    /// Links an entrant if there is a place for it, or one of a lower class to evict. Of the same row those of higher classes
+    /// come first, from one [`begin_evictions`](Self::begin_evictions) to the next.
     pub(super) fn admit(&mut self, row: usize, entrant: ListedTarget) {
         let list = self.shared.object(entrant.target).list();
         let state = &self.viewers.states[row];
@@ -331,7 +331,7 @@ impl CellPass<'_> {
             let victim = if is_beyond {
                 None
             } else {
-                self.lowest(row, list)
+                self.next_victim(row, list)
             };
             match victim {
                 Some(victim) if victim.class < entrant.class => self.evict(row, list, victim),
@@ -343,104 +343,6 @@ impl CellPass<'_> {
             }
         }
         self.link(row, list, entrant);
-    }
-
-    /// The one to evict first: of the lowest class, in the farthest cell. What it learns of the lowest class it remembers.
-    pub(super) fn lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
-        let shared = self.shared;
-        let viewer = self.viewers.id(row);
-        let floor = if shared.is_ranked(list) {
-            0
-        } else {
-            shared.stranger_class(list)
-        };
-        let mut lowest: Option<ListedTarget> = None;
-        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
-        'cells: for &direction in ORDERS[quadrant].iter().rev() {
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
-                continue;
-            };
-            let first = self.cell.first[direction] as usize;
-            for (nth, &population) in near.population[list].iter().enumerate().rev() {
-                let mut members = self.viewers.row(row)[first + nth] & population;
-                while members != 0 {
-                    let place = 63 - members.leading_zeros() as usize;
-                    members &= !(1 << place);
-                    let target = near.id(nth * 64 + place);
-                    let class = shared.class(viewer, target);
-                    if lowest.is_none_or(|lowest| class < lowest.class) {
-                        lowest = Some(ListedTarget {
-                            word: first + nth,
-                            place,
-                            target,
-                            class,
-                        });
-                    }
-                    if class <= floor {
-                        break 'cells;
-                    }
-                }
-            }
-        }
-        let class = lowest.map_or(CLASS_MAX, |lowest| lowest.class);
-        self.viewers.states[row].low[list] = class;
-        lowest
-    }
-
-    /// The member of the lowest rank, bands included, with its rank.
-    pub(super) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
-        let shared = self.shared;
-        let viewer = self.viewers.id(row);
-        let here = shared.position(viewer);
-        // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
-        let low = self.viewers.states[row].low[list];
-        let mut lowest: Option<(u8, ListedTarget)> = None;
-        let quadrant = quadrant(&shared.grid, self.cell.at, here);
-        for &direction in ORDERS[quadrant].iter().rev() {
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
-                continue;
-            };
-            let first = self.cell.first[direction] as usize;
-            for (nth, &population) in near.population[list].iter().enumerate() {
-                for place in ones(self.viewers.row(row)[first + nth] & population) {
-                    let target = near.id(nth * 64 + place);
-                    let there = shared.position(target);
-                    let nearness = shared.ranking.bands.nearness_of_member(here, there);
-                    let is_lower = |rank| lowest.is_none_or(|lowest| rank < lowest.0);
-                    if !is_lower(rank_of(low, nearness)) {
-                        continue;
-                    }
-                    let class = shared.class(viewer, target);
-                    let rank = rank_of(class, nearness);
-                    if is_lower(rank) {
-                        let word = first + nth;
-                        let member = ListedTarget {
-                            word,
-                            place,
-                            target,
-                            class,
-                        };
-                        lowest = Some((rank, member));
-                    }
-                }
-            }
-        }
-        lowest
-    }
-
-    pub(super) fn evict(&mut self, row: usize, list: usize, victim: ListedTarget) {
-        self.viewers.row_mut(row)[victim.word] &= !(1 << victim.place);
-        let state = &mut self.viewers.states[row];
-        state.count[list] -= 1;
-        state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;
-        self.scratch.counters.leaves += 1;
-        self.scratch.counters.evictions += 1;
-        self.scratch.events.push(ViewEvent::Leave {
-            viewer: self.viewers.id(row),
-            target: victim.target,
-            reason: LeaveReason::Evicted,
-            list: list as u8,
-        });
     }
 
     pub(super) fn link(&mut self, row: usize, list: usize, entrant: ListedTarget) {

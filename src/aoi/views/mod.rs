@@ -15,6 +15,7 @@
 //! | `pass` | the pass over one cell: who leaves |
 //! | `meet` | those who go before strangers are let in |
 //! | `tied` | of them those with a tie, where a class has more of them than places |
+//! | `victims` | who has to leave a full list for them |
 //! | `fill` | strangers take the places that are free |
 //! | `rerank` | bands of distance follow those who walk |
 //! | `far`, `far_index` | who is seen from afar, outside caps |
@@ -48,6 +49,7 @@ mod shared;
 mod tied;
 mod ties;
 mod update;
+mod victims;
 
 pub use check::ViewFault;
 pub use events::{LeaveReason, ViewCounters, ViewEvent};

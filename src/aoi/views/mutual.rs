@@ -18,11 +18,11 @@
 use super::cells::{AROUND, RowState, bit};
 use super::events::{LeaveReason, ViewEvent};
 use super::fill::CellView;
-use super::meet::ListedTarget;
 use super::object::{NONE, Place, UNCAPPED};
 use super::pass::CellPass;
 use super::proposal::MutualProposal;
 use super::scene_views::SceneViews;
+use super::victims::ListedTarget;
 use crate::aoi::priority::{class_of, rank_of};
 
 /// Of those who may be let in so many pairs are collected before they are asked.

@@ -20,6 +20,7 @@ use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, bi
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::shared::Shared;
+use super::victims::SearchEnd;
 use crate::aoi::grid::GridCell;
 use crate::aoi::priority::BANDS;
 
@@ -36,6 +37,8 @@ pub(super) struct CellScratch {
     /// By nearness: bits of a row, counted from its first.
     pub(super) members: [Vec<u32>; BANDS as usize],
     pub(super) outsiders: [Vec<u32>; BANDS as usize],
+    /// By list, where the last search for a victim ended.
+    pub(super) search_ends: [Option<SearchEnd>; UNCAPPED],
     /// How far, and who.
     pub(super) strangers: Vec<(u8, u32)>,
     pub(super) counters: ViewCounters,

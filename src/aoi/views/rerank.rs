@@ -10,11 +10,11 @@
 use glam::Vec2;
 
 use super::cells::{ORDERS, RowState, ones, quadrant};
-use super::meet::ListedTarget;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
 use super::shared::Shared;
 use super::ties::TieQuery;
+use super::victims::ListedTarget;
 use crate::aoi::grid::GridCell;
 use crate::aoi::priority::{BANDS, rank_of};
 
@@ -48,10 +48,10 @@ impl CellPass<'_> {
     }
 
     fn rerank_list(&mut self, row: usize, list: usize) {
-        self.mark_tied(row, list);
         let Some(contest) = self.contest(row, list) else {
             return;
         };
+        self.mark_tied(&contest);
         let lowest = self.sort_members(&contest);
         if lowest < NEAREST {
             self.find_nearer(&contest, lowest);
@@ -62,10 +62,10 @@ impl CellPass<'_> {
     /// Lists those of the lowest class of a list who are in a nearer band than the farthest member, and how far they are:
     /// the complement of their nearness.
     pub(super) fn list_nearer(&mut self, row: usize, list: usize, found: &mut Vec<(u8, u32)>) {
-        self.mark_tied(row, list);
         let Some(contest) = self.contest(row, list) else {
             return;
         };
+        self.mark_tied(&contest);
         let lowest = self.sort_members(&contest);
         self.viewers.states[row].lowest[list] = rank_of(contest.class, lowest as u8);
         if lowest < NEAREST {
@@ -79,14 +79,40 @@ impl CellPass<'_> {
         }
     }
 
-    /// Marks those around whom a viewer may prefer to strangers; nobody where all are asked for their class.
-    fn mark_tied(&mut self, row: usize, list: usize) {
+    /// The lowest class of a list, whose members have to compete. Where strangers are equal the first of them ends the search.
+    fn contest(&self, row: usize, list: usize) -> Option<Contest> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let mut lowest: Option<u8> = None;
+        'cells: for (direction, near) in shared.around(self.viewers.cell as usize) {
+            let first = self.cell.first[direction] as usize;
+            for (nth, &population) in near.population[list].iter().enumerate() {
+                for place in ones(self.viewers.row(row)[first + nth] & population) {
+                    let class = shared.class(viewer, near.id(nth * 64 + place));
+                    lowest = Some(lowest.map_or(class, |lowest| lowest.min(class)));
+                    if !shared.goes_first(list, class) {
+                        break 'cells;
+                    }
+                }
+            }
+        }
+        lowest.map(|class| Contest {
+            row,
+            list,
+            class,
+            of_strangers: !shared.goes_first(list, class),
+        })
+    }
+
+    /// Marks those around whom a viewer prefers to strangers, where strangers compete.
+    fn mark_tied(&mut self, contest: &Contest) {
+        let &Contest { row, list, .. } = contest;
+        if !contest.of_strangers {
+            return;
+        }
         let tied = &mut self.scratch.tied;
         tied.clear();
         tied.resize(self.viewers.stride, 0);
-        if self.shared.is_ranked(list) {
-            return;
-        }
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let query = TieQuery::of(&shared.object(viewer).traits, 0);
@@ -102,40 +128,6 @@ impl CellPass<'_> {
                 }
             });
         }
-    }
-
-    /// The lowest class of a list, whose members have to compete.
-    fn contest(&self, row: usize, list: usize) -> Option<Contest> {
-        let shared = self.shared;
-        let viewer = self.viewers.id(row);
-        let mut lowest: Option<u8> = None;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
-            let first = self.cell.first[direction] as usize;
-            for (nth, &population) in near.population[list].iter().enumerate() {
-                let members = self.viewers.row(row)[first + nth] & population;
-                if !shared.is_ranked(list) && members & !self.scratch.tied[first + nth] != 0 {
-                    let class = shared.stranger_class(list);
-                    let of_strangers = true;
-                    return Some(Contest {
-                        row,
-                        list,
-                        class,
-                        of_strangers,
-                    });
-                }
-                for place in ones(members) {
-                    let class = shared.class(viewer, near.id(nth * 64 + place));
-                    lowest = Some(lowest.map_or(class, |lowest| lowest.min(class)));
-                }
-            }
-        }
-        let of_strangers = false;
-        lowest.map(|class| Contest {
-            row,
-            list,
-            class,
-            of_strangers,
-        })
     }
 
     /// Sorts the members that compete by how near they count; gives the farthest.

@@ -11,10 +11,10 @@
 //! Lists of which all have to be compared are left to looks (meet.rs).
 
 use super::cells::{ALL_AROUND, ORDERS, TargetCell, bit, quadrant};
-use super::meet::ListedTarget;
 use super::object::UNCAPPED;
 use super::pass::CellPass;
 use super::ties::TieQuery;
+use super::victims::ListedTarget;
 use crate::aoi::priority::{OWN, TEAM};
 
 /// So few arrivals in a cell that was known before are compared one by one.
@@ -42,6 +42,7 @@ impl CellPass<'_> {
         if directions == ALL_AROUND {
             self.viewers.states[row].refused &= !lists;
         }
+        self.begin_evictions();
         let from = self.came_from(row);
         let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
         for class in (TEAM..=OWN).rev() {

@@ -18,11 +18,12 @@ macro_rules! file {
 }
 
 /// Where each of its files is, of which type, and the file.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 17] = [
     file!("/", HTML, "index.html"),
     file!("/page.css", CSS, "page.css"),
     file!("/demo/page.js", SCRIPT, "demo/page.js"),
     file!("/demo/ghosts.js", SCRIPT, "demo/ghosts.js"),
+    file!("/demo/bad_datagrams.js", SCRIPT, "demo/bad_datagrams.js"),
     file!("/demo/slow_session.js", SCRIPT, "demo/slow_session.js"),
     file!("/src/client_message.js", SCRIPT, "src/client_message.js"),
     file!("/src/codec.js", SCRIPT, "src/codec.js"),

@@ -1,0 +1,170 @@
+//! Who has to leave a full list for somebody of a higher class: one of the lowest class, the farthest cell's first.
+//!
+//! Mostly that is a stranger, so a search from the farthest cell inwards ends with the first stranger that it meets. Where many
+//! are let into the same list, the next search goes on from where the last one ended: whoever was passed over is no stranger,
+//! and nobody who is let in by eviction is one.
+
+use super::cells::{AROUND, ORDERS, ones, quadrant};
+use super::events::{LeaveReason, ViewEvent};
+use super::object::UNCAPPED;
+use super::pass::CellPass;
+use crate::aoi::priority::{CLASS_MAX, rank_of};
+
+/// A member of a list: its word and place in the row, who it is, and its class.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListedTarget {
+    pub(super) word: usize,
+    pub(super) place: usize,
+    pub(super) target: u32,
+    pub(super) class: u8,
+}
+
+/// Where a search for a victim ended: beyond it, towards the farthest cell, the list has no stranger.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SearchEnd {
+    row: u32,
+    /// So many cells are behind it, the farthest first.
+    cells: u8,
+    /// The word in its cell, and the places in it that were not looked at.
+    word: u32,
+    places: u64,
+}
+
+impl CellPass<'_> {
+    /// Nothing is known of who can be evicted: rows may have changed since.
+    pub(super) fn begin_evictions(&mut self) {
+        self.scratch.search_ends = [None; UNCAPPED];
+    }
+
+    /// The same as [`lowest`](Self::lowest), without another look at those that were passed over since evictions began.
+    pub(super) fn next_victim(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
+        let end = self.scratch.search_ends[list].filter(|end| end.row == row as u32);
+        let stranger = end.and_then(|end| self.search(row, list, Some(end)));
+        match stranger.filter(|stranger| stranger.class <= self.floor(list)) {
+            Some(stranger) => Some(stranger),
+            None => self.lowest(row, list),
+        }
+    }
+
+    /// The one to evict first: of the lowest class, in the farthest cell. What it learns of the lowest class it remembers.
+    pub(super) fn lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
+        let lowest = self.search(row, list, None);
+        let class = lowest.map_or(CLASS_MAX, |lowest| lowest.class);
+        self.viewers.states[row].low[list] = class;
+        lowest
+    }
+
+    /// No class in a list is lower.
+    fn floor(&self, list: usize) -> u8 {
+        if self.shared.is_ranked(list) {
+            0
+        } else {
+            self.shared.stranger_class(list)
+        }
+    }
+
+    /// The first of the lowest class from where a search ended, or from the farthest cell.
+    fn search(&mut self, row: usize, list: usize, from: Option<SearchEnd>) -> Option<ListedTarget> {
+        let (shared, floor) = (self.shared, self.floor(list));
+        let viewer = self.viewers.id(row);
+        let mut lowest: Option<ListedTarget> = None;
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
+        let skipped = from.map_or(0, |end| usize::from(end.cells));
+        for cells in skipped..AROUND {
+            let direction = ORDERS[quadrant][AROUND - 1 - cells];
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            let resumed = from.filter(|_| cells == skipped);
+            let words = resumed.map_or(usize::MAX, |end| end.word as usize + 1);
+            let population = near.population[list].iter().enumerate();
+            for (nth, &population) in population.take(words).rev() {
+                let mut members = self.viewers.row(row)[first + nth] & population;
+                if let Some(end) = resumed.filter(|end| end.word as usize == nth) {
+                    members &= end.places;
+                }
+                while members != 0 {
+                    let place = 63 - members.leading_zeros() as usize;
+                    members &= !(1 << place);
+                    let target = near.id(nth * 64 + place);
+                    let class = shared.class(viewer, target);
+                    if lowest.is_none_or(|lowest| class < lowest.class) {
+                        lowest = Some(ListedTarget {
+                            word: first + nth,
+                            place,
+                            target,
+                            class,
+                        });
+                    }
+                    if class <= floor {
+                        self.scratch.search_ends[list] = Some(SearchEnd {
+                            row: row as u32,
+                            cells: cells as u8,
+                            word: nth as u32,
+                            places: members,
+                        });
+                        return lowest;
+                    }
+                }
+            }
+        }
+        lowest
+    }
+
+    /// The member of the lowest rank, bands included, with its rank.
+    pub(super) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let here = shared.position(viewer);
+        // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
+        let low = self.viewers.states[row].low[list];
+        let mut lowest: Option<(u8, ListedTarget)> = None;
+        let quadrant = quadrant(&shared.grid, self.cell.at, here);
+        for &direction in ORDERS[quadrant].iter().rev() {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            for (nth, &population) in near.population[list].iter().enumerate() {
+                for place in ones(self.viewers.row(row)[first + nth] & population) {
+                    let target = near.id(nth * 64 + place);
+                    let there = shared.position(target);
+                    let nearness = shared.ranking.bands.nearness_of_member(here, there);
+                    let is_lower = |rank| lowest.is_none_or(|lowest| rank < lowest.0);
+                    if !is_lower(rank_of(low, nearness)) {
+                        continue;
+                    }
+                    let class = shared.class(viewer, target);
+                    let rank = rank_of(class, nearness);
+                    if is_lower(rank) {
+                        let word = first + nth;
+                        let member = ListedTarget {
+                            word,
+                            place,
+                            target,
+                            class,
+                        };
+                        lowest = Some((rank, member));
+                    }
+                }
+            }
+        }
+        lowest
+    }
+
+    pub(super) fn evict(&mut self, row: usize, list: usize, victim: ListedTarget) {
+        self.viewers.row_mut(row)[victim.word] &= !(1 << victim.place);
+        let state = &mut self.viewers.states[row];
+        state.count[list] -= 1;
+        state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;
+        self.scratch.counters.leaves += 1;
+        self.scratch.counters.evictions += 1;
+        self.scratch.events.push(ViewEvent::Leave {
+            viewer: self.viewers.id(row),
+            target: victim.target,
+            reason: LeaveReason::Evicted,
+            list: list as u8,
+        });
+    }
+}
