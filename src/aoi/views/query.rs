@@ -1,6 +1,7 @@
 //! What can be asked of views, and what of them is state.
 
 use glam::Vec2;
+use smallvec::SmallVec;
 
 use super::cells::{AROUND, TargetCell, ViewerCell, ones};
 use super::events::{ViewCounters, ViewEvent};
@@ -264,6 +265,55 @@ impl SceneViews {
                 && self.shared.position(id).distance_squared(position) <= radius_m * radius_m
         }));
         out.sort_unstable();
+    }
+
+    /// The nearest viewable object within a radius that is wanted, of those equally near the one of the lowest id. It knows
+    /// the same of the world as [`nearby`](Self::nearby), and asks `is_wanted` of few: of those that are nearer than all
+    /// wanted ones before.
+    ///
+    /// Cost: the distances of all in those cells that are nearer than the one that is found.
+    #[must_use]
+    pub fn nearest(
+        &self,
+        position: Vec2,
+        radius_m: f32,
+        mut is_wanted: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
+            return None;
+        }
+        let shared = &self.shared;
+        let (low, high) = shared.grid.corners(position, radius_m);
+        let touched =
+            (low.y..=high.y).flat_map(|y| (low.x..=high.x).map(move |x| GridCell { x, y }));
+        let mut touched: SmallVec<[(f32, usize); 16]> = touched
+            .filter_map(|at| {
+                let nearest_m = shared.nearest_in_cell(position, at).distance(position);
+                // Rounding may add a hair to where a cell ends.
+                let from_m = (nearest_m - shared.grid.cell_m() * 1e-3).max(0.0);
+                Some((from_m, shared.index_of(at)?))
+            })
+            .collect();
+        touched.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut best = (radius_m * radius_m, NONE);
+        let mut visit = |id: u32, best: &mut (f32, u32)| {
+            let Some(&at) = shared.positions.get(id as usize) else {
+                return;
+            };
+            let found = (at.distance_squared(position), id);
+            if found < *best && is_wanted(id) {
+                *best = found;
+            }
+        };
+        shared.far.iter().for_each(|id| visit(id, &mut best));
+        for (from_m, cell) in touched {
+            if from_m * from_m > best.0 {
+                break;
+            }
+            let ids = shared.cells[cell].ties.ids();
+            ids.iter().for_each(|&id| visit(id, &mut best));
+        }
+        (best.1 != NONE).then_some(best.1)
     }
 
     /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, slots and rows, caps, what was

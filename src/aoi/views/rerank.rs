@@ -237,7 +237,13 @@ impl CellPass<'_> {
 
 impl Shared {
     /// The nearest band in which somebody in a cell could be.
-    pub(super) fn nearness_of_cell(&self, here: Vec2, cell: GridCell) -> u8 {
+    fn nearness_of_cell(&self, here: Vec2, cell: GridCell) -> u8 {
+        let nearest = self.nearest_in_cell(here, cell);
+        self.ranking.bands.nearness(here, nearest)
+    }
+
+    /// The nearest place at which somebody in a cell could be.
+    pub(super) fn nearest_in_cell(&self, here: Vec2, cell: GridCell) -> Vec2 {
         // Members may stray from their cell by the margin, and beyond the borders of the scene.
         let (columns, rows) = self.grid.size();
         let axis = |p: f32, cell: u16, count: u16| {
@@ -252,7 +258,6 @@ impl Shared {
             };
             p.clamp(low, high)
         };
-        let nearest = Vec2::new(axis(here.x, cell.x, columns), axis(here.y, cell.y, rows));
-        self.ranking.bands.nearness(here, nearest)
+        Vec2::new(axis(here.x, cell.x, columns), axis(here.y, cell.y, rows))
     }
 }

@@ -6,17 +6,17 @@ use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use rand::RngExt;
 
-use super::behave::{Behaviour, LooksFor, Senses};
+use super::behave::{Behaviour, Senses};
 use super::mind::Mind;
 use crate::aoi::SceneInterest;
 use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use crate::map::SceneMap;
 use crate::nav::{Path, PathClass, PathRequest};
 use crate::sim::{RandomStreams, SimTick, Workers};
-use crate::world::{KindId, Object, ObjectId, Position, SceneObjects};
+use crate::world::{Object, ObjectId, Position, SceneObjects};
 
-/// So few are not worth another thread.
-const THINKERS_MIN: usize = 32;
+/// So many think one after the other, on the same thread.
+const PIECE: usize = 32;
 
 /// The longest way of the class `Npc`, in metres.
 const NPC_WAY_M: f32 = 20.0;
@@ -65,7 +65,6 @@ pub(in crate::crowd) fn think(
     mut minds: Query<(Entity, &Object, &mut Mind), (With<Behaviour>, With<Position>)>,
     mut commands: Commands,
     mut due: Local<Vec<Thought>>,
-    mut near: Local<Vec<Vec<u32>>>,
 ) {
     let tick = thinkers.tick.0;
     due.clear();
@@ -78,9 +77,11 @@ pub(in crate::crowd) fn think(
     }));
     // The navigator serves requests in their order, and storage order must not show.
     due.sort_unstable_by_key(|thought| thought.key);
-    workers.for_each_chunk(&mut due, THINKERS_MIN, &mut near, |near, _, chunk| {
-        for thought in chunk {
-            choose(&thinkers, thought, near);
+    // Whoever looks for somebody takes longer, and mostly stands beside its like.
+    let mut pieces: Vec<&mut [Thought]> = due.chunks_mut(PIECE).collect();
+    workers.for_each_in_turn(&mut pieces, |piece| {
+        for thought in piece.iter_mut() {
+            choose(&thinkers, thought);
         }
     });
     for thought in &*due {
@@ -94,7 +95,7 @@ pub(in crate::crowd) fn think(
 }
 
 /// What one chooses; nothing where there is no map.
-fn choose(thinkers: &Thinkers, thought: &mut Thought, near: &mut Vec<u32>) {
+fn choose(thinkers: &Thinkers, thought: &mut Thought) {
     let &mut Thought { key, entity, .. } = thought;
     let Ok((object, position, behaviour, path)) = thinkers.individuals.get(entity) else {
         return;
@@ -112,9 +113,12 @@ fn choose(thinkers: &Thinkers, thought: &mut Thought, near: &mut Vec<u32>) {
     };
     let seen = behaviour.looks_for().zip(interest);
     let seen = seen.and_then(|(wanted, interest)| {
+        // Whoever was teleported since is known where it was.
+        let is_there = |at: Vec2| at.distance(position) <= wanted.sight_m;
+        let is_wanted = |id| find(id).is_some_and(|(kind, at)| kind == wanted.kind && is_there(at));
         let views = interest.views();
-        views.nearby(position, wanted.sight_m, u8::MAX, near);
-        nearest(near, wanted, position, find)
+        let nearest = views.nearest(position, wanted.sight_m, is_wanted)?;
+        find(nearest).map(|(_, at)| at)
     });
     // Whoever has asked waits for the way.
     let walking = path.is_some_and(|path| !path.is_empty()) || thinkers.asking.contains(entity);
@@ -147,21 +151,6 @@ fn choose(thinkers: &Thinkers, thought: &mut Thought, near: &mut Vec<u32>) {
     if !same && map.tile_at(goal) != map.tile_at(position) {
         thought.way = Some(way(position, goal));
     }
-}
-
-/// Where the nearest is of those who are looked for, among some objects; the first of those who are equally near.
-fn nearest(
-    near: &[u32],
-    wanted: LooksFor,
-    position: Vec2,
-    find: impl Fn(u32) -> Option<(KindId, Vec2)>,
-) -> Option<Vec2> {
-    let wanted = near
-        .iter()
-        .filter_map(|&id| find(id))
-        .filter(|&(kind, _)| kind == wanted.kind)
-        .map(|(_, at)| (at.distance_squared(position), at));
-    wanted.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, at)| at)
 }
 
 /// The request for a way: a short one is searched sooner.

@@ -517,7 +517,7 @@ proptest! {
     }
 
     #[test]
-    fn nearby_finds_exactly_those_within_the_radius(
+    fn nearby_finds_exactly_those_within_the_radius_and_nearest_the_first_of_them(
         cast in prop::collection::vec(insert(), 0..40),
         walks in prop::collection::vec(change(), 0..40),
         (x, y) in place(),
@@ -535,7 +535,12 @@ proptest! {
             .filter(|(_, object)| object.position.distance_squared(centre) <= radius_m * radius_m)
             .map(|(&id, _)| id)
             .collect();
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(&found, &expected);
+        // The nearest of those.
+        let distance = |id: &u32| model.objects[id].position.distance_squared(centre);
+        let expected = expected.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let is_wanted = |id: u32| classes >> model.objects[&id].class.index() & 1 != 0;
+        prop_assert_eq!(views.nearest(centre, radius_m, is_wanted), expected);
     }
 }
 
