@@ -184,6 +184,7 @@ for (const [way, without] of /** @type {[string, string[]][]} */ ([["WebTranspor
     });
     await page.locator("#bad-line summary").click();
     await page.locator("#lag").fill("1000");
+    await page.locator("#loss").fill("10");
     await page.locator("#cap").fill("2");
     await until("it sees no more than two players", () => page.evaluate(() => [.../** @type {any} */ (globalThis).throng.session.mirror.objects.values()].filter(({ kind }) => kind === 0).length <= 3));
     await until("what it is told is late", async () => (await look()).late > 12);
