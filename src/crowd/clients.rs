@@ -318,7 +318,7 @@ type MirroredRow = (
 
 /// What clients see of the world as they say their messages.
 #[derive(SystemParam)]
-pub(super) struct Surroundings<'w, 's> {
+pub(super) struct ClientSurroundings<'w, 's> {
     crowds: Res<'w, Crowds>,
     sessions: Res<'w, Sessions>,
     streams: Res<'w, RandomStreams>,
@@ -328,7 +328,7 @@ pub(super) struct Surroundings<'w, 's> {
     maps: Query<'w, 's, &'static SceneMap>,
 }
 
-impl Surroundings<'_, '_> {
+impl ClientSurroundings<'_, '_> {
     /// How many messages a client of this place sends in this tick.
     fn messages_due(&self, nth: usize, messages_per_s: f32) -> u64 {
         let rate = f64::from(messages_per_s) * self.time.timestep().as_secs_f64();
@@ -395,7 +395,7 @@ pub(super) fn send(
     mut synthetics: ResMut<SyntheticClients>,
     transport: Res<TransportHandle>,
     workers: Res<Workers>,
-    around: Surroundings,
+    around: ClientSurroundings,
     mut said: Local<Vec<Frames>>,
 ) {
     let SyntheticClients { clients, stats, .. } = &mut *synthetics;

@@ -20,9 +20,19 @@ use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, bi
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::shared::Shared;
-use super::victims::SearchEnd;
 use crate::aoi::grid::GridCell;
 use crate::aoi::priority::BANDS;
+
+/// Where a search for a victim ended: beyond it, towards the farthest cell, the list has no stranger.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EvictionCursor {
+    pub(super) row: u32,
+    /// So many cells are behind it, the farthest first.
+    pub(super) cells: u8,
+    /// The word in its cell, and the places in it that were not looked at.
+    pub(super) word: u32,
+    pub(super) places: u64,
+}
 
 /// Buffers of a pass, kept between updates.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +48,7 @@ pub(super) struct CellScratch {
     pub(super) members: [Vec<u32>; BANDS as usize],
     pub(super) outsiders: [Vec<u32>; BANDS as usize],
     /// By list, where the last search for a victim ended.
-    pub(super) search_ends: [Option<SearchEnd>; UNCAPPED],
+    pub(super) search_ends: [Option<EvictionCursor>; UNCAPPED],
     /// How far, and who.
     pub(super) strangers: Vec<(u8, u32)>,
     pub(super) counters: ViewCounters,

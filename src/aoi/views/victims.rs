@@ -7,7 +7,7 @@
 use super::cells::{AROUND, ORDERS, ones, quadrant};
 use super::events::{LeaveReason, ViewEvent};
 use super::object::UNCAPPED;
-use super::pass::CellPass;
+use super::pass::{CellPass, EvictionCursor};
 use crate::aoi::priority::{CLASS_MAX, rank_of};
 
 /// A member of a list: its word and place in the row, who it is, and its class.
@@ -17,17 +17,6 @@ pub(super) struct ListedTarget {
     pub(super) place: usize,
     pub(super) target: u32,
     pub(super) class: u8,
-}
-
-/// Where a search for a victim ended: beyond it, towards the farthest cell, the list has no stranger.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SearchEnd {
-    row: u32,
-    /// So many cells are behind it, the farthest first.
-    cells: u8,
-    /// The word in its cell, and the places in it that were not looked at.
-    word: u32,
-    places: u64,
 }
 
 impl CellPass<'_> {
@@ -64,7 +53,12 @@ impl CellPass<'_> {
     }
 
     /// The first of the lowest class from where a search ended, or from the farthest cell.
-    fn search(&mut self, row: usize, list: usize, from: Option<SearchEnd>) -> Option<ListedTarget> {
+    fn search(
+        &mut self,
+        row: usize,
+        list: usize,
+        from: Option<EvictionCursor>,
+    ) -> Option<ListedTarget> {
         let (shared, floor) = (self.shared, self.floor(list));
         let viewer = self.viewers.id(row);
         let mut lowest: Option<ListedTarget> = None;
@@ -98,7 +92,7 @@ impl CellPass<'_> {
                         });
                     }
                     if class <= floor {
-                        self.scratch.search_ends[list] = Some(SearchEnd {
+                        self.scratch.search_ends[list] = Some(EvictionCursor {
                             row: row as u32,
                             cells: cells as u8,
                             word: nth as u32,
